@@ -1,0 +1,12 @@
+//! ftsh, the fault-tolerant shell, as a library.
+//!
+//! The shell is a pure interpreter ([`machine`]) that never touches the world, and drivers
+//! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
+
+pub mod backoff;
+pub mod cli;
+pub mod diagnostic;
+pub mod driver;
+pub mod log;
+pub mod machine;
+pub mod syntax;

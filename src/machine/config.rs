@@ -1,0 +1,40 @@
+//! What a run is told from outside.
+
+use std::time::Duration;
+
+use super::record::Level;
+use super::time::Time;
+use crate::backoff::Policy;
+
+/// The settings of a run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The shell's process id, `$$`.
+    pub pid: u32,
+    /// The delays of every `try` that names no policy.
+    pub backoff: Policy,
+    /// From the request to end to SIGKILL.
+    pub kill_timeout: Duration,
+    /// Whether SIGKILL is repeated until everything is gone.
+    pub kill_strong: bool,
+    /// Whether a variable that is set nowhere is empty, as in 2003, instead of a failure.
+    pub unset_is_empty: bool,
+    /// A limit the whole run lives under.
+    pub deadline: Option<Time>,
+    /// What to log.
+    pub log_level: Level,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            pid: 0,
+            backoff: Policy::default(),
+            kill_timeout: Duration::from_secs(30),
+            kill_strong: true,
+            unset_is_empty: false,
+            deadline: None,
+            log_level: Level::NOTHING,
+        }
+    }
+}

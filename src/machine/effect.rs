@@ -1,0 +1,225 @@
+//! What the machine asks of the world.
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::record::Record;
+use super::time::Time;
+use crate::syntax::ast::FileTest;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+    )*};
+}
+
+ids! {
+    /// A task: the script, a `forall` branch or a stage of a pipeline.
+    TaskId
+    /// A command in progress.
+    ProcessId
+    /// A question or an opening in progress.
+    OperationId
+    /// A family of processes that live and die together: a try attempt, a `forall` branch or
+    /// the script.
+    ScopeId
+    /// A table of open descriptors.
+    IoId
+    /// A variable used as a file.
+    BufferId
+    /// A pipe between two stages.
+    PipeId
+}
+
+impl ScopeId {
+    /// The script's own scope.
+    pub const SCRIPT: Self = Self(0);
+}
+
+impl IoId {
+    /// The descriptors the shell was started with.
+    pub const INHERITED: Self = Self(0);
+}
+
+/// A request to the driver, to be carried out in order.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Start a command. Answered by `Spawned` (programs only) and `Exited`, or by `SpawnFailed`.
+    Run(Box<Run>),
+    /// Replace the shell by this program. Answered by `SpawnFailed` or not at all.
+    Exec(Box<Run>),
+    /// Make a table of descriptors that later commands start from. Answered by `Done`.
+    Open {
+        /// The request.
+        operation: OperationId,
+        /// The table to make.
+        io: IoId,
+        /// The table to copy first.
+        base: IoId,
+        /// Where relative paths start; none is the shell's own directory.
+        directory: Directory,
+        /// What to change, in order.
+        redirects: Vec<Plumbing>,
+    },
+    /// Find something out. Answered by `Done`, off the driver's loop if it may block.
+    Query {
+        /// The request.
+        operation: OperationId,
+        /// Where relative paths start.
+        directory: Directory,
+        /// What to find out.
+        query: Query,
+    },
+    /// Nobody waits for this operation any more; no answer is needed.
+    Abandon(OperationId),
+    /// Ask everything in the scope, and in those below it, to end: SIGTERM and SIGCONT.
+    /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now on
+    /// need no `Exited`.
+    Terminate(ScopeId),
+    /// The grace period of `Terminate` is over: SIGKILL.
+    Kill {
+        /// The scope.
+        scope: ScopeId,
+        /// Repeat until nothing is left (strong), or signal once and report the scope emptied
+        /// (weak).
+        strong: bool,
+    },
+    /// The scope ended well: what it left running belongs to `into` now.
+    HandOver {
+        /// The scope that ended.
+        scope: ScopeId,
+        /// The one around it.
+        into: ScopeId,
+    },
+    /// Close this table of descriptors.
+    CloseIo(IoId),
+    /// Forget this buffer.
+    DropBuffer(BufferId),
+    /// Write to the log.
+    Log(Record),
+}
+
+/// A task's directory: an absolute path, or none for the one the shell was started in.
+pub type Directory = Option<Arc<BString>>;
+
+/// A command to start.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its name in events.
+    pub process: ProcessId,
+    /// The task that waits for it.
+    pub task: TaskId,
+    /// The family it belongs to.
+    pub scope: ScopeId,
+    /// What to do.
+    pub action: Action,
+    /// Where it runs and relative paths start.
+    pub directory: Directory,
+    /// The descriptors it starts from.
+    pub io: IoId,
+    /// What to change in them, in order.
+    pub redirects: Vec<Plumbing>,
+    /// When the tightest enclosing limit passes: for the command's own use (`FTSH_DEADLINE`).
+    pub deadline: Option<Time>,
+    /// The script's line.
+    pub line: u32,
+}
+
+/// What a command does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Run a program found along `PATH` of its environment.
+    Program {
+        /// Name and arguments; never empty.
+        words: Vec<BString>,
+        /// The exported variables.
+        environment: Arc<Environment>,
+        /// Variables for this command only; they win over `environment`.
+        overrides: Vec<(BString, BString)>,
+    },
+    /// Write bytes to descriptor 1.
+    Print(BString),
+    /// Read a line from descriptor 0, up to and without its newline, and nothing after it.
+    /// Exits 0 with the line, or 1 with what there was before the end of input.
+    ReadLine,
+}
+
+/// Names and values for a program.
+pub type Environment = Vec<(BString, BString)>;
+
+/// A change to a table of descriptors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plumbing {
+    /// The descriptor to set, 0 to 9.
+    pub descriptor: u8,
+    /// What to set it to.
+    pub port: Port,
+}
+
+/// What a descriptor can be set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// A file, relative to the directory.
+    File {
+        /// Its path.
+        path: BString,
+        /// How to open it.
+        access: Access,
+    },
+    /// A buffer, from its beginning.
+    BufferRead(BufferId),
+    /// A new buffer with this content; what is written comes after it.
+    BufferCreate(BufferId, BString),
+    /// A new buffer with the content of another one; what is written comes after it.
+    BufferCopy {
+        /// The new one.
+        buffer: BufferId,
+        /// The one to copy.
+        of: BufferId,
+    },
+    /// An existing buffer, at its end.
+    BufferAppend(BufferId),
+    /// What another descriptor of the table is at this point.
+    Descriptor(u8),
+    /// `/dev/null`
+    Null,
+    /// Given bytes, as input.
+    Bytes(BString),
+    /// The end of a pipe to read from. A pipe comes into being with its first end; each end is
+    /// taken once.
+    PipeReader(PipeId),
+    /// The end of a pipe to write to.
+    PipeWriter(PipeId),
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// For reading.
+    Read,
+    /// For writing, made or emptied.
+    Write,
+    /// For writing at its end, made if needed.
+    Append,
+}
+
+/// Something to find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Whether a file passes a test; `Reply::Truth`.
+    Test(FileTest, BString),
+    /// The content of a buffer; `Reply::Text`.
+    Buffer(BufferId),
+    /// The file names that match a pattern, sorted; `Reply::Words`, empty if none does. In the
+    /// pattern, `*`, `?` and `[…]` are special unless preceded by a backslash.
+    Glob(BString),
+    /// The absolute path of a directory that one may enter; `Reply::Text`.
+    Directory(BString),
+    /// The home directory of the named user; `Reply::Text`.
+    Home(BString),
+    /// The content of a file; `Reply::Text`.
+    File(BString),
+}

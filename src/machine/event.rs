@@ -1,0 +1,89 @@
+//! What the world tells the machine.
+
+use bstr::BString;
+
+use super::effect::{OperationId, ProcessId, ScopeId};
+
+/// What came of an effect, or a signal to the shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A program runs.
+    Spawned {
+        /// The command.
+        process: ProcessId,
+        /// Its process id.
+        pid: i32,
+    },
+    /// A command could not be started.
+    SpawnFailed {
+        /// The command.
+        process: ProcessId,
+        /// Why.
+        error: SpawnError,
+    },
+    /// A command ended.
+    Exited {
+        /// The command.
+        process: ProcessId,
+        /// How.
+        status: Status,
+        /// What `Action::ReadLine` read.
+        line: Option<BString>,
+    },
+    /// An operation ended.
+    Done {
+        /// The operation.
+        operation: OperationId,
+        /// Its answer, or why there is none, in one line for people.
+        result: Result<Reply, String>,
+    },
+    /// Nothing of a scope that was to be terminated is left, or what is left can't be killed.
+    Emptied {
+        /// The scope.
+        scope: ScopeId,
+    },
+    /// The shell was told to end by this signal (its number).
+    Interrupted(i32),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+}
+
+/// Why a command could not be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpawnError {
+    /// What kind of trouble.
+    pub kind: SpawnErrorKind,
+    /// One line for people.
+    pub message: String,
+}
+
+/// What kept a command from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnErrorKind {
+    /// There is no such program.
+    NotFound,
+    /// There is one, but it can't be executed.
+    NotExecutable,
+    /// A redirection could not be set up.
+    Redirect,
+    /// The system refused (out of processes, arguments too long, …).
+    System,
+}
+
+/// The answer to a query; `Open` is answered by `Truth(true)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Yes or no.
+    Truth(bool),
+    /// Bytes.
+    Text(BString),
+    /// Words.
+    Words(Vec<BString>),
+}

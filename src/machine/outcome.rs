@@ -1,0 +1,153 @@
+//! How things end: failures are values that `try` consumes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It succeeded, or said `exit 0`.
+    Succeeded,
+    /// It said `exit n` with n > 0.
+    Exited(u8),
+    /// A failure that nothing caught ended it.
+    Failed(Box<Failure>),
+    /// This signal ended it.
+    Interrupted(i32),
+}
+
+impl Outcome {
+    /// The shell's exit status; for `Interrupted` what a shell would see.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Succeeded => 0,
+            Self::Exited(code) => *code,
+            Self::Failed(failure) => failure.exit_code(),
+            Self::Interrupted(signal) => (128 + signal) as u8,
+        }
+    }
+}
+
+/// Why something failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// The exit code or the signal's number; for other kinds the exit status of a script that
+    /// ends by this failure.
+    pub code: i32,
+    /// What happened, in one line for people, without the place.
+    pub message: String,
+    /// The command that failed, as typed words.
+    pub command: String,
+    /// The script it stands in.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The tries that gave up on it, innermost first.
+    pub tries: Vec<Tried>,
+}
+
+/// How often and how long a `try` tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The line of the `try`.
+    pub line: u32,
+    /// The number of attempts made.
+    pub attempts: u64,
+    /// From the first attempt's start to the end.
+    pub elapsed: Duration,
+}
+
+/// The kinds of failure that scripts can tell apart as `$error_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// A command exited non-zero.
+    Exit,
+    /// A signal killed a command.
+    Signal,
+    /// A time limit passed.
+    Timeout,
+    /// A sibling failed, or the shell was told to end.
+    Cancelled,
+    /// A program was not found or is not executable.
+    NotFound,
+    /// A program could not be started.
+    Spawn,
+    /// A redirection could not be opened.
+    Redirect,
+    /// An expression or a word has no value.
+    Expression,
+    /// The script said `failure`.
+    Failure,
+    /// The script said `giveup`.
+    Giveup,
+}
+
+impl FailureKind {
+    /// Its name in scripts and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exit => "exit",
+            Self::Signal => "signal",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::NotFound => "notfound",
+            Self::Spawn => "spawn",
+            Self::Redirect => "redirect",
+            Self::Expression => "expression",
+            Self::Failure => "failure",
+            Self::Giveup => "giveup",
+        }
+    }
+}
+
+impl Failure {
+    /// The exit status of a script that ends by this failure.
+    pub fn exit_code(&self) -> u8 {
+        match self.kind {
+            FailureKind::Signal => (128 + self.code).clamp(1, 255) as u8,
+            _ => self.code.clamp(1, 255) as u8,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    /// One line for people: what happened, where, after how many attempts.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)?;
+        for tried in &self.tries {
+            if tried.attempts > 1 {
+                write!(f, ", {} attempts in {}", tried.attempts, Human(tried.elapsed))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows a duration to people: `350 ms`, `4.2 s`, `3 min 12 s`, `2 h 5 min`, `3 d 4 h`.
+pub struct Human(
+    /// What to show.
+    pub Duration,
+);
+
+impl fmt::Display for Human {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let millis = self.0.as_millis();
+        let seconds = self.0.as_secs();
+        let pair = |f: &mut fmt::Formatter, size: u64, unit: &str, part: u64, name: &str| {
+            let (whole, rest) = (seconds / size, seconds % size / part);
+            write!(f, "{whole} {unit}")?;
+            if rest > 0 { write!(f, " {rest} {name}") } else { Ok(()) }
+        };
+        match seconds {
+            0 => write!(f, "{millis} ms"),
+            1..60 if millis.is_multiple_of(1000) => write!(f, "{seconds} s"),
+            1..60 => write!(f, "{}.{} s", seconds, millis % 1000 / 100),
+            60..3600 => pair(f, 60, "min", 1, "s"),
+            3600..86400 => pair(f, 3600, "h", 60, "min"),
+            _ => pair(f, 86400, "d", 3600, "h"),
+        }
+    }
+}

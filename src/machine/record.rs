@@ -1,0 +1,184 @@
+//! What the log tells.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::effect::TaskId;
+use super::outcome::Failure;
+
+/// How much a log tells: each level includes those below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(pub u8);
+
+impl Level {
+    /// Nothing.
+    pub const NOTHING: Self = Self(0);
+    /// Failures.
+    pub const FAILURES: Self = Self(10);
+    /// Commands with their exit codes.
+    pub const COMMANDS: Self = Self(20);
+    /// Structures: try attempts, delays, conditions, loops.
+    pub const STRUCTURES: Self = Self(30);
+    /// Processes and signals.
+    pub const PROCESSES: Self = Self(40);
+}
+
+/// Something that happened, where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The task it happened in, if any.
+    pub task: Option<TaskId>,
+    /// The script.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 if there is none.
+    pub line: u32,
+    /// What happened.
+    pub event: LogEvent,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogEvent {
+    /// A command, a function or a builtin failed.
+    CommandFailed(Box<Failure>),
+    /// An expression, a redirection or a block failed, outside a command.
+    Failed(Box<Failure>),
+    /// A `try` gave up.
+    TryFailed {
+        /// The failure of its last attempt.
+        failure: Box<Failure>,
+        /// How many attempts were made.
+        attempts: u64,
+        /// How long it tried.
+        elapsed: Duration,
+    },
+    /// A command starts; its words.
+    CommandStarted(String),
+    /// A command succeeded.
+    CommandSucceeded {
+        /// Its words.
+        command: String,
+        /// How long it ran.
+        elapsed: Duration,
+    },
+    /// `name=value`; no value if the variable was unset.
+    Assigned {
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: Option<String>,
+    },
+    /// An attempt of a `try` begins; from 1.
+    Attempt(u64),
+    /// A `try` waits before its next attempt.
+    Delay {
+        /// How long.
+        delay: Duration,
+        /// The attempt it waits for.
+        attempt: u64,
+        /// Whether that attempt is the last before the deadline.
+        last: bool,
+    },
+    /// A `try` succeeded at this attempt.
+    TrySucceeded(u64),
+    /// A `catch` block begins.
+    Catch,
+    /// An `if` or `while` decided.
+    Condition(bool),
+    /// A loop's variable got its next value.
+    Iteration {
+        /// `for`, `forany` or `forall`.
+        kind: &'static str,
+        /// The variable.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// A function returned this value.
+    Returned(String),
+    /// A program runs as this process.
+    Spawned {
+        /// Its process id.
+        pid: i32,
+        /// Its name.
+        command: String,
+    },
+    /// A process ended.
+    Exited {
+        /// Its process id.
+        pid: i32,
+        /// How, for people.
+        status: String,
+    },
+    /// A signal was sent.
+    Signaled {
+        /// To which process or group.
+        pid: i32,
+        /// Its number.
+        signal: i32,
+    },
+    /// A scope is being emptied: told to end, or killed.
+    Emptying {
+        /// Which.
+        scope: u64,
+        /// Whether by SIGKILL.
+        kill: bool,
+    },
+    /// Nothing is left of a scope.
+    Emptied {
+        /// Which.
+        scope: u64,
+        /// How many processes there were.
+        processes: usize,
+        /// How long it took.
+        elapsed: Duration,
+    },
+    /// A process that lost its parent came to the shell.
+    Adopted {
+        /// Its process id.
+        pid: i32,
+        /// Its name.
+        command: String,
+    },
+    /// A process can't be killed.
+    Survivor {
+        /// Its process id.
+        pid: i32,
+        /// Its name.
+        command: String,
+    },
+    /// The shell was told to end by this signal.
+    Interrupted(i32),
+    /// Something worth knowing about the shell itself.
+    Note(String),
+}
+
+impl LogEvent {
+    /// The lowest level of a log that tells it.
+    pub fn level(&self) -> Level {
+        match self {
+            Self::CommandFailed(_)
+            | Self::Failed(_)
+            | Self::TryFailed { .. }
+            | Self::Survivor { .. }
+            | Self::Interrupted(_) => Level::FAILURES,
+            Self::CommandStarted(_) | Self::CommandSucceeded { .. } | Self::Assigned { .. } => {
+                Level::COMMANDS
+            }
+            Self::Attempt(_)
+            | Self::Delay { .. }
+            | Self::TrySucceeded(_)
+            | Self::Catch
+            | Self::Condition(_)
+            | Self::Iteration { .. }
+            | Self::Returned(_) => Level::STRUCTURES,
+            Self::Spawned { .. }
+            | Self::Exited { .. }
+            | Self::Signaled { .. }
+            | Self::Emptying { .. }
+            | Self::Emptied { .. }
+            | Self::Adopted { .. }
+            | Self::Note(_) => Level::PROCESSES,
+        }
+    }
+}
