@@ -75,6 +75,14 @@ pub enum Effect {
     },
     /// Nobody waits for this operation any more; no answer is needed.
     Abandon(OperationId),
+    /// A scope begins inside another one; asked for before anything runs in it. The script's own
+    /// scope needs none.
+    OpenScope {
+        /// The new scope.
+        scope: ScopeId,
+        /// The one around it.
+        parent: ScopeId,
+    },
     /// Ask everything in the scope, and in those below it, to end: SIGTERM and SIGCONT.
     /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now on
     /// need no `Exited`.
