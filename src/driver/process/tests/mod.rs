@@ -8,6 +8,7 @@ mod families;
 mod redirects;
 
 use std::collections::VecDeque;
+use std::io::{Read, Seek};
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,18 +46,25 @@ fn alone(path: &str, body: fn(&mut World)) {
     }
     let program = std::env::current_exe().expect("a test has a program");
     for fallback in ["0", "1"] {
-        let output = process::Command::new(&program)
+        // Not a pipe: what a failing test leaves behind might hold it open.
+        let mut log = tempfile::tempfile().expect("a file");
+        let copy = || log.try_clone().expect("a descriptor");
+        let status = process::Command::new(&program)
             .args(["--exact", name, "--nocapture", "--include-ignored"])
             .env("FTSH_TEST_ALONE", name)
             .env("FTSH_TEST_FALLBACK", fallback)
-            .output()
+            .stdin(process::Stdio::null())
+            .stdout(copy())
+            .stderr(copy())
+            .status()
             .expect("a test can start itself");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "fallback {fallback}: {text}");
-        assert!(
-            String::from_utf8_lossy(&output.stdout).contains("1 passed"),
-            "no test is called {name}"
-        );
+        let mut text = String::new();
+        log.rewind().expect("a file");
+        log.read_to_string(&mut text).expect("text");
+        assert!(status.success() && text.contains("1 passed"), "fallback {fallback}: {text}");
+        if std::env::var_os("FTSH_TEST_VERBOSE").is_some() {
+            eprintln!("{text}");
+        }
     }
 }
 
@@ -134,7 +142,8 @@ impl World {
                 return found;
             }
         }
-        panic!("no {what}, but {:?}", self.events)
+        let children = super::proc::children(process::id() as i32);
+        panic!("no {what}, but {:?}; children: {children:?}", self.events)
     }
 
     fn look<T>(&mut self, wanted: &mut impl FnMut(&Event) -> Option<T>) -> Option<T> {
