@@ -209,15 +209,3 @@ each_alone! {
         until("it lives", || marked("f").is_empty());
     }
 }
-
-/// The living processes with this value of `MARK` in their environment.
-fn marked(mark: &str) -> Vec<i32> {
-    let wanted = format!("MARK={mark}");
-    let processes = std::fs::read_dir("/proc").expect("a system with /proc").flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let has = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
-    };
-    pids.filter(has).filter(|&pid| lives(pid)).collect()
-}

@@ -6,6 +6,7 @@
 mod commands;
 mod families;
 mod redirects;
+mod supervision;
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek};
@@ -80,8 +81,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with_settings(Settings::default())
+    }
+
+    fn with_settings(settings: Settings) -> Self {
         Self {
-            driver: ProcessDriver::new(Settings::default()).expect("a driver can be made"),
+            driver: ProcessDriver::new(settings).expect("a driver can be made"),
             last: 0,
             events: VecDeque::new(),
             directory: None,
@@ -268,4 +273,16 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 fn lives(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+}
+
+/// The living processes with this value of `MARK` in their environment.
+fn marked(mark: &str) -> Vec<i32> {
+    let wanted = format!("MARK={mark}");
+    let processes = std::fs::read_dir("/proc").expect("a system with /proc").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    pids.filter(has).filter(|&pid| lives(pid)).collect()
 }
