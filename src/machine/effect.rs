@@ -75,6 +75,13 @@ pub enum Effect {
     },
     /// Nobody waits for this operation any more; no answer is needed.
     Abandon(OperationId),
+    /// A scope comes into being inside another one; said before the first `Run` in it.
+    OpenScope {
+        /// The new one.
+        scope: ScopeId,
+        /// The one around it.
+        parent: ScopeId,
+    },
     /// Ask everything in the scope, and in those below it, to end: SIGTERM and SIGCONT.
     /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now on
     /// need no `Exited`.
