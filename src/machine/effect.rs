@@ -75,9 +75,10 @@ pub enum Effect {
     },
     /// Nobody waits for this operation any more; no answer is needed.
     Abandon(OperationId),
-    /// A scope comes into being inside another one; said before the first `Run` in it.
+    /// A scope begins inside another one; asked for before anything runs in it. The script's own
+    /// scope needs none.
     OpenScope {
-        /// The new one.
+        /// The new scope.
         scope: ScopeId,
         /// The one around it.
         parent: ScopeId,
