@@ -5,4 +5,12 @@
 
 mod support;
 
+mod cli;
+mod examples;
+mod leftovers;
+mod logging;
+mod printing;
 mod scripts;
+mod shebang;
+mod signals;
+mod sources;

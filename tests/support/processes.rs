@@ -8,7 +8,6 @@ pub struct Survivor {
     /// Its id.
     pub pid: i32,
     /// Its command line, for people.
-    #[expect(dead_code, reason = "shown by Debug")]
     pub command: String,
 }
 
