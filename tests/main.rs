@@ -9,6 +9,7 @@ mod cli;
 mod examples;
 mod leftovers;
 mod logging;
+mod machine;
 mod printing;
 mod scripts;
 mod shebang;
