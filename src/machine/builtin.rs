@@ -6,7 +6,7 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
-use super::command::Words;
+use super::command::Expanded;
 use super::effect::{Action, Plumbing, Query};
 use super::event::Reply;
 use super::expand::Halt;
@@ -77,14 +77,14 @@ impl Machine {
         &mut self,
         task: &mut Task,
         builtin: Builtin,
-        command: Words,
+        command: Expanded,
         redirects: Vec<Plumbing>,
     ) -> Step {
         let args = &command.words[1..];
         let (action, reads) = match builtin {
             Builtin::Exec if args.is_empty() => return Err(usage("exec needs a command")),
             Builtin::Exec => {
-                let action = self.program(task, &command, args.to_vec());
+                let action = Self::program(task, &command, args.to_vec());
                 return Ok(self.start(task, action, redirects, command.text, None, true));
             }
             Builtin::Read => {
@@ -93,7 +93,7 @@ impl Machine {
             }
             Builtin::Pwd if !args.is_empty() => return Err(usage("pwd takes no arguments")),
             Builtin::Pwd => {
-                let mut directory = self.directory(task)?;
+                let mut directory = Self::directory(task)?;
                 directory.push(b'\n');
                 (Action::Print(directory), None)
             }
@@ -103,7 +103,7 @@ impl Machine {
     }
 
     /// The task's directory as an absolute path.
-    fn directory(&self, task: &Task) -> Result<BString, Halt> {
+    fn directory(task: &Task) -> Result<BString, Halt> {
         if let Some(directory) = &task.directory {
             return Ok(directory.to_vec().into());
         }
@@ -119,7 +119,7 @@ impl Machine {
         &mut self,
         task: &mut Task,
         builtin: Builtin,
-        command: Words,
+        command: Expanded,
     ) -> Step {
         let args = &command.words[1..];
         let message = || bstr::join(" ", args).to_str_lossy().into_owned();
@@ -130,13 +130,13 @@ impl Machine {
                     _ => (FailureKind::Failure, "failure"),
                 };
                 let message = if args.is_empty() { word.into() } else { message() };
-                let mut thrown = self.failure(task, kind, 1, message, &command.text);
+                let mut thrown = task.thrown(kind, 1, message, &command.text);
                 thrown.fatal = builtin == Builtin::Giveup;
                 return Ok(Flow::Throw(thrown));
             }
             Builtin::Exit => return Ok(Flow::End(exit(args)?)),
-            Builtin::Cd => self.change_directory(task, args)?,
-            Builtin::Export => self.export(task, args)?,
+            Builtin::Cd => Self::change_directory(task, args)?,
+            Builtin::Export => Self::export(task, args)?,
             Builtin::Unset => {
                 for name in args {
                     let name = variable_name(name)?;
@@ -151,16 +151,19 @@ impl Machine {
                 return Ok(Flow::Wait(State::Sleeping(key)));
             }
             Builtin::Source => return self.source(task, &command),
-            Builtin::Success if !args.is_empty() => return Err(usage("success takes no arguments")),
+            Builtin::Success if !args.is_empty() => {
+                return Err(usage("success takes no arguments"));
+            }
             _ => {}
         }
-        let event = || LogEvent::CommandSucceeded { command: command.text, elapsed: Duration::ZERO };
+        let event =
+            || LogEvent::CommandSucceeded { command: command.text, elapsed: Duration::ZERO };
         self.log(task, event, Level::COMMANDS);
         task.advance();
         Ok(Flow::Continue)
     }
 
-    fn change_directory(&mut self, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+    fn change_directory(task: &mut Task, args: &[BString]) -> Result<(), Halt> {
         let variable = |task: &Task, name: &str| {
             let value = task.variables.get(name).and_then(|variable| variable.value.text());
             let text = value.map(std::borrow::Cow::into_owned);
@@ -172,7 +175,7 @@ impl Machine {
             [target] => target.clone(),
             _ => return Err(usage("cd takes one directory")),
         };
-        let before = self.directory(task)?;
+        let before = Self::directory(task)?;
         let query = Query::Directory(target);
         let Some(Reply::Text(directory)) = Self::answer(task, &query) else {
             return Err(Halt::Need(query));
@@ -186,7 +189,7 @@ impl Machine {
         Ok(())
     }
 
-    fn export(&mut self, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+    fn export(task: &mut Task, args: &[BString]) -> Result<(), Halt> {
         if args.is_empty() {
             return Err(usage("export needs a variable's name"));
         }
@@ -209,7 +212,7 @@ impl Machine {
         Ok(())
     }
 
-    fn source(&mut self, task: &mut Task, command: &Words) -> Step {
+    fn source(&mut self, task: &mut Task, command: &Expanded) -> Step {
         let [_, path] = &command.words[..] else { return Err(usage("source needs one file")) };
         let query = Query::File(path.clone());
         let Some(Reply::Text(text)) = Self::answer(task, &query) else {
@@ -272,7 +275,9 @@ fn exit(args: &[BString]) -> Result<Ending, Halt> {
 fn sleep(args: &[BString]) -> Result<Duration, Halt> {
     let text = bstr::join(" ", args).to_str_lossy().into_owned();
     let wrong = || {
-        usage(format!("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`, not `{text}`"))
+        usage(format!(
+            "sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`, not `{text}`"
+        ))
     };
     let mut sum = Duration::ZERO;
     let mut words = text.split_whitespace().peekable();

@@ -9,6 +9,7 @@ use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{LogEvent, Record};
 use super::step::Flow;
 use super::task::{AfterEmptied, Ending, State, Task, Thrown};
+use super::try_block::timeout;
 
 impl Machine {
     /// The time limit of a `try` passed.
@@ -23,9 +24,10 @@ impl Machine {
 
     /// Ends whatever runs inside a `try`, and then the `try` or only its attempt.
     fn cut(&mut self, task: &mut Task, id: u64, whole: bool) -> Flow {
-        let position = task.frames.iter().position(|frame| {
-            matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id)
-        });
+        let position = task
+            .frames
+            .iter()
+            .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
         let Some(position) = position else { return keep_waiting(task) };
         let innermost = position + 1 == task.frames.len();
         // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
@@ -43,7 +45,7 @@ impl Machine {
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),
             (TryPhase::Condition, Some(last)) => last,
-            _ => self.timeout(task, limit, &running),
+            _ => timeout(task, limit, &running),
         };
         task.scope = scope;
         let height = task.frames.last().map_or(0, |frame| frame.height);
@@ -104,7 +106,7 @@ impl Machine {
                     return keep_waiting(task);
                 }
                 let message = "cancelled: another branch failed".to_owned();
-                let thrown = machine.failure(task, FailureKind::Cancelled, 1, message, "");
+                let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
                 machine.drop_task(task);
                 machine.empty(task, task.scope, AfterEmptied::End(Ending::Failed(thrown)))
             });
@@ -127,14 +129,15 @@ impl Machine {
     pub(super) fn run_deadline_passed(&mut self) {
         let Some(main) = self.tasks.remove(&super::MAIN) else { return };
         let running = self.running_command(&main);
-        let failure = self.timeout(&main, None, &running);
+        let failure = timeout(&main, None, &running);
         self.tasks.insert(super::MAIN, main);
         self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))));
     }
 
     fn finish_early(&mut self, outcome: Outcome) {
         self.resume(super::MAIN, |machine, main| {
-            if let State::Emptying(ScopeId::SCRIPT, AfterEmptied::Finish(planned)) = &mut main.state {
+            if let State::Emptying(ScopeId::SCRIPT, AfterEmptied::Finish(planned)) = &mut main.state
+            {
                 // The second time is impatience.
                 if matches!(outcome, Outcome::Interrupted(_)) {
                     *planned = outcome;

@@ -19,7 +19,7 @@ use super::value::Value;
 use crate::syntax::ast::{Name, Simple};
 
 /// A command whose words are expanded.
-pub struct Words {
+pub struct Expanded {
     /// The words; at least one.
     pub words: Vec<BString>,
     /// Variables for this command only.
@@ -46,7 +46,7 @@ impl Machine {
             Some(_) => Vec::new(),
             None => self.resolve(task, &simple.redirects)?,
         };
-        let words = Words { text: display(&words), words, assignments };
+        let words = Expanded { text: display(&words), words, assignments };
         let function = first.to_str().ok().and_then(|name| self.functions.get_key_value(name));
         let function = function.map(|(name, _)| Arc::clone(name));
         let builtin = if function.is_some() { None } else { Builtin::named(&first) };
@@ -62,7 +62,7 @@ impl Machine {
             return match builtin {
                 Some(builtin) => self.descriptor_builtin(task, builtin, words, redirects),
                 None => {
-                    let action = self.program(task, &words, words.words.clone());
+                    let action = Self::program(task, &words, words.words.clone());
                     Ok(self.start(task, action, redirects, words.text, None, false))
                 }
             };
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// What runs a program.
-    pub(super) fn program(&self, task: &mut Task, command: &Words, words: Vec<BString>) -> Action {
+    pub(super) fn program(task: &mut Task, command: &Expanded, words: Vec<BString>) -> Action {
         let mut overrides: Vec<(BString, BString)> = command
             .assignments
             .iter()
@@ -137,7 +137,7 @@ impl Machine {
     }
 
     /// The command that a task waited for could not be started.
-    pub(super) fn command_refused(&mut self, task: &mut Task, error: SpawnError) -> Flow {
+    pub(super) fn command_refused(task: &mut Task, error: SpawnError) -> Flow {
         let command = match std::mem::replace(&mut task.state, State::Ready) {
             State::Command(command) => command,
             state => return Flow::Wait(state),
@@ -148,7 +148,7 @@ impl Machine {
             SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
             SpawnErrorKind::System => (FailureKind::Spawn, 126),
         };
-        Flow::Throw(self.failure(task, kind, code, error.message, &command.text))
+        Flow::Throw(task.thrown(kind, code, error.message, &command.text))
     }
 
     /// The command that a task waited for ended.
@@ -179,16 +179,16 @@ impl Machine {
             }
             Status::Exited(_) if command.reads.is_some() => {
                 let message = format!("`{text}` found the end of input");
-                Flow::Throw(self.failure(task, FailureKind::Failure, 1, message, &text))
+                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
             }
             Status::Exited(code) if command.last => Flow::End(Ending::Exited(code as u8)),
             Status::Exited(code) => {
                 let message = format!("`{}` exited with {code}", shorten(&text));
-                Flow::Throw(self.failure(task, FailureKind::Exit, code, message, &text))
+                Flow::Throw(task.thrown(FailureKind::Exit, code, message, &text))
             }
             Status::Signaled(signal) => {
                 let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
-                Flow::Throw(self.failure(task, FailureKind::Signal, signal, message, &text))
+                Flow::Throw(task.thrown(FailureKind::Signal, signal, message, &text))
             }
         }
     }
@@ -206,7 +206,8 @@ pub fn display(words: &[BString]) -> String {
 }
 
 fn quote(word: &BStr) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^~".contains(byte) || *byte >= 0x80;
+    let plain =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^~".contains(byte) || *byte >= 0x80;
     if !word.is_empty() && word.iter().all(plain) {
         return word.to_string();
     }
@@ -228,8 +229,8 @@ pub fn shorten(text: &str) -> String {
 pub fn signal_name(signal: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
-        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU",
-        "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
     ];
     let name = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
     name.map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))

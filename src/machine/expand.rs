@@ -47,7 +47,10 @@ const LONGEST_RANGE: u64 = 10_000_000;
 
 impl Expander<'_> {
     /// All the words of a list of words, split and with patterns expanded.
-    pub fn words<'w>(&self, words: impl IntoIterator<Item = &'w Word>) -> Result<Vec<BString>, Halt> {
+    pub fn words<'w>(
+        &self,
+        words: impl IntoIterator<Item = &'w Word>,
+    ) -> Result<Vec<BString>, Halt> {
         let mut out = Vec::new();
         for word in words {
             for field in self.fields(word)? {
@@ -64,7 +67,9 @@ impl Expander<'_> {
             (Some(field), 0) => Ok(field.text),
             (last, before) => {
                 let count = before + usize::from(last.is_some());
-                Err(Halt::expression(format!("exactly one word is needed here, but there are {count}")))
+                Err(Halt::expression(format!(
+                    "exactly one word is needed here, but there are {count}"
+                )))
             }
         }
     }
@@ -152,9 +157,11 @@ impl Expander<'_> {
 
     fn unset(&self, parameter: &Parameter) -> Result<BString, Halt> {
         match parameter {
-            Parameter::Named(name) if !self.config.unset_is_empty => Err(Halt::expression(format!(
-                "the variable `{name}` is not set (write ${{{name}:-}} if it may be empty)"
-            ))),
+            Parameter::Named(name) if !self.config.unset_is_empty => {
+                Err(Halt::expression(format!(
+                    "the variable `{name}` is not set (write ${{{name}:-}} if it may be empty)"
+                )))
+            }
             _ => Ok(BString::default()),
         }
     }
@@ -166,9 +173,7 @@ impl Expander<'_> {
             Parameter::Named(name) => return self.named(name),
             Parameter::Positional(index) => args.get(*index as usize).cloned(),
             Parameter::Count => Some(args.len().saturating_sub(1).to_string().into()),
-            Parameter::Star | Parameter::At => {
-                Some(bstr::join(" ", args.iter().skip(1)).into())
-            }
+            Parameter::Star | Parameter::At => Some(bstr::join(" ", args.iter().skip(1)).into()),
             Parameter::Pid => Some(self.config.pid.to_string().into()),
         })
     }
@@ -215,7 +220,7 @@ impl Expander<'_> {
     /// What `$attempt`, `$error` and their like tell, where they do.
     fn special(&self, name: &str) -> Option<BString> {
         if let Some(field) = name.strip_prefix("error") {
-            let failure = self.task.failure()?;
+            let failure = self.task.caught()?;
             return Some(match field {
                 "" => failure.to_string().into(),
                 "_kind" => failure.kind.name().into(),
@@ -281,7 +286,8 @@ impl Expander<'_> {
 
     fn quoted_fields(&self, quoted: &[Quoted], fields: &mut Fields) -> Result<(), Halt> {
         // "$@" alone with no arguments is no word at all.
-        let only_args = matches!(quoted, [Quoted::Variable(variable)] if variable.parameter == Parameter::At);
+        let only_args =
+            matches!(quoted, [Quoted::Variable(variable)] if variable.parameter == Parameter::At);
         if !only_args {
             fields.quoted(b"");
         }
@@ -305,7 +311,8 @@ impl Expander<'_> {
     }
 
     fn split(&self, variable: &Variable, fields: &mut Fields) -> Result<(), Halt> {
-        if let (Parameter::At | Parameter::Star, None) = (&variable.parameter, &variable.substitute) {
+        if let (Parameter::At | Parameter::Star, None) = (&variable.parameter, &variable.substitute)
+        {
             for (index, arg) in self.task.args.iter().skip(1).enumerate() {
                 if index > 0 {
                     fields.end();

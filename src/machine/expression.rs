@@ -37,7 +37,7 @@ pub struct Call {
 
 impl Machine {
     /// Operators, whose operands are on the stack.
-    pub(super) fn compute(&mut self, task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
+    pub(super) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
         let result = match instruction {
             Instruction::Test(test) => {
                 // The operand stays on the stack until the answer is there.
@@ -104,7 +104,9 @@ impl Machine {
                 Arc::make_mut(&mut task.args).drain(1..=by);
                 Ok(())
             }
-            Ok(by) => Err(Halt::expression(format!("can't shift by {by}: there are {count} arguments"))),
+            Ok(by) => {
+                Err(Halt::expression(format!("can't shift by {by}: there are {count} arguments")))
+            }
             Err(_) => Err(Halt::expression(format!("can't shift by {by}"))),
         }
     }
@@ -116,10 +118,8 @@ impl Machine {
         arguments: usize,
     ) -> Step {
         let values = task.stack.split_off(task.stack.len().saturating_sub(arguments));
-        let args: Result<Vec<_>, _> = values
-            .iter()
-            .map(|value| self.expander(task).text(value))
-            .collect();
+        let args: Result<Vec<_>, _> =
+            values.iter().map(|value| self.expander(task).text(value)).collect();
         let (name, wants_value) = (Arc::clone(name), true);
         let command = name.to_string();
         self.call(task, Call { name, args: args?, wants_value, restore: Vec::new(), command })

@@ -31,7 +31,7 @@ impl Items {
         let words = match value {
             Value::Range(range) => return self.segments.push(Segment::Range(range)),
             Value::Words(words) => words,
-            value => value.text().map(|text| text.into_owned()).into_iter().collect(),
+            value => value.text().map(std::borrow::Cow::into_owned).into_iter().collect(),
         };
         match self.segments.last_mut() {
             Some(Segment::Words(last)) => last.extend(words),

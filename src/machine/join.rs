@@ -24,13 +24,20 @@ impl Machine {
             let null = Plumbing { descriptor: 0, port: Port::Null };
             return Ok(self.open(task, vec![null]));
         };
-        let at_most = if limited { pop(task).integer().map_err(Halt::expression)? } else { i64::MAX };
+        let at_most =
+            if limited { pop(task).integer().map_err(Halt::expression)? } else { i64::MAX };
         let Ok(at_most @ 1..) = u64::try_from(at_most) else {
             return Err(Halt::expression(format!("forall can't run at most {at_most} branches")));
         };
         let items = pop_items(task, code.items);
-        let kind =
-            JoinKind::Branches { code: Arc::clone(code), items, next: 0, at_most, io, failed: None };
+        let kind = JoinKind::Branches {
+            code: Arc::clone(code),
+            items,
+            next: 0,
+            at_most,
+            io,
+            failed: None,
+        };
         task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running: 0, kind })));
         Ok(self.more_branches(task))
     }
@@ -44,7 +51,7 @@ impl Machine {
             self.ready.push_back(branch.id);
             self.tasks.insert(branch.id, branch);
         }
-        self.joined(task)
+        Self::joined(task)
     }
 
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -53,7 +60,7 @@ impl Machine {
         task: &mut Task,
         stages: &Arc<[(Address, bool)]>,
         end: Address,
-    ) -> Step {
+    ) -> Flow {
         let endings = stages.iter().map(|_| None).collect();
         let kind = JoinKind::Stages(endings);
         let frame = JoinFrame { end, running: stages.len(), kind };
@@ -79,7 +86,7 @@ impl Machine {
         }
         task.enter(FrameKind::Join(Box::new(frame)));
         self.tasks.extend(children.into_iter().map(|child| (child.id, child)));
-        Ok(Flow::Wait(State::Children))
+        Flow::Wait(State::Children)
     }
 
     fn fork(
@@ -120,7 +127,7 @@ impl Machine {
                     if let Some(slot) = endings.get_mut(index) {
                         *slot = Some(ending);
                     }
-                    machine.joined(task)
+                    Self::joined(task)
                 }
                 JoinKind::Branches { failed, .. } => {
                     if failed.is_none() && !matches!(ending, Ending::Succeeded) {
@@ -136,14 +143,16 @@ impl Machine {
     pub(super) fn branch_failing(&mut self, parent: TaskId, ending: &Ending) {
         let Some(task) = self.tasks.get_mut(&parent) else { return };
         match top_join(task).map(|join| &mut join.kind) {
-            Some(JoinKind::Branches { failed: failed @ None, .. }) => *failed = Some(ending.clone()),
+            Some(JoinKind::Branches { failed: failed @ None, .. }) => {
+                *failed = Some(ending.clone());
+            }
             _ => return,
         }
         self.cancel_children(parent);
     }
 
     /// Goes on if all have ended.
-    fn joined(&mut self, task: &mut Task) -> Flow {
+    fn joined(task: &mut Task) -> Flow {
         match top_join(task) {
             Some(join) if join.running == 0 => {}
             _ => return Flow::Wait(State::Children),
@@ -160,7 +169,7 @@ impl Machine {
             Some(Ending::Failed(thrown)) => Flow::Throw(thrown),
             Some(Ending::Exited(code)) => {
                 let message = format!("a branch exited with {code}");
-                Flow::Throw(self.failure(task, FailureKind::Exit, i32::from(code), message, "exit"))
+                Flow::Throw(task.thrown(FailureKind::Exit, i32::from(code), message, "exit"))
             }
             _ => {
                 task.jump(join.end);

@@ -77,7 +77,13 @@ impl Machine {
     }
 
     /// Sets a loop's variable.
-    pub(super) fn iterate(&mut self, task: &mut Task, kind: &'static str, code: &Loop, value: Value) {
+    pub(super) fn iterate(
+        &mut self,
+        task: &mut Task,
+        kind: &'static str,
+        code: &Loop,
+        value: Value,
+    ) {
         let event = || LogEvent::Iteration {
             kind,
             name: code.variable.to_string(),

@@ -6,8 +6,8 @@ use super::code::{Address, BackoffCode, Instruction, Loop, Program, Scale, TryCo
 use super::value::Value;
 use crate::syntax::Script;
 use crate::syntax::ast::{
-    BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Name, Part,
-    Pipeline, Try, UnaryOperator, Word,
+    BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Name,
+    Part, Pipeline, Try, UnaryOperator, Word,
 };
 use crate::syntax::span::{Source, Span};
 

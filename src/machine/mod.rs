@@ -173,7 +173,8 @@ impl Machine {
     pub fn handle_event(&mut self, now: Time, event: Event) {
         self.handle_timeout(now);
         match event {
-            Event::Spawned { process, pid } => self.spawned(process, pid),
+            // The driver logs it; the machine has no use for it yet.
+            Event::Spawned { .. } => {}
             Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
             Event::Exited { process, status, line } => self.exited(process, status, line),
             Event::Done { operation, result } => self.done(operation, result),
@@ -262,14 +263,9 @@ impl Machine {
         }
     }
 
-    fn spawned(&mut self, process: ProcessId, pid: i32) {
-        // The driver logs it; the machine has no use for the pid.
-        let _ = (process, pid);
-    }
-
     fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
         if let Some(task) = self.processes.remove(&process) {
-            self.resume(task, |machine, task| machine.command_refused(task, error));
+            self.resume(task, |_, task| Self::command_refused(task, error));
         }
     }
 
@@ -281,7 +277,7 @@ impl Machine {
 
     fn done(&mut self, operation: OperationId, result: Result<Reply, String>) {
         if let Some(task) = self.operations.remove(&operation) {
-            self.resume(task, |machine, task| machine.operation_done(task, result));
+            self.resume(task, |_, task| Self::operation_done(task, result));
         }
     }
 

@@ -90,7 +90,8 @@ impl Machine {
             };
             plumbing.push(Plumbing { descriptor: redirect.descriptor, port });
             if redirect.with_errors {
-                plumbing.push(Plumbing { descriptor: 2, port: Port::Descriptor(redirect.descriptor) });
+                plumbing
+                    .push(Plumbing { descriptor: 2, port: Port::Descriptor(redirect.descriptor) });
             }
         }
         plumbing

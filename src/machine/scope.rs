@@ -124,7 +124,8 @@ impl Machine {
         if scope == ScopeId::SCRIPT {
             self.new_scope(None);
         }
-        let waits = |task: &Task| matches!(task.state, State::Emptying(waited, _) if waited == scope);
+        let waits =
+            |task: &Task| matches!(task.state, State::Emptying(waited, _) if waited == scope);
         let Some(owner) = self.emptying.remove(&scope) else { return };
         if !self.tasks.get(&owner).is_some_and(|task| waits(task)) {
             return;

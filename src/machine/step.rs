@@ -56,7 +56,7 @@ impl Machine {
                 self.effects.push_back(effect);
                 Flow::Wait(State::Query(operation, query))
             }
-            Halt::Fail(kind, message) => Flow::Throw(self.failure(task, kind, 1, message, "")),
+            Halt::Fail(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
         }
     }
 
@@ -67,7 +67,7 @@ impl Machine {
     }
 
     /// An operation that the task waited for is done.
-    pub(super) fn operation_done(&mut self, task: &mut Task, result: Result<Reply, String>) -> Flow {
+    pub(super) fn operation_done(task: &mut Task, result: Result<Reply, String>) -> Flow {
         match (std::mem::replace(&mut task.state, State::Ready), result) {
             (State::Query(_, query), Ok(reply)) => {
                 task.answers.push((query, reply));
@@ -79,14 +79,12 @@ impl Machine {
                 Flow::Continue
             }
             (State::Query(_, Query::Directory(_) | Query::File(_)), Err(message)) => {
-                Flow::Throw(self.failure(task, FailureKind::Failure, 1, message, ""))
+                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, ""))
             }
             (State::Opening(..) | State::Piped(_), Err(message)) => {
-                Flow::Throw(self.failure(task, FailureKind::Redirect, 1, message, ""))
+                Flow::Throw(task.thrown(FailureKind::Redirect, 1, message, ""))
             }
-            (_, Err(message)) => {
-                Flow::Throw(self.failure(task, FailureKind::Expression, 1, message, ""))
-            }
+            (_, Err(message)) => Flow::Throw(task.thrown(FailureKind::Expression, 1, message, "")),
             (state, Ok(_)) => Flow::Wait(state),
         }
     }
@@ -118,7 +116,7 @@ impl Machine {
             | Instruction::Test(_)
             | Instruction::Binary(_)
             | Instruction::Range { .. }
-            | Instruction::Boolean => self.compute(task, instruction)?,
+            | Instruction::Boolean => Self::compute(task, instruction)?,
             Instruction::Decided(value, address) => {
                 let top = task.stack.last().map_or(Ok(false), Value::boolean);
                 if top.map_err(Halt::expression)? == *value {
@@ -127,14 +125,16 @@ impl Machine {
                 }
                 task.stack.pop();
             }
-            Instruction::Call { name, arguments } => return self.call_in_expression(task, name, *arguments),
+            Instruction::Call { name, arguments } => {
+                return self.call_in_expression(task, name, *arguments);
+            }
             Instruction::Question(no) => task.enter(FrameKind::Question(*no)),
             Instruction::Answer => {
                 task.frames.pop();
                 task.stack.push(Value::Boolean(true));
             }
             Instruction::Command(command) => return self.command(task, command),
-            Instruction::Pipeline { stages, end } => return self.pipeline(task, stages, *end),
+            Instruction::Pipeline { stages, end } => return Ok(self.pipeline(task, stages, *end)),
             Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
             Instruction::EndRedirect => self.leave(task),
             Instruction::Assign(name) => {

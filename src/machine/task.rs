@@ -8,7 +8,7 @@ use super::code::{Address, Program};
 use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
-use super::outcome::{Failure, Outcome};
+use super::outcome::{Failure, FailureKind, Outcome};
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::{Handle, Value};
@@ -151,6 +151,20 @@ impl Task {
         self.program.lines.get(self.at).copied().unwrap_or(0)
     }
 
+    /// A failure at the present instruction.
+    pub fn thrown(&self, kind: FailureKind, code: i32, message: String, command: &str) -> Thrown {
+        let failure = Failure {
+            kind,
+            code,
+            message,
+            command: command.into(),
+            file: Arc::clone(&self.program.file),
+            line: self.line(),
+            tries: Vec::new(),
+        };
+        Thrown { failure: Arc::new(failure), fatal: false, logged: false }
+    }
+
     /// Goes on after the present instruction.
     pub fn advance(&mut self) {
         self.jump(self.at + 1);
@@ -203,7 +217,7 @@ impl Task {
     }
 
     /// The failure that `$error` tells.
-    pub fn failure(&self) -> Option<&Arc<Failure>> {
+    pub fn caught(&self) -> Option<&Arc<Failure>> {
         let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Catch(failure) => Some(failure),
             FrameKind::Try(frame) if frame.phase == TryPhase::Condition => frame.failure.as_ref(),
@@ -223,7 +237,7 @@ impl Task {
         Inherited {
             deadline: self.deadline(),
             attempt: self.attempt(),
-            failure: self.failure().cloned(),
+            failure: self.caught().cloned(),
             depth: self.depth(),
         }
     }

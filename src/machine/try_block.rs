@@ -39,8 +39,8 @@ impl Machine {
         let enclosing = task.deadline().unwrap_or(Time::NEVER);
         let own = limit.map_or(Time::NEVER, |limit| self.now + limit);
         let id = self.next_id();
-        let timer = Timer::Deadline { task: task.id, id };
-        let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, timer));
+        let cut = Timer::Deadline { task: task.id, id };
+        let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, cut));
         let frame = TryFrame {
             id,
             code: Arc::clone(code),
@@ -195,7 +195,8 @@ impl Machine {
         let (attempts, line) = (frame.attempt, frame.code.line);
         let mut failure = Arc::unwrap_or_clone(failure);
         failure.tries.push(Tried { line, attempts, elapsed });
-        let shown = || LogEvent::TryFailed { failure: Box::new(failure.clone()), attempts, elapsed };
+        let shown =
+            || LogEvent::TryFailed { failure: Box::new(failure.clone()), attempts, elapsed };
         self.log_at(task, line, shown, Level::FAILURES);
         let failure = Arc::new(failure);
         match frame.code.catch {
@@ -208,32 +209,26 @@ impl Machine {
             None => Flow::Throw(Thrown { failure, fatal: false, logged: true }),
         }
     }
+}
 
-    /// What a `try` fails with when its limit cuts an attempt short.
-    pub(super) fn timeout(
-        &mut self,
-        task: &Task,
-        limit: Option<Duration>,
-        running: &(String, u32),
-    ) -> Arc<Failure> {
-        let (command, line) = running;
-        let after = limit.map_or_else(String::new, |limit| {
-            format!(" after {}", super::outcome::Human(limit))
-        });
-        let message = match command.as_str() {
-            "" => format!("ran out of time{after}"),
-            command => format!("`{}` ran out of time{after}", super::command::shorten(command)),
-        };
-        Arc::new(Failure {
-            kind: FailureKind::Timeout,
-            code: 124,
-            message,
-            command: command.clone(),
-            file: Arc::clone(&task.program.file),
-            line: *line,
-            tries: Vec::new(),
-        })
-    }
+/// What a `try` fails with when its limit cuts an attempt short.
+pub fn timeout(task: &Task, limit: Option<Duration>, running: &(String, u32)) -> Arc<Failure> {
+    let (command, line) = running;
+    let after =
+        limit.map_or_else(String::new, |limit| format!(" after {}", super::outcome::Human(limit)));
+    let message = match command.as_str() {
+        "" => format!("ran out of time{after}"),
+        command => format!("`{}` ran out of time{after}", super::command::shorten(command)),
+    };
+    Arc::new(Failure {
+        kind: FailureKind::Timeout,
+        code: 124,
+        message,
+        command: command.clone(),
+        file: Arc::clone(&task.program.file),
+        line: *line,
+        tries: Vec::new(),
+    })
 }
 
 /// Pops a number of attempts.
@@ -260,7 +255,9 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
         None if scale == Scale::Joined => {
             Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
         }
-        None => Err(Halt::expression(format!("`{text}` is not a length of time: a number is needed"))),
+        None => {
+            Err(Halt::expression(format!("`{text}` is not a length of time: a number is needed")))
+        }
     }
 }
 

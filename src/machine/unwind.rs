@@ -12,27 +12,6 @@ use super::task::{AfterEmptied, Ending, State, Task, Thrown};
 use super::value::Value;
 
 impl Machine {
-    /// A failure at the present instruction.
-    pub(super) fn failure(
-        &self,
-        task: &Task,
-        kind: FailureKind,
-        code: i32,
-        message: String,
-        command: &str,
-    ) -> Thrown {
-        let failure = Failure {
-            kind,
-            code,
-            message,
-            command: command.into(),
-            file: Arc::clone(&task.program.file),
-            line: task.line(),
-            tries: Vec::new(),
-        };
-        Thrown { failure: Arc::new(failure), fatal: false, logged: false }
-    }
-
     /// Leaves structures up to the one that contains the failure.
     pub(super) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let no = matches!(thrown.failure.kind, FailureKind::Exit | FailureKind::Failure);

@@ -14,7 +14,7 @@ pub struct Descriptors {
     pub stdout: BString,
     pub stderr: BString,
     /// Commands that wait for a pipe's content.
-    pub waiting: Vec<Box<Run>>,
+    pub waiting: Vec<Run>,
     buffers: HashMap<BufferId, BString>,
     pipes: HashMap<PipeId, BString>,
     tables: HashMap<IoId, Table>,
@@ -156,7 +156,9 @@ impl Descriptors {
 fn reopened(plumbing: Plumbing) -> Plumbing {
     let port = match plumbing.port {
         Port::File { path, access: Access::Write } => Port::File { path, access: Access::Append },
-        Port::BufferCreate(buffer, _) | Port::BufferCopy { buffer, .. } => Port::BufferAppend(buffer),
+        Port::BufferCreate(buffer, _) | Port::BufferCopy { buffer, .. } => {
+            Port::BufferAppend(buffer)
+        }
         port => port,
     };
     Plumbing { port, ..plumbing }

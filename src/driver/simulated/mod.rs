@@ -42,7 +42,7 @@ pub struct Simulated {
 struct Process {
     scope: ScopeId,
     name: String,
-    run: Option<Box<Run>>,
+    run: Option<Run>,
     model: Model,
 }
 
@@ -134,7 +134,7 @@ impl Simulated {
         self.future.insert((at, self.count), happening);
     }
 
-    fn start(&mut self, run: Box<Run>) {
+    fn start(&mut self, run: Run) {
         let input = match self.descriptors.input(&run) {
             Ok(Some(input)) => input,
             // It reads a pipe that is still written to: it runs when the writer is done.
@@ -215,7 +215,8 @@ impl Simulated {
     }
 
     fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
-        let members = self.processes.iter().filter(|(_, process)| self.is_within(process.scope, scope));
+        let members =
+            self.processes.iter().filter(|(_, process)| self.is_within(process.scope, scope));
         let mut members: Vec<ProcessId> = members.map(|(id, _)| *id).collect();
         members.sort_unstable();
         members
@@ -234,9 +235,7 @@ impl Simulated {
     fn answer(&self, directory: Option<&BString>, query: &Query) -> Result<Reply, String> {
         let absolute = |path: &BString| -> BString {
             match directory {
-                Some(directory) if !path.starts_with(b"/") => {
-                    format!("{directory}/{path}").into()
-                }
+                Some(directory) if !path.starts_with(b"/") => format!("{directory}/{path}").into(),
                 _ => path.clone(),
             }
         };
@@ -269,7 +268,7 @@ impl Driver for Simulated {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Run(run) | Effect::Exec(run) => self.start(run),
+            Effect::Run(run) | Effect::Exec(run) => self.start(*run),
             Effect::Open { operation, io, base, redirects, .. } => {
                 let result = self.descriptors.open(io, base, &redirects);
                 let result = result.map(|()| Reply::Truth(true));

@@ -106,10 +106,13 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,
         ([b'*', rest @ ..], _) => {
-            matches(rest, name) || matches!(name, [first, tail @ ..] if *first != b'/' && matches(pattern, tail))
+            matches(rest, name)
+                || matches!(name, [first, tail @ ..] if *first != b'/' && matches(pattern, tail))
         }
         ([b'?', rest @ ..], [_, tail @ ..]) => matches(rest, tail),
-        ([b'\\', escaped, rest @ ..], [first, tail @ ..]) => escaped == first && matches(rest, tail),
+        ([b'\\', escaped, rest @ ..], [first, tail @ ..]) => {
+            escaped == first && matches(rest, tail)
+        }
         ([literal, rest @ ..], [first, tail @ ..]) => literal == first && matches(rest, tail),
         _ => false,
     }
