@@ -6,6 +6,7 @@ mod expansion;
 mod forall;
 mod loops;
 mod plumbing;
+mod properties;
 mod trying;
 
 use std::time::Duration;

@@ -36,6 +36,7 @@ pub struct Simulated {
     events: VecDeque<Event>,
     count: u64,
     trace: Vec<String>,
+    starts: Vec<Time>,
 }
 
 /// A command in progress, or what a command left behind.
@@ -70,6 +71,7 @@ impl Simulated {
             events: VecDeque::new(),
             count: 0,
             trace: Vec::new(),
+            starts: Vec::new(),
         }
     }
 
@@ -118,6 +120,11 @@ impl Simulated {
         self.trace.join("\n")
     }
 
+    /// When programs started.
+    pub fn starts(&self) -> &[Time] {
+        &self.starts
+    }
+
     /// The names of the commands that still run.
     pub fn running(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.processes.values().map(|process| &*process.name).collect();
@@ -162,6 +169,7 @@ impl Simulated {
             }
         };
         if let Action::Program { words, .. } = &run.action {
+            self.starts.push(self.now);
             self.note(&format!("run {}", bstr::join(" ", words).as_bstr()));
         }
         let process = run.process;
