@@ -14,3 +14,4 @@ mod scripts;
 mod shebang;
 mod signals;
 mod sources;
+mod timing;
