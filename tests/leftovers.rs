@@ -74,7 +74,8 @@ fn killing_the_shell_kills_what_it_runs() {
 #[test]
 fn killing_any_shell_process_leaves_nothing() {
     // The shell may be more than one process: whichever dies first, the rest follows.
-    let run = Ftsh::command("sh -c 'setsid /bin/sleep 61 & echo r > ready; exec /bin/sleep 62'").start();
+    let run =
+        Ftsh::command("sh -c 'setsid /bin/sleep 61 & echo r > ready; exec /bin/sleep 62'").start();
     run.until_lines("ready", 1);
     let shells: Vec<i32> = run
         .processes()
@@ -117,8 +118,13 @@ fn attempts_do_not_overlap() {
 #[test]
 fn no_descriptors_leak_into_commands() {
     // Only 0, 1, 2 and the one that `ls` opens itself.
-    Ftsh::command("ls /proc/self/fd -> fds; echo $fds").options(["-l", "40", "-f", "the.log"]).stdout("0 1 2 3\n").success();
-    Ftsh::command("try for 1 minute; echo x -> v; ls /proc/self/fd -< v -> fds; end; echo $fds").stdout("0 1 2 3\n").success();
+    Ftsh::command("ls /proc/self/fd -> fds; echo $fds")
+        .options(["-l", "40", "-f", "the.log"])
+        .stdout("0 1 2 3\n")
+        .success();
+    Ftsh::command("try for 1 minute; echo x -> v; ls /proc/self/fd -< v -> fds; end; echo $fds")
+        .stdout("0 1 2 3\n")
+        .success();
     Ftsh::command("ls /proc/self/fd | cat -> fds; echo $fds").stdout("0 1 2 3\n").success();
 }
 

@@ -11,7 +11,11 @@ end
 ";
 
 fn log_at(level: &str) -> String {
-    Ftsh::script(SCRIPT).options(["-l", level, "-f", "the.log"]).stdout("done\n").success().read("the.log")
+    Ftsh::script(SCRIPT)
+        .options(["-l", level, "-f", "the.log"])
+        .stdout("done\n")
+        .success()
+        .read("the.log")
 }
 
 #[test]
@@ -33,7 +37,8 @@ fn a_line_has_the_pid_the_script_and_the_line() {
         .options(["-l", "10", "-f", "the.log"])
         .failure(7);
     let (log, pid) = (finished.read("the.log"), finished.read("pid"));
-    let line = log.lines().find(|line| line.contains("script.ftsh:3")).expect("a line about line 3");
+    let line =
+        log.lines().find(|line| line.contains("script.ftsh:3")).expect("a line about line 3");
     assert!(line.contains(pid.trim()), "{pid} in {line}");
 }
 
@@ -58,7 +63,10 @@ fn the_log_is_appended_to() {
 
 #[test]
 fn a_log_that_cannot_be_opened_stops_before_anything_runs() {
-    Ftsh::command("echo never").options(["-f", "no/such/dir/log"]).refused(&["no/such/dir/log"]).one_line();
+    Ftsh::command("echo never")
+        .options(["-f", "no/such/dir/log"])
+        .refused(&["no/such/dir/log"])
+        .one_line();
 }
 
 #[test]
@@ -89,8 +97,10 @@ fn a_nested_shell_inherits_the_options() {
 
 #[test]
 fn several_shells_share_a_log() {
-    let finished = Ftsh::command("forall i in 1 .to. 20; ftsh -l 40 -f the.log -c 'for i in 1 .to. 5; sh -c true; end'; end")
-        .success();
+    let finished = Ftsh::command(
+        "forall i in 1 .to. 20; ftsh -l 40 -f the.log -c 'for i in 1 .to. 5; sh -c true; end'; end",
+    )
+    .success();
     let log = finished.read("the.log");
     assert!(log.lines().count() >= 100, "{log}");
     let first = log.lines().next().expect("lines").split_whitespace().count();
@@ -109,13 +119,17 @@ fn json_lines_are_json() {
         .read("the.log");
     assert!(log.lines().count() > 4);
     for line in log.lines() {
-        let value: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let value: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(value.is_object(), "{line}");
     }
 }
 
 #[test]
 fn a_message_with_newlines_is_one_log_line() {
-    let log = Ftsh::script("sh -c 'exit 7' 'one\ntwo'\n").options(["-l", "20", "-f", "the.log"]).failure(7).read("the.log");
+    let log = Ftsh::script("sh -c 'exit 7' 'one\ntwo'\n")
+        .options(["-l", "20", "-f", "the.log"])
+        .failure(7)
+        .read("the.log");
     assert!(!log.lines().any(|line| line.starts_with("two")), "{log}");
 }

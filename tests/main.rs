@@ -15,3 +15,4 @@ mod scripts;
 mod shebang;
 mod signals;
 mod sources;
+mod timing;

@@ -21,7 +21,13 @@ fn printing_what_was_printed_changes_nothing() {
         }
         let second = Ftsh::script(&first.stdout).options(["-p"]).run();
         if second.stdout != first.stdout {
-            changed.push(format!("{}:\n{}\n---\n{}{}", path.display(), first.text(), second.text(), second.errors()));
+            changed.push(format!(
+                "{}:\n{}\n---\n{}{}",
+                path.display(),
+                first.text(),
+                second.text(),
+                second.errors()
+            ));
         }
     }
     assert!(changed.is_empty(), "{} changed:\n{}", changed.len(), changed.join("\n"));
@@ -42,5 +48,8 @@ fn what_can_be_run_can_be_printed() {
 
 #[test]
 fn a_printed_program_runs_nothing() {
-    Ftsh::script("echo   never;touch ran").options(["-p"]).stdout("echo never\ntouch ran\n").success();
+    Ftsh::script("echo   never;touch ran")
+        .options(["-p"])
+        .stdout("echo never\ntouch ran\n")
+        .success();
 }

@@ -21,7 +21,10 @@ fn options_come_as_one_argument() {
 
 #[test]
 fn one_option_needs_no_splitting() {
-    Ftsh::command("./prog").program("prog", &format!("#!{FTSH} -n\necho never\n")).stdout("").success();
+    Ftsh::command("./prog")
+        .program("prog", &format!("#!{FTSH} -n\necho never\n"))
+        .stdout("")
+        .success();
 }
 
 #[test]

@@ -28,7 +28,10 @@ fn in_a_command() {
 
 #[test]
 fn in_a_delay() {
-    ends_by_each("try 5 times backoff fixed from 1 hour; echo r > ready; failure; end; echo never", 1);
+    ends_by_each(
+        "try 5 times backoff fixed from 1 hour; echo r > ready; failure; end; echo never",
+        1,
+    );
 }
 
 #[test]
@@ -43,7 +46,10 @@ fn in_a_loop_without_commands() {
 
 #[test]
 fn in_a_forall_of_a_hundred() {
-    ends_by_each("forall i in 1 .to. 100; sh -c 'echo r >> ready; exec /bin/sleep 60'; end; echo never", 100);
+    ends_by_each(
+        "forall i in 1 .to. 100; sh -c 'echo r >> ready; exec /bin/sleep 60'; end; echo never",
+        100,
+    );
 }
 
 #[test]
@@ -74,9 +80,11 @@ fn daemons_of_the_cancelled_command_go_too() {
 
 #[test]
 fn a_command_that_ignores_the_signal_is_killed_in_time() {
-    let run = Ftsh::command("sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'")
-        .options(["-t", "1"])
-        .start();
+    let run = Ftsh::command(
+        "sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'",
+    )
+    .options(["-t", "1"])
+    .start();
     run.until_lines("ready", 1);
     run.signal(Signal::SIGTERM);
     let finished = run.wait();
@@ -87,7 +95,10 @@ fn a_command_that_ignores_the_signal_is_killed_in_time() {
 
 #[test]
 fn a_second_signal_cuts_the_grace_short() {
-    let run = Ftsh::command("sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'").start();
+    let run = Ftsh::command(
+        "sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'",
+    )
+    .start();
     run.until_lines("ready", 1);
     run.signal(Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(200));
@@ -100,9 +111,11 @@ fn a_second_signal_cuts_the_grace_short() {
 #[test]
 fn a_signal_ignored_at_start_stays_ignored() {
     for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM] {
-        let run = Ftsh::command("echo r > ready; sh -c 'while ! test -e go; do /bin/sleep 0.01; done'; echo survived")
-            .ignoring(signal)
-            .start();
+        let run = Ftsh::command(
+            "echo r > ready; sh -c 'while ! test -e go; do /bin/sleep 0.01; done'; echo survived",
+        )
+        .ignoring(signal)
+        .start();
         run.until_lines("ready", 1);
         run.signal(signal);
         std::fs::write(run.directory().join("go"), "").expect("a file");

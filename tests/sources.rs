@@ -22,17 +22,21 @@ fn a_directory_as_script() {
 #[test]
 fn an_unreadable_script() {
     let ftsh = Ftsh::script("echo never");
-    fs::set_permissions(ftsh.path("script.ftsh"), fs::Permissions::from_mode(0o000)).expect("permissions");
+    fs::set_permissions(ftsh.path("script.ftsh"), fs::Permissions::from_mode(0o000))
+        .expect("permissions");
     ftsh.unprivileged().refused(&["script.ftsh", "ermission denied"]).one_line();
 }
 
 #[test]
 fn a_script_that_is_not_utf8_is_refused_with_the_offset() {
     Ftsh::script(b"echo caf\xe9\n").refused(&["script.ftsh", "UTF-8", "8"]);
-    Ftsh::new().arg("-c").arg({
-        use std::os::unix::ffi::OsStrExt;
-        std::ffi::OsStr::from_bytes(b"echo \xff")
-    }).refused(&["UTF-8", "5"]);
+    Ftsh::new()
+        .arg("-c")
+        .arg({
+            use std::os::unix::ffi::OsStrExt;
+            std::ffi::OsStr::from_bytes(b"echo \xff")
+        })
+        .refused(&["UTF-8", "5"]);
     Ftsh::new().stdin(b"echo a\n\xc3").refused(&["UTF-8", "7"]);
 }
 
@@ -67,7 +71,12 @@ fn a_byte_order_mark_is_no_command() {
 
 #[test]
 fn dev_stdin_as_script() {
-    Ftsh::new().arg("/dev/stdin").args(["x"]).stdin("echo from stdin $1").stdout("from stdin x\n").success();
+    Ftsh::new()
+        .arg("/dev/stdin")
+        .args(["x"])
+        .stdin("echo from stdin $1")
+        .stdout("from stdin x\n")
+        .success();
 }
 
 #[test]
@@ -82,7 +91,9 @@ fn a_fifo_as_script() {
 
 #[test]
 fn a_script_is_read_whole_before_it_runs() {
-    Ftsh::script("echo 'echo changed' > script.ftsh\necho original\n").stdout("original\n").success();
+    Ftsh::script("echo 'echo changed' > script.ftsh\necho original\n")
+        .stdout("original\n")
+        .success();
 }
 
 #[test]

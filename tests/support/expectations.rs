@@ -9,6 +9,7 @@ use super::run::Finished;
 
 /// What a script expects.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a directive")]
 struct Expectations {
     arguments: Vec<String>,
     options: Vec<String>,
@@ -133,7 +134,7 @@ impl Expectations {
         if self.sorted {
             let mut lines: Vec<_> = stdout.lines().collect();
             lines.sort_unstable();
-            stdout = lines.iter().map(|line| format!("{line}\n")).collect();
+            stdout = lines.join("\n") + if lines.is_empty() { "" } else { "\n" };
         }
         if stdout != self.stdout {
             trouble(&format!("standard output:\n{}", difference(&self.stdout, &stdout)));

@@ -37,11 +37,8 @@ pub struct Running {
 
 impl Running {
     pub(super) fn new(ftsh: Ftsh) -> Self {
-        let mark = format!(
-            "{MARK}={}-{}",
-            std::process::id(),
-            RUNS.fetch_add(1, Ordering::Relaxed)
-        );
+        let mark =
+            format!("{MARK}={}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
         let (name, value) = mark.split_once('=').expect("a mark has a value");
         let bin = std::path::Path::new(FTSH).parent().expect("the binary is in a directory");
         let directory = ftsh.directory.path();
@@ -124,8 +121,8 @@ impl Running {
     /// Waits until a file of the run's directory has this many lines.
     pub fn until_lines(&self, name: &str, lines: usize) {
         self.until(&format!("{lines} lines in {name}"), |run| {
-            fs::read(run.directory().join(name))
-                .is_ok_and(|text| text.iter().filter(|&&byte| byte == b'\n').count() >= lines)
+            fs::read_to_string(run.directory().join(name))
+                .is_ok_and(|text| text.matches('\n').count() >= lines)
         });
     }
 
@@ -293,7 +290,12 @@ impl Finished {
     /// Checks that standard error is one line.
     pub fn one_line(&self) -> &Self {
         let errors = self.errors();
-        assert_eq!(errors.trim_end().lines().count(), 1, "lines on standard error: {}", self.story());
+        assert_eq!(
+            errors.trim_end().lines().count(),
+            1,
+            "lines on standard error: {}",
+            self.story()
+        );
         self
     }
 
