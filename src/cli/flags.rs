@@ -54,16 +54,15 @@ const USAGE: &str = "ftsh [options] script.ftsh [args]
        … | ftsh [options]";
 
 const ENVIRONMENT: &str = "\
-Environment:
-  FTSH_LOG_FILE, FTSH_LOG_LEVEL, FTSH_LOG_DECIMAL=1, FTSH_LOG_FORMAT   like -f, -l, -D, --log-format
-  FTSH_KILL_TIMEOUT, FTSH_KILL_MODE, FTSH_BACKOFF, FTSH_UNSET          like -t, -k, --backoff, --unset
-  FTSH_EXPMIN, FTSH_EXPMAX (seconds), FTSH_EXPFACTOR, FTSH_EXPRAND=0|1 delays, as in 2003
-  FTSH_DEADLINE (seconds since 1970)                                   a limit for the whole run
+Environment, overridden by options; both are handed down to shells that a script starts:
+  FTSH_LOG_FILE -f        FTSH_LOG_LEVEL -l     FTSH_LOG_DECIMAL=1 -D   FTSH_LOG_FORMAT --log-format
+  FTSH_KILL_TIMEOUT -t    FTSH_KILL_MODE -k     FTSH_BACKOFF --backoff  FTSH_UNSET --unset
+  FTSH_EXPMIN, FTSH_EXPMAX (seconds), FTSH_EXPFACTOR, FTSH_EXPRAND=0|1: delays, as in 2003
+  FTSH_DEADLINE: a limit for the whole run, in seconds since 1970
 
-Options win over the environment, and both are handed down to shells that a script starts.
-
-Exit status: 0 success; n from `exit n`; the failed command's own status; 124 out of time; 126 not
-executable; 127 not found; 128+n killed by signal n; 1 other failures; 2 wrong usage or syntax.";
+Exit status: 0 success; n from `exit n`; that of the command that failed; 124 out of time;
+126 not executable; 127 not found; 128+n killed by signal n; 1 other failures; 2 wrong usage or
+syntax.";
 
 /// The definition of the command line.
 pub fn command() -> Command {
@@ -90,9 +89,11 @@ pub fn command() -> Command {
                 .short('f')
                 .help("Append the log to FILE [default: standard error]"),
         )
-        .arg(value("log-level", "N").short('l').help(
-            "Log 0 nothing, 10 failures, 20 commands, 30 structures, 40 processes [default: 10]",
-        ))
+        .arg(
+            value("log-level", "N")
+                .short('l')
+                .help("Log 10 failures, 20 commands, 30 structures, 40 processes [default: 10]"),
+        )
         .arg(flag("log-decimal", 'D').help("Log times as seconds since 1970"))
         .arg(
             value("log-format", "FORMAT")
@@ -102,22 +103,22 @@ pub fn command() -> Command {
         .arg(
             value("kill-timeout", "SECS")
                 .short('t')
-                .help("Time a cancelled command has before it is killed [default: 30]"),
+                .help("Time from SIGTERM to SIGKILL when a command is cancelled [default: 30]"),
         )
         .arg(
             value("kill-mode", "MODE")
                 .short('k')
-                .help("Kill until nothing is left (strong) or once (weak) [default: strong]"),
+                .help("SIGKILL until nothing is left (strong) or once (weak) [default: strong]"),
         )
         .arg(
             value("backoff", "POLICY")
                 .long("backoff")
-                .help("Delays of every try that names none, like 'full from 100 ms to 20 s by 2'"),
+                .help("Delays of tries that name none, like 'full from 100 ms to 20 s by 2'"),
         )
         .arg(
             value("unset", "empty")
                 .long("unset")
-                .help("Read variables that are set nowhere as empty instead of failing"),
+                .help("Read variables that are set nowhere as empty, don't fail"),
         )
         .arg(value("seed", "N").long("seed").help("Repeat the random choices of another run"))
         .arg(

@@ -6,6 +6,8 @@ mod run;
 mod settings;
 mod shebang;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -4,7 +4,10 @@
 mod json;
 mod text;
 
-pub use text::one_line;
+#[cfg(test)]
+mod tests;
+
+pub use self::text::one_line;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

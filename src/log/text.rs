@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::Style;
-use crate::machine::outcome::{Failure, Human};
+use crate::machine::outcome::Human;
 use crate::machine::record::{LogEvent, Record};
 
 /// Appends `record` to `out`, without a newline.
@@ -44,8 +44,9 @@ struct Told<'a>(&'a LogEvent);
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.0 {
-            LogEvent::CommandFailed(failure) => failed(f, failure),
-            LogEvent::Failed(failure) => write!(f, "failed: {}", failure.message),
+            LogEvent::CommandFailed(failure) | LogEvent::Failed(failure) => {
+                write!(f, "failed: {}", failure.message)
+            }
             LogEvent::TryFailed { failure, attempts, elapsed } => {
                 let times = if *attempts == 1 { "attempt" } else { "attempts" };
                 write!(f, "try gave up after {attempts} {times} in {}: ", Human(*elapsed))?;
@@ -87,16 +88,6 @@ impl fmt::Display for Told<'_> {
             }
             LogEvent::Note(note) => f.write_str(note),
         }
-    }
-}
-
-fn failed(f: &mut fmt::Formatter, failure: &Failure) -> fmt::Result {
-    write!(f, "failed: {}", failure.message)?;
-    // The message of `failure` and the like doesn't say which command it was.
-    if failure.command.is_empty() || failure.message.contains(&failure.command) {
-        Ok(())
-    } else {
-        write!(f, ": {}", failure.command)
     }
 }
 
