@@ -15,4 +15,5 @@ mod scripts;
 mod shebang;
 mod signals;
 mod sources;
+mod tidy;
 mod timing;
