@@ -80,7 +80,13 @@ pub struct Policy {
 impl Policy {
     /// The policy with its default parameters.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, from: Duration::from_secs(1), to: Duration::from_secs(3600), by: 2.0, jitter: 0.0 }
+        Self {
+            kind,
+            from: Duration::from_secs(1),
+            to: Duration::from_secs(3600),
+            by: 2.0,
+            jitter: 0.0,
+        }
     }
 
     /// Says what is impossible about the parameters, in one line for people.
