@@ -80,7 +80,8 @@ pub enum Instruction {
     Unset(Name),
     /// Pops how far to shift.
     Shift,
-    /// Returns from a function, or ends the script; pops the value if there is one.
+    /// Returns from a function or a sourced file, or ends the script; pops the value if there
+    /// is one.
     Return {
         /// Whether there is a value.
         value: bool,
@@ -119,8 +120,6 @@ pub enum Instruction {
     EndTry,
     /// The `catch` block succeeded.
     EndCatch,
-    /// The script succeeded.
-    End,
 }
 
 /// A loop over items.

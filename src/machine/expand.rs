@@ -372,9 +372,8 @@ struct Field {
     text: BString,
     /// The text with everything escaped that isn't a pattern.
     pattern: BString,
-    /// Whether `*` or `?`, or `[` and then `]`, stand unquoted in it.
+    /// Whether `*`, `?` or `[…]` stand unquoted in it.
     special: bool,
-    open_bracket: bool,
 }
 
 impl Field {
@@ -407,14 +406,15 @@ impl Fields {
         }
         let field = self.current.get_or_insert_default();
         field.text.extend_from_slice(text.as_bytes());
-        field.pattern.extend_from_slice(text.as_bytes());
-        for byte in text.bytes() {
+        for (index, byte) in text.bytes().enumerate() {
             match byte {
                 b'*' | b'?' => field.special = true,
-                b'[' => field.open_bracket = true,
-                b']' if field.open_bracket => field.special = true,
+                // A bracket that isn't closed in the script's own text is an ordinary character.
+                b'[' if text[index..].find(']').is_some_and(|close| close > 1) => field.special = true,
+                b'[' => field.pattern.push(b'\\'),
                 _ => {}
             }
+            field.pattern.push(byte);
         }
     }
 

@@ -13,6 +13,7 @@ use super::outcome::FailureKind;
 use super::step::{Flow, Step};
 use super::task::{Ending, State, Task, Thrown};
 use super::value::{Handle, Value};
+use super::variables::Variables;
 
 const SIGPIPE: i32 = 13;
 
@@ -117,8 +118,14 @@ impl Machine {
         })
     }
 
-    /// A task ended that `parent` waits for.
-    pub(super) fn child_ended(&mut self, parent: TaskId, index: usize, ending: Ending) {
+    /// A task ended that `parent` waits for. What a stage did to variables is the script's.
+    pub(super) fn child_ended(
+        &mut self,
+        parent: TaskId,
+        index: usize,
+        ending: Ending,
+        variables: Variables,
+    ) {
         self.resume(parent, |machine, task| {
             let Some(join) = top_join(task) else { return Flow::Wait(State::Children) };
             join.running = join.running.saturating_sub(1);
@@ -127,6 +134,7 @@ impl Machine {
                     if let Some(slot) = endings.get_mut(index) {
                         *slot = Some(ending);
                     }
+                    task.variables.absorb(variables);
                     Self::joined(task)
                 }
                 JoinKind::Branches { failed, .. } => {
@@ -203,18 +211,17 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
     }
 }
 
-/// The first stage that failed. One that died writing to a stage that ended well did not.
+/// The first stage that failed. One that died writing to a later stage is no failure of its own.
 fn failed_stage(endings: Vec<Option<Ending>>) -> Option<Ending> {
-    let mut failed = None;
-    for ending in endings.into_iter().rev().flatten() {
-        let cut_off = |thrown: &Thrown| {
-            thrown.failure.kind == FailureKind::Signal && thrown.failure.code == SIGPIPE
-        };
-        match &ending {
-            Ending::Succeeded => {}
-            Ending::Failed(thrown) if cut_off(thrown) && failed.is_none() => {}
-            _ => failed = Some(ending),
+    let last = endings.len() - 1;
+    let cut_off = |ending: &Ending| match ending {
+        Ending::Failed(Thrown { failure, .. }) => {
+            failure.kind == FailureKind::Signal && failure.code == SIGPIPE
         }
-    }
-    failed
+        _ => false,
+    };
+    let mut failed = endings.into_iter().flatten().enumerate().filter(|(index, ending)| {
+        !matches!(ending, Ending::Succeeded) && (*index == last || !cut_off(ending))
+    });
+    failed.next().map(|(_, ending)| ending)
 }

@@ -22,7 +22,7 @@ pub fn lower(script: &Script) -> Program {
         pending: Vec::new(),
     };
     lower.block(&script.body);
-    lower.emit(Instruction::End);
+    lower.emit(Instruction::Return { value: false });
     // Bodies come after the script; functions inside functions are found on the way.
     while let Some((name, body)) = lower.pending.pop() {
         lower.functions.push((Arc::clone(name), lower.here()));
@@ -59,7 +59,7 @@ impl<'a> Lower<'a> {
 
     /// Leaves room for an instruction whose addresses aren't known yet.
     fn reserve(&mut self) -> Address {
-        self.emit(Instruction::End)
+        self.emit(Instruction::EndTask)
     }
 
     fn at(&mut self, span: Span) {

@@ -85,6 +85,8 @@ pub struct Machine {
     emptying: HashMap<ScopeId, TaskId>,
     released: Released,
     ids: u64,
+    /// How many instructions may run before the next look at the clock.
+    budget: usize,
     outcome: Option<Outcome>,
 }
 
@@ -134,6 +136,7 @@ impl Machine {
             emptying: HashMap::new(),
             released,
             ids: 0,
+            budget: SLICE,
             outcome: None,
             config,
         };
@@ -164,8 +167,11 @@ impl Machine {
         }
         match &self.outcome {
             Some(outcome) => Output::Finished(outcome.clone()),
-            None if !self.ready.is_empty() => Output::Timeout(self.now),
-            None => Output::Timeout(self.timers.next()),
+            None => {
+                self.budget = SLICE;
+                let due = if self.ready.is_empty() { self.timers.next() } else { self.now };
+                Output::Timeout(due)
+            }
         }
     }
 
@@ -210,17 +216,16 @@ impl Machine {
         self.ids
     }
 
-    /// Runs tasks that can go on, for a bounded number of instructions or up to an effect.
+    /// Runs tasks that can go on, up to an effect or until it is time to look at the clock.
     fn run_slice(&mut self) {
-        let mut budget = SLICE;
-        while budget > 0
+        while self.budget > 0
             && self.effects.is_empty()
             && self.outcome.is_none()
             && let Some(id) = self.ready.pop_front()
         {
             // A task that was cut short since it was queued waits for something else now.
             if self.tasks.get(&id).is_some_and(|task| matches!(task.state, State::Ready)) {
-                self.resume(id, |machine, task| machine.run(task, &mut budget));
+                self.resume(id, Self::run);
             }
         }
     }
@@ -254,8 +259,9 @@ impl Machine {
                 Flow::Ended(ending) => {
                     self.drop_task(&mut task);
                     if let Some((parent, index)) = task.parent {
+                        let variables = std::mem::take(&mut task.variables);
                         drop(task);
-                        self.child_ended(parent, index, ending);
+                        self.child_ended(parent, index, ending, variables);
                     }
                     return;
                 }

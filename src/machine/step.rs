@@ -33,9 +33,9 @@ pub type Step = Result<Flow, Halt>;
 
 impl Machine {
     /// Runs a task until it waits, fails, ends or the budget is used up.
-    pub(super) fn run(&mut self, task: &mut Task, budget: &mut usize) -> Flow {
-        while *budget > 0 {
-            *budget -= 1;
+    pub(super) fn run(&mut self, task: &mut Task) -> Flow {
+        while self.budget > 0 {
+            self.budget -= 1;
             match self.step(task) {
                 // Effects are carried out before anything that might depend on them.
                 Ok(Flow::Continue) if self.effects.is_empty() => {}
@@ -162,7 +162,7 @@ impl Machine {
             Instruction::ForAny { code, in_order } => return self.for_any(task, code, *in_order),
             Instruction::EndForAny => return Ok(Self::end_for_any(task)),
             Instruction::ForAll { code, at_most } => return self.for_all(task, code, *at_most),
-            Instruction::EndTask | Instruction::End => return Ok(Flow::End(Ending::Succeeded)),
+            Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),
             Instruction::EndTry => return Ok(self.try_succeeded(task)),

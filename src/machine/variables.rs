@@ -88,6 +88,13 @@ impl Variables {
         self.clone()
     }
 
+    /// Takes over what a copy has changed since it was made.
+    pub fn absorb(&mut self, copy: Self) {
+        for (name, variable) in copy.own {
+            self.put(&name, variable);
+        }
+    }
+
     /// The first exported variable that is a buffer, whose content must be fetched before
     /// [`Variables::environment`] can tell it.
     pub fn exported_buffer(&self) -> Option<(&Name, &Value)> {

@@ -38,7 +38,8 @@ fn stages_feed_each_other() {
     world().run("echo a b | cat | cat").succeeds().prints("a b\n");
     world().run("echo a | fail 3 | cat").fails("exit", 3);
     world().run("fail 4 | cat").fails("exit", 4);
-    world().run("echo a | cat -> v; echo $v").prints("\n");
+    world().run("echo a | cat -> v; echo $v").prints("a\n");
+    world().run("echo a b | read x; echo $x").prints("a b\n");
 }
 
 #[test]

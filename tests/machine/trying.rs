@@ -200,3 +200,16 @@ fn a_run_has_a_trace() {
            3 s end fail Exited(1)
     ");
 }
+
+#[test]
+fn a_deadline_cuts_a_loop_that_only_fails_and_logs() {
+    let script = "try for 1 second; forany n in 1 .to. 1000000000; failure; end; end";
+    let parsed = ftsh::syntax::parse("script", script).expect("valid");
+    let config = ftsh::machine::Config { log_level: Level::FAILURES, ..Default::default() };
+    let mut machine = ftsh::machine::Machine::new(&parsed, vec![], vec![], config, 1);
+    let mut outputs = 0;
+    while let ftsh::machine::Output::Effect(_) = machine.poll_output() {
+        outputs += 1;
+        assert!(outputs < 100_000, "the machine must look at the clock");
+    }
+}
