@@ -57,7 +57,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
     let script = match parse_bytes(&program.name(), &program.read()?) {
         Ok(script) => script,
         Err(errors) => {
-            messages::report(&diagnostic::render(&errors));
+            messages::report(&diagnostic::render_all(&errors));
             return Ok(Outcome::Exited(NOTHING_WAS_RUN));
         }
     };

@@ -146,7 +146,7 @@ impl Machine {
             SpawnErrorKind::NotFound => (FailureKind::NotFound, 127),
             SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126),
             SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
-            SpawnErrorKind::System => (FailureKind::Spawn, 126),
+            SpawnErrorKind::System => (FailureKind::Spawn, 1),
         };
         Flow::Throw(task.thrown(kind, code, error.message, &command.text))
     }
@@ -177,7 +177,15 @@ impl Machine {
                 task.advance();
                 Flow::Continue
             }
+            // A last line without a newline is a line; only nothing at all is the end.
             Status::Exited(_) if command.reads.is_some() => {
+                if let (Some(name), Some(line)) = (&command.reads, line)
+                    && !line.is_empty()
+                {
+                    task.variables.set(name, Value::Text(line));
+                    task.advance();
+                    return Flow::Continue;
+                }
                 let message = format!("`{text}` found the end of input");
                 Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
             }

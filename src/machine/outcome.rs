@@ -116,7 +116,9 @@ impl Failure {
 impl fmt::Display for Failure {
     /// One line for people: what happened, where, after how many attempts.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.message)?;
+        // One line, whatever a script or a file name says.
+        let message = self.message.replace(|c: char| c.is_control(), " ");
+        write!(f, "{}:{}: {message}", self.file, self.line)?;
         for tried in &self.tries {
             if tried.attempts > 1 {
                 write!(f, ", {} attempts in {}", tried.attempts, Human(tried.elapsed))?;

@@ -1,0 +1,152 @@
+//! `backoff NAME [from D] [to D] [by F] [jitter P%]`.
+
+use super::builder::Builder;
+use super::nearest::nearest;
+use super::{Pair, Result, Rule, literal};
+use crate::backoff::{Kind, Policy};
+use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+/// The settings that a policy takes, as in the table of the reference.
+fn settings(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Ethernet | Kind::Exponential | Kind::Full | Kind::Equal => &["from", "to", "by"],
+        Kind::Decorrelated | Kind::Slotted | Kind::Windowed => &["from", "to"],
+        Kind::Normal | Kind::Proportional => &["from", "to", "by", "jitter"],
+        Kind::Fixed => &["from"],
+        Kind::None => &[],
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn backoff(&mut self, pair: Pair) -> Result<BackoffClause> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let policy = inner.next().expect("`backoff` is followed by a name");
+        let kind = Kind::named(policy.as_str())
+            .ok_or_else(|| unknown(self.span(&policy), policy.as_str()))?;
+        let mut clause = BackoffClause { span, kind, from: None, to: None, by: None, jitter: None };
+        for pair in inner {
+            let span = self.span(&pair);
+            let keyword = pair.as_str().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
+            if !settings(kind).contains(&keyword) {
+                return Err(not_taken(span, kind, keyword));
+            }
+            let twice = match pair.as_rule() {
+                Rule::from => clause.from.replace(self.setting(pair)?).is_some(),
+                Rule::to => clause.to.replace(self.setting(pair)?).is_some(),
+                Rule::by => clause.by.replace(self.factor(pair)?).is_some(),
+                _ => clause.jitter.replace(self.jitter(pair)?).is_some(),
+            };
+            if twice {
+                return Err(Box::new(SyntaxError::new(
+                    span,
+                    format!("`{keyword}` is given twice"),
+                )));
+            }
+        }
+        check_order(&clause)?;
+        Ok(clause)
+    }
+
+    fn setting(&mut self, pair: Pair) -> Result<Duration> {
+        self.duration(pair.into_inner().next().expect("`from` and `to` hold a duration"))
+    }
+
+    fn factor(&mut self, pair: Pair) -> Result<Expr> {
+        let factor = self.expr(pair.into_inner().next().expect("`by` holds an expression"))?;
+        let message = match literal::expr(&factor) {
+            None => return Ok(factor),
+            Some(text) => match literal::number(&text) {
+                Some(number) if number >= 1.0 => return Ok(factor),
+                Some(_) => "a factor below 1 would make delays shorter and shorter".to_owned(),
+                None => format!("`{text}` is not a number"),
+            },
+        };
+        Err(Box::new(SyntaxError::new(factor.span, message).label("expected a factor, like `2`")))
+    }
+
+    fn jitter(&mut self, pair: Pair) -> Result<Expr> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let percentage = inner.next().expect("`jitter` holds an expression");
+        let mut percentage = self.expr(percentage)?;
+        let refuse = |span, message: String| {
+            Err(Box::new(
+                SyntaxError::new(span, message).label("expected a percentage, like `10%`"),
+            ))
+        };
+        if inner.next().is_none() && !strip_percent(&mut percentage) {
+            return refuse(span, "a `%` is missing after `jitter`".to_owned());
+        }
+        match literal::expr(&percentage) {
+            None => Ok(percentage),
+            Some(text) => match literal::number(&text) {
+                Some(number) if (0.0..=100.0).contains(&number) => Ok(percentage),
+                Some(_) => refuse(percentage.span, "a jitter is from 0% to 100%".to_owned()),
+                None => refuse(percentage.span, format!("`{text}` is not a number")),
+            },
+        }
+    }
+}
+
+/// Takes the `%` off the end of a word such as `10%` or `$p%`.
+fn strip_percent(percentage: &mut Expr) -> bool {
+    let ExprKind::Word(word) = &mut percentage.kind else { return false };
+    let Some(Part::Bare(text)) = word.parts.last_mut() else { return false };
+    if !text.ends_with('%') {
+        return false;
+    }
+    text.pop();
+    if text.is_empty() {
+        word.parts.pop();
+    }
+    !word.parts.is_empty()
+}
+
+fn check_order(clause: &BackoffClause) -> Result<()> {
+    let seconds = |duration: &Option<Duration>, default: std::time::Duration| match duration {
+        Some(duration) => duration.literal_seconds(),
+        None => Some(default.as_secs_f64()),
+    };
+    let defaults = Policy::new(clause.kind);
+    let takes_both = settings(clause.kind).contains(&"to");
+    let (Some(from), Some(to)) =
+        (seconds(&clause.from, defaults.from), seconds(&clause.to, defaults.to))
+    else {
+        return Ok(());
+    };
+    if !takes_both || from <= to {
+        return Ok(());
+    }
+    let place = |duration: &Option<Duration>| duration.as_ref().map(Duration::span);
+    let error = match (place(&clause.from), place(&clause.to)) {
+        (Some(from), Some(to)) => {
+            SyntaxError::new(from, "`from` is longer than `to`").related(to, "`to` is here")
+        }
+        (Some(from), None) => SyntaxError::new(from, "`from` is longer than `to`")
+            .hint(format!("`to` is {} s unless you give it", defaults.to.as_secs_f64())),
+        (_, to) => SyntaxError::new(to.unwrap_or(clause.span), "`to` is shorter than `from`")
+            .hint(format!("`from` is {} s unless you give it", defaults.from.as_secs_f64())),
+    };
+    Err(Box::new(error))
+}
+
+fn unknown(span: Span, name: &str) -> Box<SyntaxError> {
+    let error = SyntaxError::new(span, format!("unknown backoff policy `{name}`"));
+    let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    Box::new(match nearest(name, names.iter().copied()) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error.hint(format!("the policies are {}", names.join(", "))),
+    })
+}
+
+fn not_taken(span: Span, kind: Kind, keyword: &str) -> Box<SyntaxError> {
+    let name = kind.name();
+    let error = SyntaxError::new(span, format!("the policy `{name}` takes no `{keyword}`"));
+    Box::new(match settings(kind) {
+        [] => error.hint(format!("`{name}` takes no settings at all")),
+        known => error.hint(format!("`{name}` takes `{}`", known.join("`, `"))),
+    })
+}

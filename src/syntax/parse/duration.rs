@@ -1,0 +1,169 @@
+//! Lengths of time: `5 minutes`, `1h30m`.
+
+use super::builder::Builder;
+use super::nearest::nearest;
+use super::{Pair, Result, Rule, literal};
+use crate::syntax::ast::{Duration, Expr, ExprKind, Unit};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+/// A `duration` of the grammar, which may turn out to be a number of times.
+pub(super) enum Limit {
+    Time(Duration),
+    Times(Expr),
+}
+
+/// The seconds in a joined duration such as `1h30m`; `None` if it isn't one.
+pub fn joined_seconds(text: &str) -> Option<f64> {
+    let mut seconds = 0.0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let unit = rest[number..].find(|c: char| !c.is_ascii_alphabetic());
+        let unit = unit.map_or(rest.len(), |length| number + length);
+        seconds += literal::number(&rest[..number])? * Unit::named(&rest[number..unit])?.seconds();
+        rest = &rest[unit..];
+    }
+    (!text.is_empty()).then_some(seconds)
+}
+
+impl Duration {
+    /// Its length in seconds, if the script says it literally.
+    pub(super) fn literal_seconds(&self) -> Option<f64> {
+        match self {
+            Self::Amount { amount, unit } => {
+                Some(literal::number(&literal::expr(amount)?)? * unit.seconds())
+            }
+            Self::Joined(word) => joined_seconds(&literal::word(word)?),
+        }
+    }
+
+    /// Where it stands, without its unit.
+    pub(super) fn span(&self) -> Span {
+        match self {
+            Self::Amount { amount, .. } => amount.span,
+            Self::Joined(word) => word.span,
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// A `duration` that must be one.
+    pub(super) fn duration(&mut self, pair: Pair) -> Result<Duration> {
+        let span = self.span(&pair);
+        match self.limit(pair)? {
+            Limit::Time(duration) => Ok(duration),
+            Limit::Times(_) => Err(Box::new(expected_duration(span))),
+        }
+    }
+
+    /// A `duration` that may be a number of times.
+    pub(super) fn limit(&mut self, pair: Pair) -> Result<Limit> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let amount = inner.next().expect("a duration has an amount");
+        let amount = self.expr(amount)?;
+        let Some(unit) = inner.find(|pair| pair.as_rule() == Rule::unit) else {
+            return joined(amount);
+        };
+        if matches!(unit.as_str(), "time" | "times") {
+            check_count(&amount)?;
+            return Ok(Limit::Times(amount));
+        }
+        let unit_span = self.span(&unit);
+        let Some(unit) = Unit::named(unit.as_str()) else {
+            return Err(Box::new(unknown_unit(unit_span, unit.as_str())));
+        };
+        if let Some(text) = literal::expr(&amount) {
+            match literal::number(&text) {
+                None => {
+                    return Err(Box::new(
+                        SyntaxError::new(amount.span, format!("`{text}` is not a number"))
+                            .label("expected a duration, like `5 minutes`"),
+                    ));
+                }
+                Some(number) if number <= 0.0 => return Err(Box::new(not_positive(span))),
+                Some(_) => {}
+            }
+        }
+        Ok(Limit::Time(Duration::Amount { amount, unit }))
+    }
+}
+
+/// A duration without a unit after it: a word whose value has its own.
+fn joined(amount: Expr) -> Result<Limit> {
+    let ExprKind::Word(word) = amount.kind else {
+        let error =
+            SyntaxError::new(Span::new(amount.span.end, amount.span.end), "a unit is missing");
+        return Err(Box::new(
+            error.label("expected `times`, `seconds`, `minutes`, `hours` or `days`"),
+        ));
+    };
+    match literal::word(&word) {
+        None => Ok(Limit::Time(Duration::Joined(word))),
+        Some(text) => match joined_seconds(&text) {
+            Some(seconds) if seconds > 0.0 => Ok(Limit::Time(Duration::Joined(word))),
+            Some(_) => Err(Box::new(not_positive(word.span))),
+            None => Err(Box::new(not_a_duration(word.span, &text))),
+        },
+    }
+}
+
+fn not_a_duration(span: Span, text: &str) -> SyntaxError {
+    if literal::number(text).is_some() {
+        let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
+        return error.label("expected `times`, `seconds`, `minutes`, `hours` or `days` after it");
+    }
+    let error = expected_duration(span);
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or_default();
+    let (number, unit) = text.split_at(digits);
+    let all = Unit::names().chain(["time", "times"]);
+    match nearest(unit, all) {
+        _ if number.is_empty() || unit.contains(|c: char| !c.is_ascii_alphabetic()) => error,
+        Some(unit) => error.hint(format!("did you mean `{number} {unit}`?")),
+        None => error,
+    }
+}
+
+fn expected_duration(span: Span) -> SyntaxError {
+    SyntaxError::new(span, "expected a duration, like `5 minutes`")
+}
+
+fn unknown_unit(span: Span, unit: &str) -> SyntaxError {
+    let error = SyntaxError::new(span, format!("unknown unit `{unit}`"))
+        .label("expected `times`, `seconds`, `minutes`, `hours` or `days`");
+    match nearest(unit, Unit::names().chain(["time", "times"])) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error,
+    }
+}
+
+fn not_positive(span: Span) -> SyntaxError {
+    SyntaxError::new(span, "a duration must be longer than zero")
+}
+
+/// Refuses a literal number of times, or of branches, that is none.
+pub(super) fn check_count(count: &Expr) -> Result<()> {
+    let Some(text) = literal::expr(count) else { return Ok(()) };
+    let message = match text.parse::<i64>() {
+        Ok(1..) => return Ok(()),
+        Ok(_) => format!("`{text}` is too few: the least is 1"),
+        Err(_) => format!("expected a whole number, not `{text}`"),
+    };
+    Err(Box::new(SyntaxError::new(count.span, message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_durations_add_up() {
+        assert_eq!(joined_seconds("1h30m"), Some(5400.0));
+        assert_eq!(joined_seconds("500ms"), Some(0.5));
+        assert_eq!(joined_seconds("1.5s"), Some(1.5));
+        for wrong in ["", "5", "h", "1h30", "1x", "1.2.3s", "-1s", "1h 30m"] {
+            assert_eq!(joined_seconds(wrong), None, "{wrong}");
+        }
+    }
+}
