@@ -76,7 +76,10 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic"]),
     ("log", &["machine"]),
     ("driver", &["machine", "syntax"]),
-    ("cli", &["driver", "log", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"]),
+    (
+        "cli",
+        &["driver", "log", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"],
+    ),
     ("lib", &[]),
     ("main", &["cli"]),
 ];
@@ -87,7 +90,9 @@ fn uses(text: &str) -> BTreeSet<&str> {
     let name = |text: &str| text.find(|c| !is_name(c)).unwrap_or(text.len());
     let mut uses = BTreeSet::new();
     let places = text.match_indices("crate::").map(|(at, found)| &text[at + found.len()..]);
-    for rest in places.chain(text.match_indices("ftsh::").map(|(at, found)| &text[at + found.len()..])) {
+    for rest in
+        places.chain(text.match_indices("ftsh::").map(|(at, found)| &text[at + found.len()..]))
+    {
         let Some(group) = rest.strip_prefix('{') else {
             uses.insert(&rest[..name(rest)]);
             continue;

@@ -222,7 +222,7 @@ impl Expander<'_> {
         if let Some(field) = name.strip_prefix("error") {
             let failure = self.task.caught()?;
             return Some(match field {
-                "" => failure.to_string().into(),
+                "" => failure.summary().into(),
                 "_kind" => failure.kind.name().into(),
                 "_code" => failure.code.to_string().into(),
                 "_command" => failure.command.as_str().into(),
@@ -410,7 +410,9 @@ impl Fields {
             match byte {
                 b'*' | b'?' => field.special = true,
                 // A bracket that isn't closed in the script's own text is an ordinary character.
-                b'[' if text[index..].find(']').is_some_and(|close| close > 1) => field.special = true,
+                b'[' if text[index..].find(']').is_some_and(|close| close > 1) => {
+                    field.special = true
+                }
                 b'[' => field.pattern.push(b'\\'),
                 _ => {}
             }
