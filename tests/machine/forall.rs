@@ -102,7 +102,8 @@ fn a_deadline_cuts_even_the_starting_of_branches() {
 fn branches_in_branches_are_limited_like_calls() {
     world().run("function f; forall x in a; f; end; end; f").fails("expression", 1);
     world().run("function f; ok | f; end; f").fails("expression", 1);
-    let deep = "function f; if $1 .lt. 900; forall x in a; f ($1 .add. 1); end; else; hang; end; end; f 1";
+    let deep =
+        "function f; if $1 .lt. 900; forall x in a; f ($1 .add. 1); end; else; hang; end; end; f 1";
     let deep = deep.replace("f ($1 .add. 1)", "n=$1 .add. 1; f $n");
     world().run(&format!("try for 1 second; {deep}; end")).fails("timeout", 124);
 }

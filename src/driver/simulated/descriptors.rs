@@ -17,6 +17,7 @@ pub struct Descriptors {
     pub waiting: Vec<Run>,
     buffers: HashMap<BufferId, BString>,
     pipes: HashMap<PipeId, BString>,
+    writers: HashMap<PipeId, usize>,
     tables: HashMap<IoId, Table>,
     consumed: HashMap<IoId, usize>,
 }
@@ -45,12 +46,22 @@ impl Descriptors {
     /// Makes a table from another one.
     pub fn open(&mut self, io: IoId, base: IoId, redirects: &[Plumbing]) -> Result<(), String> {
         let table = self.plumb(self.table(base), redirects)?;
+        for pipe in written(&table) {
+            *self.writers.entry(pipe).or_default() += 1;
+        }
         self.tables.insert(io, table);
         Ok(())
     }
 
-    pub fn close(&mut self, io: IoId) {
-        self.tables.remove(&io);
+    /// Closes a table; whether that ended what goes into some pipe.
+    pub fn close(&mut self, io: IoId) -> bool {
+        let mut ended = false;
+        for pipe in self.tables.remove(&io).iter().flat_map(written) {
+            let writers = self.writers.entry(pipe).or_default();
+            *writers = writers.saturating_sub(1);
+            ended |= *writers == 0;
+        }
+        ended
     }
 
     pub fn drop_buffer(&mut self, buffer: BufferId) {
@@ -115,8 +126,7 @@ impl Descriptors {
             Some(End::Input(bytes)) => bytes.clone(),
             Some(End::BufferIn(buffer)) => self.buffer(*buffer),
             Some(End::PipeIn(pipe)) => {
-                let writes = |end: &End| matches!(end, End::PipeOut(written) if written == pipe);
-                if self.tables.values().flat_map(BTreeMap::values).any(writes) {
+                if self.writers.get(pipe).is_some_and(|writers| *writers > 0) {
                     return Ok(None);
                 }
                 self.pipes.get(pipe).cloned().unwrap_or_default()
@@ -151,6 +161,13 @@ impl Descriptors {
             sink.extend_from_slice(text.as_bytes());
         }
     }
+}
+
+fn written(table: &Table) -> impl Iterator<Item = PipeId> {
+    table.values().filter_map(|end| match end {
+        End::PipeOut(pipe) => Some(*pipe),
+        _ => None,
+    })
 }
 
 fn reopened(plumbing: Plumbing) -> Plumbing {

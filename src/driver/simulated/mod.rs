@@ -325,8 +325,9 @@ impl Driver for Simulated {
                 }
             }
             Effect::CloseIo(io) => {
-                self.descriptors.close(io);
-                self.start_waiting();
+                if self.descriptors.close(io) {
+                    self.start_waiting();
+                }
             }
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
             Effect::Log(record) => self.note(&format!("{}: {:?}", record.line, record.event)),
