@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::scripts::{root, scripts};
-use crate::support::Ftsh;
+use crate::support::{Ftsh, expectations};
 
 fn all() -> Vec<std::path::PathBuf> {
     let mut all = scripts(&root());
@@ -52,4 +52,36 @@ fn a_printed_program_runs_nothing() {
         .options(["-p"])
         .stdout("echo never\ntouch ran\n")
         .success();
+}
+
+/// What is about meaning, not about places or time, must hold for the printed program as well.
+#[test]
+fn what_was_printed_means_the_same() {
+    let printed = tempfile::TempDir::new().expect("a temporary directory");
+    let mut changed = Vec::new();
+    for folder in [
+        "words",
+        "variables",
+        "commands",
+        "redirection",
+        "pipelines",
+        "groups",
+        "loops",
+        "functions",
+        "expressions",
+    ] {
+        for path in scripts(&root().join(folder)) {
+            let print = Ftsh::new().arg("-p").arg(&path).run();
+            if print.status.and_then(|status| status.code()) != Some(0) {
+                continue;
+            }
+            let copy = printed.path().join(path.file_name().expect("scripts have names"));
+            std::fs::write(&copy, &print.stdout).expect("a copy of the script");
+            let troubles = expectations::run(&copy);
+            if !troubles.is_empty() {
+                changed.push(format!("{}\n{troubles}\nprinted:\n{}", path.display(), print.text()));
+            }
+        }
+    }
+    assert!(changed.is_empty(), "{} changed:\n{}", changed.len(), changed.join("\n"));
 }

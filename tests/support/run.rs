@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
 use nix::unistd::{Pid, Uid};
 use tempfile::TempDir;
@@ -17,6 +18,8 @@ use super::{FTSH, Ftsh};
 
 /// The environment variable by which a run's processes are known.
 pub const MARK: &str = "FTSH_TEST_RUN";
+/// A run that wants more address space than this is out of control, and shall not take the machine.
+const MEMORY: u64 = 4 << 30;
 /// What unprivileged runs run as.
 const NOBODY: u32 = 65534;
 
@@ -68,11 +71,16 @@ impl Running {
                 file.into()
             }
         });
-        if let Some(ignored) = ftsh.ignored {
-            // SAFETY: between fork and exec, and `signal` is async-signal-safe.
-            unsafe {
-                command.pre_exec(move || Ok(signal(ignored, SigHandler::SigIgn).map(drop)?));
-            }
+        let ignored = ftsh.ignored;
+        // SAFETY: between fork and exec, and both calls are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+                if let Some(ignored) = ignored {
+                    signal(ignored, SigHandler::SigIgn)?;
+                }
+                Ok(())
+            });
         }
         if ftsh.unprivileged && Uid::effective().is_root() {
             command.uid(NOBODY).gid(NOBODY);
