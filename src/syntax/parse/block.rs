@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
 use super::line::{Head, Line};
+use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
 use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
