@@ -171,25 +171,61 @@ mod tests {
 
     #[test]
     fn the_place_is_underlined_below_tabs_and_wide_characters() {
-        insta::assert_snapshot!(rendered("one\n\techo 世界 x é y\n", 16..18), @"");
+        insta::assert_snapshot!(rendered("one\n\techo 世界 x é y\n", 16..18), @"
+error: wrong
+ --> a.ftsh:2:9
+  |
+2 |     echo 世界 x é y
+  |              ^^ here
+");
     }
 
     #[test]
     fn a_place_over_several_lines_is_underlined_on_its_first() {
-        insta::assert_snapshot!(rendered("echo \"a\nb\"\n", 5..10), @"");
+        insta::assert_snapshot!(rendered("echo \"a\nb\"\n", 5..10), @r#"
+error: wrong
+ --> a.ftsh:1:6
+  |
+1 | echo "a
+  |      ^^ here
+"#);
     }
 
     #[test]
     fn the_end_of_the_text_is_a_place() {
-        insta::assert_snapshot!(rendered("try\n", 4..4), @"");
-        insta::assert_snapshot!(rendered("", 0..0), @"");
-        insta::assert_snapshot!(rendered("try", 3..9), @"");
+        insta::assert_snapshot!(rendered("try\n", 4..4), @"
+error: wrong
+ --> a.ftsh:2:1
+  |
+2 | 
+  | ^ here
+");
+        insta::assert_snapshot!(rendered("", 0..0), @"
+error: wrong
+ --> a.ftsh:1:1
+  |
+1 | 
+  | ^ here
+");
+        insta::assert_snapshot!(rendered("try", 3..9), @"
+error: wrong
+ --> a.ftsh:1:4
+  |
+1 | try
+  |    ^ here
+");
     }
 
     #[test]
     fn long_lines_are_cut_around_the_place() {
         let text = format!("{} here {}", "a".repeat(500), "b".repeat(500));
-        insta::assert_snapshot!(rendered(&text, 501..505), @"");
+        insta::assert_snapshot!(rendered(&text, 501..505), @"
+error: wrong
+ --> a.ftsh:1:502
+  |
+1 | …aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa here bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
+  |                                                  ^^^^ here
+");
     }
 
     #[test]
@@ -204,7 +240,17 @@ mod tests {
         let error = SyntaxError::new(Span::new(25, 26), "twice")
             .related(Span::new(9, 10), "first defined here")
             .hint("rename one");
-        insta::assert_snapshot!(render(&source, &error), @"");
+        insta::assert_snapshot!(render(&source, &error), @"
+error: twice
+ --> a:4:10
+  |
+1 | function f
+  |          - first defined here
+ ...
+4 | function f
+  |          ^
+  = hint: rename one
+");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::MAX_BLOCK_DEPTH;
 use super::line::{Head, Line};
+use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
 use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -28,8 +28,7 @@ pub(super) struct Blocks {
     /// Structures that probably lack their `end`, judging by the indentation.
     suspects: Vec<SyntaxError>,
     errors: Vec<SyntaxError>,
-    /// Whether structures nest too deep; then nothing more is read.
-    pub(super) too_deep: bool,
+    too_deep: bool,
 }
 
 /// One open structure.
@@ -77,6 +76,11 @@ impl Structure {
 }
 
 impl Blocks {
+    /// Whether reading on makes no sense.
+    pub(super) fn hopeless(&self) -> bool {
+        self.too_deep || self.errors.len() >= MAX_MISTAKES
+    }
+
     /// Adds a line.
     pub(super) fn add(&mut self, line: Line, place: Place) {
         match line {
@@ -122,9 +126,10 @@ impl Blocks {
     /// The whole script, or all mistakes. An `end` may be missing where text was `lost` to a
     /// string that never ends.
     pub(super) fn finish(mut self, lost: bool) -> std::result::Result<Block, Vec<SyntaxError>> {
+        let hopeless = self.hopeless();
         let mut suspects = std::mem::take(&mut self.suspects).into_iter();
         while let Some(frame) = self.frames.pop() {
-            if !lost && !self.too_deep && !matches!(frame.structure, Structure::Broken(_)) {
+            if !lost && !hopeless && !matches!(frame.structure, Structure::Broken(_)) {
                 self.errors.push(suspects.next().unwrap_or_else(|| no_end(&frame)));
             }
         }

@@ -53,7 +53,7 @@ impl Builder<'_> {
             Simple { span, assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::environment | Rule::inner_environment => {
+                Rule::environment => {
                     simple.assignments.push(self.environment(pair)?);
                 }
                 Rule::redirection | Rule::inner_redirection => {
@@ -63,6 +63,7 @@ impl Builder<'_> {
             }
         }
         habit::command(&simple, &self.functions)?;
+        simple.words.iter_mut().skip(1).for_each(join);
         Ok(simple)
     }
 
@@ -143,4 +144,16 @@ impl Builder<'_> {
         let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
         Ok(Redirect { span, descriptor, mode, with_errors, target })
     }
+}
+
+/// Makes one of parts that come from joined lines. Only of arguments: elsewhere a keyword, an
+/// assignment or an operator could arise.
+fn join(word: &mut Word) {
+    word.parts.dedup_by(|part, before| match (before, part) {
+        (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {
+            before.push_str(text);
+            true
+        }
+        _ => false,
+    });
 }

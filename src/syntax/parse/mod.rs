@@ -54,6 +54,9 @@ const MAX_BLOCK_DEPTH: usize = 1000;
 const MAX_NESTING: usize = 100;
 /// Operators above each other in a tree; a chain of n operators is n deep.
 const MAX_EXPRESSION_DEPTH: usize = 1000;
+/// Mistakes before the rest of a text isn't read: it must be something else than a script. For each
+/// one, pest looks through the whole rest.
+const MAX_MISTAKES: usize = 200;
 /// The grammar's steps for one line: some hundred for each byte of the longest line one could mean.
 /// The grammar never tries the same text more than a few times, so this is a second rope.
 const MAX_STEPS: usize = 500_000_000;

@@ -22,7 +22,7 @@ pub(super) fn script(text: &str) -> std::result::Result<Block, Vec<SyntaxError>>
         held: Vec::new(),
         lost: false,
     };
-    while reader.at < text.len() && !reader.blocks.too_deep {
+    while reader.at < text.len() && !reader.blocks.hopeless() {
         reader.step();
     }
     reader.blocks.finish(reader.lost)
