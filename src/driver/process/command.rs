@@ -9,10 +9,11 @@ use super::io::Table;
 use super::offload::{Control, Handle};
 use super::spawn::{Program, Started};
 use super::stream::{self, Ended};
-use super::{CHILDREN, ProcessDriver, no_worker, sys};
+use super::{CHILDREN, Containment, ProcessDriver, no_worker, sys, tag};
 use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run, ScopeId};
 use crate::machine::event::{Event, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::record::LogEvent;
+use crate::machine::time::Time;
 
 /// How soon after a sign of it all children without a pidfd are looked at.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
@@ -28,15 +29,22 @@ pub struct Command {
     line: u32,
     /// The `PATH` it is looked for along.
     path: BString,
+    /// Whether a worker may be starting its program right now.
+    pub starting: bool,
     /// Whether its end is still to be told.
     pub wanted: bool,
 }
 
+impl Command {
+    fn new(scope: ScopeId, name: BString, line: u32) -> Self {
+        let (stage, path) = (Stage::Running(0), BString::default());
+        Self { scope, stage, name, line, path, starting: false, wanted: true }
+    }
+}
+
 /// How far a command has come.
 pub enum Stage {
-    /// A worker opens its files and starts it.
-    Starting(Handle),
-    /// A worker does it.
+    /// A worker does it, or starts it.
     Working(Handle),
     /// It runs, as this process.
     Running(i32),
@@ -45,7 +53,7 @@ pub enum Stage {
 /// A process of ours.
 pub struct Child {
     /// The command it runs.
-    process: ProcessId,
+    pub process: ProcessId,
     /// Readable when it has ended.
     pidfd: Option<OwnedFd>,
 }
@@ -59,8 +67,8 @@ impl Child {
 
 /// What a worker found out or did.
 pub enum Answer {
-    /// It started a program, or couldn't.
-    Started(Result<Started, SpawnError>),
+    /// It started a program, or couldn't; and whether that may want the terminal.
+    Started(Result<Started, SpawnError>, bool),
     /// The files for an `exec` are open.
     Ready(Box<Program>, Result<Table, String>),
     /// A builtin ended.
@@ -95,40 +103,33 @@ impl ProcessDriver {
             Action::Print(_) => "echo".into(),
             Action::ReadLine => "read".into(),
         };
-        let mut command = Command {
-            scope,
-            stage: Stage::Running(0),
-            name,
-            line,
-            path: BString::default(),
-            wanted: true,
-        };
+        let mut command = Command::new(scope, name, line);
         match action {
             Action::Program { words, environment, overrides } => {
-                let mut told = self.settings.told.clone();
-                if let Some(deadline) = deadline {
-                    told.push(("FTSH_DEADLINE", self.unix(deadline)));
-                }
+                let mut told = self.told(deadline);
+                told.push((tag::VARIABLE, self.key.value(scope)));
                 let mut program =
                     Program { words, environment, told, overrides, directory, file: None };
                 command.path = program.path().into();
                 if self.found.look_up(&mut program) && !plan.may_block() {
-                    let started = plan
-                        .carry_out(&Control::default())
-                        .map_err(redirect_error)
-                        .and_then(|table| program.start(&table));
+                    let table = plan.carry_out(&Control::default());
+                    let interactive = table.as_ref().is_ok_and(|table| !table.reads_nothing());
+                    let started =
+                        table.map_err(redirect_error).and_then(|table| program.start(&table));
                     self.enter(process, command);
-                    self.started(process, started);
+                    self.started(process, started, interactive);
                 } else {
                     self.start_by_worker(process, command, move |control| {
                         let table = match plan.carry_out(control) {
                             Ok(table) => table,
-                            Err(message) => return Answer::Started(Err(redirect_error(message))),
+                            Err(message) => {
+                                return Answer::Started(Err(redirect_error(message)), false);
+                            }
                         };
                         if !control.commit() {
                             return Answer::Cancelled;
                         }
-                        Answer::Started(program.start(&table))
+                        Answer::Started(program.start(&table), !table.reads_nothing())
                     });
                 }
             }
@@ -183,23 +184,22 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(message) => return self.refuse(process, redirect_error(message)),
         };
+        let told = self.told(deadline);
+        let name = words.first().cloned().unwrap_or_default();
+        let program = Program { words, environment, told, overrides, directory, file: None };
+        let command = Command::new(scope, name, line);
+        self.work(process, command, move |control| {
+            Answer::Ready(Box::new(program), plan.carry_out(control))
+        });
+    }
+
+    /// What the shell tells every command.
+    fn told(&self, deadline: Option<Time>) -> Vec<(&'static str, BString)> {
         let mut told = self.settings.told.clone();
         if let Some(deadline) = deadline {
             told.push(("FTSH_DEADLINE", self.unix(deadline)));
         }
-        let name = words.first().cloned().unwrap_or_default();
-        let program = Program { words, environment, told, overrides, directory, file: None };
-        let command = Command {
-            scope,
-            stage: Stage::Running(0),
-            name,
-            line,
-            path: BString::default(),
-            wanted: true,
-        };
-        self.work(process, command, move |control| {
-            Answer::Ready(Box::new(program), plan.carry_out(control))
-        });
+        told
     }
 
     /// A command that never started.
@@ -226,22 +226,14 @@ impl ProcessDriver {
         Some((command, wanted))
     }
 
+    /// Has a worker do a command.
     fn work(
         &mut self,
         process: ProcessId,
         command: Command,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) {
-        self.submit(process, command, job, Stage::Working);
-    }
-
-    fn start_by_worker(
-        &mut self,
-        process: ProcessId,
-        command: Command,
-        job: impl FnOnce(&Control) -> Answer + Send + 'static,
-    ) {
-        self.submit(process, command, job, Stage::Starting);
+        self.submit(process, command, job);
     }
 
     fn submit(
@@ -249,25 +241,44 @@ impl ProcessDriver {
         process: ProcessId,
         mut command: Command,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
-        stage: fn(Handle) -> Stage,
-    ) {
+    ) -> bool {
         match self.pool.submit(job) {
             Ok(handle) => {
                 self.waiting.insert(handle.ticket, Waiting::Command(process));
-                command.stage = stage(handle);
+                command.stage = Stage::Working(handle);
                 self.enter(process, command);
+                true
             }
             Err(error) => {
                 let message = no_worker(&error);
                 self.refuse(process, SpawnError { kind: SpawnErrorKind::System, message });
+                false
             }
+        }
+    }
+
+    /// Has a worker open a command's files, find its program and start it.
+    fn start_by_worker(
+        &mut self,
+        process: ProcessId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        if self.submit(process, command, job)
+            && let Some(command) = self.commands.get_mut(&process)
+        {
+            command.starting = true;
+            self.starting += 1;
         }
     }
 
     /// A worker is done with a command.
     pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
         match answer {
-            Answer::Started(started) => self.started(process, started),
+            Answer::Started(started, interactive) => {
+                self.starting -= 1;
+                self.started(process, started, interactive);
+            }
             Answer::Ended(ended) => {
                 if let Some((_, true)) = self.leave(process) {
                     self.ended(process, ended);
@@ -282,12 +293,20 @@ impl ProcessDriver {
                     self.refuse(process, error);
                 }
             }
-            Answer::Cancelled => drop(self.leave(process)),
+            Answer::Cancelled => {
+                self.starting -= 1;
+                self.leave(process);
+            }
             Answer::Table(..) | Answer::Reply(_) => {}
         }
     }
 
-    fn started(&mut self, process: ProcessId, started: Result<Started, SpawnError>) {
+    fn started(
+        &mut self,
+        process: ProcessId,
+        started: Result<Started, SpawnError>,
+        interactive: bool,
+    ) {
         let started = match started {
             Ok(started) => started,
             Err(error) => {
@@ -302,15 +321,30 @@ impl ProcessDriver {
         let Some(command) = self.commands.get_mut(&process) else { return };
         command.stage = Stage::Running(pid);
         let (name, line, scope) = (command.name.clone(), command.line, command.scope);
+        let wanted = command.wanted;
         self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
-        self.watch(pid, process);
         self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
-        self.ready.push_back(Event::Spawned { process, pid });
+        if wanted {
+            self.ready.push_back(Event::Spawned { process, pid });
+        } else {
+            let _ = sys::kill(-pid, libc::SIGKILL); // its scope is gone
+        }
+        if let Some(status) = self.ended_early(pid) {
+            self.children.insert(pid, Child { process, pidfd: None });
+            return self.child_ended(pid, status);
+        }
+        self.watch(pid, process);
+        if interactive && let Some(terminal) = &mut self.terminal {
+            terminal.offer(pid);
+        }
         self.catch_up(scope, pid);
     }
 
     fn watch(&mut self, pid: i32, process: ProcessId) {
-        let pidfd = if self.portable { None } else { self.pidfd(pid).ok() };
+        let pidfd = match self.containment {
+            Containment::Subreaper => self.pidfd(pid).ok(),
+            Containment::Groups { .. } => None,
+        };
         if pidfd.is_none() && self.sweep.is_none() {
             // It may have ended before it was known here.
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
@@ -326,7 +360,7 @@ impl ProcessDriver {
 
     /// Whether the loop isn't told of some child's end.
     pub(super) fn has_unwatched(&self) -> bool {
-        self.portable || self.children.values().any(|child| !child.is_watched())
+        self.children.values().any(|child| !child.is_watched())
     }
 
     /// Looks for the end of all children that the loop isn't told of.
@@ -340,9 +374,10 @@ impl ProcessDriver {
 
     /// Takes note of the end of a child, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
-        match sys::wait_for(pid, false) {
+        match sys::wait_for(pid, self.terminal.is_some()) {
             Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
-            Ok(_) => {}
+            Ok(Some((_, sys::Change::Stopped(signal)))) => self.child_stopped(pid, signal),
+            Ok(None) => {}
             // Somebody else waited for it: how it ended is lost.
             Err(_) => self.child_ended(pid, Status::Signaled(libc::SIGKILL)),
         }
@@ -354,6 +389,7 @@ impl ProcessDriver {
         if let Some(pidfd) = &child.pidfd {
             self.poller.remove(pidfd.as_fd());
         }
+        self.release_terminal(pid, status);
         let process = child.process;
         let Some((command, wanted)) = self.leave(process) else { return };
         self.log(command.line, LogEvent::Exited { pid, status: describe(status) });

@@ -28,6 +28,8 @@ pub enum Fd {
     Owned(Arc<OwnedFd>),
     /// A buffer's: using it never blocks.
     Memory(Arc<OwnedFd>),
+    /// `/dev/null`, by the shell's own choice.
+    Null(Arc<OwnedFd>),
 }
 
 impl Fd {
@@ -46,7 +48,7 @@ impl AsFd for Fd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Inherited(number) => sys::borrow(*number),
-            Self::Owned(fd) | Self::Memory(fd) => fd.as_fd(),
+            Self::Owned(fd) | Self::Memory(fd) | Self::Null(fd) => fd.as_fd(),
         }
     }
 }
@@ -76,12 +78,17 @@ impl Table {
         Ok(())
     }
 
+    /// Whether there is nothing to read from descriptor 0: the shell gave it `/dev/null`.
+    pub fn reads_nothing(&self) -> bool {
+        matches!(self.0[0], None | Some(Fd::Null(_)))
+    }
+
     /// The numbers to set in a child that inherits ours, as `from` and `to`.
     pub fn changes(&self) -> Vec<(RawFd, RawFd)> {
         let mut changes = Vec::with_capacity(SIZE);
         for (number, fd) in self.0.iter().enumerate() {
             match fd {
-                Some(fd @ (Fd::Owned(_) | Fd::Memory(_))) => {
+                Some(fd @ (Fd::Owned(_) | Fd::Memory(_) | Fd::Null(_))) => {
                     changes.push((fd.as_fd().as_raw_fd(), number as RawFd));
                 }
                 Some(Fd::Inherited(_)) | None => {}
@@ -299,7 +306,8 @@ impl Io {
             .read(true)
             .write(true)
             .open("/dev/null")
-            .and_then(|file| Fd::new(file.into()))
+            .and_then(|file| sys::move_up(file.into()))
+            .map(|fd| Fd::Null(Arc::new(fd)))
             .map_err(|error| format!("/dev/null: {}", plain(&error)))?;
         self.null = Some(null.clone());
         Ok(null)

@@ -6,16 +6,22 @@
 mod block;
 mod buffer;
 mod command;
+mod emptying;
 mod family;
 mod files;
 mod glob;
 mod io;
 mod offload;
 mod poll;
+mod proc;
+mod purge;
 mod signal;
 mod spawn;
 mod stream;
+mod supervisor;
 mod sys;
+mod tag;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
@@ -26,13 +32,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bstr::BString;
 
 pub use self::signal::die_by;
+pub use self::supervisor::{Supervision, supervise};
 
 use self::command::{Answer, Child, Command, Waiting};
 use self::family::Families;
 use self::io::{Io, plain};
 use self::offload::{Handle, Pool, Ticket};
 use self::poll::Poller;
-use self::signal::Signals;
+use self::signal::{Interrupts, Signals};
+use self::tag::Key;
+use self::terminal::Terminal;
 use super::Driver;
 use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
 use crate::machine::event::{Event, Reply};
@@ -58,12 +67,20 @@ pub struct Settings {
     pub log: Log,
     /// Variables for every command, such as `FTSH_KILL_TIMEOUT`; they win over exported ones.
     pub told: Vec<(&'static str, BString)>,
+    /// What `supervise` returned, if it was called.
+    pub supervision: Option<Supervision>,
 }
 
 impl Default for Settings {
     /// No log.
     fn default() -> Self {
-        Self { file: "".into(), log_level: Level::NOTHING, log: Box::new(|_| ()), told: Vec::new() }
+        Self {
+            file: "".into(),
+            log_level: Level::NOTHING,
+            log: Box::new(|_| ()),
+            told: Vec::new(),
+            supervision: None,
+        }
     }
 }
 
@@ -88,30 +105,58 @@ pub struct ProcessDriver {
     families: Families,
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
-    portable: bool,
     limit: sys::FileLimit,
+    containment: Containment,
+    supervision: Option<Supervision>,
+    interrupts: Interrupts,
+    terminal: Option<Terminal>,
+    /// The name of this run in the environment of its commands.
+    key: Key,
+    /// Our own process id.
+    pid: i32,
+    /// How many commands workers are starting.
+    starting: usize,
+}
+
+/// How processes that lost their parents are found.
+enum Containment {
+    /// They come to us.
+    Subreaper,
+    /// By the groups they are in, and their mark; with `ps` where there is no `/proc`.
+    Groups { ps: bool },
 }
 
 const SIGNALS: poll::Token = 0;
 const ANSWERS: poll::Token = 1;
+const SUPERVISOR: poll::Token = 2;
 /// A child's pidfd has its process id plus this.
 const CHILDREN: poll::Token = 1 << 32;
 
 impl ProcessDriver {
     /// A driver whose time starts now. Fails if the system has no descriptors left.
-    pub fn new(settings: Settings) -> std::io::Result<Self> {
+    pub fn new(mut settings: Settings) -> std::io::Result<Self> {
         let start = Instant::now();
         let start_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // What is open now is what scripts see: before anything of our own is opened.
         let io = Io::new();
-        let portable = std::env::var_os("FTSH_TEST_FALLBACK").is_some_and(|value| value == "1")
-            || !sys::has_pidfds();
-        let mut poller = Poller::new(portable)?;
-        let signals = Signals::catch()?;
+        let containment = containment();
+        let mut poller = Poller::new(matches!(containment, Containment::Groups { .. }))?;
+        let terminal = Terminal::open();
+        let signals = Signals::catch(terminal.is_some())?;
         let pool = Pool::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(pool.readiness(), ANSWERS)?;
-        Ok(Self {
+        let supervision = settings.supervision.take();
+        if let Some(supervision) = &supervision {
+            poller.add(supervision.readiness(), SUPERVISOR)?;
+        }
+        let key = supervision.as_ref().map_or_else(Key::new, |it| it.key().clone());
+        let pid = std::process::id() as i32;
+        let mut families = Families::new();
+        if !sys::has_no_children() {
+            families.strangers = proc::children(pid).into_iter().collect();
+        }
+        let mut driver = Self {
             settings,
             start,
             start_unix,
@@ -126,11 +171,23 @@ impl ProcessDriver {
             children: HashMap::new(),
             operations: HashMap::new(),
             waiting: HashMap::new(),
-            families: Families::default(),
+            families,
             sweep: None,
-            portable,
             limit: sys::FileLimit::default(),
-        })
+            containment,
+            supervision,
+            interrupts: Interrupts::default(),
+            terminal,
+            key,
+            pid,
+            starting: 0,
+        };
+        if let Containment::Groups { ps } = driver.containment {
+            let source = if ps { "ps" } else { "/proc" };
+            let note = format!("no pidfds or no subreaper: processes are found through {source}");
+            driver.log(0, LogEvent::Note(note));
+        }
+        Ok(driver)
     }
 
     /// Writes to the log what the level asks for.
@@ -190,8 +247,7 @@ impl ProcessDriver {
 
     /// The moment something has to be done even if nothing happens.
     fn next_due(&self) -> Option<Instant> {
-        let others = [self.pool.next_due(), self.sweep, self.families.next_due()];
-        others.into_iter().flatten().min()
+        family::earliest([self.pool.next_due(), self.sweep, self.next_look()])
     }
 
     /// Waits for something to happen, and takes note of it.
@@ -213,6 +269,7 @@ impl ProcessDriver {
             match token {
                 SIGNALS => self.take_signals(),
                 ANSWERS => self.take_answers(),
+                SUPERVISOR => self.die_with_supervisor(),
                 _ => self.reap((token - CHILDREN) as i32),
             }
         }
@@ -225,21 +282,50 @@ impl ProcessDriver {
     }
 
     fn take_signals(&mut self) {
-        let mut unwatched = false;
+        let mut changed = false;
         for caught in self.signals.take() {
-            if caught.signal == libc::SIGCHLD {
-                unwatched = true;
-                if self.children.get(&caught.sender).is_some_and(|child| !child.is_watched()) {
-                    self.reap(caught.sender);
+            match caught.signal {
+                libc::SIGCHLD => {
+                    changed = true;
+                    self.child_changed(caught.sender);
                 }
-            } else if signal::is_ending(caught.signal) {
-                self.ready.push_back(Event::Interrupted(caught.signal));
+                libc::SIGTSTP => self.suspend(None),
+                signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
+                _ => {}
             }
         }
         // Signals that come at once are delivered once: some child may have been missed.
-        if unwatched && self.sweep.is_none() && self.has_unwatched() {
+        let waiting = !self.families.emptying.is_empty();
+        if changed && waiting && matches!(self.containment, Containment::Subreaper) {
+            self.look_for_orphans();
+        }
+        if changed && self.sweep.is_none() && self.has_unwatched() {
             self.sweep = Some(Instant::now() + command::SWEEP_INTERVAL);
         }
+    }
+
+    fn child_changed(&mut self, pid: i32) {
+        match self.children.get(&pid) {
+            // Pidfds tell of ends only, not of stops.
+            Some(child) if child.is_watched() && self.terminal.is_none() => {}
+            Some(_) => self.reap(pid),
+            None if matches!(self.containment, Containment::Subreaper) => self.reap_orphan(pid),
+            None => {}
+        }
+    }
+
+    /// The supervisor was killed: nothing may be left.
+    fn die_with_supervisor(&mut self) {
+        match self.containment {
+            Containment::Subreaper => purge::empty(&self.families.strangers),
+            Containment::Groups { .. } => {
+                let groups: Vec<i32> = self.children.keys().copied().collect();
+                purge::stop_and_kill(&groups);
+                purge::empty_marked(&self.key);
+            }
+        }
+        self.terminal = None; // gives it back
+        die_by(libc::SIGKILL)
     }
 
     fn take_answers(&mut self) {
@@ -293,6 +379,23 @@ impl ProcessDriver {
     fn make_room(&mut self) {
         self.limit.make_room_for(self.children.len() + self.io.size());
     }
+}
+
+/// Whether the fallback for systems without pidfds was asked for, or has to do.
+fn is_portable() -> bool {
+    std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "1" || value == "ps")
+        || !sys::has_pidfds()
+}
+
+/// For tests: `1` does without pidfds and subreapers, `ps` without `/proc` as well.
+const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
+
+fn containment() -> Containment {
+    if !is_portable() && proc::lists_children() && sys::become_subreaper(true) {
+        return Containment::Subreaper;
+    }
+    let ps = std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "ps");
+    Containment::Groups { ps: ps || !std::path::Path::new("/proc/self/stat").exists() }
 }
 
 fn no_worker(error: &std::io::Error) -> String {

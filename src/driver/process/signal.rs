@@ -2,6 +2,7 @@
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 
@@ -16,18 +17,22 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches what ends the shell, and the end of children. There can be only one
+    /// Catches what ends or stops the shell, and the end of children; also that a child stops, if
+    /// there is a terminal for which it may have. There can be only one
     /// such object in a process at a time.
-    pub fn catch() -> io::Result<Self> {
+    pub fn catch(terminal: bool) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let pipe = PipeReader::from(sys::move_up(reader.into())?);
         let writer = sys::move_up(writer.into())?;
         sys::add_flags(pipe.as_fd(), OFlag::O_NONBLOCK)?;
         sys::add_flags(writer.as_fd(), OFlag::O_NONBLOCK)?;
-        let mut signals: Vec<i32> =
-            ENDING.into_iter().filter(|&signal| !sys::is_ignored(signal)).collect();
+        let mut signals: Vec<i32> = ENDING
+            .into_iter()
+            .chain([libc::SIGTSTP])
+            .filter(|&signal| !sys::is_ignored(signal))
+            .collect();
         signals.push(libc::SIGCHLD);
-        sys::catch(&signals, writer);
+        sys::catch(&signals, writer, terminal);
         Ok(Self { pipe })
     }
 
@@ -58,4 +63,51 @@ pub fn is_ending(signal: i32) -> bool {
 /// Ends this process by a signal, so that its parent sees what happened.
 pub fn die_by(signal: i32) -> ! {
     sys::die_by(signal)
+}
+
+/// Tells a signal that came twice from one that was sent twice: a signal to the shell's group
+/// reaches the interpreter directly and once more through its supervisor.
+#[derive(Default)]
+pub struct Interrupts {
+    /// Signals that came one way, and may come the other way, too.
+    single: Vec<(i32, bool, Instant)>,
+}
+
+/// The second one comes at once, or late on a busy machine.
+const TOGETHER: Duration = Duration::from_secs(2);
+
+impl Interrupts {
+    /// Whether this one counts.
+    pub fn count(&mut self, signal: i32, forwarded: bool) -> bool {
+        let now = Instant::now();
+        self.single.retain(|(_, _, since)| now.duration_since(*since) < TOGETHER);
+        let other =
+            self.single.iter().position(|&(other, how, _)| other == signal && how != forwarded);
+        match other {
+            Some(other) => {
+                self.single.remove(other);
+                false
+            }
+            None => {
+                self.single.push((signal, forwarded, now));
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_comes_both_ways_counts_once() {
+        let mut interrupts = Interrupts::default();
+        assert!(interrupts.count(15, false));
+        assert!(!interrupts.count(15, true));
+        assert!(interrupts.count(15, true));
+        assert!(interrupts.count(15, true));
+        assert!(!interrupts.count(15, false));
+        assert!(interrupts.count(2, false));
+    }
 }

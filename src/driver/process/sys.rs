@@ -217,6 +217,11 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
     Errno::set_raw(saved);
 }
 
+fn handler() -> usize {
+    let handler = on_signal as extern "C" fn(_, _, _);
+    handler as usize
+}
+
 extern "C" fn on_nudge(_signal: c_int) {}
 
 impl Caught {
@@ -234,13 +239,13 @@ impl Caught {
     }
 }
 
-/// Has the given signals written to a pipe, whose other end must be non-blocking.
-/// The pipe is never closed.
-pub fn catch(signals: &[c_int], pipe: OwnedFd) {
+/// Has the given signals written to a non-blocking pipe, which is never closed. SIGCHLD comes when
+/// a child ends, and if asked for when one stops.
+pub fn catch(signals: &[c_int], pipe: OwnedFd, stops: bool) {
     SIGNAL_PIPE.store(std::os::fd::IntoRawFd::into_raw_fd(pipe), Ordering::Relaxed);
     for &signal in signals {
-        let handler = on_signal as extern "C" fn(_, _, _);
-        set_action(signal, handler as usize, libc::SA_SIGINFO | libc::SA_RESTART);
+        let quiet = if stops { 0 } else { libc::SA_NOCLDSTOP };
+        set_action(signal, handler(), libc::SA_SIGINFO | libc::SA_RESTART | quiet);
     }
     // Without SA_RESTART, so that it ends a blocked call.
     set_action(NUDGE, on_nudge as extern "C" fn(_) as usize, 0);
@@ -284,8 +289,11 @@ pub fn set_default(signal: c_int) {
 pub fn die_by(signal: c_int) -> ! {
     set_default(signal);
     unblock(&[signal]);
-    // SAFETY: plain system calls.
+    // SAFETY: plain system calls; the limit is only read.
     unsafe {
+        // If there is to be a core, it is the interpreter's or the command's.
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::raise(signal);
         libc::_exit(128 + signal)
     }
@@ -521,5 +529,167 @@ fn limit() -> Option<libc::rlimit> {
     // SAFETY: getrlimit writes the whole structure if it succeeds.
     unsafe {
         (libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) == 0).then(|| limit.assume_init())
+    }
+}
+
+/// A process's group; none if there is no such process.
+pub fn group_of(pid: pid_t) -> Option<pid_t> {
+    // SAFETY: a plain call.
+    Errno::result(unsafe { libc::getpgid(pid) }).ok()
+}
+
+/// Whether this process has no children at all, not even ended ones.
+pub fn has_no_children() -> bool {
+    // The process id of the result is not looked at: nothing may have ended.
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the information is written to a live object, and not read.
+    let result = unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) };
+    result == -1 && Errno::last() == Errno::ECHILD
+}
+
+/// Has processes that lose their parents come to this one; false where that can't be had.
+pub fn become_subreaper(wanted: bool) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        nix::sys::prctl::set_child_subreaper(wanted).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = wanted;
+        false
+    }
+}
+
+/// The signals that a supervisor takes one by one.
+fn supervised() -> SignalSet {
+    let mut set = SignalSet::empty();
+    for signal in [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGCHLD,
+        libc::SIGTSTP,
+        libc::SIGCONT,
+    ] {
+        set.add(signal);
+    }
+    set
+}
+
+/// A signal mask to go back to.
+pub struct Mask(SignalSet);
+
+/// Holds back the signals that `next_signal` takes.
+pub fn hold_signals() -> Mask {
+    let held = supervised();
+    let mut old = SignalSet::empty();
+    // SAFETY: both sets are initialised.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    Mask(old)
+}
+
+/// Ends what `hold_signals` began.
+pub fn release_signals(mask: &Mask) {
+    // SAFETY: the set is initialised; the old one isn't asked for.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0.0, std::ptr::null_mut());
+    }
+}
+
+/// Waits for one of the signals held back.
+pub fn next_signal() -> Caught {
+    let set = supervised();
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: the set is initialised, the information is written to a live object. For these
+        // signals the sender is plain data.
+        unsafe {
+            let signal = wait_info(&raw const set.0, info.as_mut_ptr());
+            if signal > 0 {
+                let info = info.assume_init_ref();
+                let sender = if info.si_code > 0 { 0 } else { info.si_pid() };
+                return Caught { signal, sender };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The set must be initialised, the information live.
+#[cfg(not(target_os = "macos"))]
+unsafe fn wait_info(set: *const libc::sigset_t, info: *mut libc::siginfo_t) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { libc::sigwaitinfo(set, info) }
+}
+
+/// # Safety
+/// The set must be initialised, the information live.
+#[cfg(target_os = "macos")]
+unsafe fn wait_info(set: *const libc::sigset_t, _info: *mut libc::siginfo_t) -> c_int {
+    let mut signal = 0;
+    // SAFETY: as the caller says; the signal is written to a live integer.
+    unsafe { libc::sigwait(set, &raw mut signal) };
+    signal
+}
+
+/// Splits this process; in the child there is no number.
+pub fn fork() -> Result<Option<pid_t>, Errno> {
+    // SAFETY: the caller sees to it that there is only one thread, so that the child may do
+    // anything.
+    let pid = Errno::result(unsafe { libc::fork() })?;
+    Ok((pid != 0).then_some(pid))
+}
+
+/// Ends this process without running anything on the way.
+pub fn exit_now(code: c_int) -> ! {
+    // SAFETY: never returns.
+    unsafe { libc::_exit(code) }
+}
+
+/// Stops the process group of this process, and so this process, as Ctrl-Z does; returns when it
+/// is continued, or at once where there is no job control.
+pub fn suspend_group() {
+    set_default(libc::SIGTSTP);
+    let _ = kill(0, libc::SIGTSTP);
+    set_action(libc::SIGTSTP, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
+}
+
+/// Does something to the terminal that would stop a process in the background.
+pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
+    let mut held = SignalSet::empty();
+    held.add(libc::SIGTTOU);
+    let mut old = SignalSet::empty();
+    // SAFETY: both sets are initialised.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    let result = action();
+    // SAFETY: the set was written by the call before; the old one isn't asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old.0, std::ptr::null_mut()) };
+    result
+}
+
+/// Makes a group the terminal's foreground; false if it is gone or not of this session.
+pub fn set_foreground(tty: BorrowedFd, group: pid_t) -> bool {
+    // SAFETY: a plain call.
+    without_stopping(|| unsafe { libc::tcsetpgrp(tty.as_raw_fd(), group) } == 0)
+}
+
+/// Stops this process until it is continued.
+pub fn stop_self() {
+    let _ = kill(std::process::id() as pid_t, libc::SIGSTOP);
+}
+
+/// Some child that has ended and not been waited for.
+pub fn ended_child() -> Option<pid_t> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the information is zero or written by the kernel; its process id is plain data.
+    unsafe {
+        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0 {
+            return None;
+        }
+        let pid = info.assume_init_ref().si_pid();
+        (pid != 0).then_some(pid)
     }
 }

@@ -6,8 +6,11 @@
 mod commands;
 mod families;
 mod redirects;
+mod supervision;
+mod terminal;
 
 use std::collections::VecDeque;
+use std::io::{Read, Seek};
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,18 +48,25 @@ fn alone(path: &str, body: fn(&mut World)) {
     }
     let program = std::env::current_exe().expect("a test has a program");
     for fallback in ["0", "1"] {
-        let output = process::Command::new(&program)
+        // Not a pipe: what a failing test leaves behind might hold it open.
+        let mut log = tempfile::tempfile().expect("a file");
+        let copy = || log.try_clone().expect("a descriptor");
+        let status = process::Command::new(&program)
             .args(["--exact", name, "--nocapture", "--include-ignored"])
             .env("FTSH_TEST_ALONE", name)
             .env("FTSH_TEST_FALLBACK", fallback)
-            .output()
+            .stdin(process::Stdio::null())
+            .stdout(copy())
+            .stderr(copy())
+            .status()
             .expect("a test can start itself");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "fallback {fallback}: {text}");
-        assert!(
-            String::from_utf8_lossy(&output.stdout).contains("1 passed"),
-            "no test is called {name}"
-        );
+        let mut text = String::new();
+        log.rewind().expect("a file");
+        log.read_to_string(&mut text).expect("text");
+        assert!(status.success() && text.contains("1 passed"), "fallback {fallback}: {text}");
+        if std::env::var_os("FTSH_TEST_VERBOSE").is_some() {
+            eprintln!("{text}");
+        }
     }
 }
 
@@ -72,8 +82,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with_settings(Settings::default())
+    }
+
+    fn with_settings(settings: Settings) -> Self {
         Self {
-            driver: ProcessDriver::new(Settings::default()).expect("a driver can be made"),
+            driver: ProcessDriver::new(settings).expect("a driver can be made"),
             last: 0,
             events: VecDeque::new(),
             directory: None,
@@ -134,7 +148,8 @@ impl World {
                 return found;
             }
         }
-        panic!("no {what}, but {:?}", self.events)
+        let children = super::proc::children(process::id() as i32);
+        panic!("no {what}, but {:?}; children: {children:?}", self.events)
     }
 
     fn look<T>(&mut self, wanted: &mut impl FnMut(&Event) -> Option<T>) -> Option<T> {
@@ -259,4 +274,16 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 fn lives(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+}
+
+/// The living processes with this value of `MARK` in their environment.
+fn marked(mark: &str) -> Vec<i32> {
+    let wanted = format!("MARK={mark}");
+    let processes = std::fs::read_dir("/proc").expect("a system with /proc").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    pids.filter(has).filter(|&pid| lives(pid)).collect()
 }
