@@ -21,8 +21,12 @@ fn the_next_attempt_waits_until_the_last_one_is_gone() {
     let script = "try 2 times each 1 second backoff none; stubborn; end";
     let ran = world().run(script).fails("timeout", 124).takes(62.0);
     let trace = ran.world.trace();
-    let order: Vec<&str> = trace.lines().map(|line| line.trim_start().splitn(3, ' ').last().unwrap_or("")).collect();
-    assert!(order.iter().position(|line| line.contains("kill")) < order.iter().rposition(|line| line.contains("run")));
+    let order: Vec<&str> =
+        trace.lines().map(|line| line.trim_start().splitn(3, ' ').last().unwrap_or("")).collect();
+    assert!(
+        order.iter().position(|line| line.contains("kill"))
+            < order.iter().rposition(|line| line.contains("run"))
+    );
 }
 
 #[test]
@@ -89,7 +93,9 @@ fn no_command_runs_after_a_signal() {
 #[test]
 fn the_run_has_a_deadline_of_its_own() {
     let deadline = ftsh::machine::Time::after(seconds(4.0));
-    let ran = world().config(|config| config.deadline = Some(deadline)).run("try for 1 day; hang; catch; hang; end");
+    let ran = world()
+        .config(|config| config.deadline = Some(deadline))
+        .run("try for 1 day; hang; catch; hang; end");
     let ran = ran.fails("timeout", 124).takes(4.0);
     assert!(ran.world.running().is_empty());
 }

@@ -16,7 +16,8 @@ fn an_operand_is_never_split() {
 
 #[test]
 fn arguments_keep_their_borders() {
-    let script = "function f; for x in \"$@\"; echo $x; end; echo $#; end; f \"$@\"; f $@; f \"a$*b\"";
+    let script =
+        "function f; for x in \"$@\"; echo $x; end; echo $#; end; f \"$@\"; f $@; f \"a$*b\"";
     world().args(&["1 2", "3"]).run(script).prints("1 2\n3\n2\n1\n2\n3\n3\na1 2 3b\n1\n");
 }
 
@@ -25,14 +26,20 @@ fn unset_variables_fail_by_name() {
     let ran = world().run("rm -rf ${dir}/").fails("expression", 1);
     assert!(ran.message().contains("`dir` is not set"), "{}", ran.message());
     world().config(|config| config.unset_is_empty = true).run("echo [$dir]").prints("[]\n");
-    world().run("echo ${dir:-/tmp}${dir:+x} \"${dir:-a b}\"; a=; echo ${a:-gone}").prints("/tmp a b\ngone\n");
+    world()
+        .run("echo ${dir:-/tmp}${dir:+x} \"${dir:-a b}\"; a=; echo ${a:-gone}")
+        .prints("/tmp a b\ngone\n");
     world().run("echo [$3] $#").prints("[] 0\n");
 }
 
 #[test]
 fn patterns_match_files_or_fail() {
-    let files = |simulated: ftsh::driver::simulated::Simulated| simulated.file("b.c", "").file("a.c", "");
-    world().model(files).run("echo *.c '*.c' \"*.c\"; for f in *.c; echo $f; end").prints("a.c b.c *.c *.c\na.c\nb.c\n");
+    let files =
+        |simulated: ftsh::driver::simulated::Simulated| simulated.file("b.c", "").file("a.c", "");
+    world()
+        .model(files)
+        .run("echo *.c '*.c' \"*.c\"; for f in *.c; echo $f; end")
+        .prints("a.c b.c *.c *.c\na.c\nb.c\n");
     let ran = world().run("echo *.h").fails("expression", 1);
     assert!(ran.message().contains("no file matches `*.h`"));
     world().model(files).run("p=*.c; echo $p").prints("*.c\n");
@@ -46,7 +53,10 @@ fn a_tilde_is_a_home() {
 #[test]
 fn exported_variables_reach_commands() {
     world().run("A=1; try; env A; catch; echo hidden; end; export A; env A; A=2; env A; export B=3; env B").prints("hidden\nA=1\nA=2\nB=3\n");
-    world().env("CAME", "1").run("CAME=2; env CAME; CAME=; try; env CAME; catch; echo gone; end").prints("CAME=2\ngone\n");
+    world()
+        .env("CAME", "1")
+        .run("CAME=2; env CAME; CAME=; try; env CAME; catch; echo gone; end")
+        .prints("CAME=2\ngone\n");
     world().run("echo five -> V; export V; env V").prints("V=five\n");
 }
 

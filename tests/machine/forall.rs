@@ -26,7 +26,8 @@ fn a_huge_list_starts_one_by_one() {
 
 #[test]
 fn branches_have_their_own_variables_and_directory() {
-    let script = "a=0; forall n in 1 2 3\n a=$n\n cd /d$n\n work $n\n echo $a\n pwd\nend\necho $a\npwd";
+    let script =
+        "a=0; forall n in 1 2 3\n a=$n\n cd /d$n\n work $n\n echo $a\n pwd\nend\necho $a\npwd";
     world().run(script).succeeds().prints("1\n/d1\n2\n/d2\n3\n/d3\n0\n/\n");
 }
 
@@ -70,7 +71,8 @@ fn ten_thousand_branches_are_nothing_special() {
 
 #[test]
 fn a_daemon_of_a_sibling_outlives_a_cut_attempt() {
-    let script = "forall n in 1 2\nif $n .eql. 1; daemon; else; try; daemon; fail; catch; ok; end; end\nend";
+    let script =
+        "forall n in 1 2\nif $n .eql. 1; daemon; else; try; daemon; fail; catch; ok; end; end\nend";
     let ran = world().run(script).succeeds();
     assert_eq!(ran.world.running(), ["daemon"]);
 }

@@ -2,8 +2,14 @@ use super::world;
 
 #[test]
 fn for_takes_words_in_order_and_stops_at_a_failure() {
-    world().run("a=\"2 3\"; for n in 1 $a \"4 5\"; echo $n; end").succeeds().prints("1\n2\n3\n4 5\n");
-    world().run("for n in 1 2 3; echo $n; if $n .eql. 2; fail 6; end; end").fails("exit", 6).prints("1\n2\n");
+    world()
+        .run("a=\"2 3\"; for n in 1 $a \"4 5\"; echo $n; end")
+        .succeeds()
+        .prints("1\n2\n3\n4 5\n");
+    world()
+        .run("for n in 1 2 3; echo $n; if $n .eql. 2; fail 6; end; end")
+        .fails("exit", 6)
+        .prints("1\n2\n");
 }
 
 #[test]
@@ -29,7 +35,10 @@ fn forany_tries_each_once_and_keeps_the_winner() {
     let mut seen: Vec<_> = ran.world.stdout().lines().map(str::to_owned).collect();
     seen.sort();
     assert_eq!(seen, ["1", "2", "3"]);
-    world().run("forany n in 1 2 3 in order; echo $n; fail 5; end").fails("exit", 5).prints("1\n2\n3\n");
+    world()
+        .run("forany n in 1 2 3 in order; echo $n; fail 5; end")
+        .fails("exit", 5)
+        .prints("1\n2\n3\n");
 }
 
 #[test]

@@ -53,7 +53,12 @@ pub fn world() -> World {
                 None => Model::fails(1),
             }
         });
-    World { simulated, config: Config::default(), environment: vec![("HOME", "/home/me")], args: vec!["script"] }
+    World {
+        simulated,
+        config: Config::default(),
+        environment: vec![("HOME", "/home/me")],
+        args: vec!["script"],
+    }
 }
 
 pub fn seconds(seconds: f64) -> Duration {
@@ -89,8 +94,11 @@ impl World {
         let parsed = ftsh::syntax::parse("script", script)
             .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
         let args = self.args.iter().map(|arg| (*arg).into()).collect();
-        let environment =
-            self.environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let environment = self
+            .environment
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
         let mut machine = Machine::new(&parsed, args, environment, self.config, 7);
         let mut world = self.simulated;
         let outcome = driver::run(&mut machine, &mut world);
@@ -111,7 +119,11 @@ impl Ran {
     pub fn fails(self, kind: &str, code: u8) -> Self {
         match &self.outcome {
             Outcome::Failed(failure) => {
-                assert_eq!((failure.kind.name(), self.outcome.exit_code()), (kind, code), "{failure}");
+                assert_eq!(
+                    (failure.kind.name(), self.outcome.exit_code()),
+                    (kind, code),
+                    "{failure}"
+                );
             }
             other => panic!("{other:?}\n{}", self.world.trace()),
         }

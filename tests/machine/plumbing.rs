@@ -2,7 +2,9 @@ use super::world;
 
 #[test]
 fn variables_are_files() {
-    world().run("echo one two -> v; echo $v; echo \"$v\"; cat -< v -> w; echo $w").prints("one two\none two\none two\n");
+    world()
+        .run("echo one two -> v; echo $v; echo \"$v\"; cat -< v -> w; echo $w")
+        .prints("one two\none two\none two\n");
     world().run("echo a -> v; echo b ->> v; cat -< v").prints("a\nb\n");
     world().run("v=x; echo y ->> v; echo $v").prints("xy\n");
     world().run("echo hi > /f; cat < /f; echo ho >> /f; cat < /f").prints("hi\nhi\nho\n");
@@ -30,7 +32,10 @@ fn only_one_newline_is_dropped_from_a_value() {
 fn blocks_are_redirected_as_a_whole() {
     world().run("try; echo a; echo b; end -> v; echo \"<$v>\"").prints("<a\nb>\n");
     world().run("function f; echo out; end; f > /o; echo x; cat < /o").prints("x\nout\n");
-    world().run("while true; read x; echo got $x; end <<< \"l\"").fails("failure", 1).prints("got l\n");
+    world()
+        .run("while true; read x; echo got $x; end <<< \"l\"")
+        .fails("failure", 1)
+        .prints("got l\n");
 }
 
 #[test]
@@ -56,5 +61,7 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
 
 #[test]
 fn here_documents_and_strings_feed_commands() {
-    world().run("a=5\ncat <<END\nval $a\nEND\ncat <<'E'\n$a\nE\ncat <<< \"x $a\"").prints("val 5\n$a\nx 5\n");
+    world()
+        .run("a=5\ncat <<END\nval $a\nEND\ncat <<'E'\n$a\nE\ncat <<< \"x $a\"")
+        .prints("val 5\n$a\nx 5\n");
 }

@@ -19,7 +19,11 @@ fn a_try_repeats_until_it_succeeds() {
         .model(|simulated| {
             simulated.command("flaky", move |_, _| {
                 left -= 1;
-                if left > 0 { ftsh::driver::simulated::Model::fails(1) } else { ftsh::driver::simulated::Model::succeeds() }
+                if left > 0 {
+                    ftsh::driver::simulated::Model::fails(1)
+                } else {
+                    ftsh::driver::simulated::Model::succeeds()
+                }
             })
         })
         .logging(Level::STRUCTURES)
@@ -41,8 +45,15 @@ fn three_days_or_a_hundred_times_take_no_time_to_test() {
 #[test]
 fn every_spelling_of_limits_counts_the_same() {
     for limits in [
-        "3 times", "for 3 times", "for 1 day or 3 times", "1 day 3 times", "3 times 1 day",
-        "for 3 times or 1 day", "3 times or 24 hours", "(1 .add. 2) times", "$n times",
+        "3 times",
+        "for 3 times",
+        "for 1 day or 3 times",
+        "1 day 3 times",
+        "3 times 1 day",
+        "for 3 times or 1 day",
+        "3 times or 24 hours",
+        "(1 .add. 2) times",
+        "$n times",
     ] {
         let ran = exponential().run(&format!("n=3; try {limits}; fail; end")).fails("exit", 1);
         assert_eq!(starts(&ran, "fail"), 3, "{limits}");
@@ -84,7 +95,8 @@ fn the_enclosing_deadline_wins() {
 
 #[test]
 fn catch_runs_under_the_enclosing_deadline() {
-    let script = "try for 10 seconds\n try for 1 second\n hang\n catch\n work 3\n echo saved\n end\nend";
+    let script =
+        "try for 10 seconds\n try for 1 second\n hang\n catch\n work 3\n echo saved\n end\nend";
     world().run(script).succeeds().prints("saved\n").takes(4.0);
     let script = "try for 2 seconds\n try for 1 second\n hang\n catch\n hang\n end\nend";
     world().run(script).fails("timeout", 124).takes(2.0);
@@ -120,7 +132,8 @@ fn each_limits_one_attempt() {
 
 #[test]
 fn while_decides_whether_to_go_on() {
-    let script = "try 5 times while $error_code .eql. 75\n if $attempt .lt. 3\n fail 75\n end\n fail 3\nend";
+    let script =
+        "try 5 times while $error_code .eql. 75\n if $attempt .lt. 3\n fail 75\n end\n fail 3\nend";
     let ran = exponential().run(script).fails("exit", 3);
     assert_eq!(starts(&ran, "fail"), 3);
 }
@@ -151,12 +164,15 @@ fn a_script_sees_its_attempt_and_its_time() {
     let script = "try for 10 seconds or 3 times backoff fixed from 2 seconds\n echo $attempt $elapsed $remaining\n fail\nend";
     world().run(script).fails("exit", 1).prints("1 0 10\n2 2 8\n3 4 6\n");
     world().run("try 1 time; echo \"[$remaining]\"; end").succeeds().prints("[]\n");
-    world().run("try 2 times backoff none; env FTSH_ATTEMPT; fail; end").prints("FTSH_ATTEMPT=1\nFTSH_ATTEMPT=2\n");
+    world()
+        .run("try 2 times backoff none; env FTSH_ATTEMPT; fail; end")
+        .prints("FTSH_ATTEMPT=1\nFTSH_ATTEMPT=2\n");
 }
 
 #[test]
 fn catch_sees_the_failure() {
-    let script = "try\n fail 7\ncatch\n echo $error_kind $error_code $error_command $error_line\nend";
+    let script =
+        "try\n fail 7\ncatch\n echo $error_kind $error_code $error_command $error_line\nend";
     world().run(script).succeeds().prints("exit 7 fail 7 2\n");
     let script = "try; failure disk full; catch; echo $error; end";
     world().run(script).succeeds().prints("script:1: disk full\n");
@@ -175,7 +191,11 @@ fn a_script_may_use_these_names_for_itself() {
 
 #[test]
 fn a_limit_must_make_sense() {
-    for script in ["n=0; try $n times; ok; end", "n=x; try $n seconds; ok; end", "n=0; try for $n hours; ok; end"] {
+    for script in [
+        "n=0; try $n times; ok; end",
+        "n=x; try $n seconds; ok; end",
+        "n=0; try for $n hours; ok; end",
+    ] {
         world().run(script).fails("expression", 1);
     }
 }
@@ -188,9 +208,8 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn a_run_has_a_trace() {
-    let ran = exponential().logging(Level::NOTHING).run(
-        "try for 1 minute or 3 times\n  fail 1\nend",
-    );
+    let ran =
+        exponential().logging(Level::NOTHING).run("try for 1 minute or 3 times\n  fail 1\nend");
     assert_snapshot!(ran.world.trace(), @r"
           0 ms run fail 1
           0 ms end fail Exited(1)
