@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Machine;
 use super::effect::{Effect, ScopeId, TaskId};
 use super::frame::{FrameKind, TryPhase};
+use super::join::children;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{LogEvent, Record};
 use super::step::Flow;
@@ -76,8 +77,8 @@ impl Machine {
                 self.processes.remove(&command.process);
             }
             State::Sleeping(key) => self.timers.cancel([key]),
-            State::Children => {
-                for child in self.children(task.id) {
+            State::Children | State::Forking => {
+                for child in children(task) {
                     if let Some(mut child) = self.tasks.remove(&child) {
                         self.drop_task(&mut child);
                     }
@@ -100,7 +101,7 @@ impl Machine {
 
     /// Cancels the branches of a `forall` that has failed.
     pub(super) fn cancel_children(&mut self, parent: TaskId) {
-        for child in self.children(parent) {
+        for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
             self.resume(child, |machine, task| {
                 if matches!(task.state, State::Emptying(_, AfterEmptied::End(_))) {
                     return keep_waiting(task);

@@ -148,7 +148,11 @@ impl Machine {
             SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
             SpawnErrorKind::System => (FailureKind::Spawn, 1),
         };
-        Flow::Throw(task.thrown(kind, code, error.message, &command.text))
+        let message = match kind {
+            FailureKind::NotFound => error.message,
+            _ => format!("`{}`: {}", shorten(&command.text), error.message),
+        };
+        Flow::Throw(task.thrown(kind, code, message, &command.text))
     }
 
     /// The command that a task waited for ended.

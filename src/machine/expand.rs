@@ -222,7 +222,7 @@ impl Expander<'_> {
         if let Some(field) = name.strip_prefix("error") {
             let failure = self.task.caught()?;
             return Some(match field {
-                "" => failure.to_string().into(),
+                "" => failure.summary().into(),
                 "_kind" => failure.kind.name().into(),
                 "_code" => failure.code.to_string().into(),
                 "_command" => failure.command.as_str().into(),

@@ -1,12 +1,13 @@
 //! What a task is in the middle of, as plain data.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BString;
 
 use super::code::{Address, Loop, Program, TryCode};
-use super::effect::{IoId, ScopeId};
+use super::effect::{IoId, ScopeId, TaskId};
 use super::items::Items;
 use super::outcome::Failure;
 use super::task::Ending;
@@ -152,8 +153,8 @@ pub struct CallFrame {
 pub struct JoinFrame {
     /// What comes after.
     pub end: Address,
-    /// How many tasks have not ended.
-    pub running: usize,
+    /// The tasks that have not ended.
+    pub running: BTreeSet<TaskId>,
     /// Which kind, with what only that needs.
     pub kind: JoinKind,
 }

@@ -1,5 +1,6 @@
 //! Tasks side by side: the branches of a `forall` and the stages of a pipeline.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Machine;
@@ -16,6 +17,9 @@ use super::value::{Handle, Value};
 use super::variables::Variables;
 
 const SIGPIPE: i32 = 13;
+
+/// How many branches start in a row.
+const BATCH: usize = 100;
 
 impl Machine {
     /// `forall`: first the descriptors that all branches share, then the branches.
@@ -39,20 +43,29 @@ impl Machine {
             io,
             failed: None,
         };
-        task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running: 0, kind })));
-        Ok(self.more_branches(task))
+        task.enter(FrameKind::Join(Box::new(JoinFrame {
+            end: code.end,
+            running: BTreeSet::new(),
+            kind,
+        })));
+        Ok(Flow::Fork)
     }
 
-    /// Starts as many branches as may run, or ends the `forall`.
-    fn more_branches(&mut self, task: &mut Task) -> Flow {
-        while let Some((code, value, io)) = next_branch(task) {
+    /// Starts some of the branches that may run; a list can be too long to start all at once.
+    pub(super) fn more_branches(&mut self, task: &mut Task) -> Flow {
+        for _ in 0..BATCH {
+            self.budget = self.budget.saturating_sub(1);
+            let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
             let scope = self.new_scope(Some(task.scope));
             let mut branch = self.fork(task, 0, code.body, io, scope);
             self.iterate(&mut branch, "forall", &code, value);
+            if let Some(join) = top_join(task) {
+                join.running.insert(branch.id);
+            }
             self.ready.push_back(branch.id);
             self.tasks.insert(branch.id, branch);
         }
-        Self::joined(task)
+        Flow::Fork
     }
 
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -64,7 +77,6 @@ impl Machine {
     ) -> Flow {
         let endings = stages.iter().map(|_| None).collect();
         let kind = JoinKind::Stages(endings);
-        let frame = JoinFrame { end, running: stages.len(), kind };
         let mut pipe: Option<PipeId> = None;
         let mut children = Vec::with_capacity(stages.len());
         for (index, (address, errors)) in stages.iter().enumerate() {
@@ -85,7 +97,8 @@ impl Machine {
             stage.state = State::Piped(operation);
             children.push(stage);
         }
-        task.enter(FrameKind::Join(Box::new(frame)));
+        let running = children.iter().map(|child| child.id).collect();
+        task.enter(FrameKind::Join(Box::new(JoinFrame { end, running, kind })));
         self.tasks.extend(children.into_iter().map(|child| (child.id, child)));
         Flow::Wait(State::Children)
     }
@@ -121,14 +134,14 @@ impl Machine {
     /// A task ended that `parent` waits for. What a stage did to variables is the script's.
     pub(super) fn child_ended(
         &mut self,
-        parent: TaskId,
-        index: usize,
+        (parent, index): (TaskId, usize),
+        child: TaskId,
         ending: Ending,
         variables: Variables,
     ) {
-        self.resume(parent, |machine, task| {
+        self.resume(parent, |_, task| {
             let Some(join) = top_join(task) else { return Flow::Wait(State::Children) };
-            join.running = join.running.saturating_sub(1);
+            join.running.remove(&child);
             match &mut join.kind {
                 JoinKind::Stages(endings) => {
                     if let Some(slot) = endings.get_mut(index) {
@@ -141,7 +154,10 @@ impl Machine {
                     if failed.is_none() && !matches!(ending, Ending::Succeeded) {
                         *failed = Some(ending);
                     }
-                    machine.more_branches(task)
+                    match task.state {
+                        State::Forking => Flow::Wait(State::Forking),
+                        _ => Flow::Fork,
+                    }
                 }
             }
         });
@@ -162,7 +178,7 @@ impl Machine {
     /// Goes on if all have ended.
     fn joined(task: &mut Task) -> Flow {
         match top_join(task) {
-            Some(join) if join.running == 0 => {}
+            Some(join) if join.running.is_empty() => {}
             _ => return Flow::Wait(State::Children),
         }
         let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
@@ -187,6 +203,14 @@ impl Machine {
     }
 }
 
+/// The tasks that a task waits for.
+pub fn children(task: &Task) -> Vec<TaskId> {
+    match task.frames.last() {
+        Some(Frame { kind: FrameKind::Join(join), .. }) => join.running.iter().copied().collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     match task.frames.last_mut() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
@@ -200,11 +224,10 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
         JoinKind::Branches { code, items, next, at_most, io, failed: None }
-            if (join.running as u64) < *at_most =>
+            if (join.running.len() as u64) < *at_most =>
         {
             let value = items.get(*next)?;
             *next += 1;
-            join.running += 1;
             Some((Arc::clone(code), value, io.clone()))
         }
         _ => None,

@@ -223,9 +223,11 @@ impl Machine {
             && self.outcome.is_none()
             && let Some(id) = self.ready.pop_front()
         {
-            // A task that was cut short since it was queued waits for something else now.
-            if self.tasks.get(&id).is_some_and(|task| matches!(task.state, State::Ready)) {
-                self.resume(id, Self::run);
+            match self.tasks.get(&id).map(|task| &task.state) {
+                Some(State::Ready) => self.resume(id, Self::run),
+                Some(State::Forking) => self.resume(id, Self::more_branches),
+                // A task that was cut short since it was queued waits for something else now.
+                _ => {}
             }
         }
     }
@@ -246,6 +248,12 @@ impl Machine {
                     self.tasks.insert(task.id, task);
                     return;
                 }
+                Flow::Fork => {
+                    task.state = State::Forking;
+                    self.ready.push_back(task.id);
+                    self.tasks.insert(task.id, task);
+                    return;
+                }
                 Flow::Wait(state) => {
                     if let State::Emptying(scope, _) = &state {
                         self.emptying.insert(*scope, task.id);
@@ -258,10 +266,10 @@ impl Machine {
                 Flow::End(ending) => flow = self.end_task(&mut task, ending),
                 Flow::Ended(ending) => {
                     self.drop_task(&mut task);
-                    if let Some((parent, index)) = task.parent {
-                        let variables = std::mem::take(&mut task.variables);
+                    if let Some(place) = task.parent {
+                        let (id, variables) = (task.id, std::mem::take(&mut task.variables));
                         drop(task);
-                        self.child_ended(parent, index, ending, variables);
+                        self.child_ended(place, id, ending, variables);
                     }
                     return;
                 }

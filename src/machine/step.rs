@@ -20,6 +20,8 @@ pub enum Flow {
     Continue,
     /// It waits.
     Wait(State),
+    /// It has more branches to start.
+    Fork,
     /// It fails.
     Throw(Thrown),
     /// It is about to end; what it started may have to go first.

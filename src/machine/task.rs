@@ -91,6 +91,8 @@ pub enum State {
     Sleeping(TimerKey),
     /// The tasks of the innermost frame.
     Children,
+    /// Its turn to start more of them.
+    Forking,
     /// The end of everything in a scope.
     Emptying(ScopeId, AfterEmptied),
 }

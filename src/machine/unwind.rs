@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Machine;
-use super::effect::{ScopeId, TaskId};
+use super::effect::ScopeId;
 use super::frame::{FrameKind, TryPhase};
+use super::join::children;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
@@ -127,8 +128,8 @@ impl Machine {
     pub(super) fn running_command(&self, task: &Task) -> (String, u32) {
         match &task.state {
             State::Command(command) => (command.text.clone(), task.line()),
-            State::Children => {
-                let children = self.children(task.id);
+            State::Children | State::Forking => {
+                let children = children(task);
                 let mut children = children.iter().filter_map(|child| self.tasks.get(child));
                 children.next().map_or_else(
                     || (String::new(), task.line()),
@@ -137,15 +138,6 @@ impl Machine {
             }
             _ => (String::new(), task.line()),
         }
-    }
-
-    /// The tasks forked from `parent`.
-    pub(super) fn children(&self, parent: TaskId) -> Vec<TaskId> {
-        let is_child = |task: &Task| task.parent.is_some_and(|(id, _)| id == parent);
-        let mut children: Vec<TaskId> =
-            self.tasks.values().filter(|task| is_child(task)).map(|task| task.id).collect();
-        children.sort_unstable();
-        children
     }
 }
 

@@ -7,7 +7,9 @@ mod command;
 mod expr;
 mod word;
 
-use super::ast::{Block, Command, CommandKind, For, ForKind, Redirect, Script, Target, Try};
+use super::ast::{
+    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Target, Try,
+};
 
 /// The program, tidied: indented by 4, one command a line, comments and single blank lines kept.
 pub fn print(script: &Script) -> String {
@@ -31,7 +33,7 @@ struct Printer {
 /// What is still to be written, the next on top.
 enum Task<'t> {
     Commands(&'t [Command]),
-    Else(Option<&'t super::ast::Expr>),
+    Else(Option<&'t Expr>),
     Line(&'static str),
     End(&'t [Redirect]),
 }
@@ -151,7 +153,7 @@ impl Printer {
         }
     }
 
-    fn keyword(&mut self, keyword: &str, value: Option<&super::ast::Expr>) {
+    fn keyword(&mut self, keyword: &str, value: Option<&Expr>) {
         self.text.push_str(keyword);
         if let Some(value) = value {
             self.text.push(' ');
@@ -240,19 +242,24 @@ impl Printer {
     }
 
     fn redirect(&mut self, redirect: &Redirect) {
-        use super::ast::Mode;
-        let dash = if matches!(redirect.target, Target::Variable(_)) { "-" } else { "" };
         let usual = u8::from(redirect.mode != Mode::Read);
         if redirect.descriptor != usual && !redirect.with_errors {
             self.text.push_str(&redirect.descriptor.to_string());
         }
-        self.text.push_str(dash);
-        match redirect.mode {
-            Mode::Read => self.text.push('<'),
-            Mode::Write => self.text.push('>'),
-            Mode::Append => self.text.push_str(">>"),
+        let variable = matches!(redirect.target, Target::Variable(_));
+        if variable {
+            self.text.push('-');
         }
-        if redirect.with_errors {
+        // `&> 2` is a file, `>&2` would be a descriptor.
+        if redirect.with_errors && !variable {
+            self.text.push('&');
+        }
+        self.text.push_str(match redirect.mode {
+            Mode::Read => "<",
+            Mode::Write => ">",
+            Mode::Append => ">>",
+        });
+        if redirect.with_errors && variable {
             self.text.push('&');
         }
         match &redirect.target {

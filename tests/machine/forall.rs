@@ -76,3 +76,33 @@ fn a_daemon_of_a_sibling_outlives_a_cut_attempt() {
     let ran = world().run(script).succeeds();
     assert_eq!(ran.world.running(), ["daemon"]);
 }
+
+#[test]
+fn a_deadline_cuts_even_the_starting_of_branches() {
+    let script = "try for 1 second; forall n in 1 .to. 1000000000000; hang; end; end";
+    let parsed = ftsh::syntax::parse("script", script).expect("valid");
+    let mut machine =
+        ftsh::machine::Machine::new(&parsed, vec![], vec![], ftsh::machine::Config::default(), 1);
+    let (mut effects, mut looks) = (0, 0);
+    while looks < 10 {
+        match machine.poll_output() {
+            ftsh::machine::Output::Effect(ftsh::machine::Effect::Open { operation, .. }) => {
+                let result = Ok(ftsh::machine::event::Reply::Truth(true));
+                let done = ftsh::machine::Event::Done { operation, result };
+                machine.handle_event(ftsh::machine::Time::START, done);
+            }
+            ftsh::machine::Output::Effect(_) => effects += 1,
+            _ => looks += 1,
+        }
+        assert!(effects < 1_000_000, "the machine must look at the clock");
+    }
+}
+
+#[test]
+fn branches_in_branches_are_limited_like_calls() {
+    world().run("function f; forall x in a; f; end; end; f").fails("expression", 1);
+    world().run("function f; ok | f; end; f").fails("expression", 1);
+    let deep = "function f; if $1 .lt. 900; forall x in a; f ($1 .add. 1); end; else; hang; end; end; f 1";
+    let deep = deep.replace("f ($1 .add. 1)", "n=$1 .add. 1; f $n");
+    world().run(&format!("try for 1 second; {deep}; end")).fails("timeout", 124);
+}

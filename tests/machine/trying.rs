@@ -175,10 +175,10 @@ fn catch_sees_the_failure() {
         "try\n fail 7\ncatch\n echo $error_kind $error_code $error_command $error_line\nend";
     world().run(script).succeeds().prints("exit 7 fail 7 2\n");
     let script = "try; failure disk full; catch; echo $error; end";
-    world().run(script).succeeds().prints("script:1: disk full\n");
+    world().run(script).succeeds().prints("disk full\n");
     let script = "try 2 times backoff none; fail 3; catch; echo $error; end";
     let ran = world().run(script).succeeds();
-    assert_snapshot!(ran.world.stdout().trim(), @"script:1: `fail 3` exited with 3, 2 attempts in 0 ms");
+    assert_snapshot!(ran.world.stdout().trim(), @"`fail 3` exited with 3, 2 attempts in 0 ms");
 }
 
 #[test]

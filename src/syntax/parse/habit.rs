@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Result;
 use super::literal;
 use super::nearest::nearest;
-use crate::syntax::ast::{Simple, Word};
+use crate::syntax::ast::{Part, Simple, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
@@ -167,19 +167,19 @@ fn words_for(sum: &str) -> String {
 /// Refuses commands that can only be a mistake.
 pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> {
     let Some(word) = simple.words.first() else { return Ok(()) };
-    let Some(name) = literal::bare(word).filter(|name| !functions.contains(name)) else {
-        return Ok(());
-    };
     let refuse = |message: String, hint: &str| {
         Err(Box::new(SyntaxError::new(word.span, message).hint(hint)))
     };
-    if KEYWORDS.contains(&name) {
+    if let Some(keyword) = keyword(word) {
         return refuse(
-            format!("`{name}` can't be part of a pipeline or follow a redirection or assignment"),
-            "structures can be redirected after their `end`: `end -> v`; \
+            format!("`{keyword}` can't be in a pipeline, or follow a redirection or assignment"),
+            "a structure is redirected after its `end`: `end -> v`; \
              to run a program of that name, quote it",
         );
     }
+    let Some(name) = literal::bare(word).filter(|name| !functions.contains(name)) else {
+        return Ok(());
+    };
     if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
         return refuse(format!("`{name}` is another shell's"), hint);
     }
@@ -224,6 +224,17 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
         );
     }
     Ok(())
+}
+
+/// The keyword that a word is, or would be at the start of a line.
+fn keyword(word: &Word) -> Option<&'static str> {
+    let (Part::Bare(text), rest) = word.parts.split_first()? else { return None };
+    KEYWORDS.into_iter().find(|keyword| {
+        text.strip_prefix(keyword).is_some_and(|after| match after.chars().next() {
+            Some(c) => matches!(c, '(' | ')' | ','),
+            None => matches!(rest.first(), None | Some(Part::Bare(_))),
+        })
+    })
 }
 
 /// The name in `name()` or `name ()`.

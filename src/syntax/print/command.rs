@@ -1,7 +1,7 @@
 //! Pipelines and commands.
 
 use super::Printer;
-use crate::syntax::ast::Pipeline;
+use crate::syntax::ast::{Part, Pipeline, Simple, Word};
 
 impl Printer {
     pub(super) fn pipeline(&mut self, pipeline: &Pipeline) {
@@ -14,12 +14,20 @@ impl Printer {
         }
     }
 
-    fn simple(&mut self, simple: &crate::syntax::ast::Simple) {
+    fn simple(&mut self, simple: &Simple) {
         for (name, word) in &simple.assignments {
             self.text.push_str(name);
             self.text.push('=');
             self.word(word);
             self.text.push(' ');
+        }
+        // `a=1 > f .add. 2` is a command, strange as it is; `a=1 .add. 2 > f` would be a sum.
+        let redirects_first = !simple.assignments.is_empty() && simple.words.iter().any(dotted);
+        if redirects_first {
+            for redirect in &simple.redirects {
+                self.redirect(redirect);
+                self.text.push(' ');
+            }
         }
         for (at, word) in simple.words.iter().enumerate() {
             if at > 0 {
@@ -27,6 +35,13 @@ impl Printer {
             }
             self.word(word);
         }
-        self.redirects(&simple.redirects);
+        if !redirects_first {
+            self.redirects(&simple.redirects);
+        }
     }
+}
+
+/// Whether a word begins like an operator.
+fn dotted(word: &Word) -> bool {
+    matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('.'))
 }
