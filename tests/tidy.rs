@@ -185,24 +185,26 @@ fn only_the_process_driver_is_unsafe() {
 
 #[test]
 fn files_stay_readable() {
-    const MOST_LINES: usize = 500;
+    const MOST_LINES: usize = 450;
+    let counts = |line: &&str| !line.is_empty() && !line.starts_with("//");
     let mut problems = Vec::new();
     for (name, text) in sources("src").into_iter().chain(sources("tests")) {
-        let lines = text.lines().count();
+        let lines = text.lines().map(str::trim).filter(counts).count();
         if lines > MOST_LINES {
-            problems.push(format!("{name} has {lines} lines: would two files be better?"));
+            problems.push(format!("{name} has {lines} lines of code: would two files be better?"));
         }
     }
     assert_none(&problems);
 }
 
 #[test]
-fn nothing_names_a_home_directory() {
-    let homes = ["/home/", "/root/", "/Users/"];
+fn nothing_names_where_it_was_written() {
+    let home = std::env::var("HOME").unwrap_or_default() + "/";
+    let places = [home.as_str(), env!("CARGO_MANIFEST_DIR")];
     let mut problems = Vec::new();
-    for (name, text) in texts("").into_iter().filter(|(name, _)| name != "tests/tidy.rs") {
-        let found = homes.iter().filter(|home| text.contains(**home));
-        problems.extend(found.map(|home| format!("{name} names something below {home}")));
+    for (name, text) in texts("") {
+        let found = places.iter().filter(|place| place.len() > 1 && text.contains(**place));
+        problems.extend(found.map(|place| format!("{name} names {place}")));
     }
     assert_none(&problems);
 }
