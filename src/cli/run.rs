@@ -33,19 +33,21 @@ pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
     })?;
     let log = Rc::new(RefCell::new(log));
     let writer = Rc::clone(&log);
-    let mut driver = process::ProcessDriver::new(process::Settings {
-        file: Arc::clone(script.source.name()),
-        log_level: level,
-        log: Box::new(move |record| writer.borrow_mut().write(record)),
-        told: settings.told,
-    })
-    .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
-
     let environment =
         std::env::vars_os().map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
     let seed = settings.seed.map_or_else(random, Ok)?;
     let mut machine =
         Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
+    // Without a second process a script still runs; only `kill -9` would leave something behind.
+    let supervision = if machine.may_run_programs() { process::supervise().ok() } else { None };
+    let mut driver = process::ProcessDriver::new(process::Settings {
+        file: Arc::clone(script.source.name()),
+        log_level: level,
+        log: Box::new(move |record| writer.borrow_mut().write(record)),
+        told: settings.told,
+        supervision,
+    })
+    .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
     let outcome = driver::run(&mut machine, &mut driver);
     if let Outcome::Failed(failure) = &outcome
         && level > Level::NOTHING

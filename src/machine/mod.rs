@@ -43,8 +43,9 @@ pub use outcome::{Failure, FailureKind, Outcome};
 pub use time::Time;
 
 use crate::syntax::Script;
-use crate::syntax::ast::Name;
-use code::{Address, Program};
+use crate::syntax::ast::{Name, Part};
+use builtin::Builtin;
+use code::{Address, Instruction, Program};
 use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
 use event::{Reply, SpawnError, Status};
 use record::{LogEvent, Record};
@@ -146,6 +147,25 @@ impl Machine {
             machine.timers.arm(deadline, Timer::RunDeadline);
         }
         machine
+    }
+
+    /// Whether the script has commands that are neither functions nor builtins without programs,
+    /// or that only running it can tell.
+    pub fn may_run_programs(&self) -> bool {
+        let main = self.tasks.get(&MAIN).map(|main| Arc::clone(&main.program));
+        main.is_some_and(|program| {
+            program.code.iter().any(|instruction| match instruction {
+                Instruction::Command(command) => match &command.words[0].parts[..] {
+                    [Part::Bare(name)] => {
+                        !self.functions.contains_key(name.as_str())
+                            && Builtin::named(&name.as_str().into())
+                                .is_none_or(|builtin| matches!(builtin, Builtin::Source | Builtin::Exec))
+                    }
+                    _ => true,
+                },
+                _ => false,
+            })
+        })
     }
 
     /// What to do next. After `Effect`, ask again; after `Timeout`, wait.
