@@ -42,7 +42,8 @@ pub fn render(source: &Source, error: &SyntaxError) -> String {
             let _ = writeln!(text, "{margin}...");
         }
         if before != Some(place.number) || place.cut {
-            let _ = writeln!(text, "{:>digits$} | {}", place.number, place.line);
+            let line = format!("{:>digits$} | {}", place.number, place.line);
+            let _ = writeln!(text, "{}", line.trim_end());
         }
         before = Some(place.number);
         let label = place.label.map(printable).unwrap_or_default();
@@ -197,14 +198,14 @@ error: wrong
 error: wrong
  --> a.ftsh:2:1
   |
-2 | 
+2 |
   | ^ here
 ");
         insta::assert_snapshot!(rendered("", 0..0), @"
 error: wrong
  --> a.ftsh:1:1
   |
-1 | 
+1 |
   | ^ here
 ");
         insta::assert_snapshot!(rendered("try", 3..9), @"

@@ -31,7 +31,7 @@ impl Builder<'_> {
             let span = self.span(&pair);
             let keyword = pair.as_str().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
             if !settings(kind).contains(&keyword) {
-                return Err(not_taken(span, kind, keyword));
+                return Err(not_taken(span, kind, keyword).into());
             }
             let twice = match pair.as_rule() {
                 Rule::from => clause.from.replace(self.setting(pair)?).is_some(),
@@ -133,20 +133,20 @@ fn check_order(clause: &BackoffClause) -> Result<()> {
     Err(Box::new(error))
 }
 
-fn unknown(span: Span, name: &str) -> Box<SyntaxError> {
+fn unknown(span: Span, name: &str) -> SyntaxError {
     let error = SyntaxError::new(span, format!("unknown backoff policy `{name}`"));
     let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    Box::new(match nearest(name, names.iter().copied()) {
+    match nearest(name, names.iter().copied()) {
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
         None => error.hint(format!("the policies are {}", names.join(", "))),
-    })
+    }
 }
 
-fn not_taken(span: Span, kind: Kind, keyword: &str) -> Box<SyntaxError> {
+fn not_taken(span: Span, kind: Kind, keyword: &str) -> SyntaxError {
     let name = kind.name();
     let error = SyntaxError::new(span, format!("the policy `{name}` takes no `{keyword}`"));
-    Box::new(match settings(kind) {
+    match settings(kind) {
         [] => error.hint(format!("`{name}` takes no settings at all")),
         known => error.hint(format!("`{name}` takes `{}`", known.join("`, `"))),
-    })
+    }
 }

@@ -59,7 +59,7 @@ enum Structure {
         name_span: Span,
     },
     /// Its head couldn't be understood.
-    Broken(String),
+    Broken(&'static str),
 }
 
 impl Structure {
@@ -104,18 +104,19 @@ impl Blocks {
     pub(super) fn broken(&mut self, line: &str, error: SyntaxError, place: Place) {
         self.errors.push(error);
         let known = self.errors.len();
-        let word = line.split(|c: char| !c.is_ascii_alphabetic() && c != '}').next().unwrap_or("");
+        let word = first_word(line);
         match word {
-            "try" | "if" | "while" | "for" | "forany" | "forall" | "function" => {
-                self.open(Head::Broken(word.to_owned()), place);
-            }
             "end" => self.end(Vec::new(), place),
             "catch" => self.catch(place),
             "else" => self.next_arm(None, place),
             "fi" => self.end_foreign(&["if"], place),
-            "done" => self.end_foreign(&["for", "while", "forany", "forall"], place),
+            "done" => self.end_foreign(&["for", "while", "forany", "forall", "until"], place),
             "}" => self.end_foreign(&["function"], place),
-            _ => {}
+            _ => {
+                if let Some(keyword) = opened(line) {
+                    self.open(Head::Broken(keyword), place);
+                }
+            }
         }
         // That the line is also out of place says nothing new.
         if !self.too_deep {
@@ -162,7 +163,7 @@ impl Blocks {
             return;
         }
         let structure = match head {
-            Head::Try(head) => Structure::Try { head: Box::new(head), catch: None },
+            Head::Try(head) => Structure::Try { head, catch: None },
             Head::If(condition) => Structure::If { arms: Vec::new(), condition: Some(condition) },
             Head::While(condition) => Structure::While(condition),
             Head::For(head) => Structure::For(head),
@@ -282,6 +283,20 @@ impl Blocks {
             self.suspects.push(no_end(frame).related(end.span, note));
         }
     }
+}
+
+fn first_word(line: &str) -> &str {
+    line.split(|c: char| !c.is_ascii_alphabetic() && c != '}').next().unwrap_or("")
+}
+
+/// The structure that a line was meant to open, in this or another shell.
+fn opened(line: &str) -> Option<&'static str> {
+    const HEADS: [&str; 8] = ["try", "if", "while", "for", "forany", "forall", "function", "until"];
+    let last_stage = line.rsplit('|').next().unwrap_or(line).trim_start();
+    let words = [first_word(line), first_word(last_stage)];
+    let head = HEADS.into_iter().find(|head| words.contains(head));
+    let function = line.split_once('(').is_some_and(|(_, rest)| rest.starts_with(") {"));
+    head.or(function.then_some("function"))
 }
 
 fn no_end(frame: &Frame) -> SyntaxError {

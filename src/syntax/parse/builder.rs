@@ -56,21 +56,19 @@ impl<'s> Builder<'s> {
         build: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         if self.nesting == MAX_NESTING {
-            return Err(too_nested(span));
+            return Err(too_nested(span).into());
         }
         self.nesting += 1;
-        let built = build(self);
+        let result = build(self);
         self.nesting -= 1;
-        built
+        result
     }
 }
 
 /// The mistake of nesting parentheses or `${…}` too deep.
-pub(super) fn too_nested(span: Span) -> Box<SyntaxError> {
-    Box::new(
-        SyntaxError::new(span, format!("parentheses and `${{…}}` nest at most {MAX_NESTING} deep"))
-            .hint("assign a part of it to a variable first"),
-    )
+pub(super) fn too_nested(span: Span) -> SyntaxError {
+    SyntaxError::new(span, format!("parentheses and `${{…}}` nest at most {MAX_NESTING} deep"))
+        .hint("assign a part of it to a variable first")
 }
 
 /// Every word after `function `. It may find too many, in strings and comments; that only

@@ -70,22 +70,22 @@ impl Builder<'_> {
             check_count(&amount)?;
             return Ok(Limit::Times(amount));
         }
-        let unit_span = self.span(&unit);
-        let Some(unit) = Unit::named(unit.as_str()) else {
-            return Err(Box::new(unknown_unit(unit_span, unit.as_str())));
-        };
         if let Some(text) = literal::expr(&amount) {
             match literal::number(&text) {
-                None => {
-                    return Err(Box::new(
-                        SyntaxError::new(amount.span, format!("`{text}` is not a number"))
-                            .label("expected a duration, like `5 minutes`"),
-                    ));
+                None if joined_seconds(&text).is_some() => return joined(amount),
+                None if Unit::named(unit.as_str()).is_some() => {
+                    let error = SyntaxError::new(amount.span, format!("`{text}` is not a number"));
+                    return Err(error.label("expected a duration, like `5 minutes`").into());
                 }
-                Some(number) if number <= 0.0 => return Err(Box::new(not_positive(span))),
+                None => return Err(not_a_duration(amount.span, &text).into()),
+                Some(number) if number <= 0.0 => return Err(not_positive(span).into()),
                 Some(_) => {}
             }
         }
+        let unit_span = self.span(&unit);
+        let Some(unit) = Unit::named(unit.as_str()) else {
+            return Err(unknown_unit(unit_span, unit.as_str()).into());
+        };
         Ok(Limit::Time(Duration::Amount { amount, unit }))
     }
 }
@@ -115,11 +115,15 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         return error.label("expected `times`, `seconds`, `minutes`, `hours` or `days` after it");
     }
     let error = expected_duration(span);
+    if text == "and" {
+        return error.hint("limits are joined by `or`: the first one reached ends the `try`");
+    }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or_default();
     let (number, unit) = text.split_at(digits);
     let all = Unit::names().chain(["time", "times"]);
     match nearest(unit, all) {
-        _ if number.is_empty() || unit.contains(|c: char| !c.is_ascii_alphabetic()) => error,
+        _ if number.is_empty() => error.hint("a command goes on the next line, or after a `;`"),
+        _ if unit.contains(|c: char| !c.is_ascii_alphabetic()) => error,
         Some(unit) => error.hint(format!("did you mean `{number} {unit}`?")),
         None => error,
     }

@@ -15,7 +15,7 @@ pub(super) fn explain(
     base: usize,
     start: usize,
     error: &pest::error::Error<Rule>,
-) -> Box<SyntaxError> {
+) -> SyntaxError {
     let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
     let at = (base + at).max(start);
     let found = Found::at(text, at);
@@ -25,18 +25,26 @@ pub(super) fn explain(
         ErrorVariant::CustomError { .. } => return too_nested(found.span),
     };
     let statement = &text[start..];
-    let keyword = statement.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    let expected = expected(rules, keyword);
+    let keyword = first_word(statement);
+    let before = text[start..at].trim_end();
+    let expected = if before.is_empty() { "a command" } else { expected(rules, keyword, before) };
     let error = if found.text.is_empty() {
         SyntaxError::new(found.span, format!("expected {expected}")).label("the command ends here")
     } else {
         SyntaxError::new(found.span, format!("unexpected `{}`", found.text))
             .label(format!("expected {expected}"))
     };
-    Box::new(match advice(keyword, statement, found.text) {
+    if found.text.is_empty() && expected == "a command" {
+        return error.hint(if before.contains(['<', '>']) {
+            "to make an empty file, `echo -n > file`"
+        } else {
+            "write one assignment a line, or `;` between them"
+        });
+    }
+    match advice(keyword, statement, before, found.text) {
         Some(hint) => error.hint(hint),
         None => error,
-    })
+    }
 }
 
 /// What stands where something else was expected.
@@ -69,40 +77,65 @@ impl<'t> Found<'t> {
     }
 }
 
-/// The rules that would have matched, in the words of the language.
-fn expected(rules: &[Rule], keyword: &str) -> &'static str {
-    let has = |rule| rules.contains(&rule);
-    let value = has(Rule::expression) || has(Rule::value) || has(Rule::group) || has(Rule::operand);
-    if has(Rule::policy) {
-        "the name of a backoff policy, like `full`"
-    } else if has(Rule::limit) && keyword == "try" && !has(Rule::duration) {
-        "a limit or a clause, like `5 times`, `10 minutes` or `every 30 seconds`"
-    } else if has(Rule::duration) {
-        "a duration, like `5 minutes`"
-    } else if has(Rule::open) {
+/// The rules that begin where a word is missing.
+const WORDS: [Rule; 6] = [
+    Rule::word,
+    Rule::bare,
+    Rule::inner_word,
+    Rule::inner_bare,
+    Rule::inner_command,
+    Rule::inner_pipeline,
+];
+
+/// What would have matched after `before`, in the words of the language.
+fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
+    let has = |any: &[Rule]| any.iter().any(|rule| rules.contains(rule));
+    let last_word = before.rsplit([' ', '\t']).next().unwrap_or_default();
+    if keyword == "try" {
+        match last_word {
+            "every" | "each" | "from" | "to" => return "a duration, like `5 minutes`",
+            "for" | "or" => return "a limit, like `5 times` or `10 minutes`",
+            "by" => return "a factor, like `2`",
+            "jitter" => return "a percentage, like `10%`",
+            "backoff" => return "the name of a policy, like `full`",
+            _ => {}
+        }
+    }
+    if has(&[Rule::open]) {
         "`(` and a command"
-    } else if has(Rule::close) {
+    } else if has(&[Rule::close]) {
         "`)`"
-    } else if has(Rule::function_name) && keyword == "function" {
-        "a name for the function"
-    } else if has(Rule::name) && keyword.starts_with("for") {
-        "the name of the loop's variable"
-    } else if has(Rule::in_word) {
+    } else if has(&[Rule::in_word]) {
         "`in` and a list"
-    } else if value {
-        "a value"
-    } else if !has(Rule::terminator) && (has(Rule::word) || has(Rule::inner_word)) {
-        "a word"
-    } else if matches!(keyword, "if" | "while" | "else" | "return" | "shift") && !has(Rule::keyword)
-    {
-        "an operator, or the end of the command"
+    } else if has(&[Rule::EOI, Rule::terminator]) {
+        match keyword {
+            "if" | "while" | "return" | "shift" => "an operator, or the end of the command",
+            "else" if last_word != "else" => "an operator, or the end of the command",
+            _ => "the end of the command",
+        }
+    } else if keyword == "function" && last_word == keyword {
+        "a name for the function"
+    } else if keyword.starts_with("for") && last_word == keyword {
+        "the name of the loop's variable"
+    } else if before.ends_with(['<', '>', '&']) && has(&WORDS) {
+        if before.ends_with("->") || before.ends_with("-<") {
+            "a variable's name"
+        } else {
+            "a file"
+        }
+    } else if has(&WORDS) {
+        "a command"
     } else {
-        "the end of the command"
+        "a value"
     }
 }
 
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default()
+}
+
 /// How to say in this shell what someone seems to mean in another.
-fn advice(keyword: &str, statement: &str, found: &str) -> Option<String> {
+fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<String> {
     let line = statement.lines().next().unwrap_or_default();
     let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
@@ -114,7 +147,7 @@ fn advice(keyword: &str, statement: &str, found: &str) -> Option<String> {
     }
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
     if expression && let Some(meant) = habit::operator(found) {
-        return Some(format!("here that is `{meant}`"));
+        return Some(format!("`{found}` is written `{meant}`"));
     }
     if habit::is_operator(found)
         && let Some(meant) = nearest(found, habit::OPERATORS).filter(|meant| *meant != found)
@@ -127,14 +160,14 @@ fn advice(keyword: &str, statement: &str, found: &str) -> Option<String> {
         }
         (_, "&&") => "`&&` isn't needed: each command runs only if the one before succeeded",
         (_, "&") => "`forall` runs commands at once, and waits for all of them",
-        ("if" | "while", _) if is_command(first) => {
+        ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
             return Some(format!(
                 "`{keyword}` takes an expression; to ask a command, `{keyword} .succeeds. ({})`",
                 rest.split([';', '#']).next().unwrap_or_default().trim()
             ));
         }
         ("end", "|") => "send the output to a variable: `end -> v`, then `sort -< v`",
-        ("function", "(") | ("function", "{") => {
+        ("function", "(" | "{") => {
             "a function is its name alone, its arguments are `$1`, `$2`, …: `function name`"
         }
         ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
@@ -143,7 +176,12 @@ fn advice(keyword: &str, statement: &str, found: &str) -> Option<String> {
         ("else" | "catch" | "end", found) if !found.is_empty() => {
             "put the command on the next line, or after a `;`"
         }
-        ("try", "and") => "limits are joined by `or`: the first one reached ends the `try`",
+        ("try", _) if before.ends_with(" from") || before.ends_with(" to") => {
+            "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
+        }
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => {
+            "a list of words is one value: `name=\"a b c\"`"
+        }
         _ => return None,
     };
     Some(advice.to_owned())
@@ -158,7 +196,6 @@ fn assigns(line: &str) -> bool {
 
 /// Whether a word looks like a program's name.
 fn is_command(word: &str) -> bool {
-    word == "!"
-        || word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.')
-            && !habit::is_operator(word)
+    let program = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
+    word == "!" || program && !habit::is_operator(word) && !word.contains('(')
 }

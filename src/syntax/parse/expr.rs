@@ -14,6 +14,7 @@ struct Waiting {
     span: Span,
 }
 
+#[derive(Clone, Copy)]
 enum Operator {
     Prefix(UnaryOperator),
     Infix(BinaryOperator),
@@ -65,7 +66,7 @@ impl Builder<'_> {
             }
         }
         while let Some(operator) = waiting.pop() {
-            apply(operator, &mut operands)?;
+            apply(&operator, &mut operands)?;
         }
         Ok(operands.pop().expect("the grammar begins every expression with an operand"))
     }
@@ -117,10 +118,12 @@ fn settle(
     while let Some(last) = waiting.pop_if(|last| {
         last.tightness > tightness || last.tightness == tightness && !tightness.stands_alone()
     }) {
-        apply(last, operands)?;
+        apply(&last, operands)?;
     }
     match waiting.last() {
-        Some(last) if last.tightness == tightness => Err(stands_alone(last.span, span, tightness)),
+        Some(last) if last.tightness == tightness => {
+            Err(stands_alone(last.span, span, tightness).into())
+        }
         _ => Ok(()),
     }
 }
@@ -128,7 +131,7 @@ fn settle(
 /// `.step.` belongs to the `.to.` before it.
 fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> Result<()> {
     while let Some(last) = waiting.pop_if(|last| last.tightness > Tightness::Range) {
-        apply(last, operands)?;
+        apply(&last, operands)?;
     }
     match waiting.last_mut().map(|last| &mut last.operator) {
         Some(Operator::Range { step }) if !*step => {
@@ -143,7 +146,7 @@ fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> 
 }
 
 /// Joins an operator with its operands.
-fn apply(waiting: Waiting, operands: &mut Vec<Operand>) -> Result<()> {
+fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
     let mut pop = || operands.pop().expect("the grammar gives every operator its operands");
     let right = pop();
     let mut depth = right.depth;
@@ -181,7 +184,7 @@ fn apply(waiting: Waiting, operands: &mut Vec<Operand>) -> Result<()> {
     Ok(())
 }
 
-fn stands_alone(first: Span, second: Span, tightness: Tightness) -> Box<SyntaxError> {
+fn stands_alone(first: Span, second: Span, tightness: Tightness) -> SyntaxError {
     let (message, hint) = if tightness == Tightness::Range {
         ("a range can't begin or end with a range", "use parentheses if it is meant")
     } else {
@@ -190,10 +193,8 @@ fn stands_alone(first: Span, second: Span, tightness: Tightness) -> Box<SyntaxEr
             "use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`",
         )
     };
-    Box::new(
-        SyntaxError::new(second, message)
-            .label("needs parentheses")
-            .related(first, "the other one is here")
-            .hint(hint),
-    )
+    SyntaxError::new(second, message)
+        .label("needs parentheses")
+        .related(first, "the other one is here")
+        .hint(hint)
 }

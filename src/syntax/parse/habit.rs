@@ -110,17 +110,15 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
 }
 
 /// `` `command` ``
-pub(super) fn backquotes(span: Span, text: &str) -> Box<SyntaxError> {
+pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
     let command = text.trim_matches('`').trim();
     let command = if command.is_empty() || command.len() > 40 { "command" } else { command };
-    Box::new(
-        SyntaxError::new(span, "backquotes don't run commands")
-            .hint(format!("write `{command} -> v`, then use `$v`")),
-    )
+    SyntaxError::new(span, "backquotes don't run commands")
+        .hint(format!("write `{command} -> v`, then use `$v`"))
 }
 
-/// A `$` that begins something unknown.
-pub(super) fn variable(span: Span, text: &str) -> Box<SyntaxError> {
+/// A `$` that begins something unknown, and the text `after` it.
+pub(super) fn variable(span: Span, text: &str, after: &str) -> SyntaxError {
     let (message, hint) = if let Some(command) = text.strip_prefix("$((") {
         let sum = command.trim_end_matches(')').trim();
         (
@@ -131,6 +129,11 @@ pub(super) fn variable(span: Span, text: &str) -> Box<SyntaxError> {
         let command = command.trim_end_matches(')').trim();
         let command = if command.len() > 40 { "command" } else { command };
         ("`$( )` doesn't run commands", format!("write `{command} -> v`, then use `$v`"))
+    } else if text.starts_with("${") && !text.ends_with('}') && after.starts_with('"') {
+        (
+            "a `${` can't hold quotes inside quotes",
+            "assign the default to a variable first, or use it without the inner quotes".to_owned(),
+        )
     } else if text.starts_with("${") && !text.ends_with('}') {
         ("this `${` has no `}`", "write `${name}`".to_owned())
     } else if text.starts_with("${") {
@@ -151,7 +154,7 @@ pub(super) fn variable(span: Span, text: &str) -> Box<SyntaxError> {
             format!("for the characters themselves, write `\\{text}`"),
         )
     };
-    Box::new(SyntaxError::new(span, message).hint(hint))
+    SyntaxError::new(span, message).hint(hint)
 }
 
 /// A sum in the operators of this shell, as far as that is a matter of words.
@@ -173,7 +176,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     if let Some(keyword) = keyword(word) {
         return refuse(
             format!("`{keyword}` can't be in a pipeline, or follow a redirection or assignment"),
-            "a structure is redirected after its `end`: `end -> v`; \
+            "run the command first, `command -> v`, and then `for x in $v`; \
              to run a program of that name, quote it",
         );
     }
@@ -181,7 +184,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
         return Ok(());
     };
     if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
-        return refuse(format!("`{name}` is another shell's"), hint);
+        return refuse(format!("there is no `{name}` in ftsh"), hint);
     }
     if let Some(function) = function_header(name, simple.words.get(1)) {
         return refuse(
@@ -200,7 +203,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
         if let Some(meant) = operator(name).filter(|_| second.is_some() || simple.words.len() > 1) {
             return refuse(
                 format!("unknown operator `{name}`"),
-                &format!("here that is `{meant}`"),
+                &format!("`{name}` is written `{meant}`"),
             );
         }
         if is_operator(name) {

@@ -19,7 +19,7 @@ pub(super) enum Line {
 
 /// The first line of a structure.
 pub(super) enum Head {
-    Try(Try),
+    Try(Box<Try>),
     If(Expr),
     While(Expr),
     For(For),
@@ -28,14 +28,14 @@ pub(super) enum Head {
         name_span: Span,
     },
     /// One that couldn't be understood; its `end` is still to come.
-    Broken(String),
+    Broken(&'static str),
 }
 
 impl Builder<'_> {
     /// A `statement`.
     pub(super) fn line(&mut self, pair: Pair) -> Result<Line> {
         Ok(match pair.as_rule() {
-            Rule::try_head => Line::Head(Head::Try(self.try_head(pair)?)),
+            Rule::try_head => Line::Head(Head::Try(Box::new(self.try_head(pair)?))),
             Rule::if_head => Line::Head(Head::If(self.condition(pair)?)),
             Rule::else_if => Line::ElseIf(self.condition(pair)?),
             Rule::while_head => Line::Head(Head::While(self.condition(pair)?)),
@@ -101,8 +101,8 @@ impl Builder<'_> {
                     check_count(&count)?;
                     at_most = Some(count);
                 }
-                Rule::in_order => return Err(misplaced(span, keyword, "in order", "forany")),
-                Rule::at_most => return Err(misplaced(span, keyword, "at most", "forall")),
+                Rule::in_order => return Err(misplaced(span, keyword, "in order", "forany").into()),
+                Rule::at_most => return Err(misplaced(span, keyword, "at most", "forall").into()),
                 _ => list.push(self.expr(pair)?),
             }
         }
@@ -115,9 +115,7 @@ impl Builder<'_> {
     }
 }
 
-fn misplaced(span: Span, keyword: &str, clause: &str, owner: &str) -> Box<SyntaxError> {
-    Box::new(
-        SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"))
-            .hint(format!("`{owner}` does; quote the words if they belong to the list")),
-    )
+fn misplaced(span: Span, keyword: &str, clause: &str, owner: &str) -> SyntaxError {
+    let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
+    error.hint(format!("`{owner}` does; quote the words if they belong to the list"))
 }

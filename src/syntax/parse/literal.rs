@@ -48,7 +48,7 @@ pub(super) fn bare(word: &Word) -> Option<&str> {
 
 /// A number with an optional fraction, as scripts write it.
 pub(super) fn number(text: &str) -> Option<f64> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { text.parse().ok() } else { None }
 }

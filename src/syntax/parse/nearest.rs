@@ -1,5 +1,7 @@
 //! What someone may have meant.
 
+use std::cmp::Reverse;
+
 /// The one of `known` that `word` is most likely a misspelling of.
 pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let most = 1 + word.len() / 4;
@@ -7,8 +9,12 @@ pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         .into_iter()
         .map(|name| (distance(word, name), name))
         .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, _)| *distance)
+        .min_by_key(|(distance, name)| (*distance, Reverse(common_start(word, name))))
         .map(|(_, name)| name)
+}
+
+fn common_start(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
 /// Damerau and Levenshtein's distance, restricted to transpositions of neighbours: the number of
@@ -43,6 +49,7 @@ mod tests {
         assert_eq!(distance("minutse", "minutes"), 1);
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(nearest("minutse", ["seconds", "minutes"]), Some("minutes"));
+        assert_eq!(nearest(".ad.", [".and.", ".add."]), Some(".add."));
         assert_eq!(nearest("fortnights", ["seconds", "minutes"]), None);
     }
 }

@@ -101,9 +101,15 @@ impl<'s> Reader<'s> {
         if let Some(pair) = parsed.statement {
             let place = Place { span: self.builder.span(&pair), ..parsed.place };
             let text = pair.as_str();
+            let documents_at = self.builder.documents.at;
             match self.builder.line(pair) {
                 Ok(line) => self.blocks.add(line, place),
-                Err(error) => self.blocks.broken(text, *error, place),
+                Err(error) => {
+                    if self.builder.documents.at == documents_at {
+                        self.builder.documents.pass(text);
+                    }
+                    self.blocks.broken(text, *error, place);
+                }
             }
             if let Some(at) = self.builder.endless_string.take() {
                 self.lost = true;
@@ -134,7 +140,7 @@ impl<'s> Reader<'s> {
         let start = base + start;
         place.span = Span::new(start, start + statement.len());
         let error = expected::explain(self.text, base, start, error);
-        self.blocks.broken(statement, *error, place);
+        self.blocks.broken(statement, error, place);
     }
 
     fn next_line(&self, at: usize) -> usize {

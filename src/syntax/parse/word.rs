@@ -23,7 +23,7 @@ impl Builder<'_> {
             Rule::single => Part::Single(self.single(pair)?),
             Rule::double => Part::Double(self.double(pair)?),
             Rule::variable | Rule::double_variable => Part::Variable(self.variable(pair)?),
-            Rule::backquotes => return Err(habit::backquotes(span, pair.as_str())),
+            Rule::backquotes => return Err(habit::backquotes(span, pair.as_str()).into()),
             Rule::escape | Rule::double_escape => {
                 Part::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
                     Box::new(SyntaxError::new(span, "a `\\` must be followed by a character"))
@@ -83,7 +83,7 @@ impl Builder<'_> {
                 }
                 Rule::double_variable => pieces.push(Quoted::Variable(self.variable(pair)?)),
                 Rule::EOI => {}
-                _ => return Err(habit::backquotes(self.span(&pair), pair.as_str())),
+                _ => return Err(habit::backquotes(self.span(&pair), pair.as_str()).into()),
             }
         }
         Ok(pieces)
@@ -120,12 +120,12 @@ impl Builder<'_> {
                 Rule::substitute | Rule::double_substitute => {
                     substitute = Some(self.nested(span, |this| this.substitute(pair))?);
                 }
-                _ => return Err(habit::variable(span, text)),
+                _ => return Err(habit::variable(span, text, &self.text[span.end..]).into()),
             }
         }
         match variable {
             Some(parameter) => Ok(Variable { span, parameter, substitute }),
-            None => Err(habit::variable(span, text)),
+            None => Err(habit::variable(span, text, &self.text[span.end..]).into()),
         }
     }
 

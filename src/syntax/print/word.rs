@@ -93,9 +93,8 @@ impl Printer {
                 },
                 '\\' => match next {
                     Some('"' | '\'') => context == Context::Quotes,
-                    Some('$' | '\\' | '`' | '\n' | '\r') => true,
+                    None | Some('$' | '\\' | '`' | '\n' | '\r') => true,
                     Some(_) => false,
-                    None => true,
                 },
                 _ => false,
             };

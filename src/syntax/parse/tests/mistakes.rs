@@ -8,6 +8,21 @@ use crate::syntax::parse_bytes;
 
 #[test]
 fn durations() {
+    assert_snapshot!(mistakes("try cp a b\nend\ntry 5 times cp a\nend\ntry 1h minutes\nend"), @"
+error: expected a duration, like `5 minutes`
+ --> t:1:5
+  |
+1 | try cp a b
+  |     ^^
+  = hint: a command goes on the next line, or after a `;`
+
+error: expected a duration, like `5 minutes`
+ --> t:3:13
+  |
+3 | try 5 times cp a
+  |             ^^
+  = hint: a command goes on the next line, or after a `;`
+");
     assert_snapshot!(mistakes("try for 5 minutse\nend"), @"
 error: unknown unit `minutse`
  --> t:1:11
@@ -55,6 +70,7 @@ error: expected a duration, like `5 minutes`
   |
 5 | try for soon
   |         ^^^^
+  = hint: a command goes on the next line, or after a `;`
 ");
     assert_snapshot!(mistakes("try 0 times\nend\ntry -1 seconds\nend\ntry 1.5 times\nend\ntry x times\nend"), @"
 error: `0` is too few: the least is 1
@@ -101,19 +117,19 @@ error: expected a duration, like `5 minutes`
   |          ^^^^^^^
 ");
     assert_snapshot!(mistakes("try every\nend\ntry for\nend\ntry 5 minutes or\nend\ntry (5)\nend"), @"
-error: expected a value
+error: expected a duration, like `5 minutes`
  --> t:1:10
   |
 1 | try every
   |          ^ the command ends here
 
-error: expected a value
+error: expected a limit, like `5 times` or `10 minutes`
  --> t:3:8
   |
 3 | try for
   |        ^ the command ends here
 
-error: expected a value
+error: expected a limit, like `5 times` or `10 minutes`
  --> t:5:17
   |
 5 | try 5 minutes or
@@ -159,13 +175,15 @@ error: expected a duration, like `5 minutes`
   |
 1 | try 5 minutes and 3 times
   |               ^^^
+  = hint: limits are joined by `or`: the first one reached ends the `try`
 ");
     assert_snapshot!(mistakes("try 5 minutes from 3 s\nend"), @"
 error: unexpected `3`
  --> t:1:20
   |
 1 | try 5 minutes from 3 s
-  |                    ^ expected the end of the command
+  |                    ^ expected a duration, like `5 minutes`
+  = hint: `from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`
 ");
 }
 
@@ -186,7 +204,7 @@ error: unknown backoff policy `random`
   |             ^^^^^^
   = hint: the policies are ethernet, exponential, full, equal, decorrelated, normal, proportional, slotted, windowed, fixed, none
 
-error: expected the name of a backoff policy, like `full`
+error: expected the name of a policy, like `full`
  --> t:5:12
   |
 5 | try backoff
@@ -406,6 +424,32 @@ error: a string that never ends
 }
 
 #[test]
+fn here_documents_are_no_commands_even_in_wrong_lines() {
+    assert_snapshot!(mistakes("a || cat <<E\nthen | x\nE\ncat $? <<'E'\nfi | |\nE\nfi"), @"
+error: unexpected `||`
+ --> t:1:3
+  |
+1 | a || cat <<E
+  |   ^^ expected the end of the command
+  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+
+error: there is no `$?`: a failure can't be passed over
+ --> t:4:5
+  |
+4 | cat $? <<'E'
+  |     ^^
+  = hint: in `catch`, `$error_code` has the exit code and `$error` the story
+
+error: there is no `fi` in ftsh
+ --> t:7:1
+  |
+7 | fi
+  | ^^
+  = hint: every structure ends with `end`
+");
+}
+
+#[test]
 fn here_documents_that_never_end() {
     assert_snapshot!(mistakes("try\n  cat <<EOF\n  a\n  EOF\nend\n"), @"
 error: a here-document that never ends
@@ -483,7 +527,7 @@ error: unexpected `-q`
   |         ^^ expected an operator, or the end of the command
   = hint: `if` takes an expression; to ask a command, `if .succeeds. (grep -q a b)`
 
-error: `fi` is another shell's
+error: there is no `fi` in ftsh
  --> t:3:1
   |
 3 | fi
@@ -504,35 +548,35 @@ error: unexpected `==`
   |
 1 | if $a == 5
   |       ^^ expected an operator, or the end of the command
-  = hint: here that is `.eq.`
+  = hint: `==` is written `.eq.`
 
 error: unexpected `=`
  --> t:3:7
   |
 3 | if $a = 5
   |       ^ expected an operator, or the end of the command
-  = hint: here that is `.eq.`
+  = hint: `=` is written `.eq.`
 
 error: unexpected `!=`
  --> t:5:7
   |
 5 | if $a != 5
   |       ^^ expected an operator, or the end of the command
-  = hint: here that is `.ne.`
+  = hint: `!=` is written `.ne.`
 
 error: unexpected `-lt`
  --> t:7:10
   |
 7 | while $a -lt 5
   |          ^^^ expected an operator, or the end of the command
-  = hint: here that is `.lt.`
+  = hint: `-lt` is written `.lt.`
 
 error: unexpected `>`
  --> t:9:7
   |
 9 | if $a > 5
   |       ^ expected an operator, or the end of the command
-  = hint: here that is `.gt.`
+  = hint: `>` is written `.gt.`
 ");
     assert_snapshot!(mistakes("if $a .eq. 1 && $b .eq. 2\nend"), @"
 error: unexpected `&&`
@@ -540,7 +584,7 @@ error: unexpected `&&`
   |
 1 | if $a .eq. 1 && $b .eq. 2
   |              ^^ expected an operator, or the end of the command
-  = hint: here that is `.and.`
+  = hint: `&&` is written `.and.`
 ");
     assert_snapshot!(mistakes("if $a .ad. 1\nend"), @"
 error: unexpected `.ad.`
@@ -548,7 +592,7 @@ error: unexpected `.ad.`
   |
 1 | if $a .ad. 1
   |       ^^^^ expected an operator, or the end of the command
-  = hint: did you mean `.and.`?
+  = hint: did you mean `.add.`?
 ");
 }
 
@@ -584,49 +628,49 @@ error: unexpected `&`
   = hint: `forall` runs commands at once, and waits for all of them
 ");
     assert_snapshot!(mistakes("set -e\nlocal x\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
-error: `set` is another shell's
+error: there is no `set` in ftsh
  --> t:1:1
   |
 1 | set -e
   | ^^^
   = hint: a group stops at its first failure, so `set -e` isn't needed
 
-error: `local` is another shell's
+error: there is no `local` in ftsh
  --> t:2:1
   |
 2 | local x
   | ^^^^^
   = hint: variables are global and simply assigned: `name=value`
 
-error: `!` is another shell's
+error: there is no `!` in ftsh
  --> t:3:1
   |
 3 | ! a
   | ^
   = hint: to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`
 
-error: `[[` is another shell's
+error: there is no `[[` in ftsh
  --> t:4:1
   |
 4 | [[ -f x ]]
   | ^^
   = hint: compare with operators: `if $a .eq. $b`, `if .isfile. $f`
 
-error: `trap` is another shell's
+error: there is no `trap` in ftsh
  --> t:5:1
   |
 5 | trap x
   | ^^^^
   = hint: `try … catch … end` reacts to failures; what a failed attempt started is cleaned up
 
-error: `case` is another shell's
+error: there is no `case` in ftsh
  --> t:6:1
   |
 6 | case $x in
   | ^^^^
   = hint: compare in turn: `if $x .eq. a … else if $x .matches. "^b" … else … end`
 
-error: `esac` is another shell's
+error: there is no `esac` in ftsh
  --> t:7:1
   |
 7 | esac
@@ -641,7 +685,7 @@ error: functions are defined with a word
   | ^^^
   = hint: write `function f`, the commands, and `end`
 
-error: `}` is another shell's
+error: there is no `}` in ftsh
  --> t:3:1
   |
 3 | }
@@ -655,7 +699,7 @@ error: unexpected `(`
   |           ^ expected the end of the command
   = hint: a function is its name alone, its arguments are `$1`, `$2`, …: `function name`
 
-error: `}` is another shell's
+error: there is no `}` in ftsh
  --> t:6:1
   |
 6 | }
@@ -669,7 +713,7 @@ error: unexpected `{`
   |            ^ expected the end of the command
   = hint: a function is its name alone, its arguments are `$1`, `$2`, …: `function name`
 
-error: `}` is another shell's
+error: there is no `}` in ftsh
  --> t:8:1
   |
 8 | }
@@ -677,14 +721,14 @@ error: `}` is another shell's
   = hint: every structure ends with `end`
 ");
     assert_snapshot!(mistakes("for x in a b; do\n  c\ndone\nfor ((i=0;i<3;i++))\nend\nfor x a b\nend"), @"
-error: `do` is another shell's
+error: there is no `do` in ftsh
  --> t:1:15
   |
 1 | for x in a b; do
   |               ^^
   = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
 
-error: `done` is another shell's
+error: there is no `done` in ftsh
  --> t:3:1
   |
 3 | done
@@ -710,13 +754,7 @@ error: `while` can't be in a pipeline, or follow a redirection or assignment
   |
 1 | a | while read x
   |     ^^^^^
-  = hint: a structure is redirected after its `end`: `end -> v`; to run a program of that name, quote it
-
-error: `end` without a structure to end
- --> t:3:1
-  |
-3 | end
-  | ^^^
+  = hint: run the command first, `command -> v`, and then `for x in $v`; to run a program of that name, quote it
 ");
     assert_snapshot!(mistakes("try\nend | sort"), @"
 error: unexpected `|`
@@ -727,28 +765,38 @@ error: unexpected `|`
   = hint: send the output to a variable: `end -> v`, then `sort -< v`
 ");
     assert_snapshot!(mistakes("> f\nA=1 > f\n| a\n"), @"
-error: expected the end of the command
+error: expected a command
  --> t:1:4
   |
 1 | > f
   |    ^ the command ends here
+  = hint: to make an empty file, `echo -n > file`
 
-error: expected the end of the command
+error: expected a command
  --> t:2:8
   |
 2 | A=1 > f
   |        ^ the command ends here
+  = hint: to make an empty file, `echo -n > file`
 
 error: unexpected `|`
  --> t:3:1
   |
 3 | | a
-  | ^ expected the end of the command
+  | ^ expected a command
 ");
 }
 
 #[test]
 fn habits_of_assignments() {
+    assert_snapshot!(mistakes("a=1 b=2"), @"
+error: expected a command
+ --> t:1:8
+  |
+1 | a=1 b=2
+  |        ^ the command ends here
+  = hint: write one assignment a line, or `;` between them
+");
     assert_snapshot!(mistakes("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @"
 error: an assignment has no blanks around `=`
  --> t:1:1
@@ -762,7 +810,7 @@ error: unknown operator `+`
   |
 2 | x=$x + 1
   |      ^
-  = hint: here that is `.add.`
+  = hint: `+` is written `.add.`
 
 error: `$(( ))` doesn't calculate
  --> t:3:3
@@ -800,7 +848,7 @@ error: backquotes don't run commands
   |           ^^^^^^
   = hint: write `date -> v`, then use `$v`
 "#);
-    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5"), @"
+    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5"), @r#"
 error: expected a value
  --> t:1:10
   |
@@ -824,20 +872,21 @@ error: unknown operator `.ad.`
   |
 4 | x=3 .ad. 4
   |     ^^^^
-  = hint: did you mean `.and.`?
+  = hint: did you mean `.add.`?
 
 error: unexpected `2`
  --> t:5:6
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
+  = hint: a list of words is one value: `name="a b c"`
 
 error: unexpected `5`
  --> t:6:13
   |
 6 | x=3 .add. 4 5
   |             ^ expected the end of the command
-");
+"#);
 }
 
 #[test]
@@ -893,12 +942,12 @@ error: unknown kind of substitution
   |      ^^^^^^
   = hint: there are `${name}`, `${name:-default}` and `${name:+alternative}`
 
-error: this `${` has no `}`
+error: a `${` can't hold quotes inside quotes
  --> t:5:7
   |
 5 | echo "${x:-"a"}"
   |       ^^^^^
-  = hint: write `${name}`
+  = hint: assign the default to a variable first, or use it without the inner quotes
 "#);
 }
 
@@ -960,7 +1009,6 @@ error: unexpected `)`
   |
 5 | if f(1,)
   |        ^ expected a value
-  = hint: `if` takes an expression; to ask a command, `if .succeeds. (f(1,))`
 
 error: unexpected `grep`
  --> t:7:15
@@ -972,7 +1020,7 @@ error: unexpected `)`
  --> t:9:16
   |
 9 | if .succeeds. ()
-  |                ^ expected an operator, or the end of the command
+  |                ^ expected a command
 
 error: unexpected `2`
   --> t:11:10
@@ -1019,11 +1067,11 @@ error: unexpected `1x`
 1 | for 1x in a
   |     ^^ expected the name of the loop's variable
 
-error: unexpected `x`
- --> t:3:5
+error: expected `in` and a list
+ --> t:3:6
   |
 3 | for x
-  |     ^ expected the end of the command
+  |      ^ the command ends here
 
 error: expected the name of the loop's variable
  --> t:5:4
@@ -1070,7 +1118,7 @@ error: descriptors are the digits 0 to 9
   |   ^^^^
   = hint: to write to a file of that name, `>& ./12`
 
-error: expected the end of the command
+error: expected a file
  --> t:5:4
   |
 5 | a >
@@ -1080,7 +1128,7 @@ error: unexpected `|`
  --> t:6:7
   |
 6 | a 2-> | b
-  |       ^ expected the end of the command
+  |       ^ expected a variable's name
 
 error: a function's definition can't be redirected
  --> t:8:5
