@@ -60,18 +60,14 @@ impl Expander<'_> {
         Ok(out)
     }
 
-    /// The one word that a word is, without patterns, as for redirections.
+    /// The one file that a redirection names.
+    pub fn file(&self, word: &Word) -> Result<BString, Halt> {
+        one(self.words([word])?)
+    }
+
+    /// The one word that a word is, without patterns.
     pub fn single(&self, word: &Word) -> Result<BString, Halt> {
-        let mut fields = self.fields(word)?;
-        match (fields.pop(), fields.len()) {
-            (Some(field), 0) => Ok(field.text),
-            (last, before) => {
-                let count = before + usize::from(last.is_some());
-                Err(Halt::expression(format!(
-                    "exactly one word is needed here, but there are {count}"
-                )))
-            }
-        }
+        one(self.fields(word)?.into_iter().map(|field| field.text).collect())
     }
 
     /// The one value that a word is, kept as it is when the word is just a variable.
@@ -362,6 +358,17 @@ impl Expander<'_> {
             }
             Some(_) => Err(Halt::expression(format!("no file matches `{}`", field.text))),
             None => Err(Halt::Need(query)),
+        }
+    }
+}
+
+fn one(mut words: Vec<BString>) -> Result<BString, Halt> {
+    match (words.pop(), words.len()) {
+        (Some(word), 0) => Ok(word),
+        (None, _) => Err(Halt::expression("exactly one word is needed here, but there is none")),
+        (_, more) => {
+            let count = more + 1;
+            Err(Halt::expression(format!("exactly one word is needed here, but there are {count}")))
         }
     }
 }

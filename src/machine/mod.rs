@@ -158,8 +158,9 @@ impl Machine {
                 Instruction::Command(command) => match &command.words[0].parts[..] {
                     [Part::Bare(name)] => {
                         !self.functions.contains_key(name.as_str())
-                            && Builtin::named(&name.as_str().into())
-                                .is_none_or(|builtin| matches!(builtin, Builtin::Source | Builtin::Exec))
+                            && Builtin::named(&name.as_str().into()).is_none_or(|builtin| {
+                                matches!(builtin, Builtin::Source | Builtin::Exec)
+                            })
                     }
                     _ => true,
                 },

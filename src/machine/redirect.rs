@@ -41,7 +41,7 @@ impl Machine {
                         Mode::Write => Access::Write,
                         Mode::Append => Access::Append,
                     };
-                    Resolved::Port(Port::File { path: expander.single(word)?, access })
+                    Resolved::Port(Port::File { path: expander.file(word)?, access })
                 }
                 Target::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;

@@ -17,7 +17,7 @@ use super::task::{State, Task, Thrown};
 use super::time::Time;
 use super::timer::Timer;
 use super::value::Value;
-use crate::backoff::{Backoff, Policy};
+use crate::backoff::{Backoff, Clauses, Policy};
 use crate::duration;
 
 impl Machine {
@@ -262,25 +262,13 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
 }
 
 /// Pops the parameters of a `backoff` clause.
-fn backoff(task: &mut Task, clause: &BackoffCode) -> Result<Policy, Halt> {
-    let mut policy = Policy::new(clause.kind);
-    if clause.jitter {
-        policy.jitter = number(&pop(task))? / 100.0;
-    }
-    if clause.by {
-        policy.by = number(&pop(task))?;
-    }
-    if let Some(scale) = clause.to {
-        policy.to = length(task, scale)?;
-    }
-    if let Some(scale) = clause.from {
-        policy.from = length(task, scale)?;
-        if clause.to.is_none() {
-            policy.to = policy.to.max(policy.from);
-        }
-    }
-    policy.check().map_err(Halt::expression)?;
-    Ok(policy)
+fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
+    let percent = if code.jitter { Some(number(&pop(task))?) } else { None };
+    let by = if code.by { Some(number(&pop(task))?) } else { None };
+    let to = code.to.map(|scale| length(task, scale)).transpose()?;
+    let from = code.from.map(|scale| length(task, scale)).transpose()?;
+    let clauses = Clauses { from, to, by, jitter: percent.map(|percent| percent / 100.0) };
+    Policy::with(code.kind, &clauses).map_err(Halt::expression)
 }
 
 fn number(value: &Value) -> Result<f64, Halt> {

@@ -90,15 +90,4 @@ impl Unit {
         };
         if one && self != Self::Milliseconds { &plural[..plural.len() - 1] } else { plural }
     }
-
-    /// How many seconds it is.
-    pub fn seconds(self) -> f64 {
-        match self {
-            Self::Milliseconds => 0.001,
-            Self::Seconds => 1.0,
-            Self::Minutes => 60.0,
-            Self::Hours => 3600.0,
-            Self::Days => 86400.0,
-        }
-    }
 }
