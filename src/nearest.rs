@@ -1,5 +1,7 @@
 //! Did you mean …?
 
+use std::cmp::Reverse;
+
 /// Longer names than this are no slips of the pen.
 const LONGEST: usize = 32;
 
@@ -16,7 +18,10 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .into_iter()
         .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= most && *distance < candidate.len())
-        .min_by_key(|(distance, candidate)| (*distance, candidate.len().abs_diff(name.len())))
+        .min_by_key(|(distance, candidate)| {
+            let common = candidate.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+            (*distance, candidate.len().abs_diff(name.len()), Reverse(common))
+        })
         .map(|(_, candidate)| candidate)
 }
 
@@ -30,6 +35,7 @@ mod tests {
         assert_eq!(nearest("minutse", units()), Some("minutes"));
         assert_eq!(nearest("secnods", units()), Some("seconds"));
         assert_eq!(nearest("hous", units()), Some("hour"));
+        assert_eq!(nearest(".ad.", [".and.", ".add."]), Some(".add."));
         assert_eq!(nearest("fortnights", units()), None);
         assert_eq!(nearest("x", units()), None);
         assert_eq!(nearest(&"minutes".repeat(1000), units()), None);
