@@ -4,6 +4,7 @@ mod calls;
 mod cancelling;
 mod expansion;
 mod forall;
+mod hostile;
 mod loops;
 mod plumbing;
 mod properties;
