@@ -5,9 +5,10 @@ pub mod error;
 pub mod parse;
 pub mod print;
 pub mod span;
+mod spelling;
 
 pub use ast::Script;
-pub use error::SyntaxError;
-pub use parse::parse;
+pub use error::{SyntaxError, SyntaxErrors};
+pub use parse::{parse, parse_bytes};
 pub use print::print;
 pub use span::{Source, Span};

@@ -1,0 +1,266 @@
+//! The one renderer of messages that point into a script.
+//!
+//! ```text
+//! error: unknown unit `minutse`
+//!  --> backup.ftsh:3:11
+//!   |
+//! 3 | try for 5 minutse
+//!   |           ^^^^^^^ expected `times`, `seconds`, `minutes`, `hours` or `days`
+//!   = hint: did you mean `minutes`?
+//! ```
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::syntax::error::{SyntaxError, SyntaxErrors};
+use crate::syntax::{Source, Span};
+
+/// Columns of source text shown of one line; a longer line is cut around the underlined place.
+const MAX_COLUMNS: usize = 100;
+/// Mistakes shown of one script.
+const MAX_ERRORS: usize = 10;
+const TAB_WIDTH: usize = 4;
+
+/// Renders a mistake with its place in `source`, ending in a newline.
+pub fn render(source: &Source, error: &SyntaxError) -> String {
+    let mut places = vec![Place::new(source, error.span, '^', error.label.as_deref())];
+    if let Some((span, note)) = &error.related {
+        places.push(Place::new(source, *span, '-', Some(note)));
+    }
+    let digits = places.iter().map(|place| place.number.to_string().len()).max().unwrap_or(1);
+    let (name, line, column) = (source.name(), places[0].number, places[0].column);
+    let mut text = format!("error: {}\n", printable(&error.message));
+    let margin = " ".repeat(digits);
+    let _ = writeln!(text, "{margin}--> {}:{line}:{column}", printable(name));
+    let _ = writeln!(text, "{margin} |");
+    // Of two places in one script the earlier comes first.
+    places.sort_by_key(|place| place.number);
+    let mut before: Option<u32> = None;
+    for place in &places {
+        if before.is_some_and(|before| before + 1 < place.number) {
+            let _ = writeln!(text, "{margin}...");
+        }
+        if before != Some(place.number) || place.cut {
+            let line = format!("{:>digits$} | {}", place.number, place.line);
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        before = Some(place.number);
+        let label = place.label.map(printable).unwrap_or_default();
+        let marks = format!("{}{} {label}", " ".repeat(place.indent), place.marks);
+        let _ = writeln!(text, "{margin} | {}", marks.trim_end());
+    }
+    if let Some(hint) = &error.hint {
+        let _ = writeln!(text, "{margin} = hint: {}", printable(hint));
+    }
+    text
+}
+
+/// Renders the mistakes of a script, the first ten of them.
+pub fn render_all(errors: &SyntaxErrors) -> String {
+    let shown = errors.errors.iter().take(MAX_ERRORS).map(|error| render(&errors.source, error));
+    let mut text = shown.collect::<Vec<_>>().join("\n");
+    let more = errors.errors.len().saturating_sub(MAX_ERRORS);
+    if more > 0 {
+        let _ = writeln!(text, "\n… and {more} more");
+    }
+    text
+}
+
+/// One underlined place.
+struct Place<'e> {
+    number: u32,
+    /// In characters, from 1.
+    column: usize,
+    /// The source line as it is shown.
+    line: String,
+    /// Whether only a part of the line is shown.
+    cut: bool,
+    /// Columns before the marks.
+    indent: usize,
+    marks: String,
+    label: Option<&'e str>,
+}
+
+impl<'e> Place<'e> {
+    fn new(source: &Source, span: Span, mark: char, label: Option<&'e str>) -> Self {
+        let text = source.text();
+        let start = boundary(text, span.start);
+        let number = source.line(start);
+        let line = source.line_span(number);
+        let content = &text[line.start..line.end];
+        let start = start.clamp(line.start, line.end) - line.start;
+        // Of a place on several lines the first is underlined.
+        let end = boundary(text, span.end).clamp(line.start + start, line.end) - line.start;
+
+        let column = content[..start].chars().count() + 1;
+        let (from, to) = window(content, start, end);
+        let (before, after) =
+            (if from > 0 { "…" } else { "" }, if to < content.len() { "…" } else { "" });
+        let marked = width(&content[start..end.min(to)]).max(1);
+        Self {
+            number,
+            column,
+            line: format!("{before}{}{after}", shown(&content[from..to])).trim_end().to_owned(),
+            cut: from > 0 || to < content.len(),
+            indent: before.chars().count() + width(&content[from..start]),
+            marks: std::iter::repeat_n(mark, marked).collect(),
+            label,
+        }
+    }
+}
+
+/// The part of a line to show.
+fn window(line: &str, start: usize, end: usize) -> (usize, usize) {
+    if line.len() <= MAX_COLUMNS {
+        return (0, line.len());
+    }
+    let marked = (end - start).min(MAX_COLUMNS);
+    let from =
+        if end <= MAX_COLUMNS { 0 } else { start.saturating_sub((MAX_COLUMNS - marked) / 2) };
+    let from = boundary(line, from);
+    (from, boundary(line, (from + MAX_COLUMNS).min(line.len())).max(start))
+}
+
+/// The nearest character boundary at or before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Text without what would upset a terminal.
+fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => shown.push_str(&" ".repeat(TAB_WIDTH)),
+            c if is_harmless(c) => shown.push(c),
+            _ => shown.push(char::REPLACEMENT_CHARACTER),
+        }
+    }
+    shown
+}
+
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
+/// Not a control character, nor one that turns the direction of text around.
+fn is_harmless(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many columns text takes when shown.
+fn width(text: &str) -> usize {
+    text.chars()
+        .map(|c| match c {
+            '\t' => TAB_WIDTH,
+            c if is_harmless(c) => c.width().unwrap_or(0),
+            _ => 1,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(text: &str, span: std::ops::Range<usize>) -> String {
+        let source = Source::new("a.ftsh", text);
+        let error = SyntaxError::new(Span::new(span.start, span.end), "wrong").label("here");
+        render(&source, &error)
+    }
+
+    #[test]
+    fn the_place_is_underlined_below_tabs_and_wide_characters() {
+        insta::assert_snapshot!(rendered("one\n\techo 世界 x é y\n", 16..18), @"
+error: wrong
+ --> a.ftsh:2:9
+  |
+2 |     echo 世界 x é y
+  |              ^^ here
+");
+    }
+
+    #[test]
+    fn a_place_over_several_lines_is_underlined_on_its_first() {
+        insta::assert_snapshot!(rendered("echo \"a\nb\"\n", 5..10), @r#"
+error: wrong
+ --> a.ftsh:1:6
+  |
+1 | echo "a
+  |      ^^ here
+"#);
+    }
+
+    #[test]
+    fn the_end_of_the_text_is_a_place() {
+        insta::assert_snapshot!(rendered("try\n", 4..4), @"
+error: wrong
+ --> a.ftsh:2:1
+  |
+2 |
+  | ^ here
+");
+        insta::assert_snapshot!(rendered("", 0..0), @"
+error: wrong
+ --> a.ftsh:1:1
+  |
+1 |
+  | ^ here
+");
+        insta::assert_snapshot!(rendered("try", 3..9), @"
+error: wrong
+ --> a.ftsh:1:4
+  |
+1 | try
+  |    ^ here
+");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_place() {
+        let text = format!("{} here {}", "a".repeat(500), "b".repeat(500));
+        insta::assert_snapshot!(rendered(&text, 501..505), @"
+error: wrong
+ --> a.ftsh:1:502
+  |
+1 | …aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa here bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
+  |                                                  ^^^^ here
+");
+    }
+
+    #[test]
+    fn terminals_are_safe_from_scripts() {
+        let text = rendered("\x1b[31m \u{202e}x\r\n", 0..1);
+        assert!(!text.contains(['\x1b', '\u{202e}', '\r']), "{text:?}");
+    }
+
+    #[test]
+    fn related_places_come_in_the_order_of_the_text() {
+        let source = Source::new("a", "function f\nend\n\nfunction f\nend\n");
+        let error = SyntaxError::new(Span::new(25, 26), "twice")
+            .related(Span::new(9, 10), "first defined here")
+            .hint("rename one");
+        insta::assert_snapshot!(render(&source, &error), @"
+error: twice
+ --> a:4:10
+  |
+1 | function f
+  |          - first defined here
+ ...
+4 | function f
+  |          ^
+  = hint: rename one
+");
+    }
+
+    #[test]
+    fn no_span_makes_it_panic() {
+        let text = "é\n\t世\r\n";
+        for start in 0..12 {
+            for end in 0..12 {
+                rendered(text, start..end);
+            }
+        }
+    }
+}

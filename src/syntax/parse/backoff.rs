@@ -1,0 +1,134 @@
+//! `backoff NAME [from D] [to D] [by F] [jitter P%]`.
+
+use super::builder::Builder;
+use super::{Pair, Result, Rule, literal};
+use crate::backoff::{Clause, Kind};
+use crate::nearest::nearest;
+use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+impl Builder<'_> {
+    pub(super) fn backoff(&mut self, pair: Pair) -> Result<BackoffClause> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let policy = inner.next().expect("`backoff` is followed by a name");
+        let kind = Kind::named(policy.as_str())
+            .ok_or_else(|| unknown(self.span(&policy), policy.as_str()))?;
+        let mut clause = BackoffClause { span, kind, from: None, to: None, by: None, jitter: None };
+        for pair in inner {
+            let span = self.span(&pair);
+            let setting = match pair.as_rule() {
+                Rule::from => Clause::From,
+                Rule::to => Clause::To,
+                Rule::by => Clause::By,
+                _ => Clause::Jitter,
+            };
+            if !kind.takes(setting) {
+                return Err(not_taken(span, kind, setting).into());
+            }
+            let twice = match setting {
+                Clause::From => clause.from.replace(self.setting(pair)?).is_some(),
+                Clause::To => clause.to.replace(self.setting(pair)?).is_some(),
+                Clause::By => clause.by.replace(self.factor(pair)?).is_some(),
+                Clause::Jitter => clause.jitter.replace(self.jitter(pair)?).is_some(),
+            };
+            if twice {
+                return Err(Box::new(SyntaxError::new(
+                    span,
+                    format!("`{}` is given twice", setting.name()),
+                )));
+            }
+        }
+        check_order(&clause)?;
+        Ok(clause)
+    }
+
+    fn setting(&mut self, pair: Pair) -> Result<Duration> {
+        self.duration(pair.into_inner().next().expect("`from` and `to` hold a duration"))
+    }
+
+    fn factor(&mut self, pair: Pair) -> Result<Expr> {
+        let factor = self.expr(pair.into_inner().next().expect("`by` holds an expression"))?;
+        let message = match literal::expr(&factor) {
+            None => return Ok(factor),
+            Some(text) => match literal::number(&text) {
+                Some(number) if number >= 1.0 => return Ok(factor),
+                Some(_) => "a factor below 1 would make delays shorter and shorter".to_owned(),
+                None => format!("`{text}` is not a number"),
+            },
+        };
+        Err(Box::new(SyntaxError::new(factor.span, message).label("expected a factor, like `2`")))
+    }
+
+    fn jitter(&mut self, pair: Pair) -> Result<Expr> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let percentage = inner.next().expect("`jitter` holds an expression");
+        let mut percentage = self.expr(percentage)?;
+        let refuse = |span, message: String| {
+            Err(Box::new(
+                SyntaxError::new(span, message).label("expected a percentage, like `10%`"),
+            ))
+        };
+        if inner.next().is_none() && !strip_percent(&mut percentage) {
+            return refuse(span, "a `%` is missing after `jitter`".to_owned());
+        }
+        match literal::expr(&percentage) {
+            None => Ok(percentage),
+            Some(text) => match literal::number(&text) {
+                Some(number) if (0.0..=100.0).contains(&number) => Ok(percentage),
+                Some(_) => refuse(percentage.span, "a jitter is from 0% to 100%".to_owned()),
+                None => refuse(percentage.span, format!("`{text}` is not a number")),
+            },
+        }
+    }
+}
+
+/// Takes the `%` off the end of a word such as `10%` or `$p%`.
+fn strip_percent(percentage: &mut Expr) -> bool {
+    let ExprKind::Word(word) = &mut percentage.kind else { return false };
+    let Some(Part::Bare(text)) = word.parts.last_mut() else { return false };
+    if !text.ends_with('%') {
+        return false;
+    }
+    text.pop();
+    if text.is_empty() {
+        word.parts.pop();
+    }
+    !word.parts.is_empty()
+}
+
+/// Where only one is given, the other gives way.
+fn check_order(clause: &BackoffClause) -> Result<()> {
+    let (Some(from), Some(to)) = (&clause.from, &clause.to) else { return Ok(()) };
+    match (from.literal(), to.literal()) {
+        (Some(shortest), Some(longest)) if shortest > longest => {
+            let error = SyntaxError::new(from.span(), "`from` is longer than `to`");
+            Err(Box::new(error.related(to.span(), "`to` is here")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unknown(span: Span, name: &str) -> SyntaxError {
+    let error = SyntaxError::new(span, format!("unknown backoff policy `{name}`"));
+    let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    match nearest(name, names.iter().copied()) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error.hint(format!("the policies are {}", names.join(", "))),
+    }
+}
+
+fn not_taken(span: Span, kind: Kind, clause: Clause) -> SyntaxError {
+    let name = kind.name();
+    let error = SyntaxError::new(span, format!("the policy `{name}` takes no `{}`", clause.name()));
+    let known: Vec<_> = Clause::ALL.into_iter().filter(|clause| kind.takes(*clause)).collect();
+    match &known[..] {
+        [] => error.hint(format!("`{name}` takes no settings at all")),
+        known => {
+            let known: Vec<_> = known.iter().map(|clause| clause.name()).collect();
+            error.hint(format!("`{name}` takes `{}`", known.join("`, `")))
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Pairs the heads of structures with their `end`s, on a stack.
+
+use std::collections::HashMap;
+
+use super::line::{Head, Line};
+use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
+use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+/// Where a command stands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    pub(super) span: Span,
+    /// Whether a blank line is before it.
+    pub(super) gap: bool,
+    /// Its indentation, if it is the first on its line.
+    pub(super) indent: Option<usize>,
+}
+
+/// The structures that are open, and what they hold so far.
+#[derive(Default)]
+pub(super) struct Blocks {
+    /// The commands outside all structures.
+    script: Vec<Command>,
+    frames: Vec<Frame>,
+    functions: HashMap<Name, Span>,
+    /// Structures that probably lack their `end`, judging by the indentation.
+    suspects: Vec<SyntaxError>,
+    errors: Vec<SyntaxError>,
+    too_deep: bool,
+}
+
+/// One open structure.
+struct Frame {
+    /// Its head's.
+    place: Place,
+    structure: Structure,
+    /// The block that is being read.
+    commands: Vec<Command>,
+}
+
+/// What is known of an open structure besides the block that is being read.
+enum Structure {
+    /// In the body; or after `catch`, with the body done.
+    Try {
+        head: Box<Try>,
+        catch: Option<Span>,
+    },
+    /// The arms that are done, and the condition of this one; none after `else`.
+    If {
+        arms: Vec<(Expr, Block)>,
+        condition: Option<Expr>,
+    },
+    While(Expr),
+    For(For),
+    Function {
+        name: Name,
+        name_span: Span,
+    },
+    /// Its head couldn't be understood.
+    Broken(&'static str),
+}
+
+impl Structure {
+    fn keyword(&self) -> &str {
+        match self {
+            Self::Try { .. } => "try",
+            Self::If { .. } => "if",
+            Self::While(_) => "while",
+            Self::For(head) => head.kind.keyword(),
+            Self::Function { .. } => "function",
+            Self::Broken(keyword) => keyword,
+        }
+    }
+}
+
+impl Blocks {
+    /// Whether reading on makes no sense.
+    pub(super) fn hopeless(&self) -> bool {
+        self.too_deep || self.errors.len() >= MAX_MISTAKES
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&mut self, line: Line, place: Place) {
+        match line {
+            Line::Command(kind) => self.push(kind, place, Vec::new()),
+            Line::Head(head) => self.open(head, place),
+            Line::Catch => self.catch(place),
+            Line::Else => self.next_arm(None, place),
+            Line::ElseIf(condition) => self.next_arm(Some(condition), place),
+            Line::End(redirects) => self.end(redirects, place),
+        }
+    }
+
+    /// Adds a comment; a `trailing` one shares its line with what comes before it.
+    pub(super) fn comment(&mut self, text: &str, trailing: bool, place: Place) {
+        let text = text.strip_prefix('#').unwrap_or(text).trim_end().to_owned();
+        let gap = place.gap && !trailing;
+        self.push(CommandKind::Comment { text, trailing }, Place { gap, ..place }, Vec::new());
+    }
+
+    /// Reports a line that couldn't be understood, and keeps heads and `end`s in step.
+    pub(super) fn broken(&mut self, line: &str, error: SyntaxError, place: Place) {
+        self.errors.push(error);
+        let known = self.errors.len();
+        let word = first_word(line);
+        match word {
+            "end" => self.end(Vec::new(), place),
+            "catch" => self.catch(place),
+            "else" => self.next_arm(None, place),
+            "fi" => self.end_foreign(&["if"], place),
+            "done" => self.end_foreign(&["for", "while", "forany", "forall", "until"], place),
+            "}" => self.end_foreign(&["function"], place),
+            _ => {
+                if let Some(keyword) = opened(line) {
+                    self.open(Head::Broken(keyword), place);
+                }
+            }
+        }
+        // That the line is also out of place says nothing new.
+        if !self.too_deep {
+            self.errors.truncate(known);
+        }
+    }
+
+    /// The whole script, or all mistakes. An `end` may be missing where text was `lost` to a
+    /// string that never ends.
+    pub(super) fn finish(mut self, lost: bool) -> std::result::Result<Block, Vec<SyntaxError>> {
+        let hopeless = self.hopeless();
+        let mut suspects = std::mem::take(&mut self.suspects).into_iter();
+        while let Some(frame) = self.frames.pop() {
+            if !lost && !hopeless && !matches!(frame.structure, Structure::Broken(_)) {
+                self.errors.push(suspects.next().unwrap_or_else(|| no_end(&frame)));
+            }
+        }
+        if self.errors.is_empty() {
+            return Ok(Block { commands: self.script });
+        }
+        self.errors.sort_by_key(|error| error.span.start);
+        Err(self.errors)
+    }
+
+    fn commands(&mut self) -> &mut Vec<Command> {
+        match self.frames.last_mut() {
+            Some(frame) => &mut frame.commands,
+            None => &mut self.script,
+        }
+    }
+
+    fn push(&mut self, kind: CommandKind, place: Place, redirects: Vec<Redirect>) {
+        let commands = self.commands();
+        let gap = place.gap && !commands.is_empty();
+        commands.push(Command { span: place.span, gap, kind, redirects });
+    }
+
+    fn open(&mut self, head: Head, place: Place) {
+        if self.frames.len() == MAX_BLOCK_DEPTH {
+            self.too_deep = true;
+            let message = format!("structures nest at most {MAX_BLOCK_DEPTH} deep");
+            let error = SyntaxError::new(place.span, message);
+            self.errors.push(error.hint("move the inner ones to a function"));
+            return;
+        }
+        let structure = match head {
+            Head::Try(head) => Structure::Try { head, catch: None },
+            Head::If(condition) => Structure::If { arms: Vec::new(), condition: Some(condition) },
+            Head::While(condition) => Structure::While(condition),
+            Head::For(head) => Structure::For(head),
+            Head::Function { name, name_span } => {
+                let first = *self.functions.entry(name.clone()).or_insert(name_span);
+                if first != name_span {
+                    let message = format!("the function `{name}` is defined twice");
+                    let error = SyntaxError::new(name_span, message);
+                    self.errors.push(error.related(first, "first defined here"));
+                }
+                Structure::Function { name, name_span }
+            }
+            Head::Broken(keyword) => Structure::Broken(keyword),
+        };
+        let gap = place.gap && !self.commands().is_empty();
+        self.frames.push(Frame { place: Place { gap, ..place }, structure, commands: Vec::new() });
+    }
+
+    /// The innermost open structure, if it is (or might be) one of `keyword`. Otherwise the
+    /// structures inside the nearest of `keyword` lack their `end`s; if there is none, the line
+    /// at `place` is stray.
+    fn innermost(&mut self, keyword: &str, place: Place) -> Option<&mut Frame> {
+        let Some(at) = self.frames.iter().rposition(|it| it.structure.keyword() == keyword) else {
+            let word = if keyword == "try" { "catch" } else { "else" };
+            let message = format!("`{word}` without `{keyword}`");
+            self.errors.push(SyntaxError::new(place.span, message));
+            return None;
+        };
+        while self.frames.len() > at + 1 {
+            if let Some(frame) = self.frames.pop()
+                && !matches!(frame.structure, Structure::Broken(_))
+            {
+                self.errors.push(no_end(&frame).related(place.span, "it must end before this"));
+            }
+        }
+        self.frames.last_mut()
+    }
+
+    fn catch(&mut self, place: Place) {
+        let Some(frame) = self.innermost("try", place) else { return };
+        let Structure::Try { head, catch } = &mut frame.structure else { return };
+        if let Some(first) = catch {
+            let first = *first;
+            let error = SyntaxError::new(place.span, "a `try` has only one `catch`");
+            self.errors.push(error.related(first, "the first one is here"));
+            return;
+        }
+        *catch = Some(place.span);
+        head.body = Block { commands: std::mem::take(&mut frame.commands) };
+    }
+
+    /// `else if condition`, or `else`.
+    fn next_arm(&mut self, next: Option<Expr>, place: Place) {
+        let Some(frame) = self.innermost("if", place) else { return };
+        let Structure::If { arms, condition } = &mut frame.structure else { return };
+        let Some(done) = std::mem::replace(condition, next) else {
+            let error =
+                SyntaxError::new(place.span, "nothing can follow the last `else` of an `if`");
+            self.errors.push(error.label("this `if` had its `else` already"));
+            return;
+        };
+        arms.push((done, Block { commands: std::mem::take(&mut frame.commands) }));
+    }
+
+    fn end(&mut self, redirects: Vec<Redirect>, place: Place) {
+        let Some(frame) = self.frames.pop() else {
+            let error = SyntaxError::new(place.span, "`end` without a structure to end");
+            self.errors.push(error);
+            return;
+        };
+        self.suspect(&frame, place);
+        let block = Block { commands: frame.commands };
+        let kind = match frame.structure {
+            Structure::Try { mut head, catch: Some(catch) } => {
+                head.catch = Some((catch, block));
+                CommandKind::Try(head)
+            }
+            Structure::Try { mut head, catch: None } => {
+                head.body = block;
+                CommandKind::Try(head)
+            }
+            Structure::If { mut arms, condition: Some(condition) } => {
+                arms.push((condition, block));
+                CommandKind::If { arms, otherwise: None }
+            }
+            Structure::If { arms, condition: None } => {
+                CommandKind::If { arms, otherwise: Some(block) }
+            }
+            Structure::While(condition) => CommandKind::While { condition, body: block },
+            Structure::For(head) => CommandKind::For(For { body: block, ..head }),
+            Structure::Function { name, name_span } => {
+                if let Some(redirect) = redirects.first() {
+                    let message = "a function's definition can't be redirected";
+                    let error = SyntaxError::new(redirect.span, message);
+                    self.errors.push(error.hint("redirect the commands inside, or each call"));
+                }
+                CommandKind::Function { name, name_span, body: block }
+            }
+            Structure::Broken(_) => return,
+        };
+        self.push(kind, frame.place, redirects);
+    }
+
+    /// Another shell's `end`.
+    fn end_foreign(&mut self, keywords: &[&str], place: Place) {
+        if self.frames.last().is_some_and(|it| keywords.contains(&it.structure.keyword())) {
+            self.end(Vec::new(), place);
+        }
+    }
+
+    /// Remembers a structure that was closed by an `end` indented like one further out.
+    fn suspect(&mut self, frame: &Frame, end: Place) {
+        let (Some(inner), Some(indent)) = (frame.place.indent, end.indent) else { return };
+        let owner = self.frames.iter().rev().find(|it| it.place.indent == Some(indent));
+        if let Some(owner) = owner.filter(|_| inner > indent) {
+            let note = format!("this `end` is indented like the `{}`", owner.structure.keyword());
+            self.suspects.push(no_end(frame).related(end.span, note));
+        }
+    }
+}
+
+fn first_word(line: &str) -> &str {
+    line.split(|c: char| !c.is_ascii_alphabetic() && c != '}').next().unwrap_or("")
+}
+
+/// The structure that a line was meant to open, in this or another shell.
+fn opened(line: &str) -> Option<&'static str> {
+    const HEADS: [&str; 8] = ["try", "if", "while", "for", "forany", "forall", "function", "until"];
+    let last_stage = line.rsplit('|').next().unwrap_or(line).trim_start();
+    let words = [first_word(line), first_word(last_stage)];
+    let head = HEADS.into_iter().find(|head| words.contains(head));
+    let function = line.split_once('(').is_some_and(|(_, rest)| rest.starts_with(") {"));
+    head.or(function.then_some("function"))
+}
+
+fn no_end(frame: &Frame) -> SyntaxError {
+    let keyword = frame.structure.keyword();
+    let start = frame.place.span.start;
+    SyntaxError::new(
+        Span::new(start, start + keyword.len()),
+        format!("this `{keyword}` has no `end`"),
+    )
+}

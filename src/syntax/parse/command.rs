@@ -1,0 +1,159 @@
+//! Pipelines, commands and redirections.
+
+use super::builder::Builder;
+use super::{Pair, Result, Rule, habit, literal};
+use crate::syntax::ast::{Mode, Name, Part, Pipeline, Redirect, Simple, Stage, Target, Word};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+impl Builder<'_> {
+    /// A `pipeline` or an `inner_pipeline`.
+    pub(super) fn pipeline(&mut self, pair: Pair) -> Result<Pipeline> {
+        let mut stages: Vec<Stage> = Vec::new();
+        for pair in pair.into_inner() {
+            if pair.as_rule() == Rule::pipe {
+                if let Some(stage) = stages.last_mut() {
+                    stage.pipe_errors = pair.as_str() == "|&";
+                }
+                continue;
+            }
+            let command = self.simple(pair)?;
+            if let Some(before) = stages.last() {
+                self.check_stages(&before.command, &command)?;
+            }
+            stages.push(Stage { command, pipe_errors: false });
+        }
+        Ok(Pipeline { stages })
+    }
+
+    /// The text of a here-document begins with the line after the one that names it, even if a
+    /// pipeline goes on there.
+    fn check_stages(&self, before: &Simple, command: &Simple) -> Result<()> {
+        let document =
+            before.redirects.iter().find(|it| matches!(it.target, Target::HereDocument { .. }));
+        match document {
+            Some(document) if self.text[document.span.end..command.span.start].contains('\n') => {
+                Err(Box::new(
+                    SyntaxError::new(
+                        command.span,
+                        "the text of a here-document is in the way of this pipeline",
+                    )
+                    .related(document.span, "it begins on the line after this")
+                    .hint("write the whole pipeline on one line, then the text"),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A `command` or an `inner_command`.
+    fn simple(&mut self, pair: Pair) -> Result<Simple> {
+        let span = self.span(&pair);
+        let mut simple =
+            Simple { span, assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::environment => {
+                    simple.assignments.push(self.environment(pair)?);
+                }
+                Rule::redirection | Rule::inner_redirection => {
+                    simple.redirects.push(self.redirect(pair)?);
+                }
+                _ => simple.words.push(self.word(pair)?),
+            }
+        }
+        habit::command(&simple, &self.functions)?;
+        simple.words.iter_mut().skip(1).for_each(join);
+        Ok(simple)
+    }
+
+    fn environment(&mut self, pair: Pair) -> Result<(Name, Word)> {
+        let end = self.span(&pair).end;
+        let mut inner = pair.into_inner();
+        let name = inner.next().expect("an assignment begins with a name");
+        let name = Self::name(&name);
+        let mut word = match inner.next() {
+            Some(word) => self.word(word)?,
+            None => Word { span: Span::new(end, end), parts: Vec::new() },
+        };
+        if word.parts.is_empty() {
+            word.parts.push(Part::Single(String::new()));
+        }
+        Ok((name, word))
+    }
+
+    /// A `redirection` or an `inner_redirection`.
+    pub(super) fn redirect(&mut self, pair: Pair) -> Result<Redirect> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner().peekable();
+        let descriptor = inner
+            .next_if(|pair| pair.as_rule() == Rule::descriptor)
+            .and_then(|pair| pair.as_str().parse().ok());
+        let operator = inner.next().expect("a redirection has an operator").as_str();
+        let word = inner.next().expect("a redirection has a target");
+        let word = self.word(word)?;
+        let refuse = |message: &str, hint: &str| {
+            Err(Box::new(SyntaxError::new(span, message.to_owned()).hint(hint)))
+        };
+
+        let with_errors = operator.contains('&') && operator != "<&";
+        let mode = match operator.trim_matches(['-', '&']) {
+            ">>" => Mode::Append,
+            ">" => Mode::Write,
+            _ => Mode::Read,
+        };
+        if operator == "<<-" || operator == "-<<" {
+            return refuse(
+                &format!("there is no `{operator}`"),
+                "write `<<WORD`; the lines up to WORD are taken as they are",
+            );
+        }
+        if matches!(operator, ">&" | ">>&" | "<&")
+            && let Some(text) = literal::bare(&word)
+        {
+            if let &[digit @ b'0'..=b'9'] = text.as_bytes() {
+                let target = Target::Descriptor(digit - b'0');
+                let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
+                return Ok(Redirect { span, descriptor, mode, with_errors: false, target });
+            }
+            if text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return refuse(
+                    "descriptors are the digits 0 to 9",
+                    &format!("to write to a file of that name, `{operator} ./{text}`"),
+                );
+            }
+            if text == "-" {
+                return refuse(
+                    "a descriptor can't be closed",
+                    "to throw output away, `> /dev/null`",
+                );
+            }
+        }
+        if operator == "<&" || with_errors && descriptor.is_some() {
+            return refuse(
+                &format!("after a digit, `{operator}` goes to another descriptor: a digit"),
+                "`2>&1` sends errors where output goes, `>& file` sends both to a file",
+            );
+        }
+        let target = match operator {
+            "<<<" => Target::HereString(word),
+            "<<" => self.here_document(span, &word)?,
+            _ if operator.starts_with('-') => Target::Variable(word),
+            _ => Target::File(word),
+        };
+        let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
+        Ok(Redirect { span, descriptor, mode, with_errors, target })
+    }
+}
+
+/// Makes one of parts that come from joined lines. Only of arguments: elsewhere a keyword, an
+/// assignment or an operator could arise.
+fn join(word: &mut Word) {
+    word.parts.dedup_by(|part, before| match (before, part) {
+        (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {
+            before.push_str(text);
+            true
+        }
+        _ => false,
+    });
+}

@@ -1,0 +1,201 @@
+//! What to say where the grammar found something else than it expected.
+
+use pest::error::{ErrorVariant, InputLocation};
+
+use super::Rule;
+use super::builder::too_nested;
+use super::habit;
+use crate::nearest::nearest;
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+/// Explains a failed parse of the text from `base` on, whose command begins at `start`.
+pub(super) fn explain(
+    text: &str,
+    base: usize,
+    start: usize,
+    error: &pest::error::Error<Rule>,
+) -> SyntaxError {
+    let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
+    let at = (base + at).max(start);
+    let found = Found::at(text, at);
+    let rules = match &error.variant {
+        ErrorVariant::ParsingError { positives, .. } => &positives[..],
+        // A limit was reached; the only one that input can reach is the stack's.
+        ErrorVariant::CustomError { .. } => return too_nested(found.span),
+    };
+    let statement = &text[start..];
+    let keyword = first_word(statement);
+    let before = text[start..at].trim_end();
+    let expected = if before.is_empty() { "a command" } else { expected(rules, keyword, before) };
+    let error = if found.text.is_empty() {
+        SyntaxError::new(found.span, format!("expected {expected}")).label("the command ends here")
+    } else {
+        SyntaxError::new(found.span, format!("unexpected `{}`", found.text))
+            .label(format!("expected {expected}"))
+    };
+    if found.text.is_empty() && expected == "a command" {
+        return error.hint(if before.contains(['<', '>']) {
+            "to make an empty file, `echo -n > file`"
+        } else {
+            "write one assignment a line, or `;` between them"
+        });
+    }
+    match advice(keyword, statement, before, found.text) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// What stands where something else was expected.
+struct Found<'t> {
+    text: &'t str,
+    span: Span,
+}
+
+impl<'t> Found<'t> {
+    /// A word, or a symbol; nothing at the end of a command.
+    fn at(text: &'t str, at: usize) -> Self {
+        const SYMBOLS: [char; 7] = ['|', '&', '<', '>', '(', ')', ','];
+        let rest = &text[at..];
+        let rest = &rest[..rest.find(['\n', ';']).unwrap_or(rest.len())];
+        let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
+        let (at, rest) = (at + blanks, &rest[blanks..]);
+        let symbol = rest.chars().next().filter(|c| SYMBOLS.contains(c));
+        let length = match symbol {
+            Some('<' | '>') if rest[1..].starts_with('=') => 2,
+            Some(symbol @ ('|' | '&' | '<' | '>')) if rest[1..].starts_with(symbol) => 2,
+            Some(_) => 1,
+            None if rest.starts_with('#') => 0,
+            None => rest
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| c.is_whitespace() || SYMBOLS.contains(c) || matches!(c, '"' | '\''))
+                .map_or(rest.len(), |(length, _)| length),
+        };
+        Self { text: &rest[..length], span: Span::new(at, at + length.max(1).min(rest.len())) }
+    }
+}
+
+/// The rules that begin where a word is missing.
+const WORDS: [Rule; 6] = [
+    Rule::word,
+    Rule::bare,
+    Rule::inner_word,
+    Rule::inner_bare,
+    Rule::inner_command,
+    Rule::inner_pipeline,
+];
+
+/// What would have matched after `before`, in the words of the language.
+fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
+    let has = |any: &[Rule]| any.iter().any(|rule| rules.contains(rule));
+    let last_word = before.rsplit([' ', '\t']).next().unwrap_or_default();
+    if keyword == "try" {
+        match last_word {
+            "every" | "each" | "from" | "to" => return "a duration, like `5 minutes`",
+            "for" | "or" => return "a limit, like `5 times` or `10 minutes`",
+            "by" => return "a factor, like `2`",
+            "jitter" => return "a percentage, like `10%`",
+            "backoff" => return "the name of a policy, like `full`",
+            _ => {}
+        }
+    }
+    if has(&[Rule::open]) {
+        "`(` and a command"
+    } else if has(&[Rule::close]) {
+        "`)`"
+    } else if has(&[Rule::in_word]) {
+        "`in` and a list"
+    } else if has(&[Rule::EOI, Rule::terminator]) {
+        match keyword {
+            "if" | "while" | "return" | "shift" => "an operator, or the end of the command",
+            "else" if last_word != "else" => "an operator, or the end of the command",
+            _ => "the end of the command",
+        }
+    } else if keyword == "function" && last_word == keyword {
+        "a name for the function"
+    } else if keyword.starts_with("for") && last_word == keyword {
+        "the name of the loop's variable"
+    } else if before.ends_with(['<', '>', '&']) && has(&WORDS) {
+        if before.ends_with("->") || before.ends_with("-<") {
+            "a variable's name"
+        } else {
+            "a file"
+        }
+    } else if has(&WORDS) {
+        "a command"
+    } else {
+        "a value"
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default()
+}
+
+/// How to say in this shell what someone seems to mean in another.
+fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<String> {
+    let line = statement.lines().next().unwrap_or_default();
+    let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
+    let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
+    let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
+    if asks && matches!(first, "[" | "[[" | "test") {
+        return Some(
+            "`if` takes an expression: `$a .eq. $b`, `$n .lt. 5`, `.isfile. $f`".to_owned(),
+        );
+    }
+    let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
+    if expression && let Some(meant) = habit::operator(found) {
+        return Some(format!("`{found}` is written `{meant}`"));
+    }
+    if habit::is_operator(found)
+        && let Some(meant) = nearest(found, habit::OPERATORS).filter(|meant| *meant != found)
+    {
+        return Some(format!("did you mean `{meant}`?"));
+    }
+    let advice = match (keyword, found) {
+        (_, "||") => {
+            "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+        }
+        (_, "&&") => "`&&` isn't needed: each command runs only if the one before succeeded",
+        (_, "&") => "`forall` runs commands at once, and waits for all of them",
+        ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
+            return Some(format!(
+                "`{keyword}` takes an expression; to ask a command, `{keyword} .succeeds. ({})`",
+                rest.split([';', '#']).next().unwrap_or_default().trim()
+            ));
+        }
+        ("end", "|") => "send the output to a variable: `end -> v`, then `sort -< v`",
+        ("function", "(" | "{") => {
+            "a function is its name alone, its arguments are `$1`, `$2`, …: `function name`"
+        }
+        ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
+            "count with a range: `for n in 1 .to. 10`"
+        }
+        ("else" | "catch" | "end", found) if !found.is_empty() => {
+            "put the command on the next line, or after a `;`"
+        }
+        ("try", _) if before.ends_with(" from") || before.ends_with(" to") => {
+            "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
+        }
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => {
+            "a list of words is one value: `name=\"a b c\"`"
+        }
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+/// Whether a line looks like `name=…`.
+fn assigns(line: &str) -> bool {
+    line.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+/// Whether a word looks like a program's name.
+fn is_command(word: &str) -> bool {
+    let program = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
+    word == "!" || program && !habit::is_operator(word) && !word.contains('(')
+}

@@ -1,0 +1,263 @@
+//! Habits from other shells, each with the way it is said here.
+
+use crate::nearest::nearest;
+use std::collections::HashSet;
+
+use super::Result;
+use super::literal;
+use crate::syntax::ast::{Part, Simple, Word};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+/// First words that a command never has, unless a function is called so.
+const WORDS: [(&[&str], &str); 13] = [
+    (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
+    (
+        &["then", "do", "{"],
+        "a block begins on the line after its head, or after a `;`, and ends with `end`",
+    ),
+    (&["elif", "elsif", "elseif"], "write `else if`"),
+    (&["case"], "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`"),
+    (
+        &["local", "declare", "typeset", "let"],
+        "variables are global and simply assigned: `name=value`",
+    ),
+    (&["set"], "a group stops at its first failure, so `set -e` isn't needed"),
+    (
+        &["!"],
+        "to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`",
+    ),
+    (&["[["], "compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
+    (&["until"], "write `while .not. …`, or `try` to repeat what fails"),
+    (
+        &["break", "continue"],
+        "`forany` stops at the first success, `return` leaves a function, and `if` skips commands",
+    ),
+    (
+        &["trap"],
+        "`try … catch … end` reacts to failures; what a failed attempt started is cleaned up",
+    ),
+    (&["."], "write `source file`"),
+    (&["eval"], "values are never parsed again; `sh -c \"$command\"` would"),
+];
+
+/// Keywords, which can't be a command's name unless quoted.
+const KEYWORDS: [&str; 12] = [
+    "try", "catch", "if", "else", "end", "while", "forany", "forall", "for", "function", "return",
+    "shift",
+];
+
+/// The names of all operators.
+pub(super) const OPERATORS: [&str; 33] = [
+    ".to.",
+    ".step.",
+    ".or.",
+    ".and.",
+    ".eq.",
+    ".ne.",
+    ".eql.",
+    ".neql.",
+    ".lt.",
+    ".le.",
+    ".gt.",
+    ".ge.",
+    ".contains.",
+    ".matches.",
+    ".add.",
+    ".sub.",
+    ".mul.",
+    ".div.",
+    ".mod.",
+    ".pow.",
+    ".not.",
+    ".succeeds.",
+    ".exists.",
+    ".isr.",
+    ".isw.",
+    ".isx.",
+    ".isfile.",
+    ".isdir.",
+    ".islink.",
+    ".ispipe.",
+    ".issock.",
+    ".isblock.",
+    ".ischar.",
+];
+
+/// What other languages write for an operator.
+pub(super) fn operator(symbol: &str) -> Option<&'static str> {
+    Some(match symbol {
+        "=" | "==" | "===" => ".eq.",
+        "!=" => ".ne.",
+        "-eq" => ".eql.",
+        "-ne" => ".neql.",
+        "<" | "-lt" => ".lt.",
+        "<=" | "-le" => ".le.",
+        ">" | "-gt" => ".gt.",
+        ">=" | "-ge" => ".ge.",
+        "=~" => ".matches.",
+        "&&" | "-a" | "and" => ".and.",
+        "||" | "-o" | "or" => ".or.",
+        "+" => ".add.",
+        "-" => ".sub.",
+        "*" => ".mul.",
+        "/" => ".div.",
+        "%" => ".mod.",
+        "**" | "^" => ".pow.",
+        ".." => ".to.",
+        _ => return None,
+    })
+}
+
+/// `` `command` ``
+pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
+    let command = text.trim_matches('`').trim();
+    let command = if command.is_empty() || command.len() > 40 { "command" } else { command };
+    SyntaxError::new(span, "backquotes don't run commands")
+        .hint(format!("write `{command} -> v`, then use `$v`"))
+}
+
+/// A `$` that begins something unknown, and the text `after` it.
+pub(super) fn variable(span: Span, text: &str, after: &str) -> SyntaxError {
+    let (message, hint) = if let Some(command) = text.strip_prefix("$((") {
+        let sum = command.trim_end_matches(')').trim();
+        (
+            "`$(( ))` doesn't calculate",
+            format!("an assignment does, with operators that are words: `n={}`", words_for(sum)),
+        )
+    } else if let Some(command) = text.strip_prefix("$(") {
+        let command = command.trim_end_matches(')').trim();
+        let command = if command.len() > 40 { "command" } else { command };
+        ("`$( )` doesn't run commands", format!("write `{command} -> v`, then use `$v`"))
+    } else if text.starts_with("${") && !text.ends_with('}') && after.starts_with('"') {
+        (
+            "a `${` can't hold quotes inside quotes",
+            "assign the default to a variable first, or use it without the inner quotes".to_owned(),
+        )
+    } else if text.starts_with("${") && !text.ends_with('}') {
+        ("this `${` has no `}`", "write `${name}`".to_owned())
+    } else if text.starts_with("${") {
+        (
+            "unknown kind of substitution",
+            "there are `${name}`, `${name:-default}` and `${name:+alternative}`".to_owned(),
+        )
+    } else if text == "$?" {
+        (
+            "there is no `$?`: a failure can't be passed over",
+            "in `catch`, `$error_code` has the exit code and `$error` the story".to_owned(),
+        )
+    } else if text == "$!" {
+        ("there is no `$!`", "`forall` runs commands at once and waits for them".to_owned())
+    } else {
+        (
+            "no variable can have this name",
+            format!("for the characters themselves, write `\\{text}`"),
+        )
+    };
+    SyntaxError::new(span, message).hint(hint)
+}
+
+/// A sum in the operators of this shell, as far as that is a matter of words.
+fn words_for(sum: &str) -> String {
+    let spaced = ["+", "-", "*", "/", "%"]
+        .iter()
+        .fold(sum.to_owned(), |sum, symbol| sum.replace(symbol, &format!(" {symbol} ")));
+    let words: Vec<_> =
+        spaced.split_whitespace().map(|word| operator(word).unwrap_or(word)).collect();
+    words.join(" ")
+}
+
+/// Refuses commands that can only be a mistake.
+pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> {
+    let Some(word) = simple.words.first() else { return Ok(()) };
+    let refuse = |message: String, hint: &str| {
+        Err(Box::new(SyntaxError::new(word.span, message).hint(hint)))
+    };
+    if let Some(keyword) = keyword(word) {
+        return refuse(
+            format!("`{keyword}` can't be in a pipeline, or follow a redirection or assignment"),
+            "run the command first, `command -> v`, and then `for x in $v`; \
+             to run a program of that name, quote it",
+        );
+    }
+    let Some(name) = literal::bare(word).filter(|name| !functions.contains(name)) else {
+        return Ok(());
+    };
+    if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
+        return refuse(format!("there is no `{name}` in ftsh"), hint);
+    }
+    if let Some(function) = function_header(name, simple.words.get(1)) {
+        return refuse(
+            "functions are defined with a word".to_owned(),
+            &format!("write `function {function}`, the commands, and `end`"),
+        );
+    }
+    if name.starts_with("((") {
+        return refuse(
+            "`(( ))` doesn't calculate".to_owned(),
+            "an assignment does: `n=$n .add. 1`",
+        );
+    }
+    let second = simple.words.get(1).and_then(literal::bare);
+    if !simple.assignments.is_empty() {
+        if let Some(meant) = operator(name).filter(|_| second.is_some() || simple.words.len() > 1) {
+            return refuse(
+                format!("unknown operator `{name}`"),
+                &format!("`{name}` is written `{meant}`"),
+            );
+        }
+        if is_operator(name) {
+            return match nearest(name, OPERATORS) {
+                Some(meant) if meant != name => refuse(
+                    format!("unknown operator `{name}`"),
+                    &format!("did you mean `{meant}`?"),
+                ),
+                Some(_) => refuse(
+                    format!("`{name}` has no value before it"),
+                    "is there a parenthesis too many or too few?",
+                ),
+                None => refuse(format!("unknown operator `{name}`"), &OPERATORS.join(" ")),
+            };
+        }
+    }
+    if is_name(name) && second.is_some_and(|word| word.starts_with('=')) {
+        return refuse(
+            "an assignment has no blanks around `=`".to_owned(),
+            &format!("write `{name}=value`"),
+        );
+    }
+    Ok(())
+}
+
+/// The keyword that a word is, or would be at the start of a line.
+fn keyword(word: &Word) -> Option<&'static str> {
+    let (Part::Bare(text), rest) = word.parts.split_first()? else { return None };
+    KEYWORDS.into_iter().find(|keyword| {
+        text.strip_prefix(keyword).is_some_and(|after| match after.chars().next() {
+            Some(c) => matches!(c, '(' | ')' | ','),
+            None => matches!(rest.first(), None | Some(Part::Bare(_))),
+        })
+    })
+}
+
+/// The name in `name()` or `name ()`.
+fn function_header<'w>(first: &'w str, second: Option<&Word>) -> Option<&'w str> {
+    if let Some((name, after)) = first.split_once("()") {
+        return (!name.is_empty() && matches!(after, "" | "{")).then_some(name);
+    }
+    let second = literal::bare(second?)?;
+    second.starts_with("()").then_some(first)
+}
+
+/// Whether a word has the shape of an operator.
+pub(super) fn is_operator(word: &str) -> bool {
+    word.len() > 2
+        && word.starts_with('.')
+        && word.ends_with('.')
+        && word[1..word.len() - 1].bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+fn is_name(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && !word.starts_with(|c: char| c.is_ascii_digit())
+}

@@ -1,0 +1,121 @@
+//! One line's pairs become a command, or a part of a structure.
+
+use super::builder::Builder;
+use super::duration::check_count;
+use super::{Pair, Result, Rule};
+use crate::syntax::ast::{CommandKind, Expr, For, ForKind, Name, Redirect, Try};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+/// What one line holds.
+pub(super) enum Line {
+    Command(CommandKind),
+    Head(Head),
+    Catch,
+    ElseIf(Expr),
+    Else,
+    End(Vec<Redirect>),
+}
+
+/// The first line of a structure.
+pub(super) enum Head {
+    Try(Box<Try>),
+    If(Expr),
+    While(Expr),
+    For(For),
+    Function {
+        name: Name,
+        name_span: Span,
+    },
+    /// One that couldn't be understood; its `end` is still to come.
+    Broken(&'static str),
+}
+
+impl Builder<'_> {
+    /// A `statement`.
+    pub(super) fn line(&mut self, pair: Pair) -> Result<Line> {
+        Ok(match pair.as_rule() {
+            Rule::try_head => Line::Head(Head::Try(Box::new(self.try_head(pair)?))),
+            Rule::if_head => Line::Head(Head::If(self.condition(pair)?)),
+            Rule::else_if => Line::ElseIf(self.condition(pair)?),
+            Rule::while_head => Line::Head(Head::While(self.condition(pair)?)),
+            Rule::for_head => Line::Head(Head::For(self.for_head(pair)?)),
+            Rule::function_head => {
+                let name = pair.into_inner().next().expect("`function` is followed by a name");
+                let name_span = self.span(&name);
+                Line::Head(Head::Function { name: Self::name(&name), name_span })
+            }
+            Rule::catch_line => Line::Catch,
+            Rule::else_line => Line::Else,
+            Rule::end_line => {
+                Line::End(pair.into_inner().map(|pair| self.redirect(pair)).collect::<Result<_>>()?)
+            }
+            Rule::return_line => Line::Command(CommandKind::Return(self.optional(pair)?)),
+            Rule::shift_line => Line::Command(CommandKind::Shift(self.optional(pair)?)),
+            Rule::assignment => {
+                let mut inner = pair.into_inner();
+                let name = inner.next().expect("an assignment begins with a name");
+                let name = Self::name(&name);
+                let value = match inner.peek() {
+                    None => None,
+                    Some(value) if value.as_rule() == Rule::expression => Some(self.expr(value)?),
+                    Some(_) => Some(self.operations_of(inner)?),
+                };
+                Line::Command(CommandKind::Assign { name, value })
+            }
+            _ => Line::Command(CommandKind::Pipeline(self.pipeline(pair)?)),
+        })
+    }
+
+    /// The one expression of a head.
+    fn condition(&mut self, pair: Pair) -> Result<Expr> {
+        self.expr(pair.into_inner().next().expect("the head holds an expression"))
+    }
+
+    fn optional(&mut self, pair: Pair) -> Result<Option<Expr>> {
+        pair.into_inner().next().map(|pair| self.expr(pair)).transpose()
+    }
+
+    fn for_head(&mut self, pair: Pair) -> Result<For> {
+        let mut inner = pair.into_inner();
+        let keyword = inner.next().expect("a loop begins with its keyword").as_str();
+        let variable = inner.next().expect("a loop has a variable");
+        let variable = Self::name(&variable);
+        let mut list = Vec::new();
+        let mut in_order = false;
+        let mut at_most = None;
+        for pair in inner {
+            let span = self.span(&pair);
+            match pair.as_rule() {
+                Rule::in_word => {}
+                Rule::in_order if keyword == "forany" => in_order = true,
+                Rule::at_most if keyword == "forall" => {
+                    let Some(count) = self.optional(pair)? else {
+                        return Err(Box::new(
+                            SyntaxError::new(span, "expected a number after `at most`").hint(
+                                "`forall x in … at most 8` runs 8 at once; \
+                                 quote the words if they belong to the list",
+                            ),
+                        ));
+                    };
+                    check_count(&count)?;
+                    at_most = Some(count);
+                }
+                Rule::in_order => return Err(misplaced(span, keyword, "in order", "forany").into()),
+                Rule::at_most => return Err(misplaced(span, keyword, "at most", "forall").into()),
+                _ => list.push(self.expr(pair)?),
+            }
+        }
+        let kind = match keyword {
+            "forany" => ForKind::Any { in_order },
+            "forall" => ForKind::All { at_most },
+            _ => ForKind::Each,
+        };
+        Ok(For { kind, variable, list, body: crate::syntax::ast::Block::default() })
+    }
+}
+
+fn misplaced(span: Span, keyword: &str, clause: &str, owner: &str) -> SyntaxError {
+    let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
+    error.hint(format!("`{owner}` does; quote the words if they belong to the list"))
+}

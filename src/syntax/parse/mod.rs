@@ -1,0 +1,90 @@
+//! From text to a syntax tree.
+//!
+//! [`reader`] takes the text apart line by line, each with one parse of the grammar; [`block`] pairs
+//! heads with their `end`s on a stack of its own. So every line with a mistake is reported, and
+//! neither the length nor the nesting of a script costs native stack.
+
+mod backoff;
+mod block;
+mod builder;
+mod command;
+mod document;
+mod duration;
+mod expected;
+mod expr;
+mod habit;
+mod line;
+mod literal;
+mod operator;
+mod reader;
+mod try_;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::ast::Script;
+use super::error::{SyntaxError, SyntaxErrors};
+use super::span::{Source, Span};
+
+/// What pest makes of the grammar; apart, since the derived code has no documentation.
+#[allow(missing_docs, reason = "derived")]
+mod grammar {
+    #[derive(pest_derive::Parser)]
+    #[grammar = "grammar/ftsh.pest"]
+    pub(super) struct Grammar;
+}
+
+use grammar::{Grammar, Rule};
+
+type Pair<'i> = pest::iterators::Pair<'i, Rule>;
+type Pairs<'i> = pest::iterators::Pairs<'i, Rule>;
+
+/// What a step of the parser yields. One mistake a line is enough: what follows it is guesswork.
+type Result<T> = std::result::Result<T, Box<SyntaxError>>;
+
+/// Structures inside structures.
+const MAX_BLOCK_DEPTH: usize = 1000;
+/// Parentheses and `${name:-word}`s inside each other.
+const MAX_NESTING: usize = 100;
+/// Operators above each other in a tree; a chain of n operators is n deep.
+const MAX_EXPRESSION_DEPTH: usize = 1000;
+/// Mistakes before the rest of a text isn't read: it must be something else than a script. For each
+/// one, pest looks through the whole rest.
+const MAX_MISTAKES: usize = 200;
+/// The grammar's steps for one line: some hundred for each byte of the longest line one could mean.
+/// The grammar never tries the same text more than a few times, so this is a second rope.
+const MAX_STEPS: usize = 500_000_000;
+
+/// Parses the script `text`, called `name` in messages.
+pub fn parse(name: &str, text: &str) -> std::result::Result<Script, SyntaxErrors> {
+    let source = Arc::new(Source::new(name, text));
+    if let Some(at) = text.find('\0') {
+        let error = SyntaxError::new(Span::new(at, at + 1), "a script can't contain a NUL byte");
+        return Err(SyntaxErrors { source, errors: vec![error] });
+    }
+    pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
+    match reader::script(source.text()) {
+        Ok(body) => Ok(Script { source, body }),
+        Err(errors) => Err(SyntaxErrors { source, errors }),
+    }
+}
+
+/// Parses a script that may not be UTF-8.
+pub fn parse_bytes(name: &str, bytes: &[u8]) -> std::result::Result<Script, SyntaxErrors> {
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return parse(name, text),
+        Err(error) => error,
+    };
+    // Enough of the text to show the line.
+    let at = error.valid_up_to();
+    let line = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| at + n);
+    let text = String::from_utf8_lossy(&bytes[..line]);
+    let width = char::REPLACEMENT_CHARACTER.len_utf8();
+    let message = format!("the script isn't UTF-8: byte {at} is {:#04x}", bytes[at]);
+    let error = SyntaxError::new(Span::new(at, at + width), message)
+        .hint("save the script as UTF-8; other bytes can come from variables, files and `printf`");
+    Err(SyntaxErrors { source: Arc::new(Source::new(name, text)), errors: vec![error] })
+}

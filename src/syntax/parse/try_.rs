@@ -1,0 +1,80 @@
+//! The head of a `try`: limits and clauses in any order.
+
+use super::builder::Builder;
+use super::duration::Limit;
+use super::{Pair, Result, Rule};
+use crate::syntax::ast::Try;
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+
+impl Builder<'_> {
+    pub(super) fn try_head(&mut self, pair: Pair) -> Result<Try> {
+        let mut head = Try {
+            time: None,
+            times: None,
+            every: None,
+            each: None,
+            backoff: None,
+            condition: None,
+            body: crate::syntax::ast::Block::default(),
+            catch: None,
+        };
+        let mut given: Vec<(&'static str, Span)> = Vec::new();
+        for pair in pair.into_inner() {
+            let span = self.span(&pair);
+            let clause = self.clause(&mut head, pair)?;
+            if let Some((_, first)) = given.iter().find(|(before, _)| *before == clause) {
+                return Err(Box::new(
+                    SyntaxError::new(span, format!("{clause} is given twice"))
+                        .related(*first, "first given here"),
+                ));
+            }
+            given.push((clause, span));
+        }
+        let place = |name: &str| given.iter().find(|(clause, _)| *clause == name).map(|it| it.1);
+        if let (Some(every), Some(backoff)) = (place("`every`"), place("`backoff`")) {
+            let (first, second) =
+                if every.start < backoff.start { (every, backoff) } else { (backoff, every) };
+            return Err(Box::new(
+                SyntaxError::new(second, "`every` and `backoff` can't be combined")
+                    .related(first, "the other one is here")
+                    .hint("`every` fixes when attempts start, `backoff` how long to wait between them"),
+            ));
+        }
+        Ok(head)
+    }
+
+    /// Adds one clause to the head; says which.
+    fn clause(&mut self, head: &mut Try, pair: Pair) -> Result<&'static str> {
+        let rule = pair.as_rule();
+        if rule == Rule::backoff {
+            head.backoff = Some(self.backoff(pair)?);
+            return Ok("`backoff`");
+        }
+        let value = pair.into_inner().last().expect("a clause ends with its value");
+        Ok(match rule {
+            Rule::every => {
+                head.every = Some(self.duration(value)?);
+                "`every`"
+            }
+            Rule::each => {
+                head.each = Some(self.duration(value)?);
+                "`each`"
+            }
+            Rule::try_while => {
+                head.condition = Some(self.expr(value)?);
+                "`while`"
+            }
+            _ => match self.limit(value)? {
+                Limit::Time(duration) => {
+                    head.time = Some(duration);
+                    "the time limit"
+                }
+                Limit::Times(times) => {
+                    head.times = Some(times);
+                    "the number of times"
+                }
+            },
+        })
+    }
+}

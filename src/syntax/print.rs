@@ -1,0 +1,284 @@
+//! The tidied program.
+//!
+//! Printing what was parsed and parsing it again gives the same tree. So everything that the tree
+//! keeps is written in the one way that reads back as itself, whatever stands beside it.
+
+mod command;
+mod expr;
+mod word;
+
+use super::ast::{
+    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Target, Try,
+};
+
+/// The program, tidied: indented by 4, one command a line, comments and single blank lines kept.
+pub fn print(script: &Script) -> String {
+    let mut printer = Printer::default();
+    printer.block(&script.body);
+    printer.end_line();
+    printer.text
+}
+
+/// What is written so far.
+#[derive(Default)]
+struct Printer {
+    text: String,
+    /// Whether the last line can still be added to.
+    open: bool,
+    depth: usize,
+    /// Here-documents to write once the line ends: bodies, with their delimiters.
+    documents: Vec<String>,
+}
+
+/// What is still to be written, the next on top.
+enum Task<'t> {
+    Commands(&'t [Command]),
+    Else(Option<&'t Expr>),
+    Line(&'static str),
+    End(&'t [Redirect]),
+}
+
+impl Printer {
+    /// Prints a block without recursion: structures may nest deeper than the native stack allows.
+    fn block(&mut self, block: &Block) {
+        let mut tasks = vec![Task::Commands(&block.commands)];
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Commands([]) => {}
+                Task::Commands([command, rest @ ..]) => {
+                    tasks.push(Task::Commands(rest));
+                    self.command(command, &mut tasks);
+                }
+                Task::Else(condition) => {
+                    self.depth -= 1;
+                    self.begin_line();
+                    self.text.push_str("else");
+                    if let Some(condition) = condition {
+                        self.text.push_str(" if ");
+                        self.expr(condition);
+                    }
+                    self.depth += 1;
+                }
+                Task::Line(keyword) => {
+                    self.depth -= 1;
+                    self.begin_line();
+                    self.text.push_str(keyword);
+                    self.depth += 1;
+                }
+                Task::End(redirects) => {
+                    self.depth -= 1;
+                    self.begin_line();
+                    self.text.push_str("end");
+                    self.redirects(redirects);
+                }
+            }
+        }
+    }
+
+    /// Prints a command; of a structure its head, and notes what follows.
+    fn command<'t>(&mut self, command: &'t Command, tasks: &mut Vec<Task<'t>>) {
+        if let CommandKind::Comment { text, trailing: true } = &command.kind
+            && self.open
+        {
+            self.text.push_str(" #");
+            self.text.push_str(text);
+            return;
+        }
+        self.end_line();
+        if command.gap {
+            self.text.push('\n');
+        }
+        self.begin_line();
+        match &command.kind {
+            CommandKind::Comment { text, .. } => {
+                self.text.push('#');
+                self.text.push_str(text);
+            }
+            CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
+            CommandKind::Assign { name, value } => {
+                self.text.push_str(name);
+                self.text.push('=');
+                if let Some(value) = value {
+                    self.expr(value);
+                }
+            }
+            CommandKind::Return(value) => self.keyword("return", value.as_ref()),
+            CommandKind::Shift(count) => self.keyword("shift", count.as_ref()),
+            kind => {
+                tasks.push(Task::End(&command.redirects));
+                self.head(kind, tasks);
+                self.depth += 1;
+            }
+        }
+    }
+
+    fn head<'t>(&mut self, kind: &'t CommandKind, tasks: &mut Vec<Task<'t>>) {
+        match kind {
+            CommandKind::If { arms, otherwise } => {
+                if let Some(block) = otherwise {
+                    tasks.push(Task::Commands(&block.commands));
+                    tasks.push(Task::Else(None));
+                }
+                for (at, (condition, block)) in arms.iter().enumerate().rev() {
+                    tasks.push(Task::Commands(&block.commands));
+                    if at == 0 {
+                        self.keyword("if", Some(condition));
+                    } else {
+                        tasks.push(Task::Else(Some(condition)));
+                    }
+                }
+            }
+            CommandKind::While { condition, body } => {
+                self.keyword("while", Some(condition));
+                tasks.push(Task::Commands(&body.commands));
+            }
+            CommandKind::For(head) => {
+                self.for_head(head);
+                tasks.push(Task::Commands(&head.body.commands));
+            }
+            CommandKind::Try(head) => {
+                self.try_head(head);
+                if let Some((_, block)) = &head.catch {
+                    tasks.push(Task::Commands(&block.commands));
+                    tasks.push(Task::Line("catch"));
+                }
+                tasks.push(Task::Commands(&head.body.commands));
+            }
+            CommandKind::Function { name, body, .. } => {
+                self.text.push_str("function ");
+                self.text.push_str(name);
+                tasks.push(Task::Commands(&body.commands));
+            }
+            _ => {}
+        }
+    }
+
+    fn keyword(&mut self, keyword: &str, value: Option<&Expr>) {
+        self.text.push_str(keyword);
+        if let Some(value) = value {
+            self.text.push(' ');
+            self.expr(value);
+        }
+    }
+
+    fn for_head(&mut self, head: &For) {
+        self.text.push_str(head.kind.keyword());
+        self.text.push(' ');
+        self.text.push_str(&head.variable);
+        self.text.push_str(" in");
+        for item in &head.list {
+            self.text.push(' ');
+            self.expr(item);
+        }
+        match &head.kind {
+            ForKind::Any { in_order: true } => self.text.push_str(" in order"),
+            ForKind::All { at_most: Some(count) } => {
+                self.text.push_str(" at most ");
+                self.expr(count);
+            }
+            _ => {}
+        }
+    }
+
+    fn try_head(&mut self, head: &Try) {
+        self.text.push_str("try");
+        match (&head.time, &head.times) {
+            (Some(time), times) => {
+                self.text.push_str(" for ");
+                self.duration(time);
+                if let Some(times) = times {
+                    self.text.push_str(" or ");
+                    self.times(times);
+                }
+            }
+            (None, Some(times)) => {
+                self.text.push(' ');
+                self.times(times);
+            }
+            (None, None) => {}
+        }
+        if let Some(every) = &head.every {
+            self.text.push_str(" every ");
+            self.duration(every);
+        }
+        if let Some(each) = &head.each {
+            self.text.push_str(" each ");
+            self.duration(each);
+        }
+        if let Some(backoff) = &head.backoff {
+            self.backoff(backoff);
+        }
+        if let Some(condition) = &head.condition {
+            self.text.push_str(" while ");
+            self.expr(condition);
+        }
+    }
+
+    /// Starts a line at the current depth.
+    fn begin_line(&mut self) {
+        self.end_line();
+        for _ in 0..self.depth {
+            self.text.push_str("    ");
+        }
+        self.open = true;
+    }
+
+    /// Ends the line, if one is open, and writes the here-documents that it names.
+    fn end_line(&mut self) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        self.text.push('\n');
+        for document in std::mem::take(&mut self.documents) {
+            self.text.push_str(&document);
+        }
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect]) {
+        for redirect in redirects {
+            self.text.push(' ');
+            self.redirect(redirect);
+        }
+    }
+
+    fn redirect(&mut self, redirect: &Redirect) {
+        let usual = u8::from(redirect.mode != Mode::Read);
+        if redirect.descriptor != usual && !redirect.with_errors {
+            self.text.push_str(&redirect.descriptor.to_string());
+        }
+        let variable = matches!(redirect.target, Target::Variable(_));
+        if variable {
+            self.text.push('-');
+        }
+        // `&> 2` is a file, `>&2` would be a descriptor.
+        if redirect.with_errors && !variable {
+            self.text.push('&');
+        }
+        self.text.push_str(match redirect.mode {
+            Mode::Read => "<",
+            Mode::Write => ">",
+            Mode::Append => ">>",
+        });
+        if redirect.with_errors && variable {
+            self.text.push('&');
+        }
+        match &redirect.target {
+            Target::File(word) | Target::Variable(word) => {
+                self.text.push(' ');
+                self.word(word);
+            }
+            Target::Descriptor(descriptor) => {
+                self.text.push('&');
+                self.text.push_str(&descriptor.to_string());
+            }
+            Target::HereString(word) => {
+                self.text.push_str("<< ");
+                self.word(word);
+            }
+            Target::HereDocument { delimiter, body } => {
+                self.text.push('<');
+                self.here_document(delimiter, body);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! How the parts of the tree are spelled.
+
+use super::ast::{BinaryOperator, FileTest, ForKind, Substitute, UnaryOperator, Unit};
+
+impl UnaryOperator {
+    /// As in a script, dots included.
+    pub fn spelling(self) -> &'static str {
+        match self {
+            Self::Not => ".not.",
+            Self::Test(test) => test.spelling(),
+        }
+    }
+}
+
+impl FileTest {
+    /// As in a script, dots included.
+    pub fn spelling(self) -> &'static str {
+        match self {
+            Self::Exists => ".exists.",
+            Self::Readable => ".isr.",
+            Self::Writable => ".isw.",
+            Self::Executable => ".isx.",
+            Self::File => ".isfile.",
+            Self::Directory => ".isdir.",
+            Self::Link => ".islink.",
+            Self::Pipe => ".ispipe.",
+            Self::Socket => ".issock.",
+            Self::Block => ".isblock.",
+            Self::Character => ".ischar.",
+        }
+    }
+}
+
+impl BinaryOperator {
+    /// As in a script, dots included.
+    pub fn spelling(self) -> &'static str {
+        match self {
+            Self::Or => ".or.",
+            Self::And => ".and.",
+            Self::Eq => ".eq.",
+            Self::Ne => ".ne.",
+            Self::Eql => ".eql.",
+            Self::Neql => ".neql.",
+            Self::Lt => ".lt.",
+            Self::Le => ".le.",
+            Self::Gt => ".gt.",
+            Self::Ge => ".ge.",
+            Self::Contains => ".contains.",
+            Self::Matches => ".matches.",
+            Self::Add => ".add.",
+            Self::Sub => ".sub.",
+            Self::Mul => ".mul.",
+            Self::Div => ".div.",
+            Self::Mod => ".mod.",
+            Self::Pow => ".pow.",
+        }
+    }
+}
+
+impl ForKind {
+    /// Its keyword.
+    pub fn keyword(&self) -> &'static str {
+        match self {
+            Self::Each => "for",
+            Self::Any { .. } => "forany",
+            Self::All { .. } => "forall",
+        }
+    }
+}
+
+impl Substitute {
+    /// What stands between the name and the word.
+    pub fn spelling(self) -> &'static str {
+        match self {
+            Self::Default => ":-",
+            Self::Alternative => ":+",
+        }
+    }
+}
+
+impl Unit {
+    /// As in `5 minutes`, or as in `1 minute` if `one`.
+    pub fn spelling(self, one: bool) -> &'static str {
+        let plural = match self {
+            Self::Milliseconds => "ms",
+            Self::Seconds => "seconds",
+            Self::Minutes => "minutes",
+            Self::Hours => "hours",
+            Self::Days => "days",
+        };
+        if one && self != Self::Milliseconds { &plural[..plural.len() - 1] } else { plural }
+    }
+}
