@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::pty::openpty;
+use nix::sys::stat::Mode;
 use nix::sys::termios::{LocalFlags, tcgetattr};
-use nix::unistd::tcgetpgrp;
+use nix::unistd::{Pid, mkfifo, tcgetpgrp};
 
 /// Nothing here takes as long.
 const LONG: Duration = Duration::from_secs(30);
@@ -76,6 +77,12 @@ impl User {
         }
     }
 
+    /// The command that has the terminal.
+    fn foreground(&self) -> String {
+        let leader = tcgetpgrp(&self.terminal).map_or(0, Pid::as_raw);
+        std::fs::read_to_string(format!("/proc/{leader}/cmdline")).unwrap_or_default()
+    }
+
     fn echo_is_on(&self) -> bool {
         let modes = tcgetattr(&self.slave).expect("a terminal");
         modes.local_flags.contains(LocalFlags::ECHO)
@@ -125,12 +132,7 @@ fn a_command_asks_while_another_one_has_the_terminal() {
     user.types("text\n");
     user.sees("got text");
     // The shell itself has the terminal again, or the command that waits.
-    user.awaits("end of the reader", |user| {
-        tcgetpgrp(&user.slave).is_ok_and(|group| {
-            std::fs::read_to_string(format!("/proc/{group}/cmdline"))
-                .is_ok_and(|command| command.contains("sleep 1000"))
-        })
-    });
+    user.awaits("end of the reader", |user| user.foreground().contains("sleep 1000"));
     user.types("\x03");
     assert_eq!(user.ends().signal(), Some(libc::SIGINT));
 }
@@ -139,7 +141,7 @@ fn a_command_asks_while_another_one_has_the_terminal() {
 fn an_interrupt_ends_the_command_and_the_script() {
     let wait = "sh -c 'echo ready; exec sleep 1000'";
     let all = format!("forall x in 1 2 3\n{wait}\nend");
-    let delay = "try for 1 hour every 1 hour; sh -c 'echo ready; exit 1'; end";
+    let delay = "try for 1 hour every 1 hour; echo ready; failure; end";
     for line in [wait, &all, delay, "echo ready; sleep 1000"] {
         let mut user = User::run(&format!("try for 1 hour\n{line}\nend\necho wrong"), None);
         user.sees("ready");
@@ -173,7 +175,9 @@ fn a_script_stops_and_continues_with_its_commands() {
     let place = tempfile::tempdir().expect("a directory");
     for round in 0..2 {
         let go = place.path().join(round.to_string());
-        let wait = format!("until [ -e {} ]; do sleep 0.01; done", go.display());
+        mkfifo(&go, Mode::S_IRWXU).expect("a fifo");
+        // It starts nothing meanwhile: a shell can't stop while its new child does, before exec.
+        let wait = format!("read go < {}", go.display());
         let line = format!("sh -c 'echo ready; {wait}; echo line: $(head -n 1 < /dev/tty)'");
         let script = if round == 0 { line } else { format!("forall x in 1\n{line}\nend") };
         let wrapper = "set -m; \"$@\"; echo stopped $?; fg; echo ended $?";
@@ -181,7 +185,7 @@ fn a_script_stops_and_continues_with_its_commands() {
         user.sees("ready");
         user.types("\x1a");
         user.sees("stopped 1");
-        std::fs::write(go, "").expect("a file");
+        std::fs::write(go, "go\n").expect("a fifo");
         user.types("typed\n");
         user.sees("line: typed");
         user.sees("ended 0");
