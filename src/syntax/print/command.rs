@@ -22,7 +22,8 @@ impl Printer {
             self.text.push(' ');
         }
         // `a=1 > f .add. 2` is a command, strange as it is; `a=1 .add. 2 > f` would be a sum.
-        let redirects_first = !simple.assignments.is_empty() && simple.words.iter().any(looks_like_sum);
+        let redirects_first =
+            !simple.assignments.is_empty() && simple.words.iter().any(looks_like_sum);
         if redirects_first {
             for redirect in &simple.redirects {
                 self.redirect(redirect);
