@@ -7,6 +7,8 @@ pub mod backoff;
 pub mod cli;
 pub mod diagnostic;
 pub mod driver;
+pub mod duration;
 pub mod log;
 pub mod machine;
+pub mod nearest;
 pub mod syntax;

@@ -75,6 +75,14 @@ pub enum Effect {
     },
     /// Nobody waits for this operation any more; no answer is needed.
     Abandon(OperationId),
+    /// A scope begins inside another one; asked for before anything runs in it. The script's own
+    /// scope needs none.
+    OpenScope {
+        /// The new scope.
+        scope: ScopeId,
+        /// The one around it.
+        parent: ScopeId,
+    },
     /// Ask everything in the scope, and in those below it, to end: SIGTERM and SIGCONT.
     /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now on
     /// need no `Exited`.
@@ -218,7 +226,8 @@ pub enum Query {
     Glob(BString),
     /// The absolute path of a directory that one may enter; `Reply::Text`.
     Directory(BString),
-    /// The home directory of the named user; `Reply::Text`.
+    /// The home directory of the named user, or of the shell's own for an empty name;
+    /// `Reply::Text`.
     Home(BString),
     /// The content of a file; `Reply::Text`.
     File(BString),

@@ -1,11 +1,40 @@
-//! The pure interpreter.
+//! The pure interpreter: it never blocks, reads no clock, opens no file and starts no process. It
+//! says what it wants done ([`Effect`]) and is told what came of it ([`Event`]).
 
+mod builtin;
+mod cancel;
+mod code;
+mod command;
 pub mod config;
 pub mod effect;
 pub mod event;
+mod expand;
+mod expression;
+mod frame;
+mod items;
+mod join;
+mod loops;
+mod lower;
+mod operators;
 pub mod outcome;
 pub mod record;
+mod redirect;
+mod scope;
+mod step;
+mod task;
 pub mod time;
+mod timer;
+mod try_block;
+mod unwind;
+mod value;
+mod variables;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use bstr::BString;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 
 pub use config::Config;
 pub use effect::Effect;
@@ -13,7 +42,22 @@ pub use event::Event;
 pub use outcome::{Failure, FailureKind, Outcome};
 pub use time::Time;
 
+use crate::syntax::Script;
+use crate::syntax::ast::{Name, Part};
+use builtin::Builtin;
+use code::{Address, Instruction, Program};
+use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
+use event::{Reply, SpawnError, Status};
+use record::{LogEvent, Record};
+use scope::Scopes;
+use step::Flow;
+use task::{Inherited, State, Task};
+use timer::{Timer, Timers};
+use value::{Handle, Released, Resource};
+use variables::Variables;
+
 /// What to do next.
+#[derive(Debug)]
 pub enum Output {
     /// Carry this out.
     Effect(Effect),
@@ -21,4 +65,263 @@ pub enum Output {
     Timeout(Time),
     /// The run is over.
     Finished(Outcome),
+}
+
+/// How many instructions run between looks at the clock.
+const SLICE: usize = 5_000;
+
+/// A run of a script.
+pub struct Machine {
+    config: Config,
+    now: Time,
+    rng: ChaCha8Rng,
+    functions: HashMap<Name, (Arc<Program>, Address)>,
+    tasks: HashMap<TaskId, Box<Task>>,
+    ready: VecDeque<TaskId>,
+    effects: VecDeque<Effect>,
+    timers: Timers,
+    scopes: Scopes,
+    operations: HashMap<OperationId, TaskId>,
+    processes: HashMap<ProcessId, TaskId>,
+    emptying: HashMap<ScopeId, TaskId>,
+    released: Released,
+    ids: u64,
+    /// How many instructions may run before the next look at the clock.
+    budget: usize,
+    outcome: Option<Outcome>,
+}
+
+/// The script's own task.
+const MAIN: TaskId = TaskId(0);
+
+impl Machine {
+    /// A run of `script` from its beginning, at [`Time::START`]. `args` are `$0`, `$1`, …; the same
+    /// `seed` and the same events give the same run.
+    pub fn new(
+        script: &Script,
+        args: Vec<BString>,
+        environment: Environment,
+        config: Config,
+        seed: u64,
+    ) -> Self {
+        let released = Released::default();
+        let program = Arc::new(lower::lower(script));
+        let main = Task {
+            id: MAIN,
+            parent: None,
+            program: Arc::clone(&program),
+            at: 0,
+            stack: Vec::new(),
+            frames: Vec::new(),
+            variables: Variables::new(environment),
+            args: Arc::new(args),
+            directory: None,
+            io: Handle::new(IoId::INHERITED, &released),
+            scope: ScopeId::SCRIPT,
+            inherited: Inherited { deadline: config.deadline, ..Inherited::default() },
+            state: State::Ready,
+            answers: Vec::new(),
+            opened: None,
+        };
+        let mut machine = Self {
+            now: Time::START,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            functions: HashMap::new(),
+            tasks: HashMap::from([(MAIN, Box::new(main))]),
+            ready: VecDeque::from([MAIN]),
+            effects: VecDeque::new(),
+            timers: Timers::default(),
+            scopes: Scopes::default(),
+            operations: HashMap::new(),
+            processes: HashMap::new(),
+            emptying: HashMap::new(),
+            released,
+            ids: 0,
+            budget: SLICE,
+            outcome: None,
+            config,
+        };
+        machine.define_functions(&program);
+        machine.new_scope(None);
+        if let Some(deadline) = machine.config.deadline {
+            machine.timers.arm(deadline, Timer::RunDeadline);
+        }
+        machine
+    }
+
+    /// Whether the script has commands that are neither functions nor builtins without programs,
+    /// or that only running it can tell.
+    pub fn may_run_programs(&self) -> bool {
+        let main = self.tasks.get(&MAIN).map(|main| Arc::clone(&main.program));
+        main.is_some_and(|program| {
+            program.code.iter().any(|instruction| match instruction {
+                Instruction::Command(command) => match &command.words[0].parts[..] {
+                    [Part::Bare(name)] => {
+                        !self.functions.contains_key(name.as_str())
+                            && Builtin::named(&name.as_str().into()).is_none_or(|builtin| {
+                                matches!(builtin, Builtin::Source | Builtin::Exec)
+                            })
+                    }
+                    _ => true,
+                },
+                _ => false,
+            })
+        })
+    }
+
+    /// What to do next. After `Effect`, ask again; after `Timeout`, wait.
+    pub fn poll_output(&mut self) -> Output {
+        if self.effects.is_empty() && self.outcome.is_none() {
+            self.run_slice();
+        }
+        if let Some(effect) = self.effects.pop_front() {
+            return Output::Effect(effect);
+        }
+        while let Some(resource) = self.released.pop() {
+            match resource {
+                Resource::Buffer(buffer) => return Output::Effect(Effect::DropBuffer(buffer)),
+                Resource::Io(io) if io != IoId::INHERITED => {
+                    return Output::Effect(Effect::CloseIo(io));
+                }
+                Resource::Io(_) => {}
+            }
+        }
+        match &self.outcome {
+            Some(outcome) => Output::Finished(outcome.clone()),
+            None => {
+                self.budget = SLICE;
+                let due = if self.ready.is_empty() { self.timers.next() } else { self.now };
+                Output::Timeout(due)
+            }
+        }
+    }
+
+    /// Something happened, at `now`.
+    pub fn handle_event(&mut self, now: Time, event: Event) {
+        self.handle_timeout(now);
+        match event {
+            // The driver logs it; the machine has no use for it yet.
+            Event::Spawned { .. } => {}
+            Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
+            Event::Exited { process, status, line } => self.exited(process, status, line),
+            Event::Done { operation, result } => self.done(operation, result),
+            Event::Emptied { scope } => self.scope_emptied(scope),
+            Event::Interrupted(signal) => self.interrupted(signal),
+        }
+    }
+
+    /// Time has passed, up to `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        while self.outcome.is_none()
+            && let Some(timer) = self.timers.pop(self.now)
+        {
+            match timer {
+                Timer::Deadline { task, id } => self.deadline_passed(task, id),
+                Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
+                Timer::Wake(task) => self.wake(task),
+                Timer::KillGrace(scope) => self.kill(scope),
+                Timer::RunDeadline => self.run_deadline_passed(),
+            }
+        }
+    }
+
+    fn define_functions(&mut self, program: &Arc<Program>) {
+        for (name, address) in &program.functions {
+            self.functions.insert(Arc::clone(name), (Arc::clone(program), *address));
+        }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// Runs tasks that can go on, up to an effect or until it is time to look at the clock.
+    fn run_slice(&mut self) {
+        while self.budget > 0
+            && self.effects.is_empty()
+            && self.outcome.is_none()
+            && let Some(id) = self.ready.pop_front()
+        {
+            match self.tasks.get(&id).map(|task| &task.state) {
+                Some(State::Ready) => self.resume(id, Self::run),
+                Some(State::Forking) => self.resume(id, Self::more_branches),
+                // A task that was cut short since it was queued waits for something else now.
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a task out, does something with it, and puts it where that leads.
+    fn resume(&mut self, id: TaskId, step: impl FnOnce(&mut Self, &mut Task) -> Flow) {
+        let Some(mut task) = self.tasks.remove(&id) else { return };
+        let flow = step(self, &mut task);
+        self.settle(task, flow);
+    }
+
+    fn settle(&mut self, mut task: Box<Task>, mut flow: Flow) {
+        loop {
+            match flow {
+                Flow::Continue => {
+                    task.state = State::Ready;
+                    self.ready.push_back(task.id);
+                    self.tasks.insert(task.id, task);
+                    return;
+                }
+                Flow::Fork => {
+                    task.state = State::Forking;
+                    self.ready.push_back(task.id);
+                    self.tasks.insert(task.id, task);
+                    return;
+                }
+                Flow::Wait(state) => {
+                    if let State::Emptying(scope, _) = &state {
+                        self.emptying.insert(*scope, task.id);
+                    }
+                    task.state = state;
+                    self.tasks.insert(task.id, task);
+                    return;
+                }
+                Flow::Throw(thrown) => flow = self.throw(&mut task, thrown),
+                Flow::End(ending) => flow = self.end_task(&mut task, ending),
+                Flow::Ended(ending) => {
+                    self.drop_task(&mut task);
+                    if let Some(place) = task.parent {
+                        let (id, variables) = (task.id, std::mem::take(&mut task.variables));
+                        drop(task);
+                        self.child_ended(place, id, ending, variables);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
+        if let Some(task) = self.processes.remove(&process) {
+            self.resume(task, |_, task| Self::command_refused(task, error));
+        }
+    }
+
+    fn exited(&mut self, process: ProcessId, status: Status, line: Option<BString>) {
+        if let Some(task) = self.processes.remove(&process) {
+            self.resume(task, |machine, task| machine.command_ended(task, status, line));
+        }
+    }
+
+    fn done(&mut self, operation: OperationId, result: Result<Reply, String>) {
+        if let Some(task) = self.operations.remove(&operation) {
+            self.resume(task, |_, task| Self::operation_done(task, result));
+        }
+    }
+
+    /// Logs an event of a task, if the log tells such.
+    fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: record::Level) {
+        if self.config.log_level >= level {
+            let file = Arc::clone(&task.program.file);
+            let (task, line) = (Some(task.id), task.line());
+            self.effects.push_back(Effect::Log(Record { task, file, line, event: event() }));
+        }
+    }
 }

@@ -113,16 +113,22 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
-    /// One line for people: what happened, where, after how many attempts.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.message)?;
-        for tried in &self.tries {
-            if tried.attempts > 1 {
-                write!(f, ", {} attempts in {}", tried.attempts, Human(tried.elapsed))?;
-            }
+impl Failure {
+    /// One line for people: what happened, after how many attempts; without the place.
+    pub fn summary(&self) -> String {
+        // One line, whatever a script or a file name says.
+        let mut summary = self.message.replace(|c: char| c.is_control(), " ");
+        for tried in self.tries.iter().filter(|tried| tried.attempts > 1) {
+            summary += &format!(", {} attempts in {}", tried.attempts, Human(tried.elapsed));
         }
-        Ok(())
+        summary
+    }
+}
+
+impl fmt::Display for Failure {
+    /// The place and the summary.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.summary())
     }
 }
 

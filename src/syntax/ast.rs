@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::span::{Source, Span};
 use crate::backoff::Kind;
+pub use crate::duration::Unit;
 
 /// A variable's or a function's name.
 pub type Name = Arc<str>;
@@ -405,17 +406,6 @@ pub enum Duration {
     },
     /// `1h30m`, `500ms`, or a word whose value is written like that.
     Joined(Word),
-}
-
-/// A unit of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "plain words")]
-pub enum Unit {
-    Milliseconds,
-    Seconds,
-    Minutes,
-    Hours,
-    Days,
 }
 
 /// `backoff NAME [from D] [to D] [by F] [jitter P%]`.

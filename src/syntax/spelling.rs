@@ -78,38 +78,7 @@ impl Substitute {
     }
 }
 
-/// Every spelling of every unit.
-const UNITS: [(&str, Unit); 17] = [
-    ("ms", Unit::Milliseconds),
-    ("millisecond", Unit::Milliseconds),
-    ("milliseconds", Unit::Milliseconds),
-    ("seconds", Unit::Seconds),
-    ("second", Unit::Seconds),
-    ("sec", Unit::Seconds),
-    ("s", Unit::Seconds),
-    ("minutes", Unit::Minutes),
-    ("minute", Unit::Minutes),
-    ("min", Unit::Minutes),
-    ("m", Unit::Minutes),
-    ("hours", Unit::Hours),
-    ("hour", Unit::Hours),
-    ("h", Unit::Hours),
-    ("days", Unit::Days),
-    ("day", Unit::Days),
-    ("d", Unit::Days),
-];
-
 impl Unit {
-    /// The unit of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        UNITS.iter().find(|(spelling, _)| *spelling == name).map(|(_, unit)| *unit)
-    }
-
-    /// Every name of every unit.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        UNITS.iter().map(|(spelling, _)| *spelling)
-    }
-
     /// As in `5 minutes`, or as in `1 minute` if `one`.
     pub fn spelling(self, one: bool) -> &'static str {
         let plural = match self {
@@ -120,16 +89,5 @@ impl Unit {
             Self::Days => "days",
         };
         if one && self != Self::Milliseconds { &plural[..plural.len() - 1] } else { plural }
-    }
-
-    /// How many seconds it is.
-    pub fn seconds(self) -> f64 {
-        match self {
-            Self::Milliseconds => 0.001,
-            Self::Seconds => 1.0,
-            Self::Minutes => 60.0,
-            Self::Hours => 3600.0,
-            Self::Days => 86400.0,
-        }
     }
 }

@@ -1,23 +1,12 @@
 //! `backoff NAME [from D] [to D] [by F] [jitter P%]`.
 
 use super::builder::Builder;
-use super::nearest::nearest;
 use super::{Pair, Result, Rule, literal};
-use crate::backoff::{Kind, Policy};
+use crate::backoff::{Clause, Kind};
+use crate::nearest::nearest;
 use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
-
-/// The settings that a policy takes, as in the table of the reference.
-fn settings(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Ethernet | Kind::Exponential | Kind::Full | Kind::Equal => &["from", "to", "by"],
-        Kind::Decorrelated | Kind::Slotted | Kind::Windowed => &["from", "to"],
-        Kind::Normal | Kind::Proportional => &["from", "to", "by", "jitter"],
-        Kind::Fixed => &["from"],
-        Kind::None => &[],
-    }
-}
 
 impl Builder<'_> {
     pub(super) fn backoff(&mut self, pair: Pair) -> Result<BackoffClause> {
@@ -29,20 +18,25 @@ impl Builder<'_> {
         let mut clause = BackoffClause { span, kind, from: None, to: None, by: None, jitter: None };
         for pair in inner {
             let span = self.span(&pair);
-            let keyword = pair.as_str().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
-            if !settings(kind).contains(&keyword) {
-                return Err(not_taken(span, kind, keyword).into());
+            let setting = match pair.as_rule() {
+                Rule::from => Clause::From,
+                Rule::to => Clause::To,
+                Rule::by => Clause::By,
+                _ => Clause::Jitter,
+            };
+            if !kind.takes(setting) {
+                return Err(not_taken(span, kind, setting).into());
             }
-            let twice = match pair.as_rule() {
-                Rule::from => clause.from.replace(self.setting(pair)?).is_some(),
-                Rule::to => clause.to.replace(self.setting(pair)?).is_some(),
-                Rule::by => clause.by.replace(self.factor(pair)?).is_some(),
-                _ => clause.jitter.replace(self.jitter(pair)?).is_some(),
+            let twice = match setting {
+                Clause::From => clause.from.replace(self.setting(pair)?).is_some(),
+                Clause::To => clause.to.replace(self.setting(pair)?).is_some(),
+                Clause::By => clause.by.replace(self.factor(pair)?).is_some(),
+                Clause::Jitter => clause.jitter.replace(self.jitter(pair)?).is_some(),
             };
             if twice {
                 return Err(Box::new(SyntaxError::new(
                     span,
-                    format!("`{keyword}` is given twice"),
+                    format!("`{}` is given twice", setting.name()),
                 )));
             }
         }
@@ -105,32 +99,16 @@ fn strip_percent(percentage: &mut Expr) -> bool {
     !word.parts.is_empty()
 }
 
+/// Where only one is given, the other gives way.
 fn check_order(clause: &BackoffClause) -> Result<()> {
-    let seconds = |duration: &Option<Duration>, default: std::time::Duration| match duration {
-        Some(duration) => duration.literal_seconds(),
-        None => Some(default.as_secs_f64()),
-    };
-    let defaults = Policy::new(clause.kind);
-    let takes_both = settings(clause.kind).contains(&"to");
-    let (Some(from), Some(to)) =
-        (seconds(&clause.from, defaults.from), seconds(&clause.to, defaults.to))
-    else {
-        return Ok(());
-    };
-    if !takes_both || from <= to {
-        return Ok(());
-    }
-    let place = |duration: &Option<Duration>| duration.as_ref().map(Duration::span);
-    let error = match (place(&clause.from), place(&clause.to)) {
-        (Some(from), Some(to)) => {
-            SyntaxError::new(from, "`from` is longer than `to`").related(to, "`to` is here")
+    let (Some(from), Some(to)) = (&clause.from, &clause.to) else { return Ok(()) };
+    match (from.literal(), to.literal()) {
+        (Some(shortest), Some(longest)) if shortest > longest => {
+            let error = SyntaxError::new(from.span(), "`from` is longer than `to`");
+            Err(Box::new(error.related(to.span(), "`to` is here")))
         }
-        (Some(from), None) => SyntaxError::new(from, "`from` is longer than `to`")
-            .hint(format!("`to` is {} s unless you give it", defaults.to.as_secs_f64())),
-        (_, to) => SyntaxError::new(to.unwrap_or(clause.span), "`to` is shorter than `from`")
-            .hint(format!("`from` is {} s unless you give it", defaults.from.as_secs_f64())),
-    };
-    Err(Box::new(error))
+        _ => Ok(()),
+    }
 }
 
 fn unknown(span: Span, name: &str) -> SyntaxError {
@@ -142,11 +120,15 @@ fn unknown(span: Span, name: &str) -> SyntaxError {
     }
 }
 
-fn not_taken(span: Span, kind: Kind, keyword: &str) -> SyntaxError {
+fn not_taken(span: Span, kind: Kind, clause: Clause) -> SyntaxError {
     let name = kind.name();
-    let error = SyntaxError::new(span, format!("the policy `{name}` takes no `{keyword}`"));
-    match settings(kind) {
+    let error = SyntaxError::new(span, format!("the policy `{name}` takes no `{}`", clause.name()));
+    let known: Vec<_> = Clause::ALL.into_iter().filter(|clause| kind.takes(*clause)).collect();
+    match &known[..] {
         [] => error.hint(format!("`{name}` takes no settings at all")),
-        known => error.hint(format!("`{name}` takes `{}`", known.join("`, `"))),
+        known => {
+            let known: Vec<_> = known.iter().map(|clause| clause.name()).collect();
+            error.hint(format!("`{name}` takes `{}`", known.join("`, `")))
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Lengths of time: `5 minutes`, `1h30m`.
 
 use super::builder::Builder;
-use super::nearest::nearest;
 use super::{Pair, Result, Rule, literal};
+use crate::duration::parse_joined;
+use crate::nearest::nearest;
 use crate::syntax::ast::{Duration, Expr, ExprKind, Unit};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -13,28 +14,12 @@ pub(super) enum Limit {
     Times(Expr),
 }
 
-/// The seconds in a joined duration such as `1h30m`; `None` if it isn't one.
-pub fn joined_seconds(text: &str) -> Option<f64> {
-    let mut seconds = 0.0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let unit = rest[number..].find(|c: char| !c.is_ascii_alphabetic());
-        let unit = unit.map_or(rest.len(), |length| number + length);
-        seconds += literal::number(&rest[..number])? * Unit::named(&rest[number..unit])?.seconds();
-        rest = &rest[unit..];
-    }
-    (!text.is_empty()).then_some(seconds)
-}
-
 impl Duration {
-    /// Its length in seconds, if the script says it literally.
-    pub(super) fn literal_seconds(&self) -> Option<f64> {
+    /// Its length, if the script says it literally.
+    pub(super) fn literal(&self) -> Option<std::time::Duration> {
         match self {
-            Self::Amount { amount, unit } => {
-                Some(literal::number(&literal::expr(amount)?)? * unit.seconds())
-            }
-            Self::Joined(word) => joined_seconds(&literal::word(word)?),
+            Self::Amount { amount, unit } => unit.times(&literal::expr(amount)?),
+            Self::Joined(word) => parse_joined(&literal::word(word)?),
         }
     }
 
@@ -72,7 +57,7 @@ impl Builder<'_> {
         }
         if let Some(text) = literal::expr(&amount) {
             match literal::number(&text) {
-                None if joined_seconds(&text).is_some() => return joined(amount),
+                None if parse_joined(&text).is_some() => return joined(amount),
                 None if Unit::named(unit.as_str()).is_some() => {
                     let error = SyntaxError::new(amount.span, format!("`{text}` is not a number"));
                     return Err(error.label("expected a duration, like `5 minutes`").into());
@@ -101,9 +86,9 @@ fn joined(amount: Expr) -> Result<Limit> {
     };
     match literal::word(&word) {
         None => Ok(Limit::Time(Duration::Joined(word))),
-        Some(text) => match joined_seconds(&text) {
-            Some(seconds) if seconds > 0.0 => Ok(Limit::Time(Duration::Joined(word))),
-            Some(_) => Err(Box::new(not_positive(word.span))),
+        Some(text) => match parse_joined(&text) {
+            Some(std::time::Duration::ZERO) => Err(Box::new(not_positive(word.span))),
+            Some(_) => Ok(Limit::Time(Duration::Joined(word))),
             None => Err(Box::new(not_a_duration(word.span, &text))),
         },
     }
@@ -155,19 +140,4 @@ pub(super) fn check_count(count: &Expr) -> Result<()> {
         Err(_) => format!("expected a whole number, not `{text}`"),
     };
     Err(Box::new(SyntaxError::new(count.span, message)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn joined_durations_add_up() {
-        assert_eq!(joined_seconds("1h30m"), Some(5400.0));
-        assert_eq!(joined_seconds("500ms"), Some(0.5));
-        assert_eq!(joined_seconds("1.5s"), Some(1.5));
-        for wrong in ["", "5", "h", "1h30", "1x", "1.2.3s", "-1s", "1h 30m"] {
-            assert_eq!(joined_seconds(wrong), None, "{wrong}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use pest::error::{ErrorVariant, InputLocation};
 use super::Rule;
 use super::builder::too_nested;
 use super::habit;
-use super::nearest::nearest;
+use crate::nearest::nearest;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 

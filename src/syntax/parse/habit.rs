@@ -1,10 +1,10 @@
 //! Habits from other shells, each with the way it is said here.
 
+use crate::nearest::nearest;
 use std::collections::HashSet;
 
 use super::Result;
 use super::literal;
-use super::nearest::nearest;
 use crate::syntax::ast::{Part, Simple, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;

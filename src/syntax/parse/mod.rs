@@ -15,7 +15,6 @@ mod expr;
 mod habit;
 mod line;
 mod literal;
-mod nearest;
 mod operator;
 mod reader;
 mod try_;
@@ -25,8 +24,6 @@ mod word;
 mod tests;
 
 use std::sync::Arc;
-
-pub use duration::joined_seconds;
 
 use super::ast::Script;
 use super::error::{SyntaxError, SyntaxErrors};

@@ -1,0 +1,27 @@
+# List what there is
+default:
+    @just --list
+
+# Everything that has to hold before a change goes in
+ci:
+    .ci/run
+
+# Put the sources into shape
+fmt:
+    cargo fmt --all
+
+# Find what the compiler lets pass
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Run the tests, or those whose name contains FILTER
+test *FILTER:
+    cargo test --workspace {{ FILTER }}
+
+# Run a script
+run SCRIPT="examples/hello.ftsh" *ARGS:
+    cargo run --release -- {{ SCRIPT }} {{ ARGS }}
+
+# Put ftsh into cargo's bin directory
+install:
+    cargo install --locked --path .

@@ -1,0 +1,207 @@
+//! A policy's parameters: defaults, checks, and how they are written.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{Clause, Kind};
+use crate::duration::{self, Exact, Unit};
+use crate::nearest::nearest;
+
+/// A policy with its parameters. Those that its kind doesn't take mean nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The formula.
+    pub kind: Kind,
+    /// T
+    pub from: Duration,
+    /// M
+    pub to: Duration,
+    /// F, at least 1.
+    pub by: f64,
+    /// P, from 0 to 1.
+    pub jitter: f64,
+}
+
+/// What someone said about a policy; the rest are its defaults.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clauses {
+    /// T
+    pub from: Option<Duration>,
+    /// M
+    pub to: Option<Duration>,
+    /// F
+    pub by: Option<f64>,
+    /// P, from 0 to 1.
+    pub jitter: Option<f64>,
+}
+
+impl Policy {
+    /// The policy with its default parameters.
+    pub fn new(kind: Kind) -> Self {
+        let policy = |from, to, by, jitter| Self { kind, from, to, by, jitter };
+        let hour = Duration::from_secs(3600);
+        match kind {
+            Kind::Normal => policy(Duration::from_millis(100), hour / 4, 2.0, 0.1),
+            Kind::Proportional => policy(Duration::from_millis(500), hour / 60, 1.5, 0.5),
+            Kind::Fixed => policy(Duration::from_secs(1), Duration::MAX, 1.0, 0.0),
+            Kind::None => policy(Duration::ZERO, Duration::ZERO, 1.0, 0.0),
+            _ => policy(Duration::from_secs(1), hour, 2.0, 0.0),
+        }
+    }
+
+    /// The policy with these parameters. A default gives way where it contradicts what was said:
+    /// `to 500 ms` alone starts at 500 ms too. The error says, in one line for people, what is
+    /// impossible.
+    pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, String> {
+        let given = [
+            (Clause::From, clauses.from.is_some()),
+            (Clause::To, clauses.to.is_some()),
+            (Clause::By, clauses.by.is_some()),
+            (Clause::Jitter, clauses.jitter.is_some()),
+        ];
+        for (clause, given) in given {
+            if given && !kind.takes(clause) {
+                return Err(kind.refuses(clause));
+            }
+        }
+        let mut policy = Self::new(kind);
+        policy.by = clauses.by.unwrap_or(policy.by);
+        policy.jitter = clauses.jitter.unwrap_or(policy.jitter);
+        (policy.from, policy.to) = match (clauses.from, clauses.to) {
+            (Some(from), Some(to)) => (from, to),
+            (Some(from), None) => (from, policy.to.max(from)),
+            (None, Some(to)) => (policy.from.min(to), to),
+            (None, None) => (policy.from, policy.to),
+        };
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// Says what is impossible about the parameters, in one line for people.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { kind, from, to, by, jitter } = self;
+        if kind.takes(Clause::To) && to.is_zero() {
+            return Err("`to` must be longer than 0; for no delays use `backoff none`".into());
+        }
+        if kind.takes(Clause::From) && from.is_zero() {
+            return Err("`from` must be longer than 0; for no delays use `backoff none`".into());
+        }
+        if kind.takes(Clause::To) && from > to {
+            return Err(format!("`from` ({}) is above `to` ({})", Exact(*from), Exact(*to)));
+        }
+        if kind.takes(Clause::By) && !(by.is_finite() && *by >= 1.0) {
+            return Err(format!("`by` must be a number from 1, not {by}"));
+        }
+        if kind.takes(Clause::Jitter) && !(0.0..=1.0).contains(jitter) {
+            return Err(format!("`jitter` must be from 0% to 100%, not {}%", Percent(*jitter)));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::new(Kind::Ethernet)
+    }
+}
+
+/// A part as a percentage, without the noise of binary fractions.
+struct Percent(f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}", (self.0 * 1e8).round() / 1e6)
+    }
+}
+
+impl fmt::Display for Policy {
+    /// As written in scripts, with every parameter: `full from 100 ms to 20 s by 2`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        for clause in self.kind.clauses() {
+            write!(f, " {} ", clause.name())?;
+            match clause {
+                Clause::From => write!(f, "{}", Exact(self.from))?,
+                Clause::To => write!(f, "{}", Exact(self.to))?,
+                Clause::By => write!(f, "{}", self.by)?,
+                Clause::Jitter => write!(f, "{}%", Percent(self.jitter))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    /// Reads what follows `backoff` in a script, with numbers in place of expressions. The error
+    /// is one line for people.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().peekable();
+        let name = words.next().ok_or("a backoff policy is missing, like `full` or `fixed`")?;
+        let kind = Kind::named(name).ok_or_else(|| Kind::unknown(name))?;
+        let mut clauses = Clauses::default();
+        while let Some(word) = words.next() {
+            let clause = Clause::named(word).ok_or_else(|| unknown_clause(word))?;
+            let amount = words.next().ok_or_else(|| format!("`{word}` lacks its value"))?;
+            let twice = match clause {
+                Clause::From | Clause::To => {
+                    let value = match words.peek() {
+                        Some(unit) if Clause::named(unit).is_none() => {
+                            let unit = words.next().unwrap_or_default();
+                            let unit = Unit::named(unit).ok_or_else(|| unknown_unit(unit))?;
+                            unit.times(amount)
+                        }
+                        _ => duration::parse_joined(amount),
+                    };
+                    let value = value.ok_or_else(|| {
+                        format!("`{word}` wants a duration, like `500 ms`, not `{amount}`")
+                    })?;
+                    let place =
+                        if clause == Clause::From { &mut clauses.from } else { &mut clauses.to };
+                    place.replace(value).is_some()
+                }
+                Clause::By => {
+                    let value = amount
+                        .parse()
+                        .map_err(|_| format!("`by` wants a number, like `2`, not `{amount}`"))?;
+                    clauses.by.replace(value).is_some()
+                }
+                Clause::Jitter => {
+                    let percent = amount
+                        .strip_suffix('%')
+                        .or_else(|| words.next_if(|word| *word == "%").map(|_| amount));
+                    let value: f64 =
+                        percent.and_then(|percent| percent.parse().ok()).ok_or_else(|| {
+                            format!("`jitter` wants a percentage, like `10%`, not `{amount}`")
+                        })?;
+                    clauses.jitter.replace(value / 100.0).is_some()
+                }
+            };
+            if twice {
+                return Err(format!("`{word}` is given twice"));
+            }
+        }
+        Self::with(kind, &clauses)
+    }
+}
+
+fn unknown_clause(word: &str) -> String {
+    match nearest(word, Clause::ALL.map(Clause::name)) {
+        Some(known) => format!("unknown clause `{word}`, did you mean `{known}`?"),
+        None => format!(
+            "unknown clause `{word}`; there are {}",
+            Clause::ALL.map(Clause::name).join(", ")
+        ),
+    }
+}
+
+fn unknown_unit(word: &str) -> String {
+    match nearest(word, Unit::names()) {
+        Some(known) => format!("unknown unit of time `{word}`, did you mean `{known}`?"),
+        None => {
+            format!("unknown unit of time `{word}`; there are ms, seconds, minutes, hours, days")
+        }
+    }
+}

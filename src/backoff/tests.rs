@@ -1,0 +1,390 @@
+//! The policies against their formulas.
+#![expect(clippy::float_cmp, reason = "these are equal to the last bit or wrong")]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn policy(text: &str) -> Policy {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refusal(text: &str) -> String {
+    text.parse::<Policy>().expect_err(text)
+}
+
+/// The first `count` delays if attempts take no time.
+fn delays(text: &str, seed: u64, count: usize) -> Vec<Duration> {
+    let mut backoff = Backoff::new(policy(text));
+    let mut rng = rng(seed);
+    let mut elapsed = Duration::ZERO;
+    let next = |_| {
+        let delay = backoff.next_delay(elapsed, &mut rng);
+        elapsed = elapsed.saturating_add(delay);
+        delay
+    };
+    (0..count).map(next).collect()
+}
+
+/// The delay number `n` of many clients, in seconds.
+fn crowd(text: &str, n: usize) -> impl Iterator<Item = f64> {
+    (0..20_000).map(move |seed| delays(text, seed, n + 1)[n].as_secs_f64())
+}
+
+/// Kolmogorov and Smirnov's test, at the level of 0.1 %, that the values were drawn uniformly from
+/// 0 to 1.
+fn assert_uniform(what: &str, values: impl Iterator<Item = f64>) {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let distance = values
+        .iter()
+        .enumerate()
+        .map(|(i, value)| (value - i as f64 / count).max((i + 1) as f64 / count - value))
+        .fold(0.0, f64::max);
+    let bound = 1.95 / count.sqrt();
+    assert!(distance < bound, "{what}: distance {distance:.4}, bound {bound:.4}");
+}
+
+/// The standard normal distribution function (Abramowitz and Stegun 26.2.17, within 1e-7).
+fn normal_cdf(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
+    let series = [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
+    let tail = series.iter().fold(0.0, |sum, b| (sum + b) * t) * (-x * x / 2.0).exp()
+        / (2.0 * std::f64::consts::PI).sqrt();
+    if x > 0.0 { 1.0 - tail } else { tail }
+}
+
+#[test]
+fn defaults_are_those_of_the_reference() {
+    let shown: Vec<_> = Kind::ALL.map(|kind| Policy::new(kind).to_string()).into();
+    assert_eq!(
+        shown,
+        [
+            "ethernet from 1 s to 1 h by 2",
+            "exponential from 1 s to 1 h by 2",
+            "full from 1 s to 1 h by 2",
+            "equal from 1 s to 1 h by 2",
+            "decorrelated from 1 s to 1 h",
+            "normal from 100 ms to 15 min by 2 jitter 10%",
+            "proportional from 500 ms to 1 min by 1.5 jitter 50%",
+            "slotted from 1 s to 1 h",
+            "windowed from 1 s to 1 h",
+            "fixed from 1 s",
+            "none",
+        ]
+    );
+    for kind in Kind::ALL {
+        assert_eq!(Policy::new(kind).check(), Ok(()));
+        assert_eq!(policy(kind.name()), Policy::new(kind));
+    }
+}
+
+#[test]
+fn exponential_doubles_up_to_its_cap_exactly() {
+    let seconds = [1, 2, 4, 8, 10, 10].map(Duration::from_secs);
+    assert_eq!(delays("exponential to 10 s", 0, 6), seconds);
+    let halves = [1000, 1500, 2250, 3375].map(Duration::from_millis);
+    assert_eq!(delays("exponential by 1.5", 0, 4), halves);
+}
+
+#[test]
+fn fixed_and_none_do_not_vary() {
+    assert_eq!(delays("fixed from 2 hours", 0, 3), [Duration::from_secs(7200); 3]);
+    assert_eq!(delays("none", 0, 3), [Duration::ZERO; 3]);
+}
+
+#[test]
+fn ethernet_spreads_between_one_and_two() {
+    assert_uniform("n = 0", crowd("ethernet", 0).map(|d| d - 1.0));
+    assert_uniform("n = 3", crowd("ethernet", 3).map(|d| d / 8.0 - 1.0));
+    // A cap cuts the tail off.
+    let capped: Vec<f64> = crowd("ethernet to 12 s", 3).collect();
+    assert!(capped.iter().all(|d| (8.0..=12.0).contains(d)));
+    let at_cap = capped.iter().filter(|d| **d == 12.0).count();
+    assert!((9_700..10_300).contains(&at_cap), "{at_cap}");
+}
+
+#[test]
+fn full_jitter_is_uniform_from_zero() {
+    assert_uniform("n = 0", crowd("full", 0));
+    assert_uniform("n = 5", crowd("full", 5).map(|d| d / 32.0));
+    assert_uniform("capped", crowd("full to 20 s", 5).map(|d| d / 20.0));
+}
+
+#[test]
+fn equal_jitter_keeps_half() {
+    assert_uniform("n = 0", crowd("equal", 0).map(|d| 2.0 * d - 1.0));
+    assert_uniform("capped", crowd("equal to 20 s", 5).map(|d| d / 10.0 - 1.0));
+}
+
+#[test]
+fn decorrelated_jitter_grows_from_the_delay_before() {
+    assert_uniform("n = 0", crowd("decorrelated", 0).map(|d| (d - 1.0) / 2.0));
+    let series = delays("decorrelated to 10000 days", 1, 10);
+    assert!(series.windows(2).all(|pair| pair[1] <= 3 * pair[0]), "{series:?}");
+    let conditional = (0..20_000).map(|seed| {
+        let series: Vec<_> =
+            delays("decorrelated", seed, 3).iter().map(Duration::as_secs_f64).collect();
+        (series[2] - 1.0) / (3.0 * series[1] - 1.0)
+    });
+    assert_uniform("n = 2", conditional);
+}
+
+#[test]
+fn normal_spreads_by_a_part_of_the_value_and_goes_on_from_there() {
+    assert!(crowd("normal", 0).all(|d| d == 0.1));
+    let standardized = |text, spread: f64, cap: f64| {
+        (0..20_000).map(move |seed| {
+            let series: Vec<_> = delays(text, seed, 5).iter().map(Duration::as_secs_f64).collect();
+            let value = (2.0 * series[3]).min(cap);
+            normal_cdf((series[4] - value) / (spread * value))
+        })
+    };
+    assert_uniform("n = 4", standardized("normal", 0.1, 900.0));
+    assert_uniform("capped", standardized("normal to 1 s jitter 5%", 0.05, 1.0));
+}
+
+#[test]
+fn normal_does_not_stay_at_zero() {
+    let series = delays("normal jitter 100%", 3, 1000);
+    assert!(series.contains(&Duration::ZERO));
+    assert!(!series.windows(2).any(|pair| pair == [Duration::ZERO; 2]));
+}
+
+#[test]
+fn proportional_spreads_to_both_sides_of_the_cap_too() {
+    assert_uniform("n = 0", crowd("proportional", 0).map(|d| d / 0.5 - 0.5));
+    assert_uniform("n = 2", crowd("proportional", 2).map(|d| d / 1.125 - 0.5));
+    assert_uniform("capped", crowd("proportional to 1 s", 4).map(|d| d - 0.5));
+}
+
+#[test]
+fn slotted_draws_whole_slots_from_a_doubling_range() {
+    for (n, slots) in [(0, 2), (1, 4), (4, 32), (9, 1024), (10, 1024), (30, 1024)] {
+        let drawn: Vec<f64> = crowd("slotted", n).collect();
+        assert!(drawn.iter().all(|d| d.fract() == 0.0 && (0.0..f64::from(slots)).contains(d)));
+        let (first, last) = (
+            drawn.iter().fold(9e9_f64, |a, b| a.min(*b)),
+            drawn.iter().fold(0_f64, |a, b| a.max(*b)),
+        );
+        assert!(first < 2.0 && last > f64::from(slots) - 2.0, "n = {n}: {first} to {last}");
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        let expected = f64::from(slots - 1) / 2.0;
+        assert!((mean - expected).abs() < 0.02 * f64::from(slots), "n = {n}: {mean}");
+    }
+}
+
+#[test]
+fn windowed_retries_fall_in_their_own_windows() {
+    for n in [0, 1, 6] {
+        let (start, length) = (f64::from((1 << n) - 1), f64::from(1 << n));
+        let times = (0..20_000).map(|seed| {
+            let series = delays("windowed", seed, n + 1);
+            (series.iter().sum::<Duration>().as_secs_f64() - start) / length
+        });
+        assert_uniform(&format!("n = {n}"), times);
+    }
+    // Windows of 1, 2, 4, 5, 5 … seconds: 7 + 5·(n − 3) to 5 s more.
+    let series = delays("windowed to 10 s", 5, 200);
+    let mut elapsed = Duration::ZERO;
+    for (n, delay) in series.iter().enumerate() {
+        elapsed += *delay;
+        if n >= 3 {
+            let start = Duration::from_secs(7 + 5 * (n as u64 - 3));
+            assert!((start..=start + 5000 * MS).contains(&elapsed), "n = {n}: {elapsed:?}");
+        }
+        assert!(*delay <= Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn windows_go_on_while_attempts_run() {
+    // The windows are [0, 1), [1, 3), [3, 7), [7, 15) …; an attempt that ends at 4.5 is retried in
+    // what is left of the third one, and one that ends at 100 in the one that lasts up to 127.
+    let at = |elapsed: f64| {
+        (0..20_000).map(move |seed| {
+            let mut backoff = Backoff::new(policy("windowed"));
+            let mut rng = rng(seed);
+            backoff.next_delay(Duration::ZERO, &mut rng);
+            elapsed + backoff.next_delay(Duration::from_secs_f64(elapsed), &mut rng).as_secs_f64()
+        })
+    };
+    assert_uniform("early", at(0.5).map(|t| (t - 1.0) / 2.0));
+    assert_uniform("late", at(4.5).map(|t| (t - 4.5) / 2.5));
+    assert_uniform("much later", at(100.0).map(|t| (t - 100.0) / 27.0));
+    let mut backoff = Backoff::new(policy("windowed from 1 ms to 4 ms"));
+    let delay = backoff.next_delay(Duration::MAX, &mut rng(0));
+    assert!(delay <= 4 * MS);
+}
+
+#[test]
+fn delays_repeat_with_their_seed() {
+    for kind in Kind::ALL {
+        assert_eq!(delays(kind.name(), 7, 20), delays(kind.name(), 7, 20));
+    }
+    assert_ne!(delays("full", 7, 20), delays("full", 8, 20));
+}
+
+#[test]
+fn impossible_parameters_are_refused() {
+    for (text, reason) in [
+        ("full from 10 s to 1 s", "`from` (10 s) is above `to` (1 s)"),
+        ("full by 0.5", "`by` must be a number from 1, not 0.5"),
+        ("full by inf", "`by` must be a number from 1, not inf"),
+        ("full by nan", "`by` must be a number from 1, not NaN"),
+        ("full by two", "`by` wants a number, like `2`, not `two`"),
+        ("normal jitter 101%", "`jitter` must be from 0% to 100%, not 101%"),
+        ("normal jitter -7%", "`jitter` must be from 0% to 100%, not -7%"),
+        ("normal jitter 10", "`jitter` wants a percentage, like `10%`, not `10`"),
+        ("fixed from 0 s", "`from` must be longer than 0; for no delays use `backoff none`"),
+        ("full to 0s", "`to` must be longer than 0; for no delays use `backoff none`"),
+        ("full from -1 s", "`from` wants a duration, like `500 ms`, not `-1`"),
+        ("full from 100", "`from` wants a duration, like `500 ms`, not `100`"),
+        ("full from 100 to 3 s", "`from` wants a duration, like `500 ms`, not `100`"),
+        ("full from", "`from` lacks its value"),
+        ("full from 1 s from 2 s", "`from` is given twice"),
+        ("full from 1 secnods", "unknown unit of time `secnods`, did you mean `seconds`?"),
+        ("full form 1 s", "unknown clause `form`, did you mean `from`?"),
+        ("full 1 s", "unknown clause `1`; there are from, to, by, jitter"),
+        ("fixed to 1 s", "the policy `fixed` has no `to`, only `from`"),
+        ("slotted by 2", "the policy `slotted` has no `by`, only `from` and `to`"),
+        ("none from 1 s", "the policy `none` has no `from`, it takes none"),
+        ("exponental", "unknown backoff policy `exponental`, did you mean `exponential`?"),
+        ("", "a backoff policy is missing, like `full` or `fixed`"),
+    ] {
+        assert_eq!(refusal(text), reason, "{text}");
+    }
+    assert!(refusal("random").starts_with("unknown backoff policy `random`; there are ethernet,"));
+}
+
+#[test]
+fn defaults_give_way_to_what_was_said() {
+    assert_eq!(policy("full to 500ms"), policy("full from 500 ms to 500 ms by 2"));
+    assert_eq!(policy("full from 2h"), policy("full from 2 hours to 2 hours"));
+    assert_eq!(policy("normal jitter 7 %").jitter, 0.07);
+    assert_eq!(policy("full from 1.5 seconds to 1h30m").to, Duration::from_secs(5400));
+}
+
+fn any_duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        Just(Duration::MAX),
+        any::<u64>().prop_map(Duration::from_nanos),
+        any::<u64>().prop_map(Duration::from_secs),
+        (1_u64..100_000).prop_map(Duration::from_millis),
+    ]
+}
+
+fn any_policy(kind: Kind) -> BoxedStrategy<Policy> {
+    let factor = prop_oneof![1.0..4.0, Just(1.0), Just(f64::MAX), any::<f64>()];
+    let jitter = prop_oneof![0.0..=1.0, any::<f64>()];
+    (any_duration(), any_duration(), factor, jitter)
+        .prop_map(move |(from, to, by, jitter)| Policy { kind, from, to, by, jitter })
+        .boxed()
+}
+
+fn possible_policy(kind: Kind) -> BoxedStrategy<Policy> {
+    let tidied = any_policy(kind).prop_map(|mut policy| {
+        (policy.from, policy.to) = (policy.from.min(policy.to), policy.from.max(policy.to));
+        policy.by = if policy.by >= 1.0 && policy.by.is_finite() { policy.by } else { 2.0 };
+        policy.jitter = if (0.0..=1.0).contains(&policy.jitter) { policy.jitter } else { 1.0 };
+        policy
+    });
+    tidied.prop_filter("zero", |policy| policy.check().is_ok()).boxed()
+}
+
+/// The shortest and the longest delay.
+fn bounds(policy: &Policy) -> (Duration, Duration) {
+    let times = |whole: Duration, part: f64| {
+        Duration::try_from_secs_f64(whole.as_secs_f64() * part).unwrap_or(Duration::MAX)
+    };
+    let Policy { from, to, jitter, .. } = *policy;
+    match policy.kind {
+        Kind::Ethernet | Kind::Exponential | Kind::Decorrelated => (from, to),
+        Kind::Equal => (from / 2, to),
+        Kind::Full | Kind::Slotted | Kind::Windowed => (Duration::ZERO, to),
+        // A normal distribution has no bounds, but nobody has seen it beyond eight deviations.
+        Kind::Normal => (Duration::ZERO, times(to, 1.0 + 8.0 * jitter)),
+        Kind::Proportional => {
+            (times(from, (1.0 - jitter - 1e-9).max(0.0)), times(to, 1.0 + jitter + 1e-9))
+        }
+        Kind::Fixed => (from, from),
+        Kind::None => (Duration::ZERO, Duration::ZERO),
+    }
+}
+
+fn series(policy: &Policy, seed: u64, attempt: Duration) -> impl Iterator<Item = Duration> {
+    let mut backoff = Backoff::new(policy.clone());
+    let mut rng = rng(seed);
+    let mut elapsed = Duration::ZERO;
+    (0..=10_000).map(move |_| {
+        let delay = backoff.next_delay(elapsed, &mut rng);
+        elapsed = elapsed.saturating_add(delay).saturating_add(attempt);
+        delay
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn delays_stay_within_their_bounds(
+        policies in Kind::ALL.map(possible_policy),
+        seed in any::<u64>(),
+        attempt in any_duration(),
+    ) {
+        for policy in policies {
+            let (shortest, longest) = bounds(&policy);
+            // Floating point holds 53 bits.
+            let slack = Duration::from_nanos(1) + shortest / (1 << 30);
+            for (n, delay) in series(&policy, seed, attempt).enumerate() {
+                prop_assert!(delay >= shortest.saturating_sub(slack), "{policy}, {n}: {delay:?}");
+                prop_assert!(delay <= longest, "{policy}, n = {n}: {delay:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_parameters_are_too_strange(
+        policies in Kind::ALL.map(any_policy),
+        seed in any::<u64>(),
+        attempt in any_duration(),
+    ) {
+        for policy in policies {
+            for delay in series(&policy, seed, attempt) {
+                let spreads = matches!(policy.kind, Kind::Normal | Kind::Proportional);
+                let longest = if policy.kind == Kind::Fixed { policy.from } else { policy.to };
+                prop_assert!(spreads || delay <= longest, "{policy:?}: {delay:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn policies_read_back_as_written(policies in Kind::ALL.map(possible_policy)) {
+        for policy in policies {
+            let shown = policy.to_string();
+            let back: Policy = shown.parse().map_err(TestCaseError::fail)?;
+            prop_assert_eq!(back.to_string(), shown);
+            prop_assert!(back.from == policy.from || !policy.kind.takes(Clause::From));
+            prop_assert!(back.to == policy.to || !policy.kind.takes(Clause::To));
+            prop_assert!(back.by == policy.by || !policy.kind.takes(Clause::By));
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_strange(text in "[a-z0-9% .]*") {
+        let _ = text.parse::<Policy>();
+        let _ = format!("full {text}").parse::<Policy>();
+    }
+}

@@ -1,0 +1,46 @@
+//! What the shell itself says on its standard output and error.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{self, Write};
+
+use super::source::plain;
+use crate::machine::Outcome;
+
+/// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
+const INTERNAL_ERROR: i32 = 70;
+
+/// Prints on standard output. Nobody who reads it to the end is no failure.
+pub fn tell(text: &str) -> Outcome {
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("can't write to standard output: {}", plain(&error)));
+            Outcome::Exited(1)
+        }
+        _ => Outcome::Succeeded,
+    }
+}
+
+/// Says one line on standard error.
+pub fn complain(message: &str) {
+    report(&format!("ftsh: {}\n", crate::log::one_line(message)));
+}
+
+/// Writes on standard error. If that fails, there is nobody left to tell.
+pub fn report(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Makes a panic, in whatever thread, end the shell with a message: half a shell must not go on.
+pub fn tell_of_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        report(&format!(
+            "ftsh: internal error: {panic}\nThis is a bug in ftsh, please report it.\n"
+        ));
+        let trace = Backtrace::capture();
+        if trace.status() == BacktraceStatus::Captured {
+            report(&trace.to_string());
+        }
+        std::process::exit(INTERNAL_ERROR);
+    }));
+}

@@ -1,0 +1,71 @@
+//! The command line: from arguments and environment to an exit status.
+
+pub mod flags;
+mod messages;
+mod run;
+mod settings;
+mod shebang;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+
+use self::flags::Request;
+use self::messages::{complain, tell};
+use self::settings::{Action, Settings, Surroundings};
+use crate::diagnostic;
+use crate::driver::process;
+use crate::machine::Outcome;
+use crate::syntax::{parse_bytes, print};
+
+/// The exit status of wrong usage and of anything else that keeps a script from starting.
+const NOTHING_WAS_RUN: u8 = 2;
+
+/// Does what the command line of this process says.
+pub fn main() -> ExitCode {
+    messages::tell_of_panics();
+    match obey(std::env::args_os().skip(1).collect()) {
+        Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
+        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(NOTHING_WAS_RUN)
+        }
+    }
+}
+
+fn obey(words: Vec<OsString>) -> Result<Outcome> {
+    let flags = match flags::parse(shebang::split(words)?)? {
+        Request::Work(flags) => *flags,
+        Request::Tell(text) => return Ok(tell(&text)),
+    };
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let settings = Settings::resolve(
+        flags,
+        &Surroundings {
+            variable: &|name| std::env::var_os(name),
+            directory: &directory,
+            now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            pid: std::process::id(),
+        },
+    )?;
+    let program = &settings.program;
+    let script = match parse_bytes(&program.name(), &program.read()?) {
+        Ok(script) => script,
+        Err(errors) => {
+            messages::report(&diagnostic::render_all(&errors));
+            return Ok(Outcome::Exited(NOTHING_WAS_RUN));
+        }
+    };
+    match settings.action {
+        Action::Check => Ok(Outcome::Succeeded),
+        Action::Print => Ok(tell(&print(&script))),
+        Action::Run => run::run(&script, settings),
+    }
+}

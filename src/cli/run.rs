@@ -1,0 +1,63 @@
+//! Runs a script for real.
+
+use std::cell::RefCell;
+use std::os::unix::ffi::OsStringExt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use rand::TryRng;
+use rand::rngs::SysRng;
+
+use super::messages::complain;
+use super::settings::Settings;
+use super::source::plain;
+use crate::driver::{self, process};
+use crate::log::{Log, Style};
+use crate::machine::record::Level;
+use crate::machine::{Machine, Outcome};
+use crate::syntax::Script;
+
+/// Runs `script`. An error means that nothing was run.
+pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
+    let level = settings.config.log_level;
+    let style = Style {
+        format: settings.log_format,
+        decimal: settings.log_decimal,
+        pid: settings.config.pid,
+        run: format!("{:016x}", random()?),
+    };
+    let log = Log::open(settings.log_file.as_deref(), level, style).map_err(|error| {
+        let file = settings.log_file.unwrap_or_default();
+        anyhow!("can't open the log `{}`: {}", file.display(), plain(&error))
+    })?;
+    let log = Rc::new(RefCell::new(log));
+    let writer = Rc::clone(&log);
+    let environment =
+        std::env::vars_os().map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
+    let seed = settings.seed.map_or_else(random, Ok)?;
+    let mut machine =
+        Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
+    // Without a second process a script still runs; only `kill -9` would leave something behind.
+    let supervision = if machine.may_run_programs() { process::supervise().ok() } else { None };
+    let mut driver = process::ProcessDriver::new(process::Settings {
+        file: Arc::clone(script.source.name()),
+        log_level: level,
+        log: Box::new(move |record| writer.borrow_mut().write(record)),
+        told: settings.told,
+        supervision,
+    })
+    .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
+    let outcome = driver::run(&mut machine, &mut driver);
+    if let Outcome::Failed(failure) = &outcome
+        && level > Level::NOTHING
+        && !log.borrow().has_told(failure)
+    {
+        complain(&failure.to_string());
+    }
+    Ok(outcome)
+}
+
+fn random() -> Result<u64> {
+    SysRng.try_next_u64().map_err(|error| anyhow!("the system has no random numbers: {error}"))
+}

@@ -1,0 +1,64 @@
+//! Where the script comes from.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use nix::errno::Errno;
+
+/// Where the script comes from.
+#[derive(Debug)]
+pub enum Program {
+    /// A file, which may be a FIFO or a device.
+    File(PathBuf),
+    /// `-c`
+    Text {
+        /// The script.
+        text: OsString,
+        /// What it is called, if anything.
+        named: Option<OsString>,
+    },
+    /// Standard input, to its end.
+    StandardInput,
+}
+
+impl Program {
+    /// What it is called in messages and logs.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Text { named: Some(name), .. } => name.to_string_lossy().into_owned(),
+            Self::Text { named: None, .. } => "-c".into(),
+            Self::StandardInput => "stdin".into(),
+        }
+    }
+
+    /// Its bytes, without a byte order mark.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let name = self.name();
+        let bytes = match self {
+            Self::File(path) => std::fs::read(path),
+            Self::Text { text, .. } => Ok(text.as_bytes().to_vec()),
+            Self::StandardInput => {
+                let mut bytes = Vec::new();
+                io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+            }
+        };
+        let mut bytes =
+            bytes.map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;
+        if bytes.starts_with("\u{feff}".as_bytes()) {
+            bytes.drain(.."\u{feff}".len());
+        }
+        Ok(bytes)
+    }
+}
+
+/// What an error means, without its number.
+pub fn plain(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => Errno::from_raw(number).desc().to_owned(),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,204 @@
+//! Options and environment, put together.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::flags::{self, Request};
+use super::settings::{Action, Settings, Surroundings};
+use super::source::Program;
+use crate::backoff::Policy;
+use crate::log::Format;
+use crate::machine::Time;
+use crate::machine::record::Level;
+
+fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {
+    let words = words.iter().map(OsString::from).collect();
+    let Request::Work(flags) = flags::parse(words).map_err(|error| error.to_string())? else {
+        panic!("help");
+    };
+    let variable = |name: &str| {
+        environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+    };
+    let around = Surroundings {
+        variable: &variable,
+        directory: Path::new("/here"),
+        now: Duration::from_secs(1000),
+        pid: 7,
+    };
+    Settings::resolve(*flags, &around).map_err(|error| error.to_string())
+}
+
+fn settings(words: &[&str], environment: &[(&str, &str)]) -> Settings {
+    resolve(words, environment).expect("good usage")
+}
+
+fn told(settings: &Settings) -> Vec<String> {
+    settings.told.iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+fn policy(text: &str) -> Policy {
+    text.parse().expect("a policy")
+}
+
+#[test]
+fn the_definition_is_sound() {
+    flags::command().debug_assert();
+}
+
+#[test]
+fn help_fits_a_screen() {
+    let help = flags::command().render_help().to_string();
+    assert!(help.lines().count() <= 40, "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+#[test]
+fn without_options_there_are_defaults() {
+    let settings = settings(&["s.ftsh", "-l", "x"], &[]);
+    assert!(matches!(&settings.program, Program::File(path) if path == Path::new("s.ftsh")));
+    assert_eq!(settings.arguments, ["s.ftsh", "-l", "x"]);
+    assert_eq!(settings.action, Action::Run);
+    assert_eq!(settings.config.pid, 7);
+    assert_eq!(settings.config.log_level, Level::FAILURES);
+    assert_eq!(settings.config.kill_timeout, Duration::from_secs(30));
+    assert!(settings.config.kill_strong && !settings.config.unset_is_empty);
+    assert_eq!(settings.config.backoff, Policy::default());
+    assert_eq!(
+        (settings.config.deadline, settings.seed, settings.log_file.clone()),
+        (None, None, None)
+    );
+    assert_eq!(told(&settings), ["FTSH_KILL_TIMEOUT=25"]);
+}
+
+#[test]
+fn options_are_handed_down() {
+    let options = "-l 20 -f log -D --log-format json -t 7.5 -k weak --unset=empty --seed 3";
+    let mut words: Vec<_> = options.split(' ').collect();
+    words.extend(["--backoff", "fixed from 2 s", "s"]);
+    let settings = settings(&words, &[]);
+    assert_eq!(settings.config.log_level, Level::COMMANDS);
+    assert_eq!(settings.log_format, Format::Json);
+    assert!(settings.log_decimal && settings.config.unset_is_empty && !settings.config.kill_strong);
+    assert_eq!(settings.config.kill_timeout, Duration::from_millis(7500));
+    assert_eq!(settings.seed, Some(3));
+    assert_eq!(
+        told(&settings),
+        [
+            "FTSH_LOG_LEVEL=20",
+            "FTSH_LOG_FORMAT=json",
+            "FTSH_LOG_DECIMAL=1",
+            "FTSH_LOG_FILE=/here/log",
+            "FTSH_KILL_TIMEOUT=2.5",
+            "FTSH_KILL_MODE=weak",
+            "FTSH_UNSET=empty",
+            "FTSH_BACKOFF=fixed from 2 s",
+        ]
+    );
+}
+
+#[test]
+fn the_environment_counts_where_no_option_does() {
+    let environment = [
+        ("FTSH_LOG_LEVEL", "40"),
+        ("FTSH_LOG_FILE", "/var/log/x"),
+        ("FTSH_KILL_TIMEOUT", "3"),
+        ("FTSH_KILL_MODE", "weak"),
+        ("FTSH_UNSET", "empty"),
+        ("FTSH_BACKOFF", "none"),
+        ("FTSH_DEADLINE", "1060.5"),
+    ];
+    let inherited = settings(&["s"], &environment);
+    assert_eq!(inherited.config.log_level, Level::PROCESSES);
+    assert_eq!(inherited.config.deadline, Some(Time::after(Duration::from_millis(60_500))));
+    assert_eq!(inherited.config.backoff, policy("none"));
+    assert!(inherited.config.unset_is_empty && !inherited.config.kill_strong);
+    assert_eq!(told(&inherited), ["FTSH_LOG_FILE=/var/log/x", "FTSH_KILL_TIMEOUT=0"]);
+
+    let options =
+        ["-l", "0", "-k", "strong", "--unset", "fail", "--backoff", "full", "-t", "9", "s"];
+    let typed = settings(&options, &environment);
+    assert_eq!(typed.config.log_level, Level::NOTHING);
+    assert_eq!(typed.config.backoff, policy("full"));
+    assert_eq!(typed.config.kill_timeout, Duration::from_secs(9));
+    assert!(!typed.config.unset_is_empty && typed.config.kill_strong);
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_now() {
+    let settings = settings(&["s"], &[("FTSH_DEADLINE", "999")]);
+    assert_eq!(settings.config.deadline, Some(Time::START));
+}
+
+#[test]
+fn the_variables_of_2003_describe_a_policy() {
+    let of = |environment: &[(&str, &str)]| settings(&["s"], environment).config.backoff;
+    assert_eq!(of(&[("FTSH_EXPMIN", "0.1")]), policy("ethernet from 100 ms"));
+    assert_eq!(of(&[("FTSH_EXPMAX", "0.5")]), policy("ethernet from 500 ms to 500 ms"));
+    assert_eq!(
+        of(&[
+            ("FTSH_EXPMIN", "2"),
+            ("FTSH_EXPMAX", "9"),
+            ("FTSH_EXPFACTOR", "1.5"),
+            ("FTSH_EXPRAND", "0")
+        ]),
+        policy("exponential from 2 s to 9 s by 1.5")
+    );
+    assert_eq!(of(&[("FTSH_EXPMIN", "0")]), policy("none"));
+    assert_eq!(of(&[("FTSH_EXPMIN", "2"), ("FTSH_BACKOFF", "full")]), policy("full"));
+    let typed = settings(&["--backoff", "full", "s"], &[("FTSH_EXPMIN", "2")]);
+    assert_eq!(typed.config.backoff, policy("full"));
+}
+
+#[test]
+fn scripts_come_from_three_places() {
+    let text = settings(&["-c", "-x", "name", "-n"], &[]);
+    assert!(matches!(&text.program, Program::Text { text, .. } if text == "-x"));
+    assert_eq!(text.program.name(), "name");
+    assert_eq!((text.arguments, text.action), (vec!["name".into(), "-n".into()], Action::Run));
+
+    let nameless = settings(&["-nc", "x"], &[]);
+    assert_eq!((nameless.program.name().as_str(), nameless.action), ("-c", Action::Check));
+    assert_eq!(nameless.arguments, ["ftsh"]);
+
+    for words in [&[][..], &["-"]] {
+        let piped = settings(words, &[]);
+        assert!(matches!(piped.program, Program::StandardInput));
+        assert_eq!(piped.arguments, ["ftsh"]);
+    }
+    let dashed = settings(&["--", "-c"], &[]);
+    assert!(matches!(&dashed.program, Program::File(path) if path == Path::new("-c")));
+}
+
+#[test]
+fn the_last_of_several_counts() {
+    assert_eq!(settings(&["-l", "20", "-l30", "s"], &[]).config.log_level, Level::STRUCTURES);
+}
+
+#[test]
+fn nonsense_in_a_variable_is_told_even_if_overridden() {
+    let refused = resolve(&["-l", "20", "s"], &[("FTSH_LOG_LEVEL", "loud")]);
+    assert_eq!(
+        refused.map(drop),
+        Err("`FTSH_LOG_LEVEL` can't be `loud`: it is a number from 0 to 100".into())
+    );
+}
+
+#[test]
+fn wrong_usage_is_told_in_one_line() {
+    for (words, message) in [
+        (&["-x"][..], "unknown option `-x`"),
+        (&["--sed", "3"], "unknown option `--sed`, did you mean `--seed`?"),
+        (&["-l"], "`-l <N>` lacks its value"),
+        (&["-l", "101"], "`-l` can't be `101`: it is a number from 0 to 100"),
+        (&["-l", "-5"], "`-l` can't be `-5`: it is a number from 0 to 100"),
+        (&["-t", "-1"], "`-t` can't be `-1`: it is a number of seconds, from 0"),
+        (&["-k", "x"], "`-k` can't be `x`: it is `strong` or `weak`"),
+        (&["-f", ""], "`-f` lacks its value"),
+        (&["--unset=x"], "`--unset` can't be `x`: it is `empty` or `fail`"),
+        (&["--log-format", "xml"], "`--log-format` can't be `xml`: it is `text` or `json`"),
+        (&["--help=x"], "`--help` takes no value, not `x`"),
+    ] {
+        assert_eq!(resolve(words, &[]).map(drop), Err(message.into()), "{words:?}");
+    }
+}

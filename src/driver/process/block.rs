@@ -1,0 +1,44 @@
+//! A vector of C strings in one allocation, as `argv` and `envp` want it.
+
+use std::ffi::c_char;
+
+/// Strings that each end with a NUL.
+#[derive(Default)]
+pub struct Block {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl Block {
+    /// Adds a string made of parts; none may contain a NUL.
+    pub fn push(&mut self, parts: &[&[u8]]) {
+        self.starts.push(self.bytes.len());
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        self.bytes.push(0);
+    }
+
+    /// Pointers to the strings, valid as long as the block isn't changed, and a null pointer.
+    pub fn pointers(&self) -> Vec<*mut c_char> {
+        let pointer = |&start: &usize| self.bytes[start..].as_ptr().cast_mut().cast();
+        let mut pointers: Vec<_> = self.starts.iter().map(pointer).collect();
+        pointers.push(std::ptr::null_mut());
+        pointers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_end_with_a_nul_and_the_vector_with_a_null_pointer() {
+        let mut block = Block::default();
+        block.push(&[b"A", b"=", b"b"]);
+        block.push(&[]);
+        assert_eq!(block.bytes, b"A=b\0\0");
+        assert_eq!(block.pointers().len(), 3);
+        assert!(block.pointers()[2].is_null());
+    }
+}

@@ -1,0 +1,416 @@
+//! Commands, from the request to the end.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use bstr::BString;
+
+use super::io::Table;
+use super::offload::{Control, Handle};
+use super::spawn::{Program, Started};
+use super::stream::{self, Ended};
+use super::{CHILDREN, Containment, ProcessDriver, no_worker, sys, tag};
+use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run, ScopeId};
+use crate::machine::event::{Event, Reply, SpawnError, SpawnErrorKind, Status};
+use crate::machine::record::LogEvent;
+use crate::machine::time::Time;
+
+/// How soon after a sign of it all children without a pidfd are looked at.
+pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A command in progress.
+pub struct Command {
+    /// Its family.
+    pub scope: ScopeId,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Its name, for the log.
+    name: BString,
+    line: u32,
+    /// The `PATH` it is looked for along.
+    path: BString,
+    /// Whether a worker may be starting its program right now.
+    pub starting: bool,
+    /// Whether its end is still to be told.
+    pub wanted: bool,
+}
+
+impl Command {
+    fn new(scope: ScopeId, name: BString, line: u32) -> Self {
+        let (stage, path) = (Stage::Running(0), BString::default());
+        Self { scope, stage, name, line, path, starting: false, wanted: true }
+    }
+}
+
+/// How far a command has come.
+pub enum Stage {
+    /// A worker does it, or starts it.
+    Working(Handle),
+    /// It runs, as this process.
+    Running(i32),
+}
+
+/// A process of ours.
+pub struct Child {
+    /// The command it runs.
+    pub process: ProcessId,
+    /// Readable when it has ended.
+    pidfd: Option<OwnedFd>,
+}
+
+impl Child {
+    /// Whether the loop is told when it ends.
+    pub fn is_watched(&self) -> bool {
+        self.pidfd.is_some()
+    }
+}
+
+/// What a worker found out or did.
+pub enum Answer {
+    /// It started a program, or couldn't; and whether that may want the terminal.
+    Started(Result<Started, SpawnError>, bool),
+    /// The files for an `exec` are open.
+    Ready(Box<Program>, Result<Table, String>),
+    /// A builtin ended.
+    Ended(Ended),
+    /// A table for this name, or why there is none.
+    Table(IoId, Result<Table, String>),
+    /// The answer to a query.
+    Reply(Result<Reply, String>),
+    /// Nothing: it was cancelled.
+    Cancelled,
+}
+
+/// Who waits for a worker's answer.
+pub enum Waiting {
+    /// A command.
+    Command(ProcessId),
+    /// An operation.
+    Operation(OperationId),
+}
+
+impl ProcessDriver {
+    /// Starts a command.
+    pub(super) fn run(&mut self, run: Run) {
+        self.make_room();
+        let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
+        let plan = match self.io.plan(io, &directory, redirects) {
+            Ok(plan) => plan,
+            Err(message) => return self.refuse(process, redirect_error(message)),
+        };
+        let name = match &action {
+            Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
+            Action::Print(_) => "echo".into(),
+            Action::ReadLine => "read".into(),
+        };
+        let mut command = Command::new(scope, name, line);
+        match action {
+            Action::Program { words, environment, overrides } => {
+                let mut told = self.told(deadline);
+                told.push((tag::VARIABLE, self.key.value(scope)));
+                let mut program =
+                    Program { words, environment, told, overrides, directory, file: None };
+                command.path = program.path().into();
+                if self.found.look_up(&mut program) && !plan.may_block() {
+                    let table = plan.carry_out(&Control::default());
+                    let interactive = table.as_ref().is_ok_and(|table| !table.reads_nothing());
+                    let started =
+                        table.map_err(redirect_error).and_then(|table| program.start(&table));
+                    self.enter(process, command);
+                    self.started(process, started, interactive);
+                } else {
+                    self.start_by_worker(process, command, move |control| {
+                        let table = match plan.carry_out(control) {
+                            Ok(table) => table,
+                            Err(message) => {
+                                return Answer::Started(Err(redirect_error(message)), false);
+                            }
+                        };
+                        if !control.commit() {
+                            return Answer::Cancelled;
+                        }
+                        Answer::Started(program.start(&table), !table.reads_nothing())
+                    });
+                }
+            }
+            Action::Print(bytes) if plan.may_block() => {
+                self.work(process, command, move |control| {
+                    Answer::Ended(match plan.carry_out(control) {
+                        Ok(table) => stream::print(&table, &bytes, control),
+                        Err(message) => Err(redirect_error(message)),
+                    })
+                });
+            }
+            Action::Print(bytes) => match plan.carry_out(&Control::default()) {
+                Err(message) => self.refuse(process, redirect_error(message)),
+                Ok(table) => match stream::print_now(&table, &bytes) {
+                    Ok(ended) => self.ended(process, ended),
+                    Err(left) => self.work(process, command, move |control| {
+                        let rest = &bytes[bytes.len() - left..];
+                        Answer::Ended(stream::print(&table, rest, control))
+                    }),
+                },
+            },
+            Action::ReadLine if plan.may_block() => {
+                self.work(process, command, move |control| {
+                    Answer::Ended(match plan.carry_out(control) {
+                        Ok(table) => stream::read_line(&table, control),
+                        Err(message) => Err(redirect_error(message)),
+                    })
+                });
+            }
+            Action::ReadLine => match plan.carry_out(&Control::default()) {
+                Err(message) => self.refuse(process, redirect_error(message)),
+                Ok(table) if table.get(0).is_some_and(super::io::Fd::is_memory) => {
+                    let ended = stream::read_line(&table, &Control::default());
+                    self.ended(process, ended);
+                }
+                Ok(table) => self.work(process, command, move |control| {
+                    Answer::Ended(stream::read_line(&table, control))
+                }),
+            },
+        }
+    }
+
+    /// Replaces the shell, once the files are open.
+    pub(super) fn exec(&mut self, run: Run) {
+        let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
+        let Action::Program { words, environment, overrides } = action else {
+            let message = "only a program can replace the shell".into();
+            let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
+            return self.refuse(process, error);
+        };
+        let plan = match self.io.plan(io, &directory, redirects) {
+            Ok(plan) => plan,
+            Err(message) => return self.refuse(process, redirect_error(message)),
+        };
+        let told = self.told(deadline);
+        let name = words.first().cloned().unwrap_or_default();
+        let program = Program { words, environment, told, overrides, directory, file: None };
+        let command = Command::new(scope, name, line);
+        self.work(process, command, move |control| {
+            Answer::Ready(Box::new(program), plan.carry_out(control))
+        });
+    }
+
+    /// What the shell tells every command.
+    fn told(&self, deadline: Option<Time>) -> Vec<(&'static str, BString)> {
+        let mut told = self.settings.told.clone();
+        if let Some(deadline) = deadline {
+            told.push(("FTSH_DEADLINE", self.unix(deadline)));
+        }
+        told
+    }
+
+    /// A command that never started.
+    fn refuse(&mut self, process: ProcessId, error: SpawnError) {
+        self.ready.push_back(Event::SpawnFailed { process, error });
+    }
+
+    fn ended(&mut self, process: ProcessId, ended: Ended) {
+        self.ready.push_back(match ended {
+            Ok((status, line)) => Event::Exited { process, status, line },
+            Err(error) => Event::SpawnFailed { process, error },
+        });
+    }
+
+    fn enter(&mut self, process: ProcessId, command: Command) {
+        self.families.enter(command.scope, process);
+        self.commands.insert(process, command);
+    }
+
+    /// Forgets a command that is over; says whether its end is to be told.
+    fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
+        let command = self.commands.remove(&process)?;
+        let wanted = self.families.leave(command.scope, process) && command.wanted;
+        Some((command, wanted))
+    }
+
+    /// Has a worker do a command.
+    fn work(
+        &mut self,
+        process: ProcessId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        self.submit(process, command, job);
+    }
+
+    fn submit(
+        &mut self,
+        process: ProcessId,
+        mut command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) -> bool {
+        match self.pool.submit(job) {
+            Ok(handle) => {
+                self.waiting.insert(handle.ticket, Waiting::Command(process));
+                command.stage = Stage::Working(handle);
+                self.enter(process, command);
+                true
+            }
+            Err(error) => {
+                let message = no_worker(&error);
+                self.refuse(process, SpawnError { kind: SpawnErrorKind::System, message });
+                false
+            }
+        }
+    }
+
+    /// Has a worker open a command's files, find its program and start it.
+    fn start_by_worker(
+        &mut self,
+        process: ProcessId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        if self.submit(process, command, job)
+            && let Some(command) = self.commands.get_mut(&process)
+        {
+            command.starting = true;
+            self.starting += 1;
+        }
+    }
+
+    /// A worker is done with a command.
+    pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
+        match answer {
+            Answer::Started(started, interactive) => {
+                self.starting -= 1;
+                self.started(process, started, interactive);
+            }
+            Answer::Ended(ended) => {
+                if let Some((_, true)) = self.leave(process) {
+                    self.ended(process, ended);
+                }
+            }
+            Answer::Ready(program, table) => {
+                if let Some((_, true)) = self.leave(process) {
+                    let error = match table {
+                        Ok(table) => program.replace(&table),
+                        Err(message) => redirect_error(message),
+                    };
+                    self.refuse(process, error);
+                }
+            }
+            Answer::Cancelled => {
+                self.starting -= 1;
+                self.leave(process);
+            }
+            Answer::Table(..) | Answer::Reply(_) => {}
+        }
+    }
+
+    fn started(
+        &mut self,
+        process: ProcessId,
+        started: Result<Started, SpawnError>,
+        interactive: bool,
+    ) {
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => {
+                if let Some((_, true)) = self.leave(process) {
+                    self.refuse(process, error);
+                }
+                return;
+            }
+        };
+        let pid = started.pid;
+        self.limit.restore_in(pid);
+        let Some(command) = self.commands.get_mut(&process) else { return };
+        command.stage = Stage::Running(pid);
+        let (name, line, scope) = (command.name.clone(), command.line, command.scope);
+        let wanted = command.wanted;
+        self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
+        self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
+        if wanted {
+            self.ready.push_back(Event::Spawned { process, pid });
+        } else {
+            let _ = sys::kill(-pid, libc::SIGKILL); // its scope is gone
+        }
+        if let Some(status) = self.ended_early(pid) {
+            self.children.insert(pid, Child { process, pidfd: None });
+            return self.child_ended(pid, status);
+        }
+        self.watch(pid, process);
+        if interactive && let Some(terminal) = &mut self.terminal {
+            terminal.offer(pid);
+        }
+        self.catch_up(scope, pid);
+    }
+
+    fn watch(&mut self, pid: i32, process: ProcessId) {
+        let pidfd = match self.containment {
+            Containment::Subreaper => self.pidfd(pid).ok(),
+            Containment::Groups { .. } => None,
+        };
+        if pidfd.is_none() && self.sweep.is_none() {
+            // It may have ended before it was known here.
+            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+        }
+        self.children.insert(pid, Child { process, pidfd });
+    }
+
+    fn pidfd(&mut self, pid: i32) -> std::io::Result<OwnedFd> {
+        let pidfd = sys::pidfd_open(pid)?;
+        self.poller.add(pidfd.as_fd(), CHILDREN + pid as u64)?;
+        Ok(pidfd)
+    }
+
+    /// Whether the loop isn't told of some child's end.
+    pub(super) fn has_unwatched(&self) -> bool {
+        self.children.values().any(|child| !child.is_watched())
+    }
+
+    /// Looks for the end of all children that the loop isn't told of.
+    pub(super) fn reap_unwatched(&mut self) {
+        let unwatched = self.children.iter().filter(|(_, child)| !child.is_watched());
+        let pids: Vec<i32> = unwatched.map(|(&pid, _)| pid).collect();
+        for pid in pids {
+            self.reap(pid);
+        }
+    }
+
+    /// Takes note of the end of a child, if it has ended.
+    pub(super) fn reap(&mut self, pid: i32) {
+        match sys::wait_for(pid, self.terminal.is_some()) {
+            Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
+            Ok(Some((_, sys::Change::Stopped(signal)))) => self.child_stopped(pid, signal),
+            Ok(None) => {}
+            // Somebody else waited for it: how it ended is lost.
+            Err(_) => self.child_ended(pid, Status::Signaled(libc::SIGKILL)),
+        }
+    }
+
+    /// A child has ended and is gone.
+    pub(super) fn child_ended(&mut self, pid: i32, status: Status) {
+        let Some(child) = self.children.remove(&pid) else { return };
+        if let Some(pidfd) = &child.pidfd {
+            self.poller.remove(pidfd.as_fd());
+        }
+        self.release_terminal(pid, status);
+        let process = child.process;
+        let Some((command, wanted)) = self.leave(process) else { return };
+        self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
+        self.families.note_group(command.scope, pid);
+        if wanted {
+            self.ready.push_back(Event::Exited { process, status, line: None });
+        }
+    }
+}
+
+fn redirect_error(message: String) -> SpawnError {
+    SpawnError { kind: SpawnErrorKind::Redirect, message }
+}
+
+fn describe(status: Status) -> String {
+    match status {
+        Status::Exited(code) => format!("exit {code}"),
+        Status::Signaled(signal) => {
+            use nix::sys::signal::Signal;
+            let name = Signal::try_from(signal).map(Signal::as_str);
+            name.map_or_else(|_| format!("signal {signal}"), Into::into)
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Emptying a scope: SIGTERM, and after the grace period SIGKILL until nothing is left.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::command::Stage;
+use super::family::{earliest, is_group_alive};
+use super::proc::Mark;
+use super::{Containment, ProcessDriver, proc, purge, sys};
+use crate::machine::effect::ScopeId;
+use crate::machine::event::Event;
+use crate::machine::record::LogEvent;
+
+/// What can't be waited for is looked at again after this time, then less and less often.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+const SLOWEST_LOOK: Duration = Duration::from_secs(1);
+/// Without a subreaper nobody is told of the end of orphans.
+const PORTABLE_LOOK: Duration = Duration::from_millis(40);
+/// What hasn't died this long after SIGKILL is a survivor; in weak mode the script goes on then.
+const STRONG_PATIENCE: Duration = Duration::from_secs(1);
+const WEAK_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How far the emptying of a scope has come.
+pub struct Emptying {
+    since: Instant,
+    /// The groups of commands, which were asked as such.
+    groups: HashSet<i32>,
+    killing: Option<Killing>,
+    /// All processes that were signalled.
+    processes: HashSet<i32>,
+    /// Whether the last look found nothing.
+    clean: bool,
+    /// When to look again, if not told earlier.
+    look: Option<Instant>,
+    interval: Duration,
+}
+
+struct Killing {
+    since: Instant,
+    strong: bool,
+    killed: HashSet<i32>,
+    survivors: HashSet<i32>,
+}
+
+/// The processes of a scope that are left.
+#[derive(Default)]
+struct Rest {
+    /// Commands that a worker is still starting.
+    starting: bool,
+    /// Running commands, which lead groups of their own.
+    commands: Vec<i32>,
+    /// Others, and how many nested shells each came through.
+    others: Vec<(i32, usize)>,
+    /// Whether there may be more.
+    uncertain: bool,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        !self.starting && !self.uncertain && self.commands.is_empty() && self.others.is_empty()
+    }
+
+    fn pids(&self) -> Vec<i32> {
+        self.commands.iter().copied().chain(self.others.iter().map(|&(pid, _)| pid)).collect()
+    }
+}
+
+impl ProcessDriver {
+    /// Asks all of a scope to end.
+    pub(super) fn terminate(&mut self, scope: ScopeId) {
+        let emptying = Emptying {
+            since: Instant::now(),
+            groups: HashSet::new(),
+            killing: None,
+            processes: HashSet::new(),
+            clean: false,
+            look: None,
+            interval: FIRST_LOOK,
+        };
+        match self.families.scopes.get_mut(&scope) {
+            // Nothing ever ran in it, or it was handed over.
+            None => return self.ready.push_back(Event::Emptied { scope }),
+            Some(scope) if scope.emptying.is_some() => return,
+            Some(scope) => scope.emptying = Some(emptying),
+        }
+        self.families.emptying.insert(scope);
+        self.families.dirty.insert(scope);
+        self.log(0, LogEvent::Emptying { scope: scope.0, kill: false });
+        self.cancel_workers(scope);
+        // The commands at once; what they left behind is looked for when all that was asked for
+        // at this moment is known.
+        for pid in self.running_in(scope) {
+            self.ask(-pid);
+            if let Some(emptying) = self.emptying_mut(scope) {
+                emptying.groups.insert(pid);
+            }
+        }
+    }
+
+    /// The grace period is over.
+    pub(super) fn kill(&mut self, scope: ScopeId, strong: bool) {
+        if self.emptying_mut(scope).is_none() {
+            return; // empty by now
+        }
+        self.log(0, LogEvent::Emptying { scope: scope.0, kill: true });
+        let since = Instant::now();
+        if let Some(emptying) = self.emptying_mut(scope) {
+            let (killed, survivors) = (HashSet::new(), HashSet::new());
+            emptying.killing = Some(Killing { since, strong, killed, survivors });
+            emptying.interval = FIRST_LOOK;
+        }
+        self.families.dirty.insert(scope);
+    }
+
+    fn emptying_mut(&mut self, scope: ScopeId) -> Option<&mut Emptying> {
+        self.families.scopes.get_mut(&scope)?.emptying.as_mut()
+    }
+
+    fn ask(&mut self, pid: i32) {
+        for signal in [libc::SIGTERM, libc::SIGCONT] {
+            if sys::kill(pid, signal).is_ok() {
+                self.log(0, LogEvent::Signaled { pid, signal });
+            }
+        }
+    }
+
+    /// Interrupts the workers of a scope: what hasn't started never will.
+    fn cancel_workers(&mut self, scope: ScopeId) {
+        for id in self.families.subtree(scope) {
+            let Some(scope) = self.families.scopes.get_mut(&id) else { continue };
+            scope.commands.retain(|process| {
+                let Some(command) = self.commands.get(process) else { return false };
+                let Stage::Working(handle) = &command.stage else {
+                    return true;
+                };
+                if !self.pool.cancel(handle) {
+                    return true; // too late: it will show up as a process
+                }
+                if command.starting {
+                    self.starting -= 1;
+                }
+                self.waiting.remove(&handle.ticket);
+                self.commands.remove(process);
+                false
+            });
+        }
+    }
+
+    fn running_in(&self, scope: ScopeId) -> Vec<i32> {
+        let scopes = self.families.subtree(scope).into_iter();
+        let commands = scopes.filter_map(|id| self.families.scopes.get(&id));
+        let commands = commands.flat_map(|scope| &scope.commands);
+        commands
+            .filter_map(|process| match self.commands.get(process)?.stage {
+                Stage::Running(pid) => Some(pid),
+                Stage::Working(_) => None,
+            })
+            .collect()
+    }
+
+    /// A command turned up although its scope was already being emptied: it gets what the others
+    /// got.
+    pub(super) fn catch_up(&mut self, scope: ScopeId, pid: i32) {
+        let above = self.families.emptying_above(scope);
+        if above.is_empty() {
+            return;
+        }
+        self.ask(-pid);
+        for id in above {
+            if let Some(emptying) = self.emptying_mut(id) {
+                emptying.groups.insert(pid);
+                self.families.dirty.insert(id);
+            }
+        }
+    }
+
+    /// When a scope that is being emptied has to be looked at again.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let scopes = self.families.emptying.iter().filter_map(|id| self.families.scopes.get(id));
+        earliest(scopes.map(|scope| scope.emptying.as_ref()?.look))
+    }
+
+    /// Goes on with the scopes that are being emptied, as far as something has happened.
+    pub(super) fn settle(&mut self) {
+        if self.families.emptying.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let is_due = |id: &&ScopeId| {
+            let emptying = self.families.scopes.get(id).and_then(|scope| scope.emptying.as_ref());
+            emptying.and_then(|emptying| emptying.look).is_some_and(|look| look <= now)
+        };
+        let due: Vec<ScopeId> = self.families.emptying.iter().filter(is_due).copied().collect();
+        let mut dirty = std::mem::take(&mut self.families.dirty);
+        dirty.extend(due);
+        dirty.retain(|id| self.families.emptying.contains(id));
+        if dirty.is_empty() {
+            return;
+        }
+        let survey = self.survey(&dirty);
+        for scope in dirty {
+            self.settle_scope(scope, &survey, now);
+        }
+    }
+
+    fn settle_scope(&mut self, scope: ScopeId, survey: &Survey, now: Instant) {
+        let rest = self.rest_of(scope, survey);
+        let contained = matches!(self.containment, Containment::Subreaper);
+        let Some(emptying) = self.emptying_mut(scope) else { return };
+        if rest.is_empty() {
+            // A list of all processes may miss one that changes at that moment.
+            if contained || emptying.clean || emptying.processes.is_empty() {
+                return self.emptied(scope);
+            }
+            emptying.clean = true;
+            emptying.look = Some(now + FIRST_LOOK);
+            return;
+        }
+        emptying.clean = false;
+        if emptying.killing.is_some() {
+            if self.kill_rest(scope, &rest, now) {
+                return self.emptied(scope);
+            }
+        } else {
+            self.ask_rest(scope, &rest);
+        }
+        let Some(emptying) = self.emptying_mut(scope) else { return };
+        let slowest = if contained { SLOWEST_LOOK } else { PORTABLE_LOOK };
+        // All that is left are children of ours, or descend from them: their end is told.
+        let told = contained && emptying.killing.is_none() && !rest.uncertain;
+        if emptying.look.is_some_and(|look| look <= now) {
+            emptying.interval = (emptying.interval * 2).min(slowest);
+        }
+        emptying.look = (!told).then(|| now + emptying.interval);
+    }
+
+    /// Finds out what is left of a scope.
+    fn rest_of(&self, scope: ScopeId, survey: &Survey) -> Rest {
+        let scopes = self.families.subtree(scope);
+        let commands = self.running_in(scope);
+        let of_scope = |id: &ScopeId| self.families.scopes.get(id);
+        let all = scopes.iter().filter_map(of_scope).map(|scope| scope.commands.len());
+        let starting = all.sum::<usize>() > commands.len();
+        let (others, uncertain) = match survey {
+            Survey::Orphans { certain } => (self.families.orphans_of(&scopes), !certain),
+            Survey::All { marked, processes } => {
+                let groups: HashSet<i32> = scopes
+                    .iter()
+                    .filter_map(of_scope)
+                    .flat_map(|scope| &scope.groups)
+                    .chain(&commands)
+                    .copied()
+                    .collect();
+                let scopes: HashSet<&ScopeId> = scopes.iter().collect();
+                let others = processes.iter().filter(|process| {
+                    let by_mark = marked.get(&process.pid);
+                    !process.ended
+                        && !commands.contains(&process.pid)
+                        && by_mark.map_or(groups.contains(&process.group), |(scope, _)| {
+                            scopes.contains(scope)
+                        })
+                });
+                let depth = |pid| marked.get(&pid).map_or(0, |&(_, depth)| depth);
+                (others.map(|process| (process.pid, depth(process.pid))).collect(), false)
+            }
+        };
+        Rest { starting, commands, others, uncertain }
+    }
+
+    /// Asks what is outside the groups of commands to end, and wasn't asked yet.
+    fn ask_rest(&mut self, scope: ScopeId, rest: &Rest) {
+        let Some(emptying) = self.emptying_mut(scope) else { return };
+        let mut seen = std::mem::take(&mut emptying.processes);
+        let groups = emptying.groups.clone();
+        let commands = rest.commands.iter().map(|&pid| (pid, 0));
+        let mut stack: Vec<(i32, usize)> = commands.chain(rest.others.iter().copied()).collect();
+        let roots: HashSet<i32> = stack.iter().map(|&(pid, _)| pid).collect();
+        let mut asked = Vec::new();
+        while let Some((pid, depth)) = stack.pop() {
+            if seen.contains(&pid) {
+                continue;
+            }
+            if !sys::group_of(pid).is_some_and(|group| groups.contains(&group)) {
+                // What a nested shell started is its own to end.
+                if !roots.contains(&pid)
+                    && let Mark::Place(place) = proc::mark(pid, &self.key)
+                    && place.depth > depth
+                {
+                    continue;
+                }
+                asked.push(pid);
+            }
+            seen.insert(pid);
+            stack.extend(proc::children(pid).into_iter().map(|child| (child, depth)));
+        }
+        for pid in asked {
+            self.ask(pid);
+        }
+        if let Some(emptying) = self.emptying_mut(scope) {
+            emptying.processes = seen;
+        }
+    }
+
+    /// Kills what is left; true if it is given up.
+    fn kill_rest(&mut self, scope: ScopeId, rest: &Rest, now: Instant) -> bool {
+        let pids = rest.pids();
+        let Some(emptying) = self.emptying_mut(scope) else { return true };
+        let overdue = emptying.look.is_some_and(|look| look <= now);
+        let Some(killing) = &mut emptying.killing else { return false };
+        // What was killed is on its way, unless that takes suspiciously long.
+        let new: Vec<i32> =
+            pids.iter().copied().filter(|pid| overdue || !killing.killed.contains(pid)).collect();
+        if !new.is_empty() {
+            let found = purge::stop_and_kill(&new);
+            killing.killed.extend(&found);
+            emptying.processes.extend(&found);
+            for pid in found {
+                self.log(0, LogEvent::Signaled { pid, signal: libc::SIGKILL });
+            }
+        }
+        let Some(emptying) = self.emptying_mut(scope) else { return true };
+        let Some(killing) = &mut emptying.killing else { return false };
+        let patience = if killing.strong { STRONG_PATIENCE } else { WEAK_PATIENCE };
+        let given_up = now - killing.since >= patience;
+        let weak = !killing.strong;
+        let survivors: Vec<i32> = if given_up {
+            pids.into_iter().filter(|&pid| killing.survivors.insert(pid)).collect()
+        } else {
+            Vec::new()
+        };
+        for pid in survivors {
+            self.log(0, LogEvent::Survivor { pid, command: proc::name(pid) });
+        }
+        given_up && weak
+    }
+
+    fn emptied(&mut self, scope: ScopeId) {
+        let Some(emptying) = self.emptying_mut(scope) else { return };
+        let elapsed = emptying.since.elapsed();
+        let processes = emptying.processes.len();
+        self.log(0, LogEvent::Emptied { scope: scope.0, processes, elapsed });
+        let heir = self.families.parent(scope);
+        for id in self.families.subtree(scope).into_iter().rev() {
+            let left = self.families.remove(id, heir);
+            for process in left.into_iter().flat_map(|scope| scope.commands) {
+                if let Some(command) = self.commands.get_mut(&process) {
+                    command.wanted = false;
+                }
+            }
+        }
+        self.ready.push_back(Event::Emptied { scope });
+    }
+
+    /// Finds out what can only be found out for all scopes at once.
+    fn survey(&mut self, dirty: &BTreeSet<ScopeId>) -> Survey {
+        if matches!(self.containment, Containment::Subreaper) {
+            // Nobody to look for as long as commands run, unless others have to be signalled.
+            if sys::has_no_children() {
+                return Survey::Orphans { certain: true };
+            }
+            return Survey::Orphans { certain: self.look_for_orphans() };
+        }
+        let scopes: Vec<_> = dirty.iter().flat_map(|&id| self.families.subtree(id)).collect();
+        for id in scopes {
+            if let Some(scope) = self.families.scopes.get_mut(&id) {
+                scope.groups.retain(|&group| is_group_alive(group));
+            }
+        }
+        let processes = match self.containment {
+            Containment::Groups { ps: true } => proc::from_ps(),
+            _ => proc::all(),
+        };
+        let mut marked: HashMap<i32, (ScopeId, usize)> = HashMap::new();
+        for process in processes.iter().filter(|process| !process.ended) {
+            let Mark::Place(place) = proc::mark(process.pid, &self.key) else { continue };
+            if let Some(scope) = self.families.today(place.scope) {
+                marked.insert(process.pid, (scope, place.depth));
+            }
+        }
+        Survey::All { processes, marked }
+    }
+}
+
+/// What is known of processes that aren't commands.
+enum Survey {
+    /// Orphans come to us; whether all could be told.
+    Orphans { certain: bool },
+    /// All processes, and which of them carry a mark of ours.
+    All { processes: Vec<proc::Process>, marked: HashMap<i32, (ScopeId, usize)> },
+}

@@ -1,0 +1,331 @@
+//! Families of processes: who belongs to which scope.
+//!
+//! Where the shell is a subreaper, every process without a parent comes to it, so that all of a
+//! scope's processes descend from children of ours: commands, which are known, and orphans, whose
+//! environment tells whose they were. A scope without either has no process left.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::proc::Mark;
+use super::{ProcessDriver, proc, sys};
+use crate::machine::effect::{ProcessId, ScopeId};
+use crate::machine::event::Status;
+use crate::machine::record::LogEvent;
+
+/// More names of scopes that ended well than this are forgotten.
+const MOST_HANDED: usize = 100_000;
+
+/// A process that is being loaded for this long isn't.
+const LOADING: Duration = Duration::from_secs(1);
+/// A command that a worker has started is told of within this time.
+const STARTING: Duration = Duration::from_millis(50);
+
+/// All scopes, and the processes that lost their parents.
+pub struct Families {
+    pub(super) scopes: HashMap<ScopeId, Scope>,
+    /// Orphans that came to us, by process id.
+    orphans: HashMap<i32, Orphan>,
+    /// Where processes of scopes that are over belong now.
+    handed: HashMap<ScopeId, ScopeId>,
+    /// Scopes being emptied.
+    pub(super) emptying: BTreeSet<ScopeId>,
+    /// Scopes being emptied that have to be looked at.
+    pub(super) dirty: BTreeSet<ScopeId>,
+    /// Orphans that can't be told yet, and since when.
+    unclear: HashMap<i32, Instant>,
+    /// Children that ended while a worker was still starting commands: one may be its.
+    early: HashMap<i32, Status>,
+    /// Children that the process had before it became a shell.
+    pub(super) strangers: HashSet<i32>,
+}
+
+/// A scope.
+#[derive(Default)]
+pub struct Scope {
+    parent: Option<ScopeId>,
+    below: BTreeSet<ScopeId>,
+    pub(super) commands: HashSet<ProcessId>,
+    /// Groups whose leader has ended while others lived on.
+    pub(super) groups: HashSet<i32>,
+    pub(super) emptying: Option<super::emptying::Emptying>,
+}
+
+struct Orphan {
+    scope: ScopeId,
+    depth: usize,
+}
+
+impl Families {
+    /// Only the script's scope.
+    pub fn new() -> Self {
+        Self {
+            scopes: HashMap::from([(ScopeId::SCRIPT, Scope::default())]),
+            orphans: HashMap::new(),
+            handed: HashMap::new(),
+            emptying: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            unclear: HashMap::new(),
+            early: HashMap::new(),
+            strangers: HashSet::new(),
+        }
+    }
+
+    /// A new scope inside another one.
+    pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
+        self.scope(scope).parent = Some(parent);
+        self.scope(parent).below.insert(scope);
+    }
+
+    /// A scope; one that was never opened is the script's.
+    pub(super) fn scope(&mut self, scope: ScopeId) -> &mut Scope {
+        if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {
+            self.scope(ScopeId::SCRIPT).below.insert(scope);
+        }
+        self.scopes.entry(scope).or_insert_with(|| Scope {
+            parent: (scope != ScopeId::SCRIPT).then_some(ScopeId::SCRIPT),
+            ..Scope::default()
+        })
+    }
+
+    /// A command begins.
+    pub fn enter(&mut self, scope: ScopeId, process: ProcessId) {
+        self.scope(scope).commands.insert(process);
+    }
+
+    /// A command is over; false if its scope is being emptied, and nobody wants to hear of it.
+    pub fn leave(&mut self, scope: ScopeId, process: ProcessId) -> bool {
+        if let Some(scope) = self.scopes.get_mut(&scope) {
+            scope.commands.remove(&process);
+        }
+        let above = self.emptying_above(scope);
+        self.dirty.extend(&above);
+        above.is_empty()
+    }
+
+    /// The scopes being emptied among this one and those around it.
+    pub(super) fn emptying_above(&self, scope: ScopeId) -> Vec<ScopeId> {
+        if self.emptying.is_empty() {
+            return Vec::new();
+        }
+        let up = |id: &ScopeId| self.scopes.get(id)?.parent;
+        std::iter::successors(Some(scope), up).filter(|id| self.emptying.contains(id)).collect()
+    }
+
+    /// A command's process has ended, but others of its group may live on.
+    pub fn note_group(&mut self, scope: ScopeId, group: i32) {
+        if is_group_alive(group) {
+            self.scope(scope).groups.insert(group);
+        }
+    }
+
+    /// Takes a scope out of the tree; processes that say they are of it are another one's now.
+    pub(super) fn remove(&mut self, scope: ScopeId, heir: ScopeId) -> Option<Scope> {
+        let mut old = self.scopes.remove(&scope)?;
+        self.emptying.remove(&scope);
+        self.dirty.remove(&scope);
+        if scope == ScopeId::SCRIPT {
+            let kept = Scope { below: std::mem::take(&mut old.below), ..Scope::default() };
+            self.scopes.insert(scope, kept);
+            return Some(old);
+        }
+        if let Some(parent) = old.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
+            parent.below.remove(&scope);
+        }
+        if self.handed.len() >= MOST_HANDED {
+            self.handed.clear();
+        }
+        self.handed.insert(scope, heir);
+        for orphan in self.orphans.values_mut().filter(|orphan| orphan.scope == scope) {
+            orphan.scope = heir;
+        }
+        Some(old)
+    }
+
+    /// The scope around this one.
+    pub(super) fn parent(&self, scope: ScopeId) -> ScopeId {
+        self.scopes.get(&scope).and_then(|scope| scope.parent).unwrap_or(ScopeId::SCRIPT)
+    }
+
+    /// A scope and all below it.
+    pub(super) fn subtree(&self, scope: ScopeId) -> Vec<ScopeId> {
+        let mut all = vec![scope];
+        let mut next = 0;
+        while let Some(id) = all.get(next) {
+            all.extend(self.scopes.get(id).into_iter().flat_map(|scope| &scope.below));
+            next += 1;
+        }
+        all
+    }
+
+    /// The orphans of these scopes, and how many nested shells each came through.
+    pub(super) fn orphans_of(&self, scopes: &[ScopeId]) -> Vec<(i32, usize)> {
+        let scopes: HashSet<&ScopeId> = scopes.iter().collect();
+        let of_scopes = self.orphans.iter().filter(|(_, orphan)| scopes.contains(&orphan.scope));
+        of_scopes.map(|(&pid, orphan)| (pid, orphan.depth)).collect()
+    }
+
+    /// The scope that a scope named by a process is today.
+    pub(super) fn today(&self, mut scope: ScopeId) -> Option<ScopeId> {
+        while !self.scopes.contains_key(&scope) {
+            scope = *self.handed.get(&scope)?;
+        }
+        Some(scope)
+    }
+
+    /// Where a process without a mark belongs: to the scope of its group, else to the innermost one
+    /// that everything running is in.
+    fn guess(&self, pid: i32, group_of: impl Fn(i32) -> Option<ScopeId>) -> ScopeId {
+        let group = proc::one(pid).map(|process| process.group);
+        let by_group = group.and_then(|group| {
+            let with_group = self.scopes.iter().find(|(_, scope)| scope.groups.contains(&group));
+            with_group.map(|(&id, _)| id).or_else(|| group_of(group))
+        });
+        by_group.unwrap_or_else(|| {
+            let mut id = ScopeId::SCRIPT;
+            while let Some(scope) = self.scopes.get(&id)
+                && scope.commands.is_empty()
+                && scope.below.len() == 1
+                && let Some(&below) = scope.below.first()
+            {
+                id = below;
+            }
+            id
+        })
+    }
+}
+
+/// Whether a group has members.
+pub fn is_group_alive(group: i32) -> bool {
+    sys::kill(-group, 0) != Err(nix::errno::Errno::ESRCH)
+}
+
+impl ProcessDriver {
+    /// What one scope left running belongs to another one.
+    pub(super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
+        if scope == into {
+            return;
+        }
+        let Some(old) = self.families.remove(scope, into) else { return };
+        for &below in &old.below {
+            self.families.open(below, into);
+        }
+        for process in &old.commands {
+            if let Some(command) = self.commands.get_mut(process) {
+                command.scope = into;
+            }
+        }
+        let new = self.families.scope(into);
+        new.commands.extend(old.commands);
+        new.groups.extend(old.groups);
+    }
+
+    /// A child that no command of ours is known to run has changed.
+    pub(super) fn reap_orphan(&mut self, pid: i32) {
+        if self.families.strangers.contains(&pid) {
+            return;
+        }
+        if let Ok(Some((_, sys::Change::Ended(status)))) = sys::wait_for(pid, false) {
+            self.orphan_ended(pid, status);
+        }
+    }
+
+    fn orphan_ended(&mut self, pid: i32, status: Status) {
+        self.families.unclear.remove(&pid);
+        match self.families.orphans.remove(&pid) {
+            Some(orphan) => {
+                let above = self.families.emptying_above(orphan.scope);
+                self.families.dirty.extend(above);
+            }
+            None => {
+                if self.starting > 0 {
+                    self.families.early.insert(pid, status);
+                }
+                self.families.dirty.extend(&self.families.emptying);
+            }
+        }
+    }
+
+    /// How a command ended that did so before it was known, if it did.
+    pub(super) fn ended_early(&mut self, pid: i32) -> Option<Status> {
+        self.families.orphans.remove(&pid);
+        self.families.unclear.remove(&pid);
+        let status = self.families.early.remove(&pid);
+        if self.starting == 0 {
+            self.families.early.clear();
+        }
+        status
+    }
+
+    /// Looks for orphans that came to us, and takes note of those that have ended. False if
+    /// some child can't be told yet: it may be a command that a worker is starting.
+    pub(super) fn look_for_orphans(&mut self) -> bool {
+        loop {
+            let mut certain = true;
+            let mut ended = false;
+            for pid in proc::children(self.pid) {
+                if self.children.contains_key(&pid) || self.families.strangers.contains(&pid) {
+                    continue;
+                }
+                match sys::wait_for(pid, false) {
+                    Ok(Some((_, sys::Change::Ended(status)))) => {
+                        self.orphan_ended(pid, status);
+                        ended = true;
+                    }
+                    Ok(_) if self.families.orphans.contains_key(&pid) => {}
+                    Ok(_) => certain &= self.adopt(pid),
+                    Err(_) => {}
+                }
+            }
+            // What has ended left its own children to us, perhaps after the list was made.
+            if !ended {
+                return certain;
+            }
+        }
+    }
+
+    fn adopt(&mut self, pid: i32) -> bool {
+        let mark = proc::mark(pid, &self.key);
+        let today = match mark {
+            Mark::Place(place) => {
+                self.families.today(place.scope).map(|scope| (scope, place.depth))
+            }
+            Mark::Absent | Mark::Unclear => None,
+        };
+        let (scope, depth) = match today {
+            Some(found) => found,
+            None => {
+                let now = Instant::now();
+                let since = *self.families.unclear.entry(pid).or_insert(now);
+                // A command that a worker has only just started looks like the shell.
+                let limit = match mark {
+                    Mark::Unclear => LOADING,
+                    _ if self.starting > 0 => STARTING,
+                    _ => Duration::ZERO,
+                };
+                if now - since < limit {
+                    return false;
+                }
+                let of_group = |group| {
+                    let process = self.children.get(&group)?.process;
+                    Some(self.commands.get(&process)?.scope)
+                };
+                (self.families.guess(pid, of_group), 0)
+            }
+        };
+        self.families.unclear.remove(&pid);
+        self.families.orphans.insert(pid, Orphan { scope, depth });
+        let above = self.families.emptying_above(scope);
+        self.families.dirty.extend(above);
+        // A command that a worker has started but not told of looks the same, until then.
+        if self.starting == 0 {
+            self.log(0, LogEvent::Adopted { pid, command: proc::name(pid) });
+        }
+        true
+    }
+}
+
+/// The moment something happens, if any of these does.
+pub fn earliest(moments: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+    moments.into_iter().flatten().min()
+}

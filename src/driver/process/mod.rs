@@ -1,0 +1,448 @@
+//! The process driver: real processes, real files, real time, on one thread.
+//!
+//! The loop waits for pidfds, signals and the answers of worker threads. What may block is done by
+//! workers, so that time limits hold whatever a file system does.
+
+mod block;
+mod buffer;
+mod command;
+mod emptying;
+mod family;
+mod files;
+mod glob;
+mod io;
+mod offload;
+mod poll;
+mod proc;
+mod purge;
+mod signal;
+mod spawn;
+mod stream;
+mod supervisor;
+mod sys;
+mod tag;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bstr::BString;
+
+pub use self::signal::die_by;
+pub use self::supervisor::{Supervision, supervise};
+
+use self::command::{Answer, Child, Command, Waiting};
+use self::family::Families;
+use self::io::{Io, plain};
+use self::offload::{Handle, Pool, Ticket};
+use self::poll::Poller;
+use self::signal::{Interrupts, Signals};
+use self::tag::Key;
+use self::terminal::Terminal;
+use super::Driver;
+use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
+use crate::machine::event::{Event, Reply};
+use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::time::Time;
+
+/// Buffers up to this size are read on the loop.
+const SMALL: u64 = 1024 * 1024;
+
+/// Signals and children are looked at this often even while events are waiting.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Writes records to a log.
+pub type Log = Box<dyn FnMut(&Record)>;
+
+/// What a process driver is told.
+pub struct Settings {
+    /// The script, for the log.
+    pub file: Arc<str>,
+    /// How much to log.
+    pub log_level: Level,
+    /// The log.
+    pub log: Log,
+    /// Variables for every command, such as `FTSH_KILL_TIMEOUT`; they win over exported ones.
+    pub told: Vec<(&'static str, BString)>,
+    /// What `supervise` returned, if it was called.
+    pub supervision: Option<Supervision>,
+}
+
+impl Default for Settings {
+    /// No log.
+    fn default() -> Self {
+        Self {
+            file: "".into(),
+            log_level: Level::NOTHING,
+            log: Box::new(|_| ()),
+            told: Vec::new(),
+            supervision: None,
+        }
+    }
+}
+
+/// Runs effects on the system it runs on. There can be only one in a process at a time, for
+/// signals and children belong to the process; the process should have no other children.
+pub struct ProcessDriver {
+    settings: Settings,
+    start: Instant,
+    /// `start` on the wall clock, since 1970.
+    start_unix: Duration,
+    ready: VecDeque<Event>,
+    poller: Poller,
+    polled: Instant,
+    signals: Signals,
+    pool: Pool<Answer>,
+    io: Io,
+    found: spawn::Found,
+    commands: HashMap<ProcessId, Command>,
+    children: HashMap<i32, Child>,
+    operations: HashMap<OperationId, Handle>,
+    waiting: HashMap<Ticket, Waiting>,
+    families: Families,
+    /// Children without a pidfd are looked for at this moment.
+    sweep: Option<Instant>,
+    limit: sys::FileLimit,
+    containment: Containment,
+    supervision: Option<Supervision>,
+    interrupts: Interrupts,
+    terminal: Option<Terminal>,
+    /// The name of this run in the environment of its commands.
+    key: Key,
+    /// Our own process id.
+    pid: i32,
+    /// How many commands workers are starting.
+    starting: usize,
+}
+
+/// How processes that lost their parents are found.
+enum Containment {
+    /// They come to us.
+    Subreaper,
+    /// By the groups they are in, and their mark; with `ps` where there is no `/proc`.
+    Groups { ps: bool },
+}
+
+const SIGNALS: poll::Token = 0;
+const ANSWERS: poll::Token = 1;
+const SUPERVISOR: poll::Token = 2;
+/// A child's pidfd has its process id plus this.
+const CHILDREN: poll::Token = 1 << 32;
+
+impl ProcessDriver {
+    /// A driver whose time starts now. Fails if the system has no descriptors left.
+    pub fn new(mut settings: Settings) -> std::io::Result<Self> {
+        let start = Instant::now();
+        let start_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // What is open now is what scripts see: before anything of our own is opened.
+        let io = Io::new();
+        let containment = containment();
+        let mut poller = Poller::new(matches!(containment, Containment::Groups { .. }))?;
+        let terminal = Terminal::open();
+        let signals = Signals::catch(terminal.is_some())?;
+        let pool = Pool::new()?;
+        poller.add(signals.readiness(), SIGNALS)?;
+        poller.add(pool.readiness(), ANSWERS)?;
+        let supervision = settings.supervision.take();
+        if let Some(supervision) = &supervision {
+            poller.add(supervision.readiness(), SUPERVISOR)?;
+        }
+        let key = supervision.as_ref().map_or_else(Key::new, |it| it.key().clone());
+        let pid = std::process::id() as i32;
+        let mut families = Families::new();
+        if !sys::has_no_children() {
+            families.strangers = proc::children(pid).into_iter().collect();
+        }
+        let mut driver = Self {
+            settings,
+            start,
+            start_unix,
+            ready: VecDeque::new(),
+            poller,
+            polled: start,
+            signals,
+            pool,
+            io,
+            found: spawn::Found::default(),
+            commands: HashMap::new(),
+            children: HashMap::new(),
+            operations: HashMap::new(),
+            waiting: HashMap::new(),
+            families,
+            sweep: None,
+            limit: sys::FileLimit::default(),
+            containment,
+            supervision,
+            interrupts: Interrupts::default(),
+            terminal,
+            key,
+            pid,
+            starting: 0,
+        };
+        if let Containment::Groups { ps } = driver.containment {
+            let source = if ps { "ps" } else { "/proc" };
+            let note = format!("no pidfds or no subreaper: processes are found through {source}");
+            driver.log(0, LogEvent::Note(note));
+        }
+        Ok(driver)
+    }
+
+    /// Writes to the log what the level asks for.
+    fn log(&mut self, line: u32, event: LogEvent) {
+        if event.level() <= self.settings.log_level {
+            let file = self.settings.file.clone();
+            (self.settings.log)(&Record { task: None, file, line, event });
+        }
+    }
+
+    fn answer(&mut self, operation: OperationId, result: Result<Reply, String>) {
+        self.ready.push_back(Event::Done { operation, result });
+    }
+
+    /// Has a worker answer an operation.
+    fn operate(
+        &mut self,
+        operation: OperationId,
+        job: impl FnOnce(&offload::Control) -> Answer + Send + 'static,
+    ) {
+        match self.pool.submit(job) {
+            Ok(handle) => {
+                self.waiting.insert(handle.ticket, Waiting::Operation(operation));
+                self.operations.insert(operation, handle);
+            }
+            Err(error) => self.answer(operation, Err(no_worker(&error))),
+        }
+    }
+
+    fn query(&mut self, operation: OperationId, directory: Directory, query: Query) {
+        let Query::Buffer(id) = query else {
+            self.operate(operation, move |control| {
+                Answer::Reply(files::answer(&directory, &query, control))
+            });
+            return;
+        };
+        let Some(buffer) = self.io.buffer(id).cloned() else {
+            return self.answer(operation, Err("the variable's file is gone".into()));
+        };
+        let read = move || {
+            let content = buffer.content().map(Reply::Text);
+            content.map_err(|error| format!("the variable can't be read: {}", plain(&error)))
+        };
+        if self.io.buffer(id).is_some_and(|buffer| buffer.len() <= SMALL) {
+            self.answer(operation, read());
+        } else {
+            self.operate(operation, move |_| Answer::Reply(read()));
+        }
+    }
+
+    fn abandon(&mut self, operation: OperationId) {
+        if let Some(handle) = self.operations.remove(&operation) {
+            self.waiting.remove(&handle.ticket);
+            self.pool.cancel(&handle);
+        }
+    }
+
+    /// The moment something has to be done even if nothing happens.
+    fn next_due(&self) -> Option<Instant> {
+        family::earliest([self.pool.next_due(), self.sweep, self.next_look()])
+    }
+
+    /// Waits for something to happen, and takes note of it.
+    fn poll(&mut self, until: Time) {
+        let now = Instant::now();
+        self.polled = now;
+        let mut timeout = match until {
+            Time::NEVER => None,
+            _ => Some(until.elapsed().saturating_sub(now - self.start)),
+        };
+        if let Some(due) = self.next_due() {
+            let wait = due.saturating_duration_since(now);
+            timeout = Some(timeout.map_or(wait, |timeout| timeout.min(wait)));
+        }
+        if !self.ready.is_empty() {
+            timeout = Some(Duration::ZERO);
+        }
+        for token in self.poller.wait(timeout) {
+            match token {
+                SIGNALS => self.take_signals(),
+                ANSWERS => self.take_answers(),
+                SUPERVISOR => self.die_with_supervisor(),
+                _ => self.reap((token - CHILDREN) as i32),
+            }
+        }
+        let now = Instant::now();
+        self.pool.tick(now);
+        if self.sweep.is_some_and(|due| due <= now) {
+            self.sweep = None;
+            self.reap_unwatched();
+        }
+    }
+
+    fn take_signals(&mut self) {
+        let mut changed = false;
+        for caught in self.signals.take() {
+            match caught.signal {
+                libc::SIGCHLD => {
+                    changed = true;
+                    self.child_changed(caught.sender);
+                }
+                libc::SIGTSTP => self.suspend(None),
+                signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
+                _ => {}
+            }
+        }
+        // Signals that come at once are delivered once: some child may have been missed.
+        let waiting = !self.families.emptying.is_empty();
+        if changed && waiting && matches!(self.containment, Containment::Subreaper) {
+            self.look_for_orphans();
+        }
+        if changed && self.sweep.is_none() && self.has_unwatched() {
+            self.sweep = Some(Instant::now() + command::SWEEP_INTERVAL);
+        }
+    }
+
+    fn child_changed(&mut self, pid: i32) {
+        match self.children.get(&pid) {
+            // Pidfds tell of ends only, not of stops.
+            Some(child) if child.is_watched() && self.terminal.is_none() => {}
+            Some(_) => self.reap(pid),
+            None if matches!(self.containment, Containment::Subreaper) => self.reap_orphan(pid),
+            None => {}
+        }
+    }
+
+    /// The supervisor was killed: nothing may be left.
+    fn die_with_supervisor(&mut self) {
+        match self.containment {
+            Containment::Subreaper => purge::empty(&self.families.strangers),
+            Containment::Groups { .. } => {
+                let groups: Vec<i32> = self.children.keys().copied().collect();
+                purge::stop_and_kill(&groups);
+                purge::empty_marked(&self.key);
+            }
+        }
+        self.terminal = None; // gives it back
+        die_by(libc::SIGKILL)
+    }
+
+    fn take_answers(&mut self) {
+        self.pool.clear_readiness();
+        while let Some((ticket, answer)) = self.pool.answer() {
+            match self.waiting.remove(&ticket) {
+                Some(Waiting::Command(process)) => self.command_answered(process, answer),
+                Some(Waiting::Operation(operation)) => {
+                    self.operations.remove(&operation);
+                    let result = match answer {
+                        Answer::Reply(result) => result,
+                        Answer::Table(io, table) => table.map(|table| {
+                            self.io.insert(io, table);
+                            Reply::Truth(true)
+                        }),
+                        _ => continue,
+                    };
+                    self.answer(operation, result);
+                }
+                None => {} // nobody waits for it any more
+            }
+        }
+    }
+
+    /// A limit as commands want to know it: seconds since 1970.
+    fn unix(&self, deadline: Time) -> BString {
+        let moment = self.start_unix.saturating_add(deadline.elapsed());
+        format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()
+    }
+
+    fn open(&mut self, effect: Effect) {
+        let Effect::Open { operation, io, base, directory, redirects } = effect else { return };
+        self.make_room();
+        let plan = match self.io.plan(base, &directory, redirects) {
+            Ok(plan) => plan,
+            Err(message) => return self.answer(operation, Err(message)),
+        };
+        if plan.may_block() {
+            self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));
+        } else {
+            let table = plan.carry_out(&offload::Control::default());
+            let result = table.map(|table| {
+                self.io.insert(io, table);
+                Reply::Truth(true)
+            });
+            self.answer(operation, result);
+        }
+    }
+
+    /// Asks for more descriptors before the usual limit is reached.
+    fn make_room(&mut self) {
+        self.limit.make_room_for(self.children.len() + self.io.size());
+    }
+}
+
+/// Whether the fallback for systems without pidfds was asked for, or has to do.
+fn is_portable() -> bool {
+    std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "1" || value == "ps")
+        || !sys::has_pidfds()
+}
+
+/// For tests: `1` does without pidfds and subreapers, `ps` without `/proc` as well.
+const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
+
+fn containment() -> Containment {
+    if !is_portable() && proc::lists_children() && sys::become_subreaper(true) {
+        return Containment::Subreaper;
+    }
+    let ps = std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "ps");
+    Containment::Groups { ps: ps || !std::path::Path::new("/proc/self/stat").exists() }
+}
+
+fn no_worker(error: &std::io::Error) -> String {
+    format!("no thread to be had: {}", plain(error))
+}
+
+impl Driver for ProcessDriver {
+    fn now(&self) -> Time {
+        Time::after(self.start.elapsed())
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Run(run) => self.run(*run),
+            Effect::Exec(run) => self.exec(*run),
+            Effect::Open { .. } => self.open(effect),
+            Effect::Query { operation, directory, query } => {
+                self.query(operation, directory, query);
+            }
+            Effect::Abandon(operation) => self.abandon(operation),
+            Effect::OpenScope { scope, parent } => self.families.open(scope, parent),
+            Effect::Terminate(scope) => self.terminate(scope),
+            Effect::Kill { scope, strong } => self.kill(scope, strong),
+            Effect::HandOver { scope, into } => self.hand_over(scope, into),
+            Effect::CloseIo(io) => self.io.close(io),
+            Effect::DropBuffer(buffer) => self.io.drop_buffer(buffer),
+            Effect::Log(record) => {
+                if record.event.level() <= self.settings.log_level {
+                    (self.settings.log)(&record);
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        loop {
+            self.settle();
+            if self.ready.is_empty() || self.polled.elapsed() >= POLL_INTERVAL {
+                self.poll(until);
+                self.settle();
+            }
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.now() >= until {
+                return None;
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What processes there are: from `/proc`, or from `ps` where there is none.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use wait_timeout::ChildExt;
+
+use super::tag::{self, Key};
+
+/// `ps` that takes longer is given up.
+const PS_LIMIT: Duration = Duration::from_secs(2);
+
+/// A process as a list of all shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// Its id.
+    pub pid: i32,
+    /// Its parent's id.
+    pub parent: i32,
+    /// Its group.
+    pub group: i32,
+    /// Whether it has ended, and only waits to be waited for.
+    pub ended: bool,
+}
+
+/// Whether `/proc` says who the children of a process are (Linux 3.5 with the usual options).
+pub fn lists_children() -> bool {
+    let pid = std::process::id();
+    fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false)
+}
+
+/// The children of a process, and of all its threads. Complete for a stopped process, and for our
+/// own: nobody else waits for our children.
+pub fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut lists: Vec<_> = tasks.flatten().map(|task| task.path().join("children")).collect();
+    // A thread that ends leaves its children to the first one: that is read last.
+    lists.reverse();
+    let mut children = Vec::new();
+    for list in lists {
+        let text = fs::read_to_string(list).unwrap_or_default();
+        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    children
+}
+
+/// All processes.
+pub fn all() -> Vec<Process> {
+    match fs::read_dir("/proc") {
+        Ok(entries) if Path::new("/proc/self/stat").exists() => {
+            let pids =
+                entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            pids.filter_map(one).collect()
+        }
+        _ => from_ps(),
+    }
+}
+
+/// What `/proc` says about a process; none if there isn't one.
+pub fn one(pid: i32) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name is in parentheses, and may hold any characters.
+    let mut fields = stat.rsplit(')').next()?.split_ascii_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X");
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    Some(Process { pid, parent, group, ended })
+}
+
+/// A process's name, as far as one can be had.
+pub fn name(pid: i32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(&name).trim_end().to_owned()
+}
+
+/// What a process's environment says about where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// To a scope of ours.
+    Place(tag::Place),
+    /// Nothing.
+    Absent,
+    /// Nothing yet: its program is only just being loaded.
+    Unclear,
+}
+
+/// Reads a process's mark.
+pub fn mark(pid: i32, key: &Key) -> Mark {
+    let read = |what| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let environment = read("environ");
+    let variables = environment.split(|&byte| byte == 0);
+    let mut tags = variables
+        .filter_map(|variable| variable.strip_prefix(tag::VARIABLE.as_bytes())?.strip_prefix(b"="));
+    match tags.next().and_then(|value| key.place_in(value)) {
+        Some(place) => Mark::Place(place),
+        // The kernel fills in both at once.
+        None if environment.is_empty() && read("cmdline").is_empty() => Mark::Unclear,
+        None => Mark::Absent,
+    }
+}
+
+/// All processes according to `ps`; none if it can't be asked.
+pub fn from_ps() -> Vec<Process> {
+    let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
+    let spawned = Command::new("ps")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut ps) = spawned else { return Vec::new() };
+    let output = ps.stdout.take();
+    // Read by a thread: `ps` may write more than a pipe holds, and may hang.
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let complete = output.is_some_and(|mut output| output.read_to_end(&mut text).is_ok());
+        if complete { text } else { Vec::new() }
+    });
+    if !matches!(ps.wait_timeout(PS_LIMIT), Ok(Some(_))) {
+        let _ = ps.kill();
+        let _ = ps.wait();
+    }
+    let text = reader.join().unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(parse_ps).collect()
+}
+
+fn parse_ps(line: &str) -> Option<Process> {
+    let mut fields = line.split_ascii_whitespace();
+    let mut number = || fields.next()?.parse().ok();
+    let (pid, parent, group) = (number()?, number()?, number()?);
+    Some(Process { pid, parent, group, ended: fields.next()?.starts_with('Z') })
+}
+
+/// Who is whose child.
+pub fn by_parent(processes: &[Process]) -> HashMap<i32, Vec<i32>> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for process in processes {
+        children.entry(process.parent).or_default().push(process.pid);
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_and_ps_agree_about_this_process() {
+        let own = std::process::id() as i32;
+        let find = |all: Vec<Process>| {
+            let found = all.into_iter().find(|process| process.pid == own);
+            found.map(|process| (process.parent, process.group, process.ended))
+        };
+        assert!(find(all()).is_some());
+        assert_eq!(find(all()), find(from_ps()));
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        assert_eq!(parse_ps("  12  1 12 Z+").map(|process| process.ended), Some(true));
+        assert!(parse_ps("garbage").is_none());
+    }
+}

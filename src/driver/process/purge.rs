@@ -1,0 +1,104 @@
+//! Killing process trees for certain.
+//!
+//! Processes are stopped from the top down before any is killed: a stopped process starts no other
+//! one, and its list of children stays as it is.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
+use super::{proc, sys};
+
+/// A tree that forks while it is walked is walked again, at most so often.
+const PASSES: usize = 10;
+
+/// How long `empty` goes on with what doesn't end.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Kills these processes and all their descendants; says which there were.
+pub fn stop_and_kill(roots: &[i32]) -> Vec<i32> {
+    let found = stop(roots);
+    for &pid in &found {
+        let _ = sys::kill(pid, libc::SIGKILL);
+    }
+    found
+}
+
+fn stop(roots: &[i32]) -> Vec<i32> {
+    let lists_children = proc::lists_children();
+    let own = std::process::id() as i32;
+    let mut found: Vec<i32> = Vec::new();
+    let mut seen = HashSet::from([0, 1, own]);
+    let add = |pid: i32, found: &mut Vec<i32>, seen: &mut HashSet<i32>| {
+        if seen.insert(pid) && sys::kill(pid, libc::SIGSTOP) != Err(Errno::ESRCH) {
+            found.push(pid);
+        }
+    };
+    for &pid in roots {
+        add(pid, &mut found, &mut seen);
+    }
+    for _ in 0..PASSES {
+        let before = found.len();
+        let tree = if lists_children { None } else { Some(proc::by_parent(&proc::all())) };
+        let mut next = 0;
+        while let Some(&pid) = found.get(next) {
+            next += 1;
+            let children = match &tree {
+                None => proc::children(pid),
+                Some(tree) => tree.get(&pid).cloned().unwrap_or_default(),
+            };
+            for child in children {
+                add(child, &mut found, &mut seen);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    found
+}
+
+/// Kills everything that comes to this process as a child, but for these. Blocks; gives up on what
+/// can't be killed after some seconds.
+pub fn empty(except: &HashSet<i32>) {
+    let own = std::process::id() as i32;
+    let start = Instant::now();
+    let mut killed = HashSet::new();
+    loop {
+        let mut left = Vec::new();
+        for pid in proc::children(own).into_iter().filter(|pid| !except.contains(pid)) {
+            if let Ok(None) = sys::wait_for(pid, false) {
+                left.push(pid);
+            }
+        }
+        if left.is_empty() || start.elapsed() > PATIENCE {
+            return;
+        }
+        let new: Vec<i32> = left.into_iter().filter(|pid| !killed.contains(pid)).collect();
+        if new.is_empty() {
+            std::thread::sleep(PAUSE);
+        } else {
+            killed.extend(stop_and_kill(&new));
+        }
+    }
+}
+
+/// Kills everything that carries a key's mark, where orphans don't come to us. Blocks.
+pub fn empty_marked(key: &super::tag::Key) {
+    let own = std::process::id() as i32;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let all = proc::all().into_iter().filter(|process| !process.ended && process.pid != own);
+        let marked = all
+            .map(|process| process.pid)
+            .filter(|&pid| matches!(proc::mark(pid, key), proc::Mark::Place(_)));
+        let marked: Vec<i32> = marked.collect();
+        if marked.is_empty() {
+            return;
+        }
+        stop_and_kill(&marked);
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,71 @@
+//! The mark that commands carry in their environment, so that a process that lost its parent can
+//! be told whose it was.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bstr::BString;
+
+use crate::machine::effect::ScopeId;
+
+/// The variable. Its value is a list of `shell.scope`, from the outermost nested shell inwards.
+pub const VARIABLE: &str = "FTSH_SCOPE";
+
+/// Names a run of a shell, unlike any other on this machine.
+#[derive(Clone, Debug)]
+pub struct Key {
+    name: String,
+    /// The list of the shell that started this one.
+    around: BString,
+}
+
+/// Where a process belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The scope of this shell that it was started in.
+    pub scope: ScopeId,
+    /// How many shells inside this one had a part in that.
+    pub depth: usize,
+}
+
+impl Key {
+    /// A key for this process.
+    pub fn new() -> Self {
+        use std::os::unix::ffi::OsStringExt;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let around = std::env::var_os(VARIABLE).unwrap_or_default().into_vec().into();
+        Self { name: format!("{}-{}", std::process::id(), now.as_nanos()), around }
+    }
+
+    /// The variable's value for a command of a scope.
+    pub fn value(&self, scope: ScopeId) -> BString {
+        let comma = if self.around.is_empty() { "" } else { "," };
+        format!("{}{comma}{}.{}", self.around, self.name, scope.0).into()
+    }
+
+    /// Where a process with this value belongs, if it is one of ours.
+    pub fn place_in(&self, value: &[u8]) -> Option<Place> {
+        let mut entries = value.split(|&byte| byte == b',');
+        let scope = entries.find_map(|entry| {
+            let number = entry.strip_prefix(self.name.as_bytes())?.strip_prefix(b".")?;
+            Some(ScopeId(std::str::from_utf8(number).ok()?.parse().ok()?))
+        })?;
+        Some(Place { scope, depth: entries.count() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_shells_add_to_the_list() {
+        let outer = Key { name: "1-1".into(), around: "".into() };
+        let inner = Key { name: "11-1".into(), around: outer.value(ScopeId(5)) };
+        let value = inner.value(ScopeId(7));
+        assert_eq!(value, "1-1.5,11-1.7");
+        assert_eq!(outer.place_in(&value), Some(Place { scope: ScopeId(5), depth: 1 }));
+        assert_eq!(inner.place_in(&value), Some(Place { scope: ScopeId(7), depth: 0 }));
+        assert_eq!(inner.place_in(b"1-1.5"), None);
+        assert_eq!(outer.place_in(b"1-1.x"), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Handing the terminal to commands and taking it back.
+//!
+//! Each command is a process group of its own, so one at a time is in the terminal's foreground:
+//! the first that may read from it, or the one that was stopped because it wanted to.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp};
+
+use super::{ProcessDriver, sys};
+use crate::machine::event::{Event, Status};
+
+/// The terminal that the shell was started from.
+pub struct Terminal {
+    tty: OwnedFd,
+    /// The shell's group.
+    own: Pid,
+    holder: Option<Holder>,
+}
+
+/// The group in the foreground.
+struct Holder {
+    group: i32,
+    /// The terminal's modes before.
+    modes: Option<Termios>,
+}
+
+impl Terminal {
+    /// The controlling terminal; none in a cron job or a daemon.
+    pub fn open() -> Option<Self> {
+        let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
+        let tty = sys::move_up(tty.into()).ok()?;
+        Some(Self { tty, own: getpgrp(), holder: None })
+    }
+
+    /// Whether the shell is in the foreground itself.
+    fn is_own(&self) -> bool {
+        tcgetpgrp(self.tty.as_fd()) == Ok(self.own)
+    }
+
+    fn modes(&self) -> Option<Termios> {
+        tcgetattr(self.tty.as_fd()).ok()
+    }
+
+    fn set_modes(&self, modes: &Termios) {
+        let set = || tcsetattr(self.tty.as_fd(), SetArg::TCSADRAIN, modes);
+        let _ = sys::without_stopping(set);
+    }
+
+    fn set_foreground(&self, group: Pid) -> bool {
+        sys::set_foreground(self.tty.as_fd(), group.as_raw())
+    }
+
+    /// Hands the terminal to a new command, if the shell has it.
+    pub fn offer(&mut self, group: i32) {
+        if self.holder.is_none() && self.is_own() {
+            self.hand_to(group);
+        }
+    }
+
+    fn hand_to(&mut self, group: i32) {
+        let modes = match self.holder.take() {
+            Some(holder) => holder.modes,
+            None => self.modes(),
+        };
+        if self.set_foreground(Pid::from_raw(group)) {
+            self.holder = Some(Holder { group, modes });
+        }
+    }
+
+    /// A group's command has ended; true if it had the terminal. One that was killed may have left
+    /// the terminal in any state.
+    pub fn take_back_from(&mut self, group: i32, killed: bool) -> bool {
+        if self.holder.as_ref().is_none_or(|holder| holder.group != group) {
+            return false;
+        }
+        self.take_back(killed);
+        true
+    }
+
+    fn take_back(&mut self, restore: bool) {
+        let Some(holder) = self.holder.take() else { return };
+        // Unless somebody else, like the user's shell, took it.
+        let current = tcgetpgrp(self.tty.as_fd()).map_or(0, Pid::as_raw);
+        if current == holder.group || !super::family::is_group_alive(current) {
+            self.set_foreground(self.own);
+            if restore && let Some(modes) = &holder.modes {
+                self.set_modes(modes);
+            }
+        }
+    }
+}
+
+impl ProcessDriver {
+    /// A child of ours was stopped.
+    pub(super) fn child_stopped(&mut self, pid: i32, signal: i32) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let held = terminal.holder.as_ref().map(|holder| holder.group);
+        match signal {
+            // It wants the terminal.
+            libc::SIGTTIN | libc::SIGTTOU => {
+                let current = tcgetpgrp(terminal.tty.as_fd()).map(Pid::as_raw).ok();
+                if current == Some(terminal.own.as_raw()) || current.is_some() && current == held {
+                    terminal.hand_to(pid);
+                    let _ = sys::kill(-pid, libc::SIGCONT);
+                } else {
+                    // The shell isn't in the foreground itself: it stops, until it is.
+                    self.suspend(Some(pid));
+                }
+            }
+            libc::SIGTSTP if held == Some(pid) => self.suspend(Some(pid)),
+            _ => {}
+        }
+    }
+
+    /// Stops all commands and the shell, until it is continued.
+    pub(super) fn suspend(&mut self, wanting: Option<i32>) {
+        let groups: Vec<i32> = self.children.keys().copied().collect();
+        for group in &groups {
+            let _ = sys::kill(-group, libc::SIGSTOP);
+        }
+        let mut holder = wanting;
+        let mut modes = None;
+        if let Some(terminal) = &mut self.terminal {
+            if let Some(held) = &terminal.holder {
+                holder = holder.or(Some(held.group));
+                modes = terminal.modes();
+            }
+            terminal.take_back(true);
+        }
+        sys::suspend_group();
+        if let Some(terminal) = &mut self.terminal
+            && let Some(group) = holder
+            && terminal.is_own()
+        {
+            terminal.hand_to(group);
+            if let Some(modes) = &modes {
+                terminal.set_modes(modes);
+            }
+        }
+        for group in groups {
+            let _ = sys::kill(-group, libc::SIGCONT);
+        }
+    }
+
+    /// A command's process has ended: it loses the terminal. If the terminal's user interrupted
+    /// it, that was meant for the shell as well.
+    pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let killed = matches!(status, Status::Signaled(_));
+        if terminal.take_back_from(pid, killed)
+            && let Status::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) = status
+            && !sys::is_ignored(signal)
+        {
+            self.ready.push_back(Event::Interrupted(signal));
+        }
+    }
+
+    /// Takes note of a signal to the shell.
+    pub(super) fn interrupted(&mut self, signal: i32, sender: i32) {
+        let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
+        if self.interrupts.count(signal, forwarded) {
+            self.ready.push_back(Event::Interrupted(signal));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.take_back(true);
+    }
+}

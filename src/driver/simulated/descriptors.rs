@@ -1,0 +1,182 @@
+//! Modelled files, buffers and pipes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bstr::{BString, ByteSlice};
+
+use super::model::Model;
+use crate::machine::effect::{Access, BufferId, IoId, PipeId, Plumbing, Port, Run};
+
+/// Everything descriptors can lead to.
+#[derive(Default)]
+pub struct Descriptors {
+    pub files: HashMap<BString, BString>,
+    pub stdout: BString,
+    pub stderr: BString,
+    /// Commands that wait for a pipe's content.
+    pub waiting: Vec<Run>,
+    buffers: HashMap<BufferId, BString>,
+    pipes: HashMap<PipeId, BString>,
+    writers: HashMap<PipeId, usize>,
+    tables: HashMap<IoId, Table>,
+    consumed: HashMap<IoId, usize>,
+}
+
+type Table = BTreeMap<u8, End>;
+
+#[derive(Clone)]
+enum End {
+    Stdout,
+    Stderr,
+    Null,
+    Input(BString),
+    BufferIn(BufferId),
+    Buffer(BufferId),
+    File(BString),
+    PipeIn(PipeId),
+    PipeOut(PipeId),
+}
+
+impl Descriptors {
+    fn table(&self, io: IoId) -> Table {
+        let inherited = || BTreeMap::from([(0, End::Null), (1, End::Stdout), (2, End::Stderr)]);
+        self.tables.get(&io).cloned().unwrap_or_else(inherited)
+    }
+
+    /// Makes a table from another one.
+    pub fn open(&mut self, io: IoId, base: IoId, redirects: &[Plumbing]) -> Result<(), String> {
+        let table = self.plumb(self.table(base), redirects)?;
+        for pipe in written(&table) {
+            *self.writers.entry(pipe).or_default() += 1;
+        }
+        self.tables.insert(io, table);
+        Ok(())
+    }
+
+    /// Closes a table; whether that ended what goes into some pipe.
+    pub fn close(&mut self, io: IoId) -> bool {
+        let mut ended = false;
+        for pipe in self.tables.remove(&io).iter().flat_map(written) {
+            let writers = self.writers.entry(pipe).or_default();
+            *writers = writers.saturating_sub(1);
+            ended |= *writers == 0;
+        }
+        ended
+    }
+
+    pub fn drop_buffer(&mut self, buffer: BufferId) {
+        self.buffers.remove(&buffer);
+    }
+
+    pub fn buffer(&self, buffer: BufferId) -> BString {
+        self.buffers.get(&buffer).cloned().unwrap_or_default()
+    }
+
+    fn plumb(&mut self, mut table: Table, redirects: &[Plumbing]) -> Result<Table, String> {
+        for Plumbing { descriptor, port } in redirects {
+            let end = match port {
+                Port::File { path, access: Access::Read } => match self.files.get(path) {
+                    Some(content) => End::Input(content.clone()),
+                    None => return Err(format!("{path}: no such file")),
+                },
+                Port::File { path, access } => {
+                    let content = self.files.entry(path.clone()).or_default();
+                    if *access == Access::Write {
+                        content.clear();
+                    }
+                    End::File(path.clone())
+                }
+                Port::BufferRead(buffer) => End::BufferIn(*buffer),
+                Port::BufferCreate(buffer, content) => {
+                    self.buffers.insert(*buffer, content.clone());
+                    End::Buffer(*buffer)
+                }
+                Port::BufferCopy { buffer, of } => {
+                    let content = self.buffer(*of);
+                    self.buffers.insert(*buffer, content);
+                    End::Buffer(*buffer)
+                }
+                Port::BufferAppend(buffer) => End::Buffer(*buffer),
+                Port::Descriptor(other) => match table.get(other) {
+                    Some(end) => end.clone(),
+                    None => return Err(format!("descriptor {other} is not open")),
+                },
+                Port::Null => End::Null,
+                Port::Bytes(bytes) => End::Input(bytes.clone()),
+                Port::PipeReader(pipe) => End::PipeIn(*pipe),
+                Port::PipeWriter(pipe) => {
+                    self.pipes.entry(*pipe).or_default();
+                    End::PipeOut(*pipe)
+                }
+            };
+            table.insert(*descriptor, end);
+        }
+        Ok(table)
+    }
+
+    /// The table of a command; its redirections are set up the first time.
+    fn of(&mut self, run: &Run) -> Result<Table, String> {
+        self.plumb(self.table(run.io), &run.redirects)
+    }
+
+    /// What a command reads; none while the pipe it reads is still written to.
+    pub fn input(&mut self, run: &Run) -> Result<Option<BString>, String> {
+        let table = self.of(run)?;
+        let input = match table.get(&0) {
+            Some(End::Input(bytes)) => bytes.clone(),
+            Some(End::BufferIn(buffer)) => self.buffer(*buffer),
+            Some(End::PipeIn(pipe)) => {
+                if self.writers.get(pipe).is_some_and(|writers| *writers > 0) {
+                    return Ok(None);
+                }
+                self.pipes.get(pipe).cloned().unwrap_or_default()
+            }
+            _ => BString::default(),
+        };
+        let consumed = self.consumed.get(&run.io).copied().unwrap_or(0);
+        Ok(Some(input[consumed.min(input.len())..].into()))
+    }
+
+    /// A command has read this much of what it shares with others.
+    pub fn consumed(&mut self, run: &Run, bytes: usize) {
+        if run.redirects.iter().all(|plumbing| plumbing.descriptor != 0) {
+            *self.consumed.entry(run.io).or_default() += bytes;
+        }
+    }
+
+    /// Writes what a command wrote to where its descriptors lead.
+    pub fn output(&mut self, run: &Run, model: &Model) {
+        // Its files were emptied when it started.
+        let redirects: Vec<Plumbing> = run.redirects.iter().cloned().map(reopened).collect();
+        let Ok(table) = self.plumb(self.table(run.io), &redirects) else { return };
+        for (descriptor, text) in [(1, &model.output), (2, &model.errors)] {
+            let sink = match table.get(&descriptor) {
+                Some(End::Stdout) => &mut self.stdout,
+                Some(End::Stderr) => &mut self.stderr,
+                Some(End::File(path)) => self.files.entry(path.clone()).or_default(),
+                Some(End::Buffer(buffer)) => self.buffers.entry(*buffer).or_default(),
+                Some(End::PipeOut(pipe)) => self.pipes.entry(*pipe).or_default(),
+                _ => continue,
+            };
+            sink.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+fn written(table: &Table) -> impl Iterator<Item = PipeId> {
+    table.values().filter_map(|end| match end {
+        End::PipeOut(pipe) => Some(*pipe),
+        _ => None,
+    })
+}
+
+fn reopened(plumbing: Plumbing) -> Plumbing {
+    let port = match plumbing.port {
+        Port::File { path, access: Access::Write } => Port::File { path, access: Access::Append },
+        Port::BufferCreate(buffer, _) | Port::BufferCopy { buffer, .. } => {
+            Port::BufferAppend(buffer)
+        }
+        port => port,
+    };
+    Plumbing { port, ..plumbing }
+}

@@ -1,0 +1,129 @@
+//! Log lines for programs. Times have their zone, durations are seconds.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::Style;
+use super::text::signal_name;
+use crate::machine::outcome::Failure;
+use crate::machine::record::{LogEvent, Record};
+
+/// Appends `record` to `out`, without a newline.
+pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
+    let time = if style.decimal {
+        json!(now.as_microsecond() as f64 / 1e6)
+    } else {
+        let local = now.to_zoned(zone.clone());
+        json!(local.strftime("%Y-%m-%dT%H:%M:%S%.6f%:z").to_string())
+    };
+    let mut separator = '{';
+    let mut put = |name: &str, value: Value| {
+        out.push(separator);
+        separator = ',';
+        // The names need no escapes, and writing to a string can't fail.
+        let _ = write!(out, "\"{name}\":{value}");
+    };
+    put("time", time);
+    put("pid", json!(style.pid));
+    put("run", json!(style.run));
+    if let Some(task) = record.task {
+        put("task", json!(task.0));
+    }
+    put("script", json!(*record.file));
+    if record.line > 0 {
+        put("line", json!(record.line));
+    }
+    let (name, details) = describe(&record.event);
+    put("event", json!(name));
+    for (name, value) in details {
+        put(name, value);
+    }
+    out.push('}');
+}
+
+type Details = Vec<(&'static str, Value)>;
+
+fn seconds(duration: Duration) -> Value {
+    json!(duration.as_secs_f64())
+}
+
+fn failure(failure: &Failure) -> Details {
+    let mut details = vec![
+        ("error", json!(failure.kind.name())),
+        ("code", json!(failure.code)),
+        ("message", json!(failure.message)),
+    ];
+    if !failure.command.is_empty() {
+        details.push(("command", json!(failure.command)));
+    }
+    details
+}
+
+fn describe(event: &LogEvent) -> (&'static str, Details) {
+    match event {
+        LogEvent::CommandFailed(cause) => ("command_failed", failure(cause)),
+        LogEvent::Failed(cause) => ("failed", failure(cause)),
+        LogEvent::TryFailed { failure: cause, attempts, elapsed } => {
+            let mut details = failure(cause);
+            // Where the failed command stands; the record's own line is that of the `try`.
+            details.push(("command_line", json!(cause.line)));
+            details.extend([("attempts", json!(attempts)), ("duration", seconds(*elapsed))]);
+            ("try_failed", details)
+        }
+        LogEvent::CommandStarted(command) => ("command_started", vec![("command", json!(command))]),
+        LogEvent::CommandSucceeded { command, elapsed } => (
+            "command_succeeded",
+            vec![("command", json!(command)), ("code", json!(0)), ("duration", seconds(*elapsed))],
+        ),
+        LogEvent::Assigned { name, value } => {
+            ("assigned", vec![("name", json!(name)), ("value", json!(value))])
+        }
+        LogEvent::Attempt(attempt) => ("attempt", vec![("attempt", json!(attempt))]),
+        LogEvent::Delay { delay, attempt, last } => (
+            "delay",
+            vec![("delay", seconds(*delay)), ("attempt", json!(attempt)), ("last", json!(last))],
+        ),
+        LogEvent::TrySucceeded(attempt) => ("try_succeeded", vec![("attempt", json!(attempt))]),
+        LogEvent::Catch => ("catch", vec![]),
+        LogEvent::Condition(value) => ("condition", vec![("value", json!(value))]),
+        LogEvent::Iteration { kind, name, value } => (
+            "iteration",
+            vec![("loop", json!(kind)), ("name", json!(name)), ("value", json!(value))],
+        ),
+        LogEvent::Returned(value) => ("returned", vec![("value", json!(value))]),
+        LogEvent::Spawned { pid, command } => {
+            ("spawned", vec![("process", json!(pid)), ("command", json!(command))])
+        }
+        LogEvent::Exited { pid, status } => {
+            ("exited", vec![("process", json!(pid)), ("status", json!(status))])
+        }
+        LogEvent::Signaled { pid, signal } => {
+            ("signaled", vec![("process", json!(pid)), ("signal", json!(signal_name(*signal)))])
+        }
+        LogEvent::Emptying { scope, kill } => {
+            ("emptying", vec![("scope", json!(scope)), ("kill", json!(kill))])
+        }
+        LogEvent::Emptied { scope, processes, elapsed } => (
+            "emptied",
+            vec![
+                ("scope", json!(scope)),
+                ("processes", json!(processes)),
+                ("duration", seconds(*elapsed)),
+            ],
+        ),
+        LogEvent::Adopted { pid, command } => {
+            ("adopted", vec![("process", json!(pid)), ("command", json!(command))])
+        }
+        LogEvent::Survivor { pid, command } => {
+            ("survivor", vec![("process", json!(pid)), ("command", json!(command))])
+        }
+        LogEvent::Interrupted(signal) => {
+            ("interrupted", vec![("signal", json!(signal_name(*signal)))])
+        }
+        LogEvent::Note(note) => ("note", vec![("message", json!(note))]),
+    }
+}

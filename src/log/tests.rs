@@ -1,0 +1,199 @@
+//! Records as they are written.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::{Offset, TimeZone};
+
+use super::*;
+use crate::machine::FailureKind;
+use crate::machine::effect::TaskId;
+use crate::machine::outcome::Tried;
+
+fn style(format: Format, decimal: bool) -> Style {
+    Style { format, decimal, pid: 42, run: "0123456789abcdef".into() }
+}
+
+fn record(event: LogEvent) -> Record {
+    Record { task: Some(TaskId(0)), file: "backup.ftsh".into(), line: 3, event }
+}
+
+fn failure() -> Failure {
+    Failure {
+        kind: FailureKind::Exit,
+        code: 7,
+        message: "`rsync a b` exited with 7".into(),
+        command: "rsync a b".into(),
+        file: "backup.ftsh".into(),
+        line: 3,
+        tries: vec![Tried { line: 2, attempts: 5, elapsed: Duration::from_secs(90) }],
+    }
+}
+
+fn written(style: &Style, record: &Record) -> String {
+    let now = Timestamp::from_microsecond(1_800_000_000_123_456).expect("a time");
+    let zone = TimeZone::fixed(Offset::constant(1));
+    let mut out = String::new();
+    match style.format {
+        Format::Text => text::line(&mut out, now, &zone, style, record),
+        Format::Json => json::line(&mut out, now, &zone, style, record),
+    }
+    out
+}
+
+fn every_event() -> Vec<LogEvent> {
+    let second = Duration::from_millis(1500);
+    let command = || "sleep 3".to_owned();
+    vec![
+        LogEvent::CommandFailed(Box::new(failure())),
+        LogEvent::Failed(Box::new(failure())),
+        LogEvent::TryFailed { failure: Box::new(failure()), attempts: 5, elapsed: second },
+        LogEvent::CommandStarted(command()),
+        LogEvent::CommandSucceeded { command: command(), elapsed: second },
+        LogEvent::Assigned { name: "x".into(), value: Some("1".into()) },
+        LogEvent::Assigned { name: "x".into(), value: None },
+        LogEvent::Attempt(2),
+        LogEvent::Delay { delay: second, attempt: 3, last: true },
+        LogEvent::TrySucceeded(3),
+        LogEvent::Catch,
+        LogEvent::Condition(true),
+        LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
+        LogEvent::Returned("5".into()),
+        LogEvent::Spawned { pid: 9, command: command() },
+        LogEvent::Exited { pid: 9, status: "exit 3".into() },
+        LogEvent::Signaled { pid: 9, signal: 15 },
+        LogEvent::Emptying { scope: 4, kill: false },
+        LogEvent::Emptying { scope: 4, kill: true },
+        LogEvent::Emptied { scope: 4, processes: 1, elapsed: second },
+        LogEvent::Adopted { pid: 9, command: command() },
+        LogEvent::Survivor { pid: 9, command: command() },
+        LogEvent::Interrupted(2),
+        LogEvent::Note("a note".into()),
+    ]
+}
+
+#[test]
+fn text_lines() {
+    let head = "2027-01-15 09:00:00.123456 [42] backup.ftsh:3 ";
+    let line = |event| written(&style(Format::Text, false), &record(event));
+    let lines: Vec<_> = every_event().into_iter().map(line).collect();
+    assert!(lines.iter().all(|line| line.starts_with(head)), "{lines:#?}");
+    insta::assert_snapshot!(lines.join("\n").replace(head, ""), @r"
+    failed: `rsync a b` exited with 7
+    failed: `rsync a b` exited with 7
+    try gave up after 5 attempts in 1.5 s: `rsync a b` exited with 7
+    start: sleep 3
+    exit 0 after 1.5 s: sleep 3
+    set x=1
+    unset x
+    try: attempt 2
+    try: 1.5 s until attempt 3, the last
+    try: attempt 3 succeeded
+    catch
+    condition: true
+    forany: x=a
+    return 5
+    process 9 started: sleep 3
+    process 9 ended: exit 3
+    signal SIGTERM to process 9
+    ending scope 4
+    killing scope 4
+    scope 4 is empty: 1 process in 1.5 s
+    process 9 adopted: sleep 3
+    process 9 can't be killed: sleep 3
+    told to end by signal SIGINT
+    a note
+    ");
+}
+
+#[test]
+fn json_lines() {
+    let head = r#""time":"2027-01-15T09:00:00.123456+01:00","pid":42,"run":"0123456789abcdef","#
+        .to_owned()
+        + r#""task":0,"script":"backup.ftsh","line":3,"#;
+    let line = |event| written(&style(Format::Json, false), &record(event));
+    let lines: Vec<_> = every_event().into_iter().map(line).collect();
+    for line in &lines {
+        assert!(line.contains(&head), "{line}");
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+    }
+    insta::assert_snapshot!(lines.join("\n").replace(&head, ""), @r#"
+    {"event":"command_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b"}
+    {"event":"failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b"}
+    {"event":"try_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","command_line":3,"attempts":5,"duration":1.5}
+    {"event":"command_started","command":"sleep 3"}
+    {"event":"command_succeeded","command":"sleep 3","code":0,"duration":1.5}
+    {"event":"assigned","name":"x","value":"1"}
+    {"event":"assigned","name":"x","value":null}
+    {"event":"attempt","attempt":2}
+    {"event":"delay","delay":1.5,"attempt":3,"last":true}
+    {"event":"try_succeeded","attempt":3}
+    {"event":"catch"}
+    {"event":"condition","value":true}
+    {"event":"iteration","loop":"forany","name":"x","value":"a"}
+    {"event":"returned","value":"5"}
+    {"event":"spawned","process":9,"command":"sleep 3"}
+    {"event":"exited","process":9,"status":"exit 3"}
+    {"event":"signaled","process":9,"signal":"SIGTERM"}
+    {"event":"emptying","scope":4,"kill":false}
+    {"event":"emptying","scope":4,"kill":true}
+    {"event":"emptied","scope":4,"processes":1,"duration":1.5}
+    {"event":"adopted","process":9,"command":"sleep 3"}
+    {"event":"survivor","process":9,"command":"sleep 3"}
+    {"event":"interrupted","signal":"SIGINT"}
+    {"event":"note","message":"a note"}
+    "#);
+}
+
+#[test]
+fn decimal_times_count_from_1970() {
+    let text = written(&style(Format::Text, true), &record(LogEvent::Catch));
+    assert!(text.starts_with("1800000000.123456 [42] "), "{text}");
+    let json = written(&style(Format::Json, true), &record(LogEvent::Catch));
+    assert!(json.starts_with("{\"time\":1800000000.123456,"), "{json}");
+}
+
+#[test]
+fn branches_and_places_are_told_if_there_are_any() {
+    let style = style(Format::Text, true);
+    let branch = Record { task: Some(TaskId(5)), ..record(LogEvent::Catch) };
+    assert!(written(&style, &branch).ends_with(" backup.ftsh:3 (task 5) catch"));
+    let nowhere = Record { task: None, line: 0, ..record(LogEvent::Catch) };
+    assert!(written(&style, &nowhere).ends_with(" backup.ftsh catch"));
+}
+
+#[test]
+fn a_record_is_one_line_whatever_is_in_it() {
+    let value = "a\nb\r\tc\u{1b}[31m\u{85}\u{2028}\u{7f}é";
+    let event = LogEvent::Assigned { name: "x".into(), value: Some(value.into()) };
+    let text = written(&style(Format::Text, true), &record(event.clone()));
+    assert!(text.ends_with(r"set x=a\nb\r\tc\u{1b}[31m\u{85}\u{2028}\u{7f}é"), "{text}");
+    let json = written(&style(Format::Json, true), &record(event));
+    assert!(!json.contains(|c: char| c < ' '), "{json}");
+    let read: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(read["value"], value);
+}
+
+#[test]
+fn a_log_is_appended_to_and_keeps_its_level() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    for _ in 0..2 {
+        let style = style(Format::Text, true);
+        let mut log = Log::open(Some(&path), Level::COMMANDS, style).expect("a log");
+        log.write(&record(LogEvent::CommandStarted("true".into())));
+        log.write(&record(LogEvent::Catch));
+        // What a file was told, standard error was not.
+        log.write(&record(LogEvent::CommandFailed(Box::new(failure()))));
+        assert!(!log.has_told(&failure()));
+    }
+    let text = std::fs::read_to_string(path).expect("the log");
+    assert_eq!(text.lines().count(), 4, "{text}");
+}
+
+#[test]
+fn standard_error_is_told_once() {
+    let mut log = Log::open(None, Level::NOTHING, style(Format::Text, true)).expect("a log");
+    log.write(&record(LogEvent::CommandFailed(Box::new(failure()))));
+    assert!(!log.has_told(&failure()), "at level 0 it is told nothing");
+}

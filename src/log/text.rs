@@ -1,0 +1,120 @@
+//! Log lines for people: time, process, script and line, what happened.
+
+use std::fmt::{self, Write};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::Style;
+use crate::machine::outcome::Human;
+use crate::machine::record::{LogEvent, Record};
+
+/// Appends `record` to `out`, without a newline.
+pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
+    // Writing to a string can't fail.
+    let _ = write_line(&mut OneLine(out), now, zone, style, record);
+}
+
+fn write_line(
+    out: &mut OneLine,
+    now: Timestamp,
+    zone: &TimeZone,
+    style: &Style,
+    record: &Record,
+) -> fmt::Result {
+    if style.decimal {
+        let micros = now.as_microsecond();
+        write!(out, "{}.{:06}", micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000))?;
+    } else {
+        write!(out, "{}", now.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%.6f"))?;
+    }
+    write!(out, " [{}] {}", style.pid, record.file)?;
+    if record.line > 0 {
+        write!(out, ":{}", record.line)?;
+    }
+    if let Some(task) = record.task.filter(|task| task.0 > 0) {
+        write!(out, " (task {})", task.0)?;
+    }
+    write!(out, " {}", Told(&record.event))
+}
+
+/// An event in words.
+struct Told<'a>(&'a LogEvent);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.0 {
+            LogEvent::CommandFailed(failure) | LogEvent::Failed(failure) => {
+                write!(f, "failed: {}", failure.message)
+            }
+            LogEvent::TryFailed { failure, attempts, elapsed } => {
+                let times = if *attempts == 1 { "attempt" } else { "attempts" };
+                write!(f, "try gave up after {attempts} {times} in {}: ", Human(*elapsed))?;
+                write!(f, "{}", failure.message)
+            }
+            LogEvent::CommandStarted(command) => write!(f, "start: {command}"),
+            LogEvent::CommandSucceeded { command, elapsed } => {
+                write!(f, "exit 0 after {}: {command}", Human(*elapsed))
+            }
+            LogEvent::Assigned { name, value: Some(value) } => write!(f, "set {name}={value}"),
+            LogEvent::Assigned { name, value: None } => write!(f, "unset {name}"),
+            LogEvent::Attempt(attempt) => write!(f, "try: attempt {attempt}"),
+            LogEvent::Delay { delay, attempt, last } => {
+                let last = if *last { ", the last" } else { "" };
+                write!(f, "try: {} until attempt {attempt}{last}", Human(*delay))
+            }
+            LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
+            LogEvent::Catch => f.write_str("catch"),
+            LogEvent::Condition(value) => write!(f, "condition: {value}"),
+            LogEvent::Iteration { kind, name, value } => write!(f, "{kind}: {name}={value}"),
+            LogEvent::Returned(value) => write!(f, "return {value}"),
+            LogEvent::Spawned { pid, command } => write!(f, "process {pid} started: {command}"),
+            LogEvent::Exited { pid, status } => write!(f, "process {pid} ended: {status}"),
+            LogEvent::Signaled { pid, signal } => {
+                write!(f, "signal {} to process {pid}", signal_name(*signal))
+            }
+            LogEvent::Emptying { scope, kill: false } => write!(f, "ending scope {scope}"),
+            LogEvent::Emptying { scope, kill: true } => write!(f, "killing scope {scope}"),
+            LogEvent::Emptied { scope, processes, elapsed } => {
+                let noun = if *processes == 1 { "process" } else { "processes" };
+                write!(f, "scope {scope} is empty: {processes} {noun} in {}", Human(*elapsed))
+            }
+            LogEvent::Adopted { pid, command } => write!(f, "process {pid} adopted: {command}"),
+            LogEvent::Survivor { pid, command } => {
+                write!(f, "process {pid} can't be killed: {command}")
+            }
+            LogEvent::Interrupted(signal) => {
+                write!(f, "told to end by signal {}", signal_name(*signal))
+            }
+            LogEvent::Note(note) => f.write_str(note),
+        }
+    }
+}
+
+/// `SIGTERM`, or the number of a signal without a name.
+pub(super) fn signal_name(signal: i32) -> String {
+    nix::sys::signal::Signal::try_from(signal)
+        .map_or_else(|_| signal.to_string(), |signal| signal.as_str().to_owned())
+}
+
+/// Text with everything escaped that would end or garble a line.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let _ = OneLine(&mut line).write_str(text);
+    line
+}
+
+struct OneLine<'a>(&'a mut String);
+
+impl Write for OneLine<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            match c {
+                '\u{2028}' | '\u{2029}' => write!(self.0, "{}", c.escape_unicode())?,
+                _ if c.is_control() => write!(self.0, "{}", c.escape_default())?,
+                _ => self.0.push(c),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! Commands that the shell does itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::{BString, ByteSlice};
+
+use super::Machine;
+use super::command::Expanded;
+use super::effect::{Action, Plumbing, Query};
+use super::event::Reply;
+use super::expand::Halt;
+use super::frame::{CallFrame, FrameKind};
+use super::lower::lower;
+use super::outcome::FailureKind;
+use super::record::{Level, LogEvent};
+use super::redirect::variable_name;
+use super::step::{Flow, Step};
+use super::task::{Ending, State, Task};
+use super::timer::Timer;
+use super::value::Value;
+use super::variables::Variable;
+use crate::duration;
+
+/// The builtins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    Cd,
+    Echo,
+    Exec,
+    Exit,
+    Export,
+    Failure,
+    Giveup,
+    Pwd,
+    Read,
+    Sleep,
+    Source,
+    Success,
+    Unset,
+}
+
+impl Builtin {
+    /// The builtin of this name.
+    pub fn named(name: &BString) -> Option<Self> {
+        Some(match name.as_bytes() {
+            b"cd" => Self::Cd,
+            b"echo" => Self::Echo,
+            b"exec" => Self::Exec,
+            b"exit" => Self::Exit,
+            b"export" => Self::Export,
+            b"failure" => Self::Failure,
+            b"giveup" => Self::Giveup,
+            b"pwd" => Self::Pwd,
+            b"read" => Self::Read,
+            b"sleep" => Self::Sleep,
+            b"source" => Self::Source,
+            b"success" => Self::Success,
+            b"unset" => Self::Unset,
+            _ => return None,
+        })
+    }
+
+    /// Whether it reads or writes, so that the driver does it like a program.
+    pub fn uses_descriptors(self) -> bool {
+        matches!(self, Self::Echo | Self::Exec | Self::Pwd | Self::Read)
+    }
+}
+
+fn usage(message: impl Into<String>) -> Halt {
+    Halt::Fail(FailureKind::Failure, message.into())
+}
+
+impl Machine {
+    /// Builtins that read or write.
+    pub(super) fn descriptor_builtin(
+        &mut self,
+        task: &mut Task,
+        builtin: Builtin,
+        command: Expanded,
+        redirects: Vec<Plumbing>,
+    ) -> Step {
+        let args = &command.words[1..];
+        let (action, reads) = match builtin {
+            Builtin::Exec if args.is_empty() => return Err(usage("exec needs a command")),
+            Builtin::Exec => {
+                let action = Self::program(task, &command, args.to_vec());
+                return Ok(self.start(task, action, redirects, command.text, None, true));
+            }
+            Builtin::Read => {
+                let [name] = args else { return Err(usage("read needs one variable's name")) };
+                (Action::ReadLine, Some(variable_name(name)?))
+            }
+            Builtin::Pwd if !args.is_empty() => return Err(usage("pwd takes no arguments")),
+            Builtin::Pwd => {
+                let mut directory = Self::directory(task)?;
+                directory.push(b'\n');
+                (Action::Print(directory), None)
+            }
+            _ => (Action::Print(echo(args)), None),
+        };
+        Ok(self.start(task, action, redirects, command.text, reads, false))
+    }
+
+    /// The task's directory as an absolute path.
+    fn directory(task: &Task) -> Result<BString, Halt> {
+        if let Some(directory) = &task.directory {
+            return Ok(directory.to_vec().into());
+        }
+        let query = Query::Directory(".".into());
+        match Self::answer(task, &query) {
+            Some(Reply::Text(directory)) => Ok(directory.clone()),
+            _ => Err(Halt::Need(query)),
+        }
+    }
+
+    /// Builtins that only change the shell.
+    pub(super) fn plain_builtin(
+        &mut self,
+        task: &mut Task,
+        builtin: Builtin,
+        command: Expanded,
+    ) -> Step {
+        let args = &command.words[1..];
+        let message = || bstr::join(" ", args).to_str_lossy().into_owned();
+        match builtin {
+            Builtin::Failure | Builtin::Giveup => {
+                let (kind, word) = match builtin {
+                    Builtin::Giveup => (FailureKind::Giveup, "giveup"),
+                    _ => (FailureKind::Failure, "failure"),
+                };
+                let message = if args.is_empty() { word.into() } else { message() };
+                let mut thrown = task.thrown(kind, 1, message, &command.text);
+                thrown.fatal = builtin == Builtin::Giveup;
+                return Ok(Flow::Throw(thrown));
+            }
+            Builtin::Exit => return Ok(Flow::End(exit(args)?)),
+            Builtin::Cd => Self::change_directory(task, args)?,
+            Builtin::Export => Self::export(task, args)?,
+            Builtin::Unset => {
+                for name in args {
+                    let name = variable_name(name)?;
+                    self.unset(task, &name);
+                }
+            }
+            Builtin::Sleep => {
+                let duration = sleep(args)?;
+                let event = || LogEvent::CommandStarted(command.text.clone());
+                self.log(task, event, Level::COMMANDS);
+                let key = self.timers.arm(self.now + duration, Timer::Wake(task.id));
+                return Ok(Flow::Wait(State::Sleeping(key)));
+            }
+            Builtin::Source => return self.source(task, &command),
+            Builtin::Success if !args.is_empty() => {
+                return Err(usage("success takes no arguments"));
+            }
+            _ => {}
+        }
+        let event =
+            || LogEvent::CommandSucceeded { command: command.text, elapsed: Duration::ZERO };
+        self.log(task, event, Level::COMMANDS);
+        task.advance();
+        Ok(Flow::Continue)
+    }
+
+    fn change_directory(task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+        let variable = |task: &Task, name: &str| {
+            let value = task.variables.get(name).and_then(|variable| variable.value.text());
+            let text = value.map(std::borrow::Cow::into_owned);
+            text.ok_or_else(|| usage(format!("cd: the variable `{name}` is not set")))
+        };
+        let target = match args {
+            [] => match variable(task, "HOME") {
+                Ok(home) => home,
+                Err(_) => {
+                    let query = Query::Home(BString::default());
+                    match Self::answer(task, &query) {
+                        Some(Reply::Text(home)) => home.clone(),
+                        _ => return Err(Halt::Need(query)),
+                    }
+                }
+            },
+            [back] if *back == "-" => variable(task, "OLDPWD")?,
+            [target] => target.clone(),
+            _ => return Err(usage("cd takes one directory")),
+        };
+        let before = Self::directory(task)?;
+        let query = Query::Directory(target);
+        let Some(Reply::Text(directory)) = Self::answer(task, &query) else {
+            return Err(Halt::Need(query));
+        };
+        let directory = directory.clone();
+        for (name, value) in [("OLDPWD", before), ("PWD", directory.clone())] {
+            let variable = Variable { value: Value::Text(value), exported: true, inherited: false };
+            task.variables.put(&name.into(), Some(variable));
+        }
+        task.directory = Some(Arc::new(directory));
+        Ok(())
+    }
+
+    fn export(task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+        if args.is_empty() {
+            return Err(usage("export needs a variable's name"));
+        }
+        for arg in args {
+            let (name, value) = match arg.split_once_str("=") {
+                Some((name, value)) => (name.into(), Some(Value::Text(value.into()))),
+                None => (arg.clone(), None),
+            };
+            let name = variable_name(&name)?;
+            let value = match (value, task.variables.get(&name)) {
+                (Some(value), _) => value,
+                (None, Some(variable)) => variable.value.clone(),
+                (None, None) => {
+                    return Err(usage(format!("export: the variable `{name}` is not set")));
+                }
+            };
+            let variable = Variable { value, exported: true, inherited: false };
+            task.variables.put(&name, Some(variable));
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, task: &mut Task, command: &Expanded) -> Step {
+        let [_, path] = &command.words[..] else { return Err(usage("source needs one file")) };
+        let query = Query::File(path.clone());
+        let Some(Reply::Text(text)) = Self::answer(task, &query) else {
+            return Err(Halt::Need(query));
+        };
+        let name = path.to_string();
+        let script = crate::syntax::parse_bytes(&name, text).map_err(|errors| {
+            let first = &errors.errors[0];
+            let line = errors.source.line(first.span.start);
+            usage(format!("{name}:{line}: {}", first.message))
+        })?;
+        let program = Arc::new(lower(&script));
+        if task.depth() >= 1000 {
+            return Err(usage("files source each other too deeply"));
+        }
+        self.define_functions(&program);
+        if let Some(io) = task.opened.take() {
+            let before = std::mem::replace(&mut task.io, io);
+            task.enter(FrameKind::Redirected { before, around_call: true });
+        }
+        let frame = CallFrame {
+            function: None,
+            wants_value: false,
+            program: std::mem::replace(&mut task.program, program),
+            return_to: task.at + 1,
+            args: Arc::clone(&task.args),
+            restore: Vec::new(),
+            started: self.now,
+            command: command.text.clone(),
+        };
+        task.enter(FrameKind::Call(Box::new(frame)));
+        task.jump(0);
+        Ok(Flow::Continue)
+    }
+}
+
+fn echo(args: &[BString]) -> BString {
+    let newline = args.first().is_none_or(|first| first != "-n");
+    let words = if newline { args } else { &args[1..] };
+    let mut line = BString::from(bstr::join(" ", words));
+    if newline {
+        line.push(b'\n');
+    }
+    line
+}
+
+fn exit(args: &[BString]) -> Result<Ending, Halt> {
+    match args {
+        [] => Ok(Ending::Succeeded),
+        [code] => match code.to_str().ok().and_then(|code| code.trim().parse().ok()) {
+            Some(0) => Ok(Ending::Succeeded),
+            Some(code) => Ok(Ending::Exited(code)),
+            None => Err(usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
+        },
+        _ => Err(usage("exit takes one number")),
+    }
+}
+
+/// `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
+fn sleep(args: &[BString]) -> Result<Duration, Halt> {
+    let text = bstr::join(" ", args).to_str_lossy().into_owned();
+    let wrong = || {
+        usage(format!(
+            "sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`, not `{text}`"
+        ))
+    };
+    let mut sum = Duration::ZERO;
+    let mut words = text.split_whitespace().peekable();
+    if words.peek().is_none() {
+        return Err(wrong());
+    }
+    while let Some(word) = words.next() {
+        let amount = match words.peek().and_then(|unit| duration::Unit::named(unit)) {
+            Some(unit) => {
+                words.next();
+                unit.times(word)
+            }
+            None => duration::Unit::Seconds.times(word).or_else(|| duration::parse_joined(word)),
+        };
+        sum = sum.saturating_add(amount.ok_or_else(wrong)?);
+    }
+    Ok(sum)
+}

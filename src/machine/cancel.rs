@@ -1,0 +1,158 @@
+//! Cutting things short: limits, failing siblings, signals.
+
+use std::sync::Arc;
+
+use super::Machine;
+use super::effect::{Effect, ScopeId, TaskId};
+use super::frame::{FrameKind, TryPhase};
+use super::join::children;
+use super::outcome::{Failure, FailureKind, Outcome};
+use super::record::{LogEvent, Record};
+use super::step::Flow;
+use super::task::{AfterEmptied, Ending, State, Task, Thrown};
+use super::try_block::timeout;
+
+impl Machine {
+    /// The time limit of a `try` passed.
+    pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64) {
+        self.resume(task, |machine, task| machine.cut(task, id, true));
+    }
+
+    /// The limit of a single attempt passed.
+    pub(super) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
+        self.resume(task, |machine, task| machine.cut(task, id, false));
+    }
+
+    /// Ends whatever runs inside a `try`, and then the `try` or only its attempt.
+    fn cut(&mut self, task: &mut Task, id: u64, whole: bool) -> Flow {
+        let position = task
+            .frames
+            .iter()
+            .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
+        let Some(position) = position else { return keep_waiting(task) };
+        let innermost = position + 1 == task.frames.len();
+        // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
+        if innermost && matches!(task.state, State::Emptying(..)) {
+            return keep_waiting(task);
+        }
+        let running = self.running_command(task);
+        self.halt_task(task);
+        while task.frames.len() > position + 1 {
+            self.leave_cut(task);
+        }
+        let Some(frame) = task.top_try() else { return keep_waiting(task) };
+        let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
+        let limit = if whole { frame.limit } else { frame.each };
+        let failure = match (phase, last) {
+            (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),
+            (TryPhase::Condition, Some(last)) => last,
+            _ => timeout(task, limit, &running),
+        };
+        task.scope = scope;
+        let height = task.frames.last().map_or(0, |frame| frame.height);
+        task.stack.truncate(height);
+        let after = if whole {
+            AfterEmptied::EndTry(failure)
+        } else {
+            AfterEmptied::Fail(Thrown { failure, fatal: false, logged: false })
+        };
+        self.empty(task, scope, after)
+    }
+
+    fn leave_cut(&mut self, task: &mut Task) {
+        if let Some(frame) = task.frames.pop() {
+            task.stack.truncate(frame.height);
+            self.abandon_frame(task, frame.kind, false);
+        }
+    }
+
+    /// Stops a task from waiting for anything, and ends the tasks it waits for.
+    fn halt_task(&mut self, task: &mut Task) {
+        match std::mem::replace(&mut task.state, State::Ready) {
+            State::Query(operation, _) | State::Opening(operation, _) | State::Piped(operation) => {
+                self.operations.remove(&operation);
+                self.effects.push_back(Effect::Abandon(operation));
+            }
+            State::Command(command) => {
+                self.processes.remove(&command.process);
+            }
+            State::Sleeping(key) => self.timers.cancel([key]),
+            State::Children | State::Forking => {
+                for child in children(task) {
+                    if let Some(mut child) = self.tasks.remove(&child) {
+                        self.drop_task(&mut child);
+                    }
+                }
+            }
+            State::Emptying(scope, _) => {
+                self.emptying.remove(&scope);
+            }
+            State::Ready => {}
+        }
+    }
+
+    /// Forgets a task and those it waits for.
+    pub(super) fn drop_task(&mut self, task: &mut Task) {
+        self.halt_task(task);
+        while let Some(frame) = task.frames.pop() {
+            self.abandon_frame(task, frame.kind, false);
+        }
+    }
+
+    /// Cancels the branches of a `forall` that has failed.
+    pub(super) fn cancel_children(&mut self, parent: TaskId) {
+        for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
+            self.resume(child, |machine, task| {
+                if matches!(task.state, State::Emptying(_, AfterEmptied::End(_))) {
+                    return keep_waiting(task);
+                }
+                let message = "cancelled: another branch failed".to_owned();
+                let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
+                machine.drop_task(task);
+                machine.empty(task, task.scope, AfterEmptied::End(Ending::Failed(thrown)))
+            });
+        }
+    }
+
+    /// The shell was told to end: ends everything first.
+    pub(super) fn interrupted(&mut self, signal: i32) {
+        let file = self.tasks.get(&super::MAIN).map(|main| Arc::clone(&main.program.file));
+        if let Some(file) = file
+            && self.config.log_level >= super::record::Level::FAILURES
+        {
+            let event = LogEvent::Interrupted(signal);
+            self.effects.push_back(Effect::Log(Record { task: None, file, line: 0, event }));
+        }
+        self.finish_early(Outcome::Interrupted(signal));
+    }
+
+    /// The limit that the run lives under passed.
+    pub(super) fn run_deadline_passed(&mut self) {
+        let Some(main) = self.tasks.remove(&super::MAIN) else { return };
+        let running = self.running_command(&main);
+        let failure = timeout(&main, None, &running);
+        self.tasks.insert(super::MAIN, main);
+        self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))));
+    }
+
+    fn finish_early(&mut self, outcome: Outcome) {
+        self.resume(super::MAIN, |machine, main| {
+            if let State::Emptying(ScopeId::SCRIPT, AfterEmptied::Finish(planned)) = &mut main.state
+            {
+                // The second time is impatience.
+                if matches!(outcome, Outcome::Interrupted(_)) {
+                    *planned = outcome;
+                    machine.kill(ScopeId::SCRIPT);
+                }
+                return keep_waiting(main);
+            }
+            machine.drop_task(main);
+            machine.empty(main, ScopeId::SCRIPT, AfterEmptied::Finish(outcome))
+        });
+    }
+}
+
+/// Leaves a task's state as it is.
+fn keep_waiting(task: &mut Task) -> Flow {
+    Flow::Wait(std::mem::replace(&mut task.state, State::Ready))
+}

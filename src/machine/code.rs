@@ -1,0 +1,185 @@
+//! What a task executes: a flat list of instructions, so that a task can stop and go on
+//! anywhere, also inside an expression, and nesting costs no native stack.
+
+use std::sync::Arc;
+
+use super::value::Value;
+use crate::backoff::Kind;
+use crate::syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
+
+/// A place in a [`Program`].
+pub type Address = usize;
+
+/// A script, ready to run.
+#[derive(Debug)]
+pub struct Program {
+    /// The script's name.
+    pub file: Arc<str>,
+    /// What to do.
+    pub code: Vec<Instruction>,
+    /// The line of each instruction.
+    pub lines: Vec<u32>,
+    /// Where each function begins.
+    pub functions: Vec<(Name, Address)>,
+}
+
+/// One step. "Pops" and "pushes" are about the task's stack of values.
+#[derive(Clone, Debug)]
+pub enum Instruction {
+    /// Pushes a value.
+    Push(Value),
+    /// Pushes the value of a word, unsplit.
+    Operand(Word),
+    /// Pushes the one word that a word splits into, or fails.
+    SingleWord(Word),
+    /// Pushes all words that a word expands to.
+    Words(Word),
+    /// Pops a boolean, pushes its opposite.
+    Not,
+    /// Pops a file name, pushes whether it passes.
+    Test(FileTest),
+    /// Pops two, pushes one.
+    Binary(BinaryOperator),
+    /// Pops the step if there is one, and two ends; pushes the range.
+    Range {
+        /// Whether there is a step.
+        step: bool,
+    },
+    /// Looks at the boolean on top: if it is the given one, jumps; else pops it.
+    Decided(bool, Address),
+    /// Checks that the top is a boolean.
+    Boolean,
+    /// Pops arguments, calls a function, which pushes what it returns.
+    Call {
+        /// The function.
+        name: Name,
+        /// How many arguments there are.
+        arguments: usize,
+    },
+    /// What follows up to `Answer` is a question: succeeding pushes `true`, an exit code other than
+    /// 0 pushes `false` and jumps.
+    Question(Address),
+    /// The question's command succeeded.
+    Answer,
+    /// Runs a command: a program, a function or a builtin.
+    Command(Arc<Simple>),
+    /// Runs stages, each at its address, side by side; then jumps.
+    Pipeline {
+        /// Where each stage begins, and whether its standard error goes into the pipe too.
+        stages: Arc<[(Address, bool)]>,
+        /// What comes after.
+        end: Address,
+    },
+    /// Opens redirections for what follows up to `EndRedirect`.
+    Redirect(Arc<[Redirect]>),
+    /// Ends `Redirect`.
+    EndRedirect,
+    /// Pops a value into a variable.
+    Assign(Name),
+    /// Unsets a variable.
+    Unset(Name),
+    /// Pops how far to shift.
+    Shift,
+    /// Returns from a function or a sourced file, or ends the script; pops the value if there
+    /// is one.
+    Return {
+        /// Whether there is a value.
+        value: bool,
+    },
+    /// Goes on elsewhere.
+    Jump(Address),
+    /// Pops a condition; jumps if it is false.
+    Unless(Address),
+    /// Pops this many items and begins `for`.
+    For(Arc<Loop>),
+    /// Takes the next item, or jumps.
+    NextFor(Arc<Loop>),
+    /// Pops this many items and begins `forany`.
+    ForAny {
+        /// The loop.
+        code: Arc<Loop>,
+        /// Whether it starts at the first item.
+        in_order: bool,
+    },
+    /// A `forany` body succeeded.
+    EndForAny,
+    /// Pops the limit if there is one, and the items; runs branches side by side.
+    ForAll {
+        /// The loop.
+        code: Arc<Loop>,
+        /// Whether there is a limit.
+        at_most: bool,
+    },
+    /// Ends a branch or a stage that succeeded.
+    EndTask,
+    /// Pops the clauses' values and begins a `try`.
+    Try(Arc<TryCode>),
+    /// The condition of `while` is on top: decides whether to try again.
+    TryAgain,
+    /// The body of a `try` succeeded.
+    EndTry,
+    /// The `catch` block succeeded.
+    EndCatch,
+}
+
+/// A loop over items.
+#[derive(Debug)]
+pub struct Loop {
+    /// The loop variable.
+    pub variable: Name,
+    /// How many values its list has on the stack.
+    pub items: usize,
+    /// Where its body begins.
+    pub body: Address,
+    /// What comes after.
+    pub end: Address,
+}
+
+/// A `try`. Its clauses' values are pushed in the order of these fields.
+#[derive(Debug)]
+pub struct TryCode {
+    /// The line of the `try`.
+    pub line: u32,
+    /// The time limit.
+    pub time: Option<Scale>,
+    /// Whether the number of attempts is limited.
+    pub times: bool,
+    /// `every`
+    pub every: Option<Scale>,
+    /// `each`
+    pub each: Option<Scale>,
+    /// `backoff`
+    pub backoff: Option<BackoffCode>,
+    /// Where the `while` condition begins.
+    pub condition: Option<Address>,
+    /// Where the body begins.
+    pub body: Address,
+    /// Where the `catch` block begins, and its line.
+    pub catch: Option<(Address, u32)>,
+    /// What comes after.
+    pub end: Address,
+}
+
+/// A `backoff` clause. Its values are pushed in the order of these fields.
+#[derive(Debug)]
+pub struct BackoffCode {
+    /// The policy.
+    pub kind: Kind,
+    /// T
+    pub from: Option<Scale>,
+    /// M
+    pub to: Option<Scale>,
+    /// F
+    pub by: bool,
+    /// P, in percent
+    pub jitter: bool,
+}
+
+/// How a duration's value on the stack is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As a number of these.
+    Of(Unit),
+    /// As `1h30m`.
+    Joined,
+}

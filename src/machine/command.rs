@@ -1,0 +1,249 @@
+//! Commands: programs, and what comes of them.
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::Machine;
+use super::builtin::Builtin;
+use super::effect::{Action, Effect, Plumbing, ProcessId, Query, Run};
+use super::event::{SpawnError, SpawnErrorKind, Status};
+use super::expand::Halt;
+use super::expression::Call;
+use super::frame::FrameKind;
+use super::outcome::FailureKind;
+use super::record::{Level, LogEvent};
+use super::step::{Flow, Step};
+use super::task::{Command, Ending, State, Task};
+use super::value::Value;
+use crate::syntax::ast::{Name, Simple};
+
+/// A command whose words are expanded.
+pub struct Expanded {
+    /// The words; at least one.
+    pub words: Vec<BString>,
+    /// Variables for this command only.
+    pub assignments: Vec<(Name, BString)>,
+    /// As written, for messages.
+    pub text: String,
+}
+
+impl Machine {
+    /// Runs a command: a function, a builtin or a program, in this order.
+    pub(super) fn command(&mut self, task: &mut Task, simple: &Arc<Simple>) -> Step {
+        let expander = self.expander(task);
+        let words = expander.words(&simple.words)?;
+        let assignments = simple
+            .assignments
+            .iter()
+            .map(|(name, word)| Ok((Arc::clone(name), expander.joined(word)?)))
+            .collect::<Result<Vec<_>, Halt>>()?;
+        let Some(first) = words.first() else {
+            return Err(Halt::expression("there is no command: all its words are empty"));
+        };
+        let first = first.clone();
+        let resolved = match task.opened {
+            Some(_) => Vec::new(),
+            None => self.resolve(task, &simple.redirects)?,
+        };
+        let words = Expanded { text: display(&words), words, assignments };
+        let function = first.to_str().ok().and_then(|name| self.functions.get_key_value(name));
+        let function = function.map(|(name, _)| Arc::clone(name));
+        let builtin = if function.is_some() { None } else { Builtin::named(&first) };
+        if function.is_none() && builtin.is_none_or(Builtin::uses_descriptors) {
+            if let Some((name, value)) = task.variables.exported_buffer() {
+                // A program's environment needs the content of buffers.
+                let name = Arc::clone(name);
+                let text = self.expander(task).text(&value.clone())?;
+                task.variables.set(&name, Value::Text(text));
+                return Ok(Flow::Continue);
+            }
+            let redirects = self.plumb(task, &simple.redirects, resolved);
+            return match builtin {
+                Some(builtin) => self.descriptor_builtin(task, builtin, words, redirects),
+                None => {
+                    let action = Self::program(task, &words, words.words.clone());
+                    Ok(self.start(task, action, redirects, words.text, None, false))
+                }
+            };
+        }
+        if !simple.redirects.is_empty() && task.opened.is_none() {
+            let redirects = self.plumb(task, &simple.redirects, resolved);
+            return Ok(self.open(task, redirects));
+        }
+        if let Some(builtin) = builtin {
+            return self.plain_builtin(task, builtin, words);
+        }
+        let Some(name) = function else { return Ok(Flow::Continue) };
+        if let Some(io) = task.opened.take() {
+            let before = std::mem::replace(&mut task.io, io);
+            task.enter(FrameKind::Redirected { before, around_call: true });
+        }
+        let event = || LogEvent::CommandStarted(words.text.clone());
+        self.log(task, event, Level::COMMANDS);
+        let mut restore = Vec::new();
+        for (name, value) in &words.assignments {
+            restore.push((Arc::clone(name), task.variables.get(name).cloned()));
+            let (value, inherited) = (Value::Text(value.clone()), false);
+            let variable = super::variables::Variable { value, exported: true, inherited };
+            task.variables.put(name, Some(variable));
+        }
+        let (args, command) = (words.words[1..].to_vec(), words.text);
+        self.call(task, Call { name, args, wants_value: false, restore, command })
+    }
+
+    /// What runs a program.
+    pub(super) fn program(task: &mut Task, command: &Expanded, words: Vec<BString>) -> Action {
+        let mut overrides: Vec<(BString, BString)> = command
+            .assignments
+            .iter()
+            .map(|(name, value)| ((&**name).into(), value.clone()))
+            .collect();
+        if let Some(attempt) = task.attempt() {
+            overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
+        }
+        Action::Program { words, environment: task.variables.environment(), overrides }
+    }
+
+    /// Starts a command and waits for it.
+    pub(super) fn start(
+        &mut self,
+        task: &mut Task,
+        action: Action,
+        redirects: Vec<Plumbing>,
+        text: String,
+        reads: Option<Name>,
+        last: bool,
+    ) -> Flow {
+        self.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
+        self.open_scope(task.scope);
+        let process = ProcessId(self.next_id());
+        self.processes.insert(process, task.id);
+        let run = Box::new(Run {
+            process,
+            task: task.id,
+            scope: task.scope,
+            action,
+            directory: task.directory.clone(),
+            io: task.io.id(),
+            redirects,
+            deadline: task.deadline(),
+            line: task.line(),
+        });
+        let replaces_shell = last && task.parent.is_none();
+        let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
+        self.effects.push_back(effect);
+        Flow::Wait(State::Command(Command { process, text, started: self.now, reads, last }))
+    }
+
+    /// The command that a task waited for could not be started.
+    pub(super) fn command_refused(task: &mut Task, error: SpawnError) -> Flow {
+        let command = match std::mem::replace(&mut task.state, State::Ready) {
+            State::Command(command) => command,
+            state => return Flow::Wait(state),
+        };
+        let (kind, code) = match error.kind {
+            SpawnErrorKind::NotFound => (FailureKind::NotFound, 127),
+            SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126),
+            SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
+            SpawnErrorKind::System => (FailureKind::Spawn, 1),
+        };
+        let message = match kind {
+            FailureKind::NotFound => error.message,
+            _ => format!("`{}`: {}", shorten(&command.text), error.message),
+        };
+        Flow::Throw(task.thrown(kind, code, message, &command.text))
+    }
+
+    /// The command that a task waited for ended.
+    pub(super) fn command_ended(
+        &mut self,
+        task: &mut Task,
+        status: Status,
+        line: Option<BString>,
+    ) -> Flow {
+        let command = match std::mem::replace(&mut task.state, State::Ready) {
+            State::Command(command) => command,
+            state => return Flow::Wait(state),
+        };
+        let text = command.text;
+        match status {
+            Status::Exited(0) => {
+                let elapsed = self.now - command.started;
+                let event = || LogEvent::CommandSucceeded { command: text, elapsed };
+                self.log(task, event, Level::COMMANDS);
+                if let Some(name) = &command.reads {
+                    task.variables.set(name, Value::Text(line.unwrap_or_default()));
+                }
+                if command.last {
+                    return Flow::End(Ending::Succeeded);
+                }
+                task.advance();
+                Flow::Continue
+            }
+            // A last line without a newline is a line; only nothing at all is the end.
+            Status::Exited(_) if command.reads.is_some() => {
+                if let (Some(name), Some(line)) = (&command.reads, line)
+                    && !line.is_empty()
+                {
+                    task.variables.set(name, Value::Text(line));
+                    task.advance();
+                    return Flow::Continue;
+                }
+                let message = format!("`{text}` found the end of input");
+                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
+            }
+            Status::Exited(code) if command.last => Flow::End(Ending::Exited(code as u8)),
+            Status::Exited(code) => {
+                let message = format!("`{}` exited with {code}", shorten(&text));
+                Flow::Throw(task.thrown(FailureKind::Exit, code, message, &text))
+            }
+            Status::Signaled(signal) => {
+                let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
+                Flow::Throw(task.thrown(FailureKind::Signal, signal, message, &text))
+            }
+        }
+    }
+
+    /// Reads the answer to a query that a builtin asked.
+    pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a super::event::Reply> {
+        task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
+    }
+}
+
+/// A command's words as one would type them.
+pub fn display(words: &[BString]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote(word.as_bstr())).collect();
+    words.join(" ")
+}
+
+fn quote(word: &BStr) -> String {
+    let plain =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^~".contains(byte) || *byte >= 0x80;
+    if !word.is_empty() && word.iter().all(plain) {
+        return word.to_string();
+    }
+    let text = word.to_string();
+    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+/// A command short enough for a message.
+pub fn shorten(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = text.replace('\n', "⏎");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// A signal's name, like `SIGTERM`.
+pub fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
+    name.map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))
+}

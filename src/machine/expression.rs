@@ -1,0 +1,209 @@
+//! Expressions, assignments and calls.
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::Machine;
+use super::code::Instruction;
+use super::effect::Query;
+use super::event::Reply;
+use super::expand::Halt;
+use super::frame::{CallFrame, FrameKind};
+use super::operators;
+use super::record::{Level, LogEvent};
+use super::step::{Flow, Step};
+use super::task::{Ending, Task};
+use super::value::{Range, Value};
+use super::variables::Variable;
+use crate::syntax::ast::{Name, Part, Word};
+
+/// How deep calls may be nested.
+const DEEPEST_CALL: usize = 1000;
+
+/// A call about to happen.
+pub struct Call {
+    /// The function.
+    pub name: Name,
+    /// Its arguments, without its name.
+    pub args: Vec<BString>,
+    /// Whether the caller wants a value.
+    pub wants_value: bool,
+    /// Variables set for this call only, as they were.
+    pub restore: Vec<(Name, Option<Variable>)>,
+    /// The command as written, for the log.
+    pub command: String,
+}
+
+impl Machine {
+    /// Operators, whose operands are on the stack.
+    pub(super) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
+        let result = match instruction {
+            Instruction::Test(test) => {
+                // The operand stays on the stack until the answer is there.
+                let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
+                let query = Query::Test(*test, path);
+                let answer = task.answers.iter().find(|(asked, _)| *asked == query);
+                let Some((_, reply)) = answer else { return Err(Halt::Need(query)) };
+                let truth = *reply == Reply::Truth(true);
+                task.stack.pop();
+                Ok(Value::Boolean(truth))
+            }
+            Instruction::Not => pop(task).boolean().map(|value| Value::Boolean(!value)),
+            Instruction::Boolean => pop(task).boolean().map(Value::Boolean),
+            Instruction::Binary(operator) => {
+                let right = pop(task);
+                operators::binary(*operator, &pop(task), &right)
+            }
+            Instruction::Range { step } => {
+                let step = if *step { pop(task).integer() } else { Ok(1) };
+                let to = pop(task).integer();
+                let from = pop(task).integer();
+                from.and_then(|from| Range::new(from, to?, step?)).map(Value::Range)
+            }
+            _ => return Ok(()),
+        };
+        task.stack.push(result.map_err(Halt::expression)?);
+        Ok(())
+    }
+
+    /// The words of a loop's list item; a range stays one.
+    pub(super) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Halt> {
+        let expander = self.expander(task);
+        if let [Part::Variable(variable)] = &word.parts[..]
+            && let Some(range @ Value::Range(_)) = expander.plain(variable)
+        {
+            return Ok(range.clone());
+        }
+        expander.words([word]).map(Value::Words)
+    }
+
+    pub(super) fn assign(&mut self, task: &mut Task, name: &Name, value: Value) {
+        self.log(
+            task,
+            || LogEvent::Assigned {
+                name: name.to_string(),
+                value: value.text().map(|text| text.to_string()),
+            },
+            Level::COMMANDS,
+        );
+        task.variables.set(name, value);
+    }
+
+    pub(super) fn unset(&mut self, task: &mut Task, name: &Name) {
+        let event = || LogEvent::Assigned { name: name.to_string(), value: None };
+        self.log(task, event, Level::COMMANDS);
+        task.variables.unset(name);
+    }
+
+    pub(super) fn shift(task: &mut Task) -> Result<(), Halt> {
+        let by = pop(task).integer().map_err(Halt::expression)?;
+        let count = task.args.len().saturating_sub(1);
+        match usize::try_from(by) {
+            Ok(by) if by <= count => {
+                Arc::make_mut(&mut task.args).drain(1..=by);
+                Ok(())
+            }
+            Ok(by) => {
+                Err(Halt::expression(format!("can't shift by {by}: there are {count} arguments")))
+            }
+            Err(_) => Err(Halt::expression(format!("can't shift by {by}"))),
+        }
+    }
+
+    pub(super) fn call_in_expression(
+        &mut self,
+        task: &mut Task,
+        name: &Name,
+        arguments: usize,
+    ) -> Step {
+        let values = task.stack.split_off(task.stack.len().saturating_sub(arguments));
+        let args: Result<Vec<_>, _> =
+            values.iter().map(|value| self.expander(task).text(value)).collect();
+        let (name, wants_value) = (Arc::clone(name), true);
+        let command = name.to_string();
+        self.call(task, Call { name, args: args?, wants_value, restore: Vec::new(), command })
+    }
+
+    /// Enters a function.
+    pub(super) fn call(&mut self, task: &mut Task, call: Call) -> Step {
+        let Some((program, address)) = self.functions.get(&call.name).cloned() else {
+            return Err(Halt::expression(format!("the function `{}` is not defined", call.name)));
+        };
+        if task.depth() >= DEEPEST_CALL {
+            return Err(Halt::expression(format!(
+                "`{}` calls itself too often: calls are nested {DEEPEST_CALL} deep",
+                call.name
+            )));
+        }
+        let mut args = vec![BString::from(&*call.name)];
+        args.extend(call.args);
+        let frame = CallFrame {
+            function: Some(call.name),
+            wants_value: call.wants_value,
+            program: std::mem::replace(&mut task.program, program),
+            return_to: task.at + 1,
+            args: std::mem::replace(&mut task.args, Arc::new(args)),
+            restore: call.restore,
+            started: self.now,
+            command: call.command,
+        };
+        task.enter(FrameKind::Call(Box::new(frame)));
+        task.jump(address);
+        Ok(Flow::Continue)
+    }
+
+    /// `return`, and the end of a function.
+    pub(super) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
+        let value = has_value.then(|| pop(task));
+        while let Some(frame) = task.frames.pop() {
+            task.stack.truncate(frame.height);
+            let FrameKind::Call(call) = frame.kind else {
+                self.abandon_frame(task, frame.kind, true);
+                continue;
+            };
+            if call.wants_value && value.is_none() {
+                let name = call.function.as_deref().unwrap_or("source");
+                let message = format!("the function `{name}` did not return a value");
+                Self::leave_call(task, *call);
+                return Err(Halt::expression(message));
+            }
+            let (wants_value, return_to) = (call.wants_value, call.return_to);
+            let (started, command) = (call.started, call.command.clone());
+            Self::leave_call(task, *call);
+            task.jump(return_to);
+            match value {
+                Some(value) if wants_value => {
+                    let text = || LogEvent::Returned(value.text().unwrap_or_default().to_string());
+                    self.log(task, text, Level::STRUCTURES);
+                    task.stack.push(value);
+                }
+                _ => {
+                    let elapsed = self.now - started;
+                    let event = || LogEvent::CommandSucceeded { command, elapsed };
+                    self.log(task, event, Level::COMMANDS);
+                    self.leave_redirects_of_call(task);
+                }
+            }
+            return Ok(Flow::Continue);
+        }
+        Ok(Flow::End(Ending::Succeeded))
+    }
+
+    /// Goes back to the caller's place, arguments and variables.
+    pub(super) fn leave_call(task: &mut Task, call: CallFrame) {
+        task.program = call.program;
+        task.at = call.return_to - 1;
+        if call.function.is_some() {
+            task.args = call.args;
+        }
+        for (name, variable) in call.restore {
+            task.variables.put(&name, variable);
+        }
+    }
+}
+
+/// The value on top of the stack; instructions come in an order that puts one there.
+pub fn pop(task: &mut Task) -> Value {
+    task.stack.pop().unwrap_or(Value::Boolean(false))
+}

@@ -1,0 +1,182 @@
+//! What a task is in the middle of, as plain data.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::BString;
+
+use super::code::{Address, Loop, Program, TryCode};
+use super::effect::{IoId, ScopeId, TaskId};
+use super::items::Items;
+use super::outcome::Failure;
+use super::task::Ending;
+use super::time::Time;
+use super::timer::TimerKey;
+use super::value::Handle;
+use super::variables::Variable;
+use crate::backoff::Backoff;
+use crate::syntax::ast::Name;
+
+/// A structure, entered and not yet left.
+#[derive(Debug)]
+pub struct Frame {
+    /// How many values were on the task's stack when it was entered.
+    pub height: usize,
+    /// Which structure.
+    pub kind: FrameKind,
+}
+
+/// The structures.
+#[derive(Debug)]
+pub enum FrameKind {
+    /// A `try`, up to its end or its `catch`.
+    Try(Box<TryFrame>),
+    /// A `catch` block, and what it caught.
+    Catch(Arc<Failure>),
+    /// A `for`.
+    For {
+        /// The list.
+        items: Items,
+        /// The next item.
+        index: u64,
+    },
+    /// A `forany`.
+    ForAny(Box<ForAnyFrame>),
+    /// Branches or stages that the task waits for.
+    Join(Box<JoinFrame>),
+    /// A function or a sourced file.
+    Call(Box<CallFrame>),
+    /// Redirections around a block or a call.
+    Redirected {
+        /// The descriptors to go back to.
+        before: Handle<IoId>,
+        /// Whether they end with the call inside.
+        around_call: bool,
+    },
+    /// A command that is a question; where to go if the answer is no.
+    Question(Address),
+}
+
+/// A `try`.
+#[derive(Debug)]
+pub struct TryFrame {
+    /// Tells this `try` from others in timers.
+    pub id: u64,
+    /// Its code.
+    pub code: Arc<TryCode>,
+    /// What it is doing.
+    pub phase: TryPhase,
+    /// When it began.
+    pub started: Time,
+    /// Its own limit, or an enclosing one if that is earlier; never, if there is none.
+    pub deadline: Time,
+    /// Cuts it short, if the limit is its own.
+    pub deadline_timer: Option<TimerKey>,
+    /// The length of its own limit, for messages.
+    pub limit: Option<Duration>,
+    /// How many attempts may be made.
+    pub times: u64,
+    /// The present attempt, from 1.
+    pub attempt: u64,
+    /// When the present attempt began.
+    pub attempt_started: Time,
+    /// When the present attempt must end: `deadline`, or the limit by `each`.
+    pub attempt_deadline: Time,
+    /// Cuts the present attempt short.
+    pub attempt_timer: Option<TimerKey>,
+    /// The least time between the starts of attempts.
+    pub every: Option<Duration>,
+    /// The limit of each attempt.
+    pub each: Option<Duration>,
+    /// The delays.
+    pub backoff: Backoff,
+    /// When the first attempt failed.
+    pub first_failed: Option<Time>,
+    /// Whether the present attempt is the one before the deadline.
+    pub last: bool,
+    /// The scope of the present attempt or condition.
+    pub scope: ScopeId,
+    /// The scope around the `try`.
+    pub outer_scope: ScopeId,
+    /// How the last attempt failed.
+    pub failure: Option<Arc<Failure>>,
+}
+
+/// What a `try` is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryPhase {
+    /// Its body.
+    Attempt,
+    /// The condition of its `while`.
+    Condition,
+    /// Waiting before the next attempt.
+    Delay,
+}
+
+/// A `forany`.
+#[derive(Debug)]
+pub struct ForAnyFrame {
+    /// Its code.
+    pub code: Arc<Loop>,
+    /// The list.
+    pub items: Items,
+    /// The item it began with.
+    pub first: u64,
+    /// How many items were tried before the present one.
+    pub tried: u64,
+}
+
+/// A call.
+#[derive(Debug)]
+pub struct CallFrame {
+    /// The function; none for a sourced file.
+    pub function: Option<Name>,
+    /// Whether the caller wants a value.
+    pub wants_value: bool,
+    /// The caller's program.
+    pub program: Arc<Program>,
+    /// Where the caller goes on.
+    pub return_to: Address,
+    /// The caller's arguments.
+    pub args: Arc<Vec<BString>>,
+    /// Variables set for this call only, as they were.
+    pub restore: Vec<(Name, Option<Variable>)>,
+    /// When it began.
+    pub started: Time,
+    /// The command as written, for the log.
+    pub command: String,
+}
+
+/// Branches or stages side by side.
+#[derive(Debug)]
+pub struct JoinFrame {
+    /// What comes after.
+    pub end: Address,
+    /// The tasks that have not ended.
+    pub running: BTreeSet<TaskId>,
+    /// Which kind, with what only that needs.
+    pub kind: JoinKind,
+}
+
+/// What runs side by side.
+#[derive(Debug)]
+pub enum JoinKind {
+    /// The branches of a `forall`.
+    Branches {
+        /// Its code.
+        code: Arc<Loop>,
+        /// The list.
+        items: Items,
+        /// The next item.
+        next: u64,
+        /// How many may run at once.
+        at_most: u64,
+        /// The descriptors of every branch.
+        io: Handle<IoId>,
+        /// How the first failing branch ended.
+        failed: Option<Ending>,
+    },
+    /// The stages of a pipeline: how each ended.
+    Stages(Vec<Option<Ending>>),
+}

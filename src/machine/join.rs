@@ -1,0 +1,250 @@
+//! Tasks side by side: the branches of a `forall` and the stages of a pipeline.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Machine;
+use super::code::{Address, Loop};
+use super::effect::{PipeId, Plumbing, Port, ScopeId, TaskId};
+use super::expand::Halt;
+use super::expression::pop;
+use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
+use super::loops::pop_items;
+use super::outcome::FailureKind;
+use super::step::{Flow, Step};
+use super::task::{Ending, State, Task, Thrown};
+use super::value::{Handle, Value};
+use super::variables::Variables;
+
+const SIGPIPE: i32 = 13;
+
+/// How many branches start in a row.
+const BATCH: usize = 100;
+
+impl Machine {
+    /// `forall`: first the descriptors that all branches share, then the branches.
+    pub(super) fn for_all(&mut self, task: &mut Task, code: &Arc<Loop>, limited: bool) -> Step {
+        let Some(io) = task.opened.take() else {
+            // Branches would fight for the standard input; they read nothing, unless redirected.
+            let null = Plumbing { descriptor: 0, port: Port::Null };
+            return Ok(self.open(task, vec![null]));
+        };
+        let at_most =
+            if limited { pop(task).integer().map_err(Halt::expression)? } else { i64::MAX };
+        let Ok(at_most @ 1..) = u64::try_from(at_most) else {
+            return Err(Halt::expression(format!("forall can't run at most {at_most} branches")));
+        };
+        let items = pop_items(task, code.items);
+        let kind = JoinKind::Branches {
+            code: Arc::clone(code),
+            items,
+            next: 0,
+            at_most,
+            io,
+            failed: None,
+        };
+        task.enter(FrameKind::Join(Box::new(JoinFrame {
+            end: code.end,
+            running: BTreeSet::new(),
+            kind,
+        })));
+        Ok(Flow::Fork)
+    }
+
+    /// Starts some of the branches that may run; a list can be too long to start all at once.
+    pub(super) fn more_branches(&mut self, task: &mut Task) -> Flow {
+        for _ in 0..BATCH {
+            self.budget = self.budget.saturating_sub(1);
+            let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
+            let scope = self.new_scope(Some(task.scope));
+            let mut branch = self.fork(task, 0, code.body, io, scope);
+            self.iterate(&mut branch, "forall", &code, value);
+            if let Some(join) = top_join(task) {
+                join.running.insert(branch.id);
+            }
+            self.ready.push_back(branch.id);
+            self.tasks.insert(branch.id, branch);
+        }
+        Flow::Fork
+    }
+
+    /// A pipeline: its stages share the scope, and each pair a pipe.
+    pub(super) fn pipeline(
+        &mut self,
+        task: &mut Task,
+        stages: &Arc<[(Address, bool)]>,
+        end: Address,
+    ) -> Flow {
+        let endings = stages.iter().map(|_| None).collect();
+        let kind = JoinKind::Stages(endings);
+        let mut pipe: Option<PipeId> = None;
+        let mut children = Vec::with_capacity(stages.len());
+        for (index, (address, errors)) in stages.iter().enumerate() {
+            let mut redirects = Vec::new();
+            let reader = pipe.take().map(Port::PipeReader);
+            redirects.extend(reader.map(|port| Plumbing { descriptor: 0, port }));
+            if index + 1 < stages.len() {
+                let id = PipeId(self.next_id());
+                pipe = Some(id);
+                redirects.push(Plumbing { descriptor: 1, port: Port::PipeWriter(id) });
+                if *errors {
+                    redirects.push(Plumbing { descriptor: 2, port: Port::Descriptor(1) });
+                }
+            }
+            let mut stage = self.fork(task, index, *address, task.io.clone(), task.scope);
+            let operation = self.new_operation(&stage);
+            stage.io = self.open_io(task.io.id(), task, operation, redirects);
+            stage.state = State::Piped(operation);
+            children.push(stage);
+        }
+        let running = children.iter().map(|child| child.id).collect();
+        task.enter(FrameKind::Join(Box::new(JoinFrame { end, running, kind })));
+        self.tasks.extend(children.into_iter().map(|child| (child.id, child)));
+        Flow::Wait(State::Children)
+    }
+
+    fn fork(
+        &mut self,
+        task: &mut Task,
+        index: usize,
+        at: Address,
+        io: Handle<super::effect::IoId>,
+        scope: ScopeId,
+    ) -> Box<Task> {
+        let id = TaskId(self.next_id());
+        Box::new(Task {
+            id,
+            parent: Some((task.id, index)),
+            program: Arc::clone(&task.program),
+            at,
+            stack: Vec::new(),
+            frames: Vec::new(),
+            variables: task.variables.fork(),
+            args: Arc::clone(&task.args),
+            directory: task.directory.clone(),
+            io,
+            scope,
+            inherited: task.bequest(),
+            state: State::Ready,
+            answers: Vec::new(),
+            opened: None,
+        })
+    }
+
+    /// A task ended that `parent` waits for. What a stage did to variables is the script's.
+    pub(super) fn child_ended(
+        &mut self,
+        (parent, index): (TaskId, usize),
+        child: TaskId,
+        ending: Ending,
+        variables: Variables,
+    ) {
+        self.resume(parent, |_, task| {
+            let Some(join) = top_join(task) else { return Flow::Wait(State::Children) };
+            join.running.remove(&child);
+            match &mut join.kind {
+                JoinKind::Stages(endings) => {
+                    if let Some(slot) = endings.get_mut(index) {
+                        *slot = Some(ending);
+                    }
+                    task.variables.absorb(variables);
+                    Self::joined(task)
+                }
+                JoinKind::Branches { failed, .. } => {
+                    if failed.is_none() && !matches!(ending, Ending::Succeeded) {
+                        *failed = Some(ending);
+                    }
+                    match task.state {
+                        State::Forking => Flow::Wait(State::Forking),
+                        _ => Flow::Fork,
+                    }
+                }
+            }
+        });
+    }
+
+    /// A branch is failing: the first one to do so takes its siblings along.
+    pub(super) fn branch_failing(&mut self, parent: TaskId, ending: &Ending) {
+        let Some(task) = self.tasks.get_mut(&parent) else { return };
+        match top_join(task).map(|join| &mut join.kind) {
+            Some(JoinKind::Branches { failed: failed @ None, .. }) => {
+                *failed = Some(ending.clone());
+            }
+            _ => return,
+        }
+        self.cancel_children(parent);
+    }
+
+    /// Goes on if all have ended.
+    fn joined(task: &mut Task) -> Flow {
+        match top_join(task) {
+            Some(join) if join.running.is_empty() => {}
+            _ => return Flow::Wait(State::Children),
+        }
+        let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
+            return Flow::Continue;
+        };
+        task.stack.truncate(height);
+        let failed = match join.kind {
+            JoinKind::Branches { failed, .. } => failed,
+            JoinKind::Stages(endings) => failed_stage(endings),
+        };
+        match failed {
+            Some(Ending::Failed(thrown)) => Flow::Throw(thrown),
+            Some(Ending::Exited(code)) => {
+                let message = format!("a branch exited with {code}");
+                Flow::Throw(task.thrown(FailureKind::Exit, i32::from(code), message, "exit"))
+            }
+            _ => {
+                task.jump(join.end);
+                Flow::Continue
+            }
+        }
+    }
+}
+
+/// The tasks that a task waits for.
+pub fn children(task: &Task) -> Vec<TaskId> {
+    match task.frames.last() {
+        Some(Frame { kind: FrameKind::Join(join), .. }) => join.running.iter().copied().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
+    match task.frames.last_mut() {
+        Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
+        _ => None,
+    }
+}
+
+type Branch = (Arc<Loop>, Value, Handle<super::effect::IoId>);
+
+fn next_branch(task: &mut Task) -> Option<Branch> {
+    let join = top_join(task)?;
+    match &mut join.kind {
+        JoinKind::Branches { code, items, next, at_most, io, failed: None }
+            if (join.running.len() as u64) < *at_most =>
+        {
+            let value = items.get(*next)?;
+            *next += 1;
+            Some((Arc::clone(code), value, io.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The first stage that failed. One that died writing to a later stage is no failure of its own.
+fn failed_stage(endings: Vec<Option<Ending>>) -> Option<Ending> {
+    let last = endings.len() - 1;
+    let cut_off = |ending: &Ending| match ending {
+        Ending::Failed(Thrown { failure, .. }) => {
+            failure.kind == FailureKind::Signal && failure.code == SIGPIPE
+        }
+        _ => false,
+    };
+    let mut failed = endings.into_iter().flatten().enumerate().filter(|(index, ending)| {
+        !matches!(ending, Ending::Succeeded) && (*index == last || !cut_off(ending))
+    });
+    failed.next().map(|(_, ending)| ending)
+}

@@ -1,0 +1,104 @@
+//! `for` and `forany`.
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use super::Machine;
+use super::code::Loop;
+use super::expand::Halt;
+use super::frame::{ForAnyFrame, Frame, FrameKind};
+use super::items::Items;
+use super::record::{Level, LogEvent};
+use super::step::{Flow, Step};
+use super::task::Task;
+use super::value::Value;
+
+impl Machine {
+    pub(super) fn begin_for(task: &mut Task, code: &Loop) {
+        let items = pop_items(task, code.items);
+        task.enter(FrameKind::For { items, index: 0 });
+    }
+
+    pub(super) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Flow {
+        let next = match task.frames.last_mut() {
+            Some(Frame { kind: FrameKind::For { items, index }, .. }) => {
+                *index += 1;
+                items.get(*index - 1)
+            }
+            _ => None,
+        };
+        if let Some(value) = next {
+            self.iterate(task, "for", code, value);
+            task.advance();
+        } else {
+            task.frames.pop();
+            task.jump(code.end);
+        }
+        Flow::Continue
+    }
+
+    pub(super) fn for_any(&mut self, task: &mut Task, code: &Arc<Loop>, in_order: bool) -> Step {
+        let items = pop_items(task, code.items);
+        if items.is_empty() {
+            return Err(Halt::expression("the list of forany is empty"));
+        }
+        let first = if in_order { 0 } else { self.rng.random_range(0..items.len()) };
+        let frame = ForAnyFrame { code: Arc::clone(code), items, first, tried: 0 };
+        self.try_item(task, &frame);
+        task.enter(FrameKind::ForAny(Box::new(frame)));
+        Ok(Flow::Continue)
+    }
+
+    fn try_item(&mut self, task: &mut Task, frame: &ForAnyFrame) {
+        let len = u128::from(frame.items.len());
+        let index = (u128::from(frame.first) + u128::from(frame.tried)) % len;
+        if let Some(value) = frame.items.get(index as u64) {
+            self.iterate(task, "forany", &frame.code, value);
+        }
+        task.jump(frame.code.body);
+    }
+
+    /// A `forany` body failed: goes on with the next item, if there is one.
+    pub(super) fn next_item(&mut self, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
+        frame.tried += 1;
+        if frame.tried >= frame.items.len() {
+            return false;
+        }
+        self.try_item(task, &frame);
+        task.enter(FrameKind::ForAny(frame));
+        true
+    }
+
+    pub(super) fn end_for_any(task: &mut Task) -> Flow {
+        task.frames.pop();
+        task.advance();
+        Flow::Continue
+    }
+
+    /// Sets a loop's variable.
+    pub(super) fn iterate(
+        &mut self,
+        task: &mut Task,
+        kind: &'static str,
+        code: &Loop,
+        value: Value,
+    ) {
+        let event = || LogEvent::Iteration {
+            kind,
+            name: code.variable.to_string(),
+            value: value.text().unwrap_or_default().to_string(),
+        };
+        self.log(task, event, Level::STRUCTURES);
+        task.variables.set(&code.variable, value);
+    }
+}
+
+/// Pops the values of a loop's list.
+pub fn pop_items(task: &mut Task, count: usize) -> Items {
+    let mut items = Items::default();
+    for value in task.stack.split_off(task.stack.len().saturating_sub(count)) {
+        items.push(value);
+    }
+    items
+}

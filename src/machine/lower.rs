@@ -1,0 +1,330 @@
+//! From the syntax tree to instructions.
+
+use std::sync::Arc;
+
+use super::code::{Address, BackoffCode, Instruction, Loop, Program, Scale, TryCode};
+use super::value::Value;
+use crate::syntax::Script;
+use crate::syntax::ast::{
+    BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Name,
+    Part, Pipeline, Try, UnaryOperator, Word,
+};
+use crate::syntax::span::{Source, Span};
+
+/// Makes a script ready to run.
+pub fn lower(script: &Script) -> Program {
+    let mut lower = Lower {
+        source: &script.source,
+        line: 1,
+        code: Vec::new(),
+        lines: Vec::new(),
+        functions: Vec::new(),
+        pending: Vec::new(),
+    };
+    lower.block(&script.body);
+    lower.emit(Instruction::Return { value: false });
+    // Bodies come after the script; functions inside functions are found on the way.
+    while let Some((name, body)) = lower.pending.pop() {
+        lower.functions.push((Arc::clone(name), lower.here()));
+        lower.block(body);
+        lower.emit(Instruction::Return { value: false });
+    }
+    Program {
+        file: Arc::clone(script.source.name()),
+        code: lower.code,
+        lines: lower.lines,
+        functions: lower.functions,
+    }
+}
+
+struct Lower<'a> {
+    source: &'a Source,
+    line: u32,
+    code: Vec<Instruction>,
+    lines: Vec<u32>,
+    functions: Vec<(Name, Address)>,
+    pending: Vec<(&'a Name, &'a Block)>,
+}
+
+impl<'a> Lower<'a> {
+    fn here(&self) -> Address {
+        self.code.len()
+    }
+
+    fn emit(&mut self, instruction: Instruction) -> Address {
+        self.code.push(instruction);
+        self.lines.push(self.line);
+        self.here() - 1
+    }
+
+    /// Leaves room for an instruction whose addresses aren't known yet.
+    fn reserve(&mut self) -> Address {
+        self.emit(Instruction::EndTask)
+    }
+
+    fn at(&mut self, span: Span) {
+        self.line = self.source.line(span.start);
+    }
+
+    fn block(&mut self, block: &'a Block) {
+        for command in &block.commands {
+            self.command(command);
+        }
+    }
+
+    fn command(&mut self, command: &'a Command) {
+        self.at(command.span);
+        if !command.redirects.is_empty() {
+            self.emit(Instruction::Redirect(command.redirects.clone().into()));
+        }
+        self.command_kind(command);
+        if !command.redirects.is_empty() {
+            self.emit(Instruction::EndRedirect);
+        }
+    }
+
+    fn command_kind(&mut self, command: &'a Command) {
+        match &command.kind {
+            CommandKind::Comment { .. } => {}
+            CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
+            CommandKind::Assign { name, value: Some(value) } => {
+                match &value.kind {
+                    ExprKind::Word(word) => self.word(word, Instruction::SingleWord),
+                    _ => self.expr(value),
+                }
+                self.at(command.span);
+                self.emit(Instruction::Assign(Arc::clone(name)));
+            }
+            CommandKind::Assign { name, value: None } => {
+                self.emit(Instruction::Unset(Arc::clone(name)));
+            }
+            CommandKind::If { arms, otherwise } => self.conditional(arms, otherwise.as_ref()),
+            CommandKind::While { condition, body } => {
+                let start = self.here();
+                self.expr(condition);
+                let test = self.reserve();
+                self.block(body);
+                self.at(command.span);
+                self.emit(Instruction::Jump(start));
+                self.code[test] = Instruction::Unless(self.here());
+            }
+            CommandKind::For(details) => self.for_loop(details),
+            CommandKind::Try(details) => self.try_block(details),
+            CommandKind::Function { name, body, .. } => self.pending.push((name, body)),
+            CommandKind::Return(value) => {
+                if let Some(value) = value {
+                    self.expr(value);
+                }
+                self.emit(Instruction::Return { value: value.is_some() });
+            }
+            CommandKind::Shift(by) => {
+                match by {
+                    Some(by) => self.expr(by),
+                    None => _ = self.emit(Instruction::Push(Value::Integer(1))),
+                }
+                self.emit(Instruction::Shift);
+            }
+        }
+    }
+
+    fn conditional(&mut self, arms: &'a [(Expr, Block)], otherwise: Option<&'a Block>) {
+        let mut exits = Vec::new();
+        for (condition, body) in arms {
+            self.at(condition.span);
+            self.expr(condition);
+            let test = self.reserve();
+            self.block(body);
+            exits.push(self.reserve());
+            self.code[test] = Instruction::Unless(self.here());
+        }
+        if let Some(otherwise) = otherwise {
+            self.block(otherwise);
+        }
+        for exit in exits {
+            self.code[exit] = Instruction::Jump(self.here());
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &'a Pipeline) {
+        if let [stage] = &pipeline.stages[..] {
+            self.at(stage.command.span);
+            self.emit(Instruction::Command(Arc::new(stage.command.clone())));
+            return;
+        }
+        let head = self.reserve();
+        let mut stages = Vec::new();
+        for stage in &pipeline.stages {
+            self.at(stage.command.span);
+            stages.push((self.here(), stage.pipe_errors));
+            self.emit(Instruction::Command(Arc::new(stage.command.clone())));
+            self.emit(Instruction::EndTask);
+        }
+        self.code[head] = Instruction::Pipeline { stages: stages.into(), end: self.here() };
+    }
+
+    fn for_loop(&mut self, details: &'a For) {
+        for item in &details.list {
+            match &item.kind {
+                ExprKind::Word(word) => self.word(word, Instruction::Words),
+                _ => self.expr(item),
+            }
+        }
+        if let ForKind::All { at_most: Some(at_most) } = &details.kind {
+            self.expr(at_most);
+        }
+        let head = self.reserve();
+        let next = matches!(details.kind, ForKind::Each).then(|| self.reserve());
+        let body = self.here();
+        let line = self.line;
+        self.block(&details.body);
+        self.line = line;
+        let tail = self.reserve();
+        let code = Arc::new(Loop {
+            variable: Arc::clone(&details.variable),
+            items: details.list.len(),
+            body,
+            end: self.here(),
+        });
+        if let Some(next) = next {
+            self.code[next] = Instruction::NextFor(Arc::clone(&code));
+        }
+        let (first, last) = match &details.kind {
+            ForKind::Each => (Instruction::For(code), Instruction::Jump(head + 1)),
+            ForKind::Any { in_order } => {
+                (Instruction::ForAny { code, in_order: *in_order }, Instruction::EndForAny)
+            }
+            ForKind::All { at_most } => {
+                (Instruction::ForAll { code, at_most: at_most.is_some() }, Instruction::EndTask)
+            }
+        };
+        self.code[head] = first;
+        self.code[tail] = last;
+    }
+
+    fn try_block(&mut self, details: &'a Try) {
+        let line = self.line;
+        let time = details.time.as_ref().map(|time| self.duration(time));
+        if let Some(times) = &details.times {
+            self.expr(times);
+        }
+        let every = details.every.as_ref().map(|every| self.duration(every));
+        let each = details.each.as_ref().map(|each| self.duration(each));
+        let backoff = details.backoff.as_ref().map(|clause| {
+            let from = clause.from.as_ref().map(|from| self.duration(from));
+            let to = clause.to.as_ref().map(|to| self.duration(to));
+            for value in clause.by.iter().chain(&clause.jitter) {
+                self.expr(value);
+            }
+            let (by, jitter) = (clause.by.is_some(), clause.jitter.is_some());
+            BackoffCode { kind: clause.kind, from, to, by, jitter }
+        });
+        let head = self.reserve();
+        let condition = details.condition.as_ref().map(|condition| {
+            let address = self.here();
+            self.expr(condition);
+            self.emit(Instruction::TryAgain);
+            address
+        });
+        let body = self.here();
+        self.block(&details.body);
+        self.line = line;
+        self.emit(Instruction::EndTry);
+        let catch = details.catch.as_ref().map(|(span, block)| {
+            let address = self.here();
+            self.at(*span);
+            let catch_line = self.line;
+            self.block(block);
+            self.emit(Instruction::EndCatch);
+            (address, catch_line)
+        });
+        self.code[head] = Instruction::Try(Arc::new(TryCode {
+            line,
+            time,
+            times: details.times.is_some(),
+            every,
+            each,
+            backoff,
+            condition,
+            body,
+            catch,
+            end: self.here(),
+        }));
+    }
+
+    fn duration(&mut self, duration: &'a Duration) -> Scale {
+        match duration {
+            Duration::Amount { amount, unit } => {
+                self.expr(amount);
+                Scale::Of(*unit)
+            }
+            Duration::Joined(word) => {
+                self.word(word, Instruction::Operand);
+                Scale::Joined
+            }
+        }
+    }
+
+    /// A literal word is made a value here, once.
+    fn word(&mut self, word: &Word, otherwise: fn(Word) -> Instruction) {
+        let instruction = match &word.parts[..] {
+            [Part::Bare(text)] if !text.contains(['*', '?', '[']) && !text.starts_with('~') => {
+                Instruction::Push(text.as_str().into())
+            }
+            _ => otherwise(word.clone()),
+        };
+        self.emit(instruction);
+    }
+
+    fn expr(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Word(word) => self.word(word, Instruction::Operand),
+            ExprKind::Group(inner) => self.expr(inner),
+            ExprKind::Call { name, args } => {
+                for arg in args {
+                    self.expr(arg);
+                }
+                self.at(expr.span);
+                self.emit(Instruction::Call { name: Arc::clone(name), arguments: args.len() });
+            }
+            ExprKind::Unary { operator, operand } => {
+                self.expr(operand);
+                self.at(expr.span);
+                self.emit(match operator {
+                    UnaryOperator::Not => Instruction::Not,
+                    UnaryOperator::Test(test) => Instruction::Test(*test),
+                });
+            }
+            ExprKind::Binary { operator, left, right } => {
+                self.expr(left);
+                let decided = match operator {
+                    BinaryOperator::Or => Some(true),
+                    BinaryOperator::And => Some(false),
+                    _ => None,
+                };
+                let jump = decided.map(|value| (value, self.reserve()));
+                self.expr(right);
+                self.at(expr.span);
+                if let Some((value, jump)) = jump {
+                    self.emit(Instruction::Boolean);
+                    self.code[jump] = Instruction::Decided(value, self.here());
+                } else {
+                    self.emit(Instruction::Binary(*operator));
+                }
+            }
+            ExprKind::Range { from, to, step } => {
+                self.expr(from);
+                self.expr(to);
+                if let Some(step) = step {
+                    self.expr(step);
+                }
+                self.emit(Instruction::Range { step: step.is_some() });
+            }
+            ExprKind::Succeeds(pipeline) => {
+                let head = self.reserve();
+                self.pipeline(pipeline);
+                self.emit(Instruction::Answer);
+                self.code[head] = Instruction::Question(self.here());
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Families of processes: what belongs to an attempt, a branch or the script, and how it is emptied.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::Machine;
+use super::effect::{Effect, ScopeId};
+use super::step::Flow;
+use super::task::{AfterEmptied, State, Task};
+use super::timer::{Timer, TimerKey};
+
+/// The scopes in use.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    scopes: HashMap<ScopeId, Scope>,
+}
+
+#[derive(Debug)]
+struct Scope {
+    parent: Option<ScopeId>,
+    /// Whether the driver knows it: a command ran in it or below it.
+    opened: bool,
+    /// The opened scopes in it.
+    inner: BTreeSet<ScopeId>,
+    grace: Option<TimerKey>,
+}
+
+impl Scopes {
+    fn is_opened(&self, scope: ScopeId) -> bool {
+        self.scopes.get(&scope).is_some_and(|scope| scope.opened)
+    }
+
+    /// Forgets a scope and those in it; returns their timers.
+    fn remove(&mut self, scope: ScopeId) -> Vec<TimerKey> {
+        let mut timers = Vec::new();
+        let mut gone = vec![scope];
+        while let Some(id) = gone.pop() {
+            let Some(scope) = self.scopes.remove(&id) else { continue };
+            timers.extend(scope.grace);
+            gone.extend(scope.inner);
+            if let Some(parent) = scope.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
+                parent.inner.remove(&id);
+            }
+        }
+        timers
+    }
+}
+
+impl Machine {
+    /// Makes a scope inside `parent`. The driver hears of it with the first command in it.
+    pub(super) fn new_scope(&mut self, parent: Option<ScopeId>) -> ScopeId {
+        let id = match parent {
+            Some(_) => ScopeId(self.next_id()),
+            None => ScopeId::SCRIPT,
+        };
+        let scope = Scope { parent, opened: false, inner: BTreeSet::new(), grace: None };
+        self.scopes.scopes.insert(id, scope);
+        id
+    }
+
+    /// Tells the driver of a scope, and first of those around it.
+    pub(super) fn open_scope(&mut self, scope: ScopeId) {
+        let mut chain = Vec::new();
+        let mut next = Some(scope);
+        while let Some(id) = next {
+            let Some(scope) = self.scopes.scopes.get_mut(&id) else { break };
+            if std::mem::replace(&mut scope.opened, true) {
+                break;
+            }
+            chain.push((id, scope.parent));
+            next = scope.parent;
+        }
+        for (scope, parent) in chain.into_iter().rev() {
+            let Some(parent) = parent else { continue };
+            if let Some(outer) = self.scopes.scopes.get_mut(&parent) {
+                outer.inner.insert(scope);
+            }
+            self.effects.push_back(Effect::OpenScope { scope, parent });
+        }
+    }
+
+    /// Ends a scope that succeeded: what it left running belongs to the one around it.
+    pub(super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
+        if self.scopes.is_opened(scope) {
+            self.effects.push_back(Effect::HandOver { scope, into });
+        }
+        let timers = self.scopes.remove(scope);
+        self.timers.cancel(timers);
+    }
+
+    /// Empties a scope of the task, then goes on with `after`.
+    pub(super) fn empty(&mut self, task: &mut Task, scope: ScopeId, after: AfterEmptied) -> Flow {
+        if self.terminate(scope) {
+            Flow::Wait(State::Emptying(scope, after))
+        } else {
+            self.scopes.remove(scope);
+            self.emptied(task, after)
+        }
+    }
+
+    /// Tells everything in a scope to end; whether there may be anything.
+    pub(super) fn terminate(&mut self, scope: ScopeId) -> bool {
+        if !self.scopes.is_opened(scope) {
+            return false;
+        }
+        self.effects.push_back(Effect::Terminate(scope));
+        let at = self.now + self.config.kill_timeout;
+        let grace = self.timers.arm(at, Timer::KillGrace(scope));
+        if let Some(entry) = self.scopes.scopes.get_mut(&scope) {
+            let before = entry.grace.replace(grace);
+            self.timers.cancel(before);
+        }
+        true
+    }
+
+    /// Kills what is left of a scope.
+    pub(super) fn kill(&mut self, scope: ScopeId) {
+        self.effects.push_back(Effect::Kill { scope, strong: self.config.kill_strong });
+    }
+
+    /// The driver says that nothing is left of a scope.
+    pub(super) fn scope_emptied(&mut self, scope: ScopeId) {
+        let timers = self.scopes.remove(scope);
+        self.timers.cancel(timers);
+        if scope == ScopeId::SCRIPT {
+            self.new_scope(None);
+        }
+        let waits =
+            |task: &Task| matches!(task.state, State::Emptying(waited, _) if waited == scope);
+        let Some(owner) = self.emptying.remove(&scope) else { return };
+        if !self.tasks.get(&owner).is_some_and(|task| waits(task)) {
+            return;
+        }
+        self.resume(owner, |machine, task| {
+            match std::mem::replace(&mut task.state, State::Ready) {
+                State::Emptying(_, after) => machine.emptied(task, after),
+                state => Flow::Wait(state),
+            }
+        });
+    }
+
+    /// Goes on with a task whose scope is empty.
+    fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
+        match after {
+            AfterEmptied::Fail(thrown) => self.attempt_failed(task, thrown),
+            AfterEmptied::EndTry(failure) => self.try_failed(task, failure),
+            AfterEmptied::End(ending) => Flow::Ended(ending),
+            AfterEmptied::Finish(outcome) => {
+                self.outcome = Some(outcome);
+                Flow::Wait(State::Ready)
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! One instruction after the other.
+
+use std::sync::Arc;
+
+use super::Machine;
+use super::code::Instruction;
+use super::effect::{Effect, OperationId, Query};
+use super::event::Reply;
+use super::expand::{Expander, Halt};
+use super::frame::FrameKind;
+use super::outcome::FailureKind;
+use super::record::{Level, LogEvent};
+use super::task::{Ending, State, Task, Thrown};
+use super::value::Value;
+
+/// Where an instruction leads.
+#[derive(Debug)]
+pub enum Flow {
+    /// The task can go on.
+    Continue,
+    /// It waits.
+    Wait(State),
+    /// It has more branches to start.
+    Fork,
+    /// It fails.
+    Throw(Thrown),
+    /// It is about to end; what it started may have to go first.
+    End(Ending),
+    /// It ended.
+    Ended(Ending),
+}
+
+/// An instruction's result, or what it still needs.
+pub type Step = Result<Flow, Halt>;
+
+impl Machine {
+    /// Runs a task until it waits, fails, ends or the budget is used up.
+    pub(super) fn run(&mut self, task: &mut Task) -> Flow {
+        while self.budget > 0 {
+            self.budget -= 1;
+            match self.step(task) {
+                // Effects are carried out before anything that might depend on them.
+                Ok(Flow::Continue) if self.effects.is_empty() => {}
+                Ok(flow) => return flow,
+                Err(halt) => return self.halt(task, halt),
+            }
+        }
+        Flow::Continue
+    }
+
+    /// Asks what an instruction needs, or makes it fail.
+    pub(super) fn halt(&mut self, task: &Task, halt: Halt) -> Flow {
+        match halt {
+            Halt::Need(query) => {
+                let operation = self.new_operation(task);
+                let directory = task.directory.clone();
+                let effect = Effect::Query { operation, directory, query: query.clone() };
+                self.effects.push_back(effect);
+                Flow::Wait(State::Query(operation, query))
+            }
+            Halt::Fail(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
+        }
+    }
+
+    pub(super) fn new_operation(&mut self, task: &Task) -> OperationId {
+        let operation = OperationId(self.next_id());
+        self.operations.insert(operation, task.id);
+        operation
+    }
+
+    /// An operation that the task waited for is done.
+    pub(super) fn operation_done(task: &mut Task, result: Result<Reply, String>) -> Flow {
+        match (std::mem::replace(&mut task.state, State::Ready), result) {
+            (State::Query(_, query), Ok(reply)) => {
+                task.answers.push((query, reply));
+                Flow::Continue
+            }
+            (State::Piped(_), Ok(_)) => Flow::Continue,
+            (State::Opening(_, io), Ok(_)) => {
+                task.opened = Some(io);
+                Flow::Continue
+            }
+            (State::Query(_, Query::Directory(_) | Query::File(_)), Err(message)) => {
+                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, ""))
+            }
+            (State::Opening(..) | State::Piped(_), Err(message)) => {
+                Flow::Throw(task.thrown(FailureKind::Redirect, 1, message, ""))
+            }
+            (_, Err(message)) => Flow::Throw(task.thrown(FailureKind::Expression, 1, message, "")),
+            (state, Ok(_)) => Flow::Wait(state),
+        }
+    }
+
+    pub(super) fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
+        Expander { task, config: &self.config, now: self.now }
+    }
+
+    fn step(&mut self, task: &mut Task) -> Step {
+        let program = Arc::clone(&task.program);
+        let Some(instruction) = program.code.get(task.at) else {
+            return Ok(Flow::End(Ending::Succeeded));
+        };
+        match instruction {
+            Instruction::Push(value) => task.stack.push(value.clone()),
+            Instruction::Operand(word) => {
+                let value = self.expander(task).operand(word)?;
+                task.stack.push(value);
+            }
+            Instruction::SingleWord(word) => {
+                let value = self.expander(task).single_value(word)?;
+                task.stack.push(value);
+            }
+            Instruction::Words(word) => {
+                let value = self.list_item(task, word)?;
+                task.stack.push(value);
+            }
+            Instruction::Not
+            | Instruction::Test(_)
+            | Instruction::Binary(_)
+            | Instruction::Range { .. }
+            | Instruction::Boolean => Self::compute(task, instruction)?,
+            Instruction::Decided(value, address) => {
+                let top = task.stack.last().map_or(Ok(false), Value::boolean);
+                if top.map_err(Halt::expression)? == *value {
+                    task.jump(*address);
+                    return Ok(Flow::Continue);
+                }
+                task.stack.pop();
+            }
+            Instruction::Call { name, arguments } => {
+                return self.call_in_expression(task, name, *arguments);
+            }
+            Instruction::Question(no) => task.enter(FrameKind::Question(*no)),
+            Instruction::Answer => {
+                task.frames.pop();
+                task.stack.push(Value::Boolean(true));
+            }
+            Instruction::Command(command) => return self.command(task, command),
+            Instruction::Pipeline { stages, end } => return Ok(self.pipeline(task, stages, *end)),
+            Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
+            Instruction::EndRedirect => self.leave(task),
+            Instruction::Assign(name) => {
+                let value = task.stack.pop().unwrap_or(Value::Boolean(false));
+                self.assign(task, name, value);
+            }
+            Instruction::Unset(name) => self.unset(task, name),
+            Instruction::Shift => Self::shift(task)?,
+            Instruction::Return { value } => return self.return_(task, *value),
+            Instruction::Jump(address) => {
+                task.jump(*address);
+                return Ok(Flow::Continue);
+            }
+            Instruction::Unless(address) => {
+                let value = task.stack.pop().map_or(Ok(false), |value| value.boolean());
+                let value = value.map_err(Halt::expression)?;
+                self.log(task, || LogEvent::Condition(value), Level::STRUCTURES);
+                if !value {
+                    task.jump(*address);
+                    return Ok(Flow::Continue);
+                }
+            }
+            Instruction::For(code) => Self::begin_for(task, code),
+            Instruction::NextFor(code) => return Ok(self.next_for(task, code)),
+            Instruction::ForAny { code, in_order } => return self.for_any(task, code, *in_order),
+            Instruction::EndForAny => return Ok(Self::end_for_any(task)),
+            Instruction::ForAll { code, at_most } => return self.for_all(task, code, *at_most),
+            Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
+            Instruction::Try(code) => return self.begin_try(task, code),
+            Instruction::TryAgain => return self.try_again(task),
+            Instruction::EndTry => return Ok(self.try_succeeded(task)),
+            Instruction::EndCatch => {
+                task.frames.pop();
+            }
+        }
+        task.advance();
+        Ok(Flow::Continue)
+    }
+}

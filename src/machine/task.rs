@@ -1,0 +1,246 @@
+//! A task: a position in a program and the structures it is in.
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::code::{Address, Program};
+use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId};
+use super::event::Reply;
+use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
+use super::outcome::{Failure, FailureKind, Outcome};
+use super::time::Time;
+use super::timer::TimerKey;
+use super::value::{Handle, Value};
+use super::variables::Variables;
+use crate::syntax::ast::Name;
+
+/// The script, a branch or a stage.
+#[derive(Debug)]
+pub struct Task {
+    /// Its name.
+    pub id: TaskId,
+    /// The task that waits for it, and its place among its siblings.
+    pub parent: Option<(TaskId, usize)>,
+    /// The program it is in.
+    pub program: Arc<Program>,
+    /// The present instruction.
+    pub at: Address,
+    /// Values of unfinished expressions.
+    pub stack: Vec<Value>,
+    /// Structures, outermost first.
+    pub frames: Vec<Frame>,
+    /// Its variables.
+    pub variables: Variables,
+    /// `$0`, `$1`, …
+    pub args: Arc<Vec<BString>>,
+    /// Its directory.
+    pub directory: Directory,
+    /// Its descriptors.
+    pub io: Handle<IoId>,
+    /// The innermost family its commands belong to.
+    pub scope: ScopeId,
+    /// What it takes from the task it was forked from.
+    pub inherited: Inherited,
+    /// What it waits for.
+    pub state: State,
+    /// What was found out for the present instruction.
+    pub answers: Vec<(Query, Reply)>,
+    /// What was opened for the present instruction.
+    pub opened: Option<Handle<IoId>>,
+}
+
+/// What a branch or stage sees of the structures around it.
+#[derive(Clone, Debug, Default)]
+pub struct Inherited {
+    /// The tightest limit.
+    pub deadline: Option<Time>,
+    /// The innermost `try`.
+    pub attempt: Option<Attempt>,
+    /// What was caught.
+    pub failure: Option<Arc<Failure>>,
+    /// How deep calls are nested.
+    pub depth: usize,
+}
+
+/// What `$attempt`, `$elapsed` and `$remaining` tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// From 1.
+    pub number: u64,
+    /// When the `try` began.
+    pub started: Time,
+    /// When it must end, if it must.
+    pub deadline: Option<Time>,
+}
+
+/// What a task waits for.
+#[derive(Debug)]
+pub enum State {
+    /// Nothing: it can go on.
+    Ready,
+    /// An answer; then the present instruction starts over.
+    Query(OperationId, Query),
+    /// Descriptors; then the present instruction starts over.
+    Opening(OperationId, Handle<IoId>),
+    /// The descriptors of a pipeline's stage; then it begins.
+    Piped(OperationId),
+    /// A command.
+    Command(Command),
+    /// A timer.
+    Sleeping(TimerKey),
+    /// The tasks of the innermost frame.
+    Children,
+    /// Its turn to start more of them.
+    Forking,
+    /// The end of everything in a scope.
+    Emptying(ScopeId, AfterEmptied),
+}
+
+/// A command in progress.
+#[derive(Debug)]
+pub struct Command {
+    /// Its name in events.
+    pub process: ProcessId,
+    /// As written, for messages.
+    pub text: String,
+    /// When it began.
+    pub started: Time,
+    /// The variable that `read` sets.
+    pub reads: Option<Name>,
+    /// Whether the task ends with it (`exec`).
+    pub last: bool,
+}
+
+/// What a task does when its scope is empty.
+#[derive(Debug)]
+pub enum AfterEmptied {
+    /// Go on failing, at the innermost frame.
+    Fail(Thrown),
+    /// The innermost frame's `try` is over.
+    EndTry(Arc<Failure>),
+    /// The task is over.
+    End(Ending),
+    /// The run is over.
+    Finish(Outcome),
+}
+
+/// A failure on its way out.
+#[derive(Clone, Debug)]
+pub struct Thrown {
+    /// The failure.
+    pub failure: Arc<Failure>,
+    /// Whether the next `try` must not try again.
+    pub fatal: bool,
+    /// Whether the log has it.
+    pub logged: bool,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// At its end.
+    Succeeded,
+    /// By `exit`.
+    Exited(u8),
+    /// By a failure.
+    Failed(Thrown),
+}
+
+impl Task {
+    /// The line of the present instruction.
+    pub fn line(&self) -> u32 {
+        self.program.lines.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// A failure at the present instruction.
+    pub fn thrown(&self, kind: FailureKind, code: i32, message: String, command: &str) -> Thrown {
+        let failure = Failure {
+            kind,
+            code,
+            message,
+            command: command.into(),
+            file: Arc::clone(&self.program.file),
+            line: self.line(),
+            tries: Vec::new(),
+        };
+        Thrown { failure: Arc::new(failure), fatal: false, logged: false }
+    }
+
+    /// Goes on after the present instruction.
+    pub fn advance(&mut self) {
+        self.jump(self.at + 1);
+    }
+
+    /// Goes on elsewhere.
+    pub fn jump(&mut self, to: Address) {
+        self.at = to;
+        self.answers.clear();
+        self.opened = None;
+    }
+
+    /// Enters a structure.
+    pub fn enter(&mut self, kind: FrameKind) {
+        self.frames.push(Frame { height: self.stack.len(), kind });
+    }
+
+    /// The innermost structure's `try`, if it is one.
+    pub fn top_try(&mut self) -> Option<&mut TryFrame> {
+        match self.frames.last_mut() {
+            Some(Frame { kind: FrameKind::Try(frame), .. }) => Some(frame),
+            _ => None,
+        }
+    }
+
+    fn tries(&self) -> impl Iterator<Item = &TryFrame> {
+        self.frames.iter().rev().filter_map(|frame| match &frame.kind {
+            FrameKind::Try(frame) => Some(&**frame),
+            _ => None,
+        })
+    }
+
+    /// When the tightest limit around the present instruction passes.
+    pub fn deadline(&self) -> Option<Time> {
+        let innermost = self.tries().next().map(|frame| match frame.phase {
+            TryPhase::Attempt => frame.attempt_deadline,
+            _ => frame.deadline,
+        });
+        innermost.or(self.inherited.deadline).filter(|deadline| *deadline != Time::NEVER)
+    }
+
+    /// What the innermost `try` tells.
+    pub fn attempt(&self) -> Option<Attempt> {
+        let innermost = self.tries().next().map(|frame| Attempt {
+            number: frame.attempt,
+            started: frame.started,
+            deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
+        });
+        innermost.or(self.inherited.attempt)
+    }
+
+    /// The failure that `$error` tells.
+    pub fn caught(&self) -> Option<&Arc<Failure>> {
+        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Catch(failure) => Some(failure),
+            FrameKind::Try(frame) if frame.phase == TryPhase::Condition => frame.failure.as_ref(),
+            _ => None,
+        });
+        innermost.or(self.inherited.failure.as_ref())
+    }
+
+    /// How deep calls are nested.
+    pub fn depth(&self) -> usize {
+        let own = self.frames.iter().filter(|frame| matches!(frame.kind, FrameKind::Call(_)));
+        self.inherited.depth + own.count()
+    }
+
+    /// What a branch or stage started here sees of the structures around it.
+    pub fn bequest(&self) -> Inherited {
+        Inherited {
+            deadline: self.deadline(),
+            attempt: self.attempt(),
+            failure: self.caught().cloned(),
+            depth: self.depth(),
+        }
+    }
+}

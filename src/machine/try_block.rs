@@ -1,0 +1,278 @@
+//! `try`: attempts, the delays between them, and what comes after the last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+
+use super::Machine;
+use super::code::{BackoffCode, Scale, TryCode};
+use super::expand::Halt;
+use super::expression::pop;
+use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
+use super::outcome::{Failure, FailureKind, Tried};
+use super::record::{Level, LogEvent};
+use super::step::{Flow, Step};
+use super::task::{State, Task, Thrown};
+use super::time::Time;
+use super::timer::Timer;
+use super::value::Value;
+use crate::backoff::{Backoff, Clauses, Policy};
+use crate::duration;
+
+impl Machine {
+    /// Reads the clauses, whose values are on the stack, and makes the first attempt.
+    pub(super) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
+        // The values come off the stack in the reverse order of the clauses.
+        let policy = match &code.backoff {
+            Some(clause) => backoff(task, clause)?,
+            None => self.config.backoff.clone(),
+        };
+        let each = code.each.map(|scale| length(task, scale)).transpose()?;
+        let every = code.every.map(|scale| length(task, scale)).transpose()?;
+        let times = match (code.times, code.time) {
+            (true, _) => count(task)?,
+            (false, Some(_)) => u64::MAX,
+            (false, None) => 1,
+        };
+        let limit = code.time.map(|scale| length(task, scale)).transpose()?;
+        let enclosing = task.deadline().unwrap_or(Time::NEVER);
+        let own = limit.map_or(Time::NEVER, |limit| self.now + limit);
+        let id = self.next_id();
+        let cut = Timer::Deadline { task: task.id, id };
+        let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, cut));
+        let frame = TryFrame {
+            id,
+            code: Arc::clone(code),
+            phase: TryPhase::Delay,
+            started: self.now,
+            deadline: own.min(enclosing),
+            deadline_timer,
+            limit,
+            times,
+            attempt: 0,
+            attempt_started: self.now,
+            attempt_deadline: own.min(enclosing),
+            attempt_timer: None,
+            every,
+            each,
+            backoff: Backoff::new(policy),
+            first_failed: None,
+            last: false,
+            outer_scope: task.scope,
+            scope: task.scope,
+            failure: None,
+        };
+        task.enter(FrameKind::Try(Box::new(frame)));
+        Ok(self.begin_attempt(task))
+    }
+
+    /// Makes an attempt, in a scope of its own.
+    fn begin_attempt(&mut self, task: &mut Task) -> Flow {
+        let (id, now) = (task.id, self.now);
+        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let scope = self.new_scope(Some(frame.outer_scope));
+        frame.phase = TryPhase::Attempt;
+        frame.attempt += 1;
+        frame.attempt_started = now;
+        frame.scope = scope;
+        let limit = frame.each.map_or(Time::NEVER, |each| now + each);
+        frame.attempt_deadline = frame.deadline.min(limit);
+        if limit < frame.deadline {
+            let timer = Timer::EachAttempt { task: id, id: frame.id };
+            frame.attempt_timer = Some(self.timers.arm(limit, timer));
+        }
+        let (attempt, line, body) = (frame.attempt, frame.code.line, frame.code.body);
+        task.scope = scope;
+        self.log_at(task, line, || LogEvent::Attempt(attempt), Level::STRUCTURES);
+        task.jump(body);
+        Flow::Continue
+    }
+
+    /// The body succeeded.
+    pub(super) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
+        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
+        self.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
+        self.leave(task);
+        task.jump(end);
+        Flow::Continue
+    }
+
+    /// An attempt failed, or the condition did, and its scope is empty.
+    pub(super) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(thrown) };
+        self.timers.cancel(frame.attempt_timer.take());
+        let over = thrown.fatal || frame.phase == TryPhase::Condition;
+        frame.first_failed.get_or_insert(now);
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        if over || frame.attempt >= frame.times || frame.last || now >= frame.deadline {
+            return self.try_failed(task, thrown.failure);
+        }
+        match frame.code.condition {
+            Some(condition) => {
+                frame.phase = TryPhase::Condition;
+                frame.scope = self.new_scope(Some(frame.outer_scope));
+                task.scope = frame.scope;
+                task.jump(condition);
+                Flow::Continue
+            }
+            None => self.delay(task),
+        }
+    }
+
+    /// The condition of `while` is on the stack.
+    pub(super) fn try_again(&mut self, task: &mut Task) -> Step {
+        let again = pop(task).boolean().map_err(Halt::expression)?;
+        self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
+        let Some(frame) = task.top_try() else { return Ok(Flow::Continue) };
+        let (scope, outer) = (frame.scope, frame.outer_scope);
+        let failure = frame.failure.clone();
+        self.hand_over(scope, outer);
+        Ok(match failure {
+            Some(failure) if !again => self.try_failed(task, failure),
+            _ => self.delay(task),
+        })
+    }
+
+    /// Waits before the next attempt, or fails if none fits.
+    fn delay(&mut self, task: &mut Task) -> Flow {
+        let (id, now) = (task.id, self.now);
+        let Some(frame) = task.top_try() else { return Flow::Continue };
+        frame.phase = TryPhase::Delay;
+        let mut next = match frame.every {
+            Some(every) => now.max(frame.attempt_started + every),
+            None => {
+                let since = now - frame.first_failed.unwrap_or(now);
+                now + frame.backoff.next_delay(since, &mut self.rng)
+            }
+        };
+        if next >= frame.deadline {
+            if frame.every.is_some() {
+                return match frame.failure.clone() {
+                    Some(failure) => self.try_failed(task, failure),
+                    None => Flow::Continue,
+                };
+            }
+            // One last attempt, where it collides least with those of others.
+            let left = frame.deadline - now;
+            next = now + left.mul_f64(self.rng.random::<f64>());
+            frame.last = true;
+        }
+        let (scope, last, attempt) = (frame.outer_scope, frame.last, frame.attempt + 1);
+        let line = frame.code.line;
+        task.scope = scope;
+        let event = || LogEvent::Delay { delay: next - now, attempt, last };
+        self.log_at(task, line, event, Level::STRUCTURES);
+        if next <= now {
+            return self.begin_attempt(task);
+        }
+        Flow::Wait(State::Sleeping(self.timers.arm(next, Timer::Wake(id))))
+    }
+
+    /// A delay or a `sleep` is over.
+    pub(super) fn wake(&mut self, task: super::effect::TaskId) {
+        self.resume(task, |machine, task| match task.top_try() {
+            Some(frame) if frame.phase == TryPhase::Delay => machine.begin_attempt(task),
+            _ => {
+                task.advance();
+                Flow::Continue
+            }
+        });
+    }
+
+    /// No attempt is left: catches the failure, or fails.
+    pub(super) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
+        let Some(Frame { height, kind: FrameKind::Try(frame) }) = task.frames.pop() else {
+            return Flow::Throw(Thrown { failure, fatal: false, logged: true });
+        };
+        task.stack.truncate(height);
+        self.timers.cancel(frame.deadline_timer);
+        self.timers.cancel(frame.attempt_timer);
+        task.scope = frame.outer_scope;
+        let elapsed = self.now - frame.started;
+        let (attempts, line) = (frame.attempt, frame.code.line);
+        let mut failure = Arc::unwrap_or_clone(failure);
+        failure.tries.push(Tried { line, attempts, elapsed });
+        let shown =
+            || LogEvent::TryFailed { failure: Box::new(failure.clone()), attempts, elapsed };
+        self.log_at(task, line, shown, Level::FAILURES);
+        let failure = Arc::new(failure);
+        match frame.code.catch {
+            Some((address, line)) => {
+                self.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
+                task.enter(FrameKind::Catch(failure));
+                task.jump(address);
+                Flow::Continue
+            }
+            None => Flow::Throw(Thrown { failure, fatal: false, logged: true }),
+        }
+    }
+}
+
+/// What a `try` fails with when its limit cuts an attempt short.
+pub fn timeout(task: &Task, limit: Option<Duration>, running: &(String, u32)) -> Arc<Failure> {
+    let (command, line) = running;
+    let after =
+        limit.map_or_else(String::new, |limit| format!(" after {}", super::outcome::Human(limit)));
+    let message = match command.as_str() {
+        "" => format!("ran out of time{after}"),
+        command => format!("`{}` ran out of time{after}", super::command::shorten(command)),
+    };
+    Arc::new(Failure {
+        kind: FailureKind::Timeout,
+        code: 124,
+        message,
+        command: command.clone(),
+        file: Arc::clone(&task.program.file),
+        line: *line,
+        tries: Vec::new(),
+    })
+}
+
+/// Pops a number of attempts.
+fn count(task: &mut Task) -> Result<u64, Halt> {
+    let times = pop(task).integer().map_err(Halt::expression)?;
+    match u64::try_from(times) {
+        Ok(times @ 1..) => Ok(times),
+        _ => Err(Halt::expression(format!("a try can't make {times} attempts"))),
+    }
+}
+
+/// Pops a length of time.
+fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
+    let value = pop(task);
+    let text = value.text().unwrap_or_default().to_string();
+    let text = text.trim();
+    let length = match scale {
+        Scale::Of(unit) => unit.times(text),
+        Scale::Joined => duration::parse_joined(text),
+    };
+    match length {
+        Some(Duration::ZERO) => Err(Halt::expression("a length of time can't be zero")),
+        Some(length) => Ok(length),
+        None if scale == Scale::Joined => {
+            Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
+        }
+        None => {
+            Err(Halt::expression(format!("`{text}` is not a length of time: a number is needed")))
+        }
+    }
+}
+
+/// Pops the parameters of a `backoff` clause.
+fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
+    let percent = if code.jitter { Some(number(&pop(task))?) } else { None };
+    let by = if code.by { Some(number(&pop(task))?) } else { None };
+    let to = code.to.map(|scale| length(task, scale)).transpose()?;
+    let from = code.from.map(|scale| length(task, scale)).transpose()?;
+    let clauses = Clauses { from, to, by, jitter: percent.map(|percent| percent / 100.0) };
+    Policy::with(code.kind, &clauses).map_err(Halt::expression)
+}
+
+fn number(value: &Value) -> Result<f64, Halt> {
+    let text = value.text().unwrap_or_default().to_string();
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
+}

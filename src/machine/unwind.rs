@@ -1,0 +1,152 @@
+//! How failures find the structure that contains them, and how tasks end.
+
+use std::sync::Arc;
+
+use super::Machine;
+use super::effect::ScopeId;
+use super::frame::{FrameKind, TryPhase};
+use super::join::children;
+use super::outcome::{Failure, FailureKind, Outcome};
+use super::record::{Level, LogEvent, Record};
+use super::step::Flow;
+use super::task::{AfterEmptied, Ending, State, Task, Thrown};
+use super::value::Value;
+
+impl Machine {
+    /// Leaves structures up to the one that contains the failure.
+    pub(super) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
+        let no = matches!(thrown.failure.kind, FailureKind::Exit | FailureKind::Failure);
+        let in_question = no && is_question(task);
+        if !in_question && !std::mem::replace(&mut thrown.logged, true) {
+            self.log_failure(task, &thrown.failure);
+        }
+        while let Some(frame) = task.frames.pop() {
+            task.stack.truncate(frame.height);
+            match frame.kind {
+                FrameKind::Try(details) => {
+                    let scope = details.scope;
+                    task.enter(FrameKind::Try(details));
+                    return self.empty(task, scope, AfterEmptied::Fail(thrown));
+                }
+                FrameKind::ForAny(details) if !thrown.fatal => {
+                    if self.next_item(task, details) {
+                        return Flow::Continue;
+                    }
+                }
+                FrameKind::Question(answered) if no && !thrown.fatal => {
+                    task.stack.push(Value::Boolean(false));
+                    task.jump(answered);
+                    return Flow::Continue;
+                }
+                kind => self.abandon_frame(task, kind, false),
+            }
+        }
+        Flow::End(Ending::Failed(thrown))
+    }
+
+    fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>) {
+        let failure = || Box::new(Failure::clone(failure));
+        let event = || {
+            let failure = failure();
+            if failure.command.is_empty() {
+                LogEvent::Failed(failure)
+            } else {
+                LogEvent::CommandFailed(failure)
+            }
+        };
+        self.log(task, event, Level::FAILURES);
+    }
+
+    /// Leaves a structure early, by a failure or by `return`.
+    pub(super) fn abandon_frame(&mut self, task: &mut Task, kind: FrameKind, succeeded: bool) {
+        match kind {
+            FrameKind::Call(call) => Self::leave_call(task, *call),
+            FrameKind::Redirected { before, .. } => task.io = before,
+            FrameKind::Try(frame) => {
+                self.timers.cancel(frame.deadline_timer);
+                self.timers.cancel(frame.attempt_timer);
+                if frame.phase != TryPhase::Delay && succeeded {
+                    self.hand_over(frame.scope, frame.outer_scope);
+                }
+                task.scope = frame.outer_scope;
+            }
+            _ => {}
+        }
+    }
+
+    /// A task is about to end.
+    pub(super) fn end_task(&mut self, task: &mut Task, ending: Ending) -> Flow {
+        let good = matches!(ending, Ending::Succeeded);
+        while let Some(frame) = task.frames.pop() {
+            self.abandon_frame(task, frame.kind, good);
+        }
+        let Some((parent, _)) = task.parent else {
+            let outcome = match ending {
+                Ending::Succeeded => Outcome::Succeeded,
+                Ending::Exited(code) => Outcome::Exited(code),
+                Ending::Failed(thrown) => {
+                    Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
+                }
+            };
+            if good {
+                self.outcome = Some(outcome);
+                return Flow::Wait(State::Ready);
+            }
+            return self.empty(task, ScopeId::SCRIPT, AfterEmptied::Finish(outcome));
+        };
+        // The stages of a pipeline share the scope of the task that waits for them.
+        let outer = self.tasks.get(&parent).map(|parent| parent.scope);
+        match outer {
+            Some(outer) if outer == task.scope => Flow::Ended(ending),
+            Some(outer) if good => {
+                self.hand_over(task.scope, outer);
+                Flow::Ended(ending)
+            }
+            _ => {
+                self.branch_failing(parent, &ending);
+                self.empty(task, task.scope, AfterEmptied::End(ending))
+            }
+        }
+    }
+
+    /// Logs an event of a task at a line of its own.
+    pub(super) fn log_at(
+        &mut self,
+        task: &Task,
+        line: u32,
+        event: impl FnOnce() -> LogEvent,
+        level: Level,
+    ) {
+        if self.config.log_level >= level {
+            let (task, file) = (Some(task.id), Arc::clone(&task.program.file));
+            let record = Record { task, file, line, event: event() };
+            self.effects.push_back(super::Effect::Log(record));
+        }
+    }
+
+    /// The command that runs in a task or first below it, for messages, and its line.
+    pub(super) fn running_command(&self, task: &Task) -> (String, u32) {
+        match &task.state {
+            State::Command(command) => (command.text.clone(), task.line()),
+            State::Children | State::Forking => {
+                let children = children(task);
+                let mut children = children.iter().filter_map(|child| self.tasks.get(child));
+                children.next().map_or_else(
+                    || (String::new(), task.line()),
+                    |child| self.running_command(child),
+                )
+            }
+            _ => (String::new(), task.line()),
+        }
+    }
+}
+
+fn is_question(task: &Task) -> bool {
+    let barrier = task.frames.iter().rev().find(|frame| {
+        matches!(
+            frame.kind,
+            FrameKind::Question(_) | FrameKind::Try(_) | FrameKind::ForAny(_) | FrameKind::Catch(_)
+        )
+    });
+    matches!(barrier, Some(frame) if matches!(frame.kind, FrameKind::Question(_)))
+}

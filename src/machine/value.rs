@@ -1,0 +1,210 @@
+//! Values of variables and expressions.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::effect::{BufferId, IoId};
+
+/// A value. All are text to a script; integers and booleans are kept as such so that nothing
+/// is parsed twice.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Bytes.
+    Text(BString),
+    /// An integer.
+    Integer(i64),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// The integers of a range, separated by blanks.
+    Range(Range),
+    /// What a command wrote: its content lives with the driver.
+    Buffer(Handle<BufferId>),
+    /// Words of a loop's list; only on a task's stack.
+    Words(Vec<BString>),
+}
+
+impl Value {
+    /// The value as bytes; none for a buffer, whose content must be fetched first.
+    pub fn text(&self) -> Option<Cow<'_, BStr>> {
+        Some(match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bstr()),
+            Self::Integer(integer) => Cow::Owned(integer.to_string().into()),
+            Self::Boolean(true) => Cow::Borrowed("true".into()),
+            Self::Boolean(false) => Cow::Borrowed("false".into()),
+            Self::Range(range) => Cow::Owned(range.text()),
+            Self::Words(words) => Cow::Owned(bstr::join(" ", words).into()),
+            Self::Buffer(_) => return None,
+        })
+    }
+
+    /// The value as an integer; surrounding white space is allowed.
+    pub fn integer(&self) -> Result<i64, String> {
+        if let Self::Integer(integer) = self {
+            return Ok(*integer);
+        }
+        let text = self.text().unwrap_or_default();
+        let digits = text.as_bytes().trim_ascii();
+        let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+        number.ok_or_else(|| {
+            let bare = digits.strip_prefix(b"-").unwrap_or(digits);
+            if !bare.is_empty() && bare.iter().all(u8::is_ascii_digit) {
+                format!("{text} doesn't fit in 64 bits")
+            } else {
+                format!("`{text}` is not an integer")
+            }
+        })
+    }
+
+    /// The value as a boolean.
+    pub fn boolean(&self) -> Result<bool, String> {
+        if let Self::Boolean(boolean) = self {
+            return Ok(*boolean);
+        }
+        match self.text().unwrap_or_default().as_bytes() {
+            b"true" => Ok(true),
+            b"false" => Ok(false),
+            other => Err(format!("`{}` is neither true nor false", other.as_bstr())),
+        }
+    }
+}
+
+impl From<BString> for Value {
+    fn from(text: BString) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Value {
+    /// Text that is an integer's canonical form becomes one.
+    fn from(text: &str) -> Self {
+        match text.parse::<i64>() {
+            Ok(integer) if integer.to_string() == text => Self::Integer(integer),
+            _ => Self::Text(text.into()),
+        }
+    }
+}
+
+/// Integers from `low` to `high`, ascending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    low: i64,
+    high: i64,
+    step: u64,
+}
+
+impl Range {
+    /// The integers between `a` and `b`, both included, ascending whichever is larger.
+    ///
+    /// # Errors
+    ///
+    /// If `step` is zero.
+    pub fn new(a: i64, b: i64, step: i64) -> Result<Self, String> {
+        match step.unsigned_abs() {
+            0 => Err("a range can't have step 0".into()),
+            step => Ok(Self { low: a.min(b), high: a.max(b), step }),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        (self.high.abs_diff(self.low) / self.step).saturating_add(1)
+    }
+
+    /// The integer at `index`, which must be below `count`.
+    pub fn get(&self, index: u64) -> i64 {
+        self.low.wrapping_add_unsigned(index.wrapping_mul(self.step))
+    }
+
+    fn text(&self) -> BString {
+        let mut text = BString::default();
+        for index in 0..self.count() {
+            if index > 0 {
+                text.push(b' ');
+            }
+            text.extend_from_slice(self.get(index).to_string().as_bytes());
+        }
+        text
+    }
+}
+
+/// A counted hold on something that lives with the driver; when the last is dropped, the driver is
+/// told.
+#[derive(Clone)]
+pub struct Handle<Id: Copy>(Arc<Held<Id>>);
+
+struct Held<Id: Copy> {
+    id: Id,
+    resource: Resource,
+    released: Released,
+}
+
+impl<Id: Copy> Drop for Held<Id> {
+    fn drop(&mut self) {
+        if let Ok(mut released) = self.released.0.lock() {
+            released.push(self.resource);
+        }
+    }
+}
+
+/// What is held no more, and not yet told to the driver.
+#[derive(Clone, Default)]
+pub struct Released(Arc<Mutex<Vec<Resource>>>);
+
+/// Something that lives with the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// A variable used as a file.
+    Buffer(BufferId),
+    /// A table of descriptors.
+    Io(IoId),
+}
+
+impl From<BufferId> for Resource {
+    fn from(id: BufferId) -> Self {
+        Self::Buffer(id)
+    }
+}
+
+impl From<IoId> for Resource {
+    fn from(id: IoId) -> Self {
+        Self::Io(id)
+    }
+}
+
+impl Released {
+    /// What was released last, once.
+    pub fn pop(&self) -> Option<Resource> {
+        self.0.lock().ok()?.pop()
+    }
+}
+
+impl<Id: Copy> Handle<Id>
+where
+    Resource: From<Id>,
+{
+    /// The first hold.
+    pub fn new(id: Id, released: &Released) -> Self {
+        Self(Arc::new(Held { id, resource: id.into(), released: released.clone() }))
+    }
+}
+
+impl<Id: Copy> Handle<Id> {
+    /// What is held.
+    pub fn id(&self) -> Id {
+        self.0.id
+    }
+
+    /// Whether nobody else holds it.
+    pub fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
+
+impl<Id: Copy + fmt::Debug> fmt::Debug for Handle<Id> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.id.fmt(f)
+    }
+}

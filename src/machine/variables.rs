@@ -1,0 +1,131 @@
+//! A task's variables. A fork shares what its parent had and copies only what it changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::effect::Environment;
+use super::value::Value;
+use crate::syntax::ast::Name;
+
+/// A variable that is set.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its value.
+    pub value: Value,
+    /// Whether commands get it in their environment.
+    pub exported: bool,
+    /// Whether it came with the environment and the script has not assigned it.
+    pub inherited: bool,
+}
+
+/// Names and their values.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    shared: Arc<HashMap<Name, Variable>>,
+    /// Changes since the last fork; none is a variable that was unset.
+    own: HashMap<Name, Option<Variable>>,
+    environment: Option<Arc<Environment>>,
+}
+
+impl Variables {
+    /// The variables that come with an environment. Names and values that are not of a
+    /// variable's form are handed on all the same.
+    pub fn new(environment: Vec<(BString, BString)>) -> Self {
+        let shared = environment.into_iter().map(|(name, value)| {
+            let variable = Variable { value: Value::Text(value), exported: true, inherited: true };
+            (Name::from(String::from_utf8_lossy(&name)), variable)
+        });
+        Self { shared: Arc::new(shared.collect()), ..Self::default() }
+    }
+
+    /// The variable of this name, if it is set.
+    pub fn get(&self, name: &str) -> Option<&Variable> {
+        match self.own.get(name) {
+            Some(own) => own.as_ref(),
+            None => self.shared.get(name),
+        }
+    }
+
+    /// Sets a variable. One that is exported stays so.
+    pub fn set(&mut self, name: &Name, value: Value) {
+        let exported = self.get(name).is_some_and(|variable| variable.exported);
+        self.put(name, Some(Variable { value, exported, inherited: false }));
+    }
+
+    /// Unsets a variable.
+    pub fn unset(&mut self, name: &Name) {
+        self.put(name, None);
+    }
+
+    /// Sets or unsets a variable as it was before.
+    pub fn put(&mut self, name: &Name, variable: Option<Variable>) {
+        let was = self.get(name).is_some_and(|variable| variable.exported);
+        if was || variable.as_ref().is_some_and(|variable| variable.exported) {
+            self.environment = None;
+        }
+        self.own.insert(Arc::clone(name), variable);
+    }
+
+    /// Takes a variable's value out, so that it can be held alone.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        let variable = self.own.get_mut(name)?.as_mut()?;
+        Some(std::mem::replace(&mut variable.value, Value::Boolean(false)))
+    }
+
+    /// A copy for another task, at the cost of what changed since the last one.
+    pub fn fork(&mut self) -> Self {
+        if !self.own.is_empty() {
+            let shared = Arc::make_mut(&mut self.shared);
+            for (name, variable) in self.own.drain() {
+                match variable {
+                    Some(variable) => shared.insert(name, variable),
+                    None => shared.remove(&name),
+                };
+            }
+        }
+        self.clone()
+    }
+
+    /// Takes over what a copy has changed since it was made.
+    pub fn absorb(&mut self, copy: Self) {
+        for (name, variable) in copy.own {
+            self.put(&name, variable);
+        }
+    }
+
+    /// The first exported variable that is a buffer, whose content must be fetched before
+    /// [`Variables::environment`] can tell it.
+    pub fn exported_buffer(&self) -> Option<(&Name, &Value)> {
+        if self.environment.is_some() {
+            return None;
+        }
+        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
+        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
+        own.chain(shared)
+            .filter(|(_, variable)| variable.exported)
+            .map(|(name, variable)| (name, &variable.value))
+            .find(|(_, value)| matches!(value, Value::Buffer(_)))
+    }
+
+    /// The exported variables, sorted by name.
+    pub fn environment(&mut self) -> Arc<Environment> {
+        if let Some(environment) = &self.environment {
+            return Arc::clone(environment);
+        }
+        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
+        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
+        let mut environment: Environment = own
+            .chain(shared)
+            .filter(|(_, variable)| variable.exported)
+            .filter_map(|(name, variable)| {
+                Some(((&**name).into(), variable.value.text()?.into_owned()))
+            })
+            .collect();
+        environment.sort();
+        let environment = Arc::new(environment);
+        self.environment = Some(Arc::clone(&environment));
+        environment
+    }
+}

@@ -1,0 +1,43 @@
+//! Did you mean …?
+
+use std::cmp::Reverse;
+
+/// Longer names than this are no slips of the pen.
+const LONGEST: usize = 32;
+
+/// The known name that `name` was most likely meant to be, if any is near enough.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = name.chars().count();
+    if length > LONGEST {
+        return None;
+    }
+    // A third of the letters may be wrong, and one in any case; but a single letter is like
+    // everything.
+    let most = if length < 2 { 0 } else { (length / 3).max(1) };
+    known
+        .into_iter()
+        .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= most && *distance < candidate.len())
+        .min_by_key(|(distance, candidate)| {
+            let common = candidate.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+            (*distance, candidate.len().abs_diff(name.len()), Reverse(common))
+        })
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognized() {
+        let units = crate::duration::Unit::names;
+        assert_eq!(nearest("minutse", units()), Some("minutes"));
+        assert_eq!(nearest("secnods", units()), Some("seconds"));
+        assert_eq!(nearest("hous", units()), Some("hour"));
+        assert_eq!(nearest(".ad.", [".and.", ".add."]), Some(".add."));
+        assert_eq!(nearest("fortnights", units()), None);
+        assert_eq!(nearest("x", units()), None);
+        assert_eq!(nearest(&"minutes".repeat(1000), units()), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! The command line: options, bad usage, exit statuses.
+
+use crate::support::Ftsh;
+
+#[test]
+fn command_text_runs() {
+    Ftsh::command("echo hello").stdout("hello\n").success();
+}
+
+#[test]
+fn command_text_takes_a_name_and_arguments() {
+    Ftsh::command("echo $0 $# $2")
+        .args(["name", "one", "two words"])
+        .stdout("name 2 two words\n")
+        .success();
+}
+
+#[test]
+fn a_script_gets_its_name_and_arguments() {
+    Ftsh::script("echo $0 $# \"$1\"").args(["one two"]).stdout("script.ftsh 1 one two\n").success();
+}
+
+#[test]
+fn arguments_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let argument = OsStr::from_bytes(b"a\xff b");
+    Ftsh::script(
+        "echo \"$1\"\nprintf '%s\\n' \"$1\"\nx=\"$1\"\necho \"$x\"\nfor y in $1; echo $y; end",
+    )
+    .arg(argument)
+    .stdout(b"a\xff b\na\xff b\na\xff b\na\xff\nb\n")
+    .success();
+}
+
+#[test]
+fn environment_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    Ftsh::command("echo $V; sh -c 'echo $V'")
+        .env("V", OsStr::from_bytes(b"\xfe\xff"))
+        .stdout(b"\xfe\xff\n\xfe\xff\n")
+        .success();
+}
+
+#[test]
+fn a_script_on_standard_input() {
+    Ftsh::new().stdin("echo hello\nexit 3\n").stdout("hello\n").failure(3);
+}
+
+#[test]
+fn help_says_what_there_is() {
+    for option in ["-h", "--help"] {
+        let help = Ftsh::new().arg(option).success().text();
+        for name in [
+            "-f",
+            "-l",
+            "-D",
+            "-n",
+            "-p",
+            "-t",
+            "-k",
+            "-V",
+            "--seed",
+            "--backoff",
+            "--unset",
+            "--log-format",
+            "-c",
+        ] {
+            assert!(help.contains(name), "{name} isn't in the help:\n{help}");
+        }
+    }
+}
+
+#[test]
+fn version_says_the_version() {
+    for option in ["-V", "-v", "--version"] {
+        let version = Ftsh::new().arg(option).success().text();
+        assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+        assert_eq!(version.lines().count(), 1);
+    }
+}
+
+#[test]
+fn check_only_runs_nothing() {
+    Ftsh::script("echo never\ntouch ran\n").options(["-n"]).stdout("").success();
+}
+
+#[test]
+fn check_only_finds_errors() {
+    Ftsh::script("echo never\ntry\n").options(["-n"]).stdout("").stderr("script.ftsh:2").failure(2);
+}
+
+#[test]
+fn bad_usage_gets_one_line() {
+    let usages: &[(&[&str], &str)] = &[
+        (&["--nosuch"], "--nosuch"),
+        (&["-x", "script.ftsh"], "-x"),
+        (&["-l"], "-l"),
+        (&["-l", "loud", "script.ftsh"], "loud"),
+        (&["-l", "-5", "script.ftsh"], "-5"),
+        (&["-t", "soon", "script.ftsh"], "soon"),
+        (&["-t", "-1", "script.ftsh"], "-1"),
+        (&["-k", "gently", "script.ftsh"], "gently"),
+        (&["-c"], "-c"),
+        (&["--seed", "lucky", "script.ftsh"], "lucky"),
+        (&["--backoff", "exponental", "script.ftsh"], "exponential"),
+        (&["--backoff", "full from 10 s to 1 s", "script.ftsh"], "from"),
+        (&["--backoff", "", "script.ftsh"], "backoff"),
+        (&["--unset=maybe", "script.ftsh"], "maybe"),
+        (&["--log-format", "xml", "script.ftsh"], "xml"),
+    ];
+    for (arguments, text) in usages {
+        let finished =
+            Ftsh::new().file("script.ftsh", "echo never").args(*arguments).refused(&[text]);
+        finished.one_line();
+    }
+}
+
+#[test]
+fn bad_environment_gets_one_line() {
+    for (name, value) in [
+        ("FTSH_LOG_LEVEL", "loud"),
+        ("FTSH_KILL_TIMEOUT", "soon"),
+        ("FTSH_KILL_MODE", "gently"),
+        ("FTSH_EXPMIN", "little"),
+        ("FTSH_EXPMAX", "-1"),
+        ("FTSH_EXPFACTOR", "0"),
+        ("FTSH_EXPRAND", "2"),
+    ] {
+        Ftsh::command("echo never").env(name, value).refused(&[name]).one_line();
+    }
+}
+
+#[test]
+fn options_may_be_joined_with_their_values() {
+    Ftsh::command("echo hello").options(["-l40", "-t5", "-kweak"]).stdout("hello\n").success();
+}
+
+#[test]
+fn two_dashes_end_the_options() {
+    Ftsh::new().file("-c", "echo dash").args(["--", "-c"]).stdout("dash\n").success();
+}
+
+#[test]
+fn a_seed_repeats_the_choices() {
+    let script = "for i in 1 .to. 20; forany x in a b c d e f; echo -n $x; end; end; echo";
+    let run = |seed: &str| Ftsh::command(script).options(["--seed", seed]).success().text();
+    assert_eq!(run("7"), run("7"));
+    assert_ne!(run("7"), run("8"));
+}
+
+#[test]
+fn without_a_seed_the_choices_differ() {
+    let script = "for i in 1 .to. 20; forany x in a b c d e f; echo -n $x; end; end; echo";
+    assert_ne!(Ftsh::command(script).success().text(), Ftsh::command(script).success().text());
+}
+
+#[test]
+fn statuses_are_those_of_the_failure() {
+    for (script, status) in [
+        ("success", 0),
+        ("exit 17", 17),
+        ("sh -c 'exit 9'", 9),
+        ("sh -c 'kill -9 $$'", 137),
+        ("try for 50 ms; sleep 20; end", 124),
+        ("no-such-command", 127),
+        ("/", 126),
+        ("echo < nosuch", 1),
+        ("x=1 .div. 0", 1),
+        ("failure", 1),
+        ("try", 2),
+    ] {
+        Ftsh::command(script).failure(status);
+    }
+}
+
+#[test]
+fn closed_descriptors_are_no_crash() {
+    Ftsh::command("sh -c 'exec ftsh -c \"echo hi\" >&-'").run();
+    Ftsh::command("sh -c 'exec ftsh -c success <&- >&- 2>&-'").success();
+}
+
+#[test]
+fn a_broken_pipe_ends_it_quietly() {
+    let finished = Ftsh::command("sh -c 'ftsh -c \"while true; echo y; end\" | head -n 1'")
+        .stdout("y\n")
+        .success();
+    assert!(!finished.errors().contains("panick"), "{}", finished.story());
+}

@@ -1,0 +1,135 @@
+//! The log: levels, files, formats, sharing.
+
+use crate::support::Ftsh;
+
+const SCRIPT: &str = "try 2 times every 1 ms
+	if $attempt .eql. 1
+		sh -c 'exit 7'
+	end
+	/bin/echo done
+end
+";
+
+fn log_at(level: &str) -> String {
+    Ftsh::script(SCRIPT)
+        .options(["-l", level, "-f", "the.log"])
+        .stdout("done\n")
+        .success()
+        .read("the.log")
+}
+
+#[test]
+fn each_level_says_more() {
+    let logs: Vec<String> = ["0", "10", "20", "30", "40"].into_iter().map(log_at).collect();
+    assert_eq!(logs[0], "");
+    assert!(logs[1].contains('7'), "{}", logs[1]);
+    assert!(!logs[1].contains("/bin/echo"), "{}", logs[1]);
+    assert!(logs[2].contains("/bin/echo"), "{}", logs[2]);
+    assert!(logs[3].to_lowercase().contains("try"), "{}", logs[3]);
+    for pair in logs.windows(2) {
+        assert!(pair[0].lines().count() < pair[1].lines().count(), "{}\n---\n{}", pair[0], pair[1]);
+    }
+}
+
+#[test]
+fn a_line_has_the_pid_the_script_and_the_line() {
+    let finished = Ftsh::script("echo $$ > pid\nsuccess\nsh -c 'exit 7'\n")
+        .options(["-l", "10", "-f", "the.log"])
+        .failure(7);
+    let (log, pid) = (finished.read("the.log"), finished.read("pid"));
+    let line =
+        log.lines().find(|line| line.contains("script.ftsh:3")).expect("a line about line 3");
+    assert!(line.contains(pid.trim()), "{pid} in {line}");
+}
+
+#[test]
+fn decimal_times() {
+    let log = Ftsh::script("false").options(["-D", "-f", "the.log"]).failure(1).read("the.log");
+    let first = log.split_whitespace().next().expect("a log line").to_owned();
+    let time: f64 = first.parse().expect("a decimal time first");
+    assert!(time > 1.6e9, "{log}");
+}
+
+#[test]
+fn the_log_is_appended_to() {
+    let log = Ftsh::script("sh -c 'exit 7'")
+        .file("the.log", "what was there\n")
+        .options(["-f", "the.log"])
+        .failure(7)
+        .read("the.log");
+    assert!(log.starts_with("what was there\n"), "{log}");
+    assert!(log.lines().count() > 1, "{log}");
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_stops_before_anything_runs() {
+    Ftsh::command("echo never")
+        .options(["-f", "no/such/dir/log"])
+        .refused(&["no/such/dir/log"])
+        .one_line();
+}
+
+#[test]
+fn the_environment_sets_the_log_and_options_win() {
+    let finished = Ftsh::command("/bin/echo a")
+        .env("FTSH_LOG_FILE", "env.log")
+        .env("FTSH_LOG_LEVEL", "20")
+        .success();
+    assert!(finished.read("env.log").contains("/bin/echo"));
+    let finished = Ftsh::command("/bin/echo a")
+        .env("FTSH_LOG_FILE", "env.log")
+        .env("FTSH_LOG_LEVEL", "20")
+        .options(["-f", "option.log", "-l", "0"])
+        .success();
+    assert_eq!(finished.read("option.log"), "");
+    assert!(!finished.directory.path().join("env.log").exists());
+}
+
+#[test]
+fn a_nested_shell_inherits_the_options() {
+    let log = Ftsh::command("cd sub; ftsh inner.ftsh")
+        .file("sub/inner.ftsh", "/bin/echo nested\n")
+        .options(["-l", "20", "-f", "the.log"])
+        .success()
+        .read("the.log");
+    assert!(log.contains("inner.ftsh:1"), "{log}");
+}
+
+#[test]
+fn several_shells_share_a_log() {
+    let finished = Ftsh::command(
+        "forall i in 1 .to. 20; ftsh -l 40 -f the.log -c 'for i in 1 .to. 5; sh -c true; end'; end",
+    )
+    .success();
+    let log = finished.read("the.log");
+    assert!(log.lines().count() >= 100, "{log}");
+    let first = log.lines().next().expect("lines").split_whitespace().count();
+    assert!(first >= 3, "{log}");
+    for line in log.lines() {
+        let year = line.get(..2);
+        assert_eq!(year, log.get(..2), "a torn line: {line:?}");
+    }
+}
+
+#[test]
+fn json_lines_are_json() {
+    let log = Ftsh::script(SCRIPT)
+        .options(["-l", "40", "-f", "the.log", "--log-format", "json"])
+        .success()
+        .read("the.log");
+    assert!(log.lines().count() > 4);
+    for line in log.lines() {
+        let value: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(value.is_object(), "{line}");
+    }
+}
+
+#[test]
+fn a_message_with_newlines_is_one_log_line() {
+    let log = Ftsh::script("sh -c 'exit 7' 'one\ntwo'\n")
+        .options(["-l", "20", "-f", "the.log"])
+        .failure(7)
+        .read("the.log");
+    assert!(!log.lines().any(|line| line.starts_with("two")), "{log}");
+}

@@ -1,0 +1,101 @@
+use ftsh::machine::Outcome;
+
+use super::{seconds, world};
+
+#[test]
+fn what_ignores_sigterm_is_killed_after_the_grace_period() {
+    let ran = world().run("try for 1 second; stubborn; end").fails("timeout", 124).takes(31.0);
+    assert!(ran.world.trace().contains("kill stubborn"));
+}
+
+#[test]
+fn the_outer_deadline_cuts_the_cleaning_up_of_an_inner_one() {
+    let ran = world()
+        .config(|config| config.kill_timeout = seconds(5.0))
+        .run("try for 3 seconds; try for 1 second; stubborn; end; end");
+    ran.fails("timeout", 124).takes(6.0);
+}
+
+#[test]
+fn the_next_attempt_waits_until_the_last_one_is_gone() {
+    let script = "try 2 times each 1 second backoff none; stubborn; end";
+    let ran = world().run(script).fails("timeout", 124).takes(62.0);
+    let trace = ran.world.trace();
+    let order: Vec<&str> =
+        trace.lines().map(|line| line.trim_start().splitn(3, ' ').last().unwrap_or("")).collect();
+    assert!(
+        order.iter().position(|line| line.contains("kill"))
+            < order.iter().rposition(|line| line.contains("run"))
+    );
+}
+
+#[test]
+fn what_a_failed_attempt_left_behind_goes() {
+    let ran = world().run("try; daemon; fail; catch; ok; end").succeeds();
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn what_a_successful_script_left_behind_stays() {
+    let ran = world().run("try; daemon; end; ok").succeeds();
+    assert_eq!(ran.world.running(), ["daemon"]);
+}
+
+#[test]
+fn a_daemon_of_an_enclosing_scope_outlives_a_failed_attempt() {
+    let ran = world().run("daemon; try; fail; catch; ok; end").succeeds();
+    assert_eq!(ran.world.running(), ["daemon"]);
+}
+
+#[test]
+fn what_a_failed_script_left_behind_goes() {
+    let ran = world().run("daemon; fail 3").fails("exit", 3);
+    assert!(ran.world.running().is_empty());
+    let ran = world().run("try; daemon; exit 4; end");
+    assert_eq!(ran.outcome, Outcome::Exited(4));
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn a_signal_ends_everything() {
+    for script in [
+        "hang",
+        "try for 1 hour; fail; end",
+        "forall x in 1 .to. 100; hang; end",
+        "sleep 1000",
+        "ok | hang | cat",
+        "try 5 times; forall x in a b; try for 1 day; hang; end; end; catch; hang; end",
+    ] {
+        let ran = world().model(|simulated| simulated.signal_at(seconds(2.0), 15)).run(script);
+        assert_eq!(ran.outcome, Outcome::Interrupted(15), "{script}");
+        assert_eq!(ran.elapsed, seconds(2.0), "{script}");
+        assert!(ran.world.running().is_empty(), "{script}");
+    }
+}
+
+#[test]
+fn a_second_signal_cuts_the_grace_period_short() {
+    let ran = world()
+        .model(|simulated| simulated.signal_at(seconds(2.0), 2).signal_at(seconds(3.0), 2))
+        .run("stubborn");
+    assert_eq!(ran.outcome, Outcome::Interrupted(2));
+    assert_eq!(ran.elapsed, seconds(3.0));
+}
+
+#[test]
+fn no_command_runs_after_a_signal() {
+    let ran = world()
+        .model(|simulated| simulated.signal_at(seconds(1.0), 1))
+        .run("try; hang; catch; echo caught; end; echo after");
+    assert_eq!(ran.world.stdout(), "");
+}
+
+#[test]
+fn the_run_has_a_deadline_of_its_own() {
+    let deadline = ftsh::machine::Time::after(seconds(4.0));
+    let ran = world()
+        .config(|config| config.deadline = Some(deadline))
+        .run("try for 1 day; hang; catch; hang; end");
+    let ran = ran.fails("timeout", 124).takes(4.0);
+    assert!(ran.world.running().is_empty());
+}

@@ -1,0 +1,66 @@
+use super::world;
+
+#[test]
+fn values_split_outside_quotes_only_and_are_never_parsed_again() {
+    world().run("a=\"x  y; *\"; echo $a \"$a\"").succeeds().prints("x y; * x  y; *\n");
+    world().run("a=\"1 2\"; b=$a").fails("expression", 1);
+    world().run("a=\"1 2\"; b=\"$a\"; echo $b").prints("1 2\n");
+    world().run("a=\"\"; echo [$a] [\"$a\"] x$a$a").prints("[] [] x\n");
+}
+
+#[test]
+fn an_operand_is_never_split() {
+    world().run("x=\"a b\"; if $x .eq. \"a b\"; echo same; end").prints("same\n");
+    world().run("function f; return $#; end; x=\"a b\"; n=f($x); echo $n").prints("1\n");
+}
+
+#[test]
+fn arguments_keep_their_borders() {
+    let script =
+        "function f; for x in \"$@\"; echo $x; end; echo $#; end; f \"$@\"; f $@; f \"a$*b\"";
+    world().args(&["1 2", "3"]).run(script).prints("1 2\n3\n2\n1\n2\n3\n3\na1 2 3b\n1\n");
+}
+
+#[test]
+fn unset_variables_fail_by_name() {
+    let ran = world().run("rm -rf ${dir}/").fails("expression", 1);
+    assert!(ran.message().contains("`dir` is not set"), "{}", ran.message());
+    world().config(|config| config.unset_is_empty = true).run("echo [$dir]").prints("[]\n");
+    world()
+        .run("echo ${dir:-/tmp}${dir:+x} \"${dir:-a b}\"; a=; echo ${a:-gone}")
+        .prints("/tmp a b\ngone\n");
+    world().run("echo [$3] $#").prints("[] 0\n");
+}
+
+#[test]
+fn patterns_match_files_or_fail() {
+    let files =
+        |simulated: ftsh::driver::simulated::Simulated| simulated.file("b.c", "").file("a.c", "");
+    world()
+        .model(files)
+        .run("echo *.c '*.c' \"*.c\"; for f in *.c; echo $f; end")
+        .prints("a.c b.c *.c *.c\na.c\nb.c\n");
+    let ran = world().run("echo *.h").fails("expression", 1);
+    assert!(ran.message().contains("no file matches `*.h`"));
+    world().model(files).run("p=*.c; echo $p").prints("*.c\n");
+}
+
+#[test]
+fn a_tilde_is_a_home() {
+    world().run("echo ~ ~/x \"~\" a~ ~bob/y").prints("/home/me /home/me/x ~ a~ /home/bob/y\n");
+}
+
+#[test]
+fn exported_variables_reach_commands() {
+    world().run("A=1; try; env A; catch; echo hidden; end; export A; env A; A=2; env A; export B=3; env B").prints("hidden\nA=1\nA=2\nB=3\n");
+    world()
+        .env("CAME", "1")
+        .run("CAME=2; env CAME; CAME=; try; env CAME; catch; echo gone; end")
+        .prints("CAME=2\ngone\n");
+    world().run("echo five -> V; export V; env V").prints("V=five\n");
+}
+
+#[test]
+fn a_command_must_not_vanish() {
+    world().run("c=; ${c:-}").fails("expression", 1);
+}

@@ -1,0 +1,109 @@
+use super::{seconds, world};
+
+#[test]
+fn all_branches_run_at_once() {
+    world().run("forall n in 1 2 3 4; work $n; end").succeeds().takes(4.0);
+}
+
+#[test]
+fn the_first_failing_branch_cancels_the_others() {
+    let script = "forall n in 1 2 3; if $n .eql. 2; slowfail 2; fail; else; hang; end; end";
+    let ran = world().run(script).fails("exit", 1).takes(2.0);
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn a_bound_keeps_branches_waiting() {
+    world().run("forall n in 1 .to. 6 at most 2; work 1; end").succeeds().takes(3.0);
+    world().run("n=0; forall x in a b at most $n; ok; end").fails("expression", 1);
+}
+
+#[test]
+fn a_huge_list_starts_one_by_one() {
+    let script = "try for 10 seconds; forall n in 1 .to. 1000000000000 at most 3; work 1; end; end";
+    world().run(script).fails("timeout", 124).takes(10.0);
+}
+
+#[test]
+fn branches_have_their_own_variables_and_directory() {
+    let script =
+        "a=0; forall n in 1 2 3\n a=$n\n cd /d$n\n work $n\n echo $a\n pwd\nend\necho $a\npwd";
+    world().run(script).succeeds().prints("1\n/d1\n2\n/d2\n3\n/d3\n0\n/\n");
+}
+
+#[test]
+fn exit_ends_only_its_branch() {
+    world().run("forall n in 1 2; exit 0; fail; end; echo on").succeeds().prints("on\n");
+    world().run("forall n in 1 2; exit 5; end").fails("exit", 5);
+}
+
+#[test]
+fn an_empty_list_succeeds() {
+    world().run("a=; forall n in ${a:-}; fail; end; for n in ${a:-}; fail; end").succeeds();
+    world().run("forany n in ${a:-}; ok; end").fails("expression", 1);
+}
+
+#[test]
+fn a_deadline_cuts_all_branches_and_theirs() {
+    let script = "try for 3 seconds\nforall a in 1 2; forall b in 1 2; try for 1 hour; hang; end; end; end\nend";
+    let ran = world().run(script).fails("timeout", 124).takes(3.0);
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn each_branch_retries_on_its_own() {
+    let script = "forall n in 1 2; try 3 times every 10 seconds; slowfail $n; end; end";
+    world().run(script).fails("exit", 1).takes(21.0);
+}
+
+#[test]
+fn a_failing_branch_cancels_those_that_are_cleaning_up() {
+    let script = "forall n in 1 2\n if $n .eql. 1\n  try for 1 second; stubborn; end\n else\n  slowfail 2\n end\nend";
+    let ran = world().config(|config| config.kill_timeout = seconds(10.0)).run(script);
+    let ran = ran.fails("exit", 1).takes(11.0);
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn ten_thousand_branches_are_nothing_special() {
+    world().run("forall n in 1 .to. 10000; m=$n .mul. 2; work 5; end").succeeds().takes(5.0);
+}
+
+#[test]
+fn a_daemon_of_a_sibling_outlives_a_cut_attempt() {
+    let script =
+        "forall n in 1 2\nif $n .eql. 1; daemon; else; try; daemon; fail; catch; ok; end; end\nend";
+    let ran = world().run(script).succeeds();
+    assert_eq!(ran.world.running(), ["daemon"]);
+}
+
+#[test]
+fn a_deadline_cuts_even_the_starting_of_branches() {
+    let script = "try for 1 second; forall n in 1 .to. 1000000000000; hang; end; end";
+    let parsed = ftsh::syntax::parse("script", script).expect("valid");
+    let mut machine =
+        ftsh::machine::Machine::new(&parsed, vec![], vec![], ftsh::machine::Config::default(), 1);
+    let (mut effects, mut looks) = (0, 0);
+    while looks < 10 {
+        match machine.poll_output() {
+            ftsh::machine::Output::Effect(ftsh::machine::Effect::Open { operation, .. }) => {
+                let result = Ok(ftsh::machine::event::Reply::Truth(true));
+                let done = ftsh::machine::Event::Done { operation, result };
+                machine.handle_event(ftsh::machine::Time::START, done);
+            }
+            ftsh::machine::Output::Effect(_) => effects += 1,
+            _ => looks += 1,
+        }
+        assert!(effects < 1_000_000, "the machine must look at the clock");
+    }
+}
+
+#[test]
+fn branches_in_branches_are_limited_like_calls() {
+    world().run("function f; forall x in a; f; end; end; f").fails("expression", 1);
+    world().run("function f; ok | f; end; f").fails("expression", 1);
+    let deep =
+        "function f; if $1 .lt. 900; forall x in a; f ($1 .add. 1); end; else; hang; end; end; f 1";
+    let deep = deep.replace("f ($1 .add. 1)", "n=$1 .add. 1; f $n");
+    world().run(&format!("try for 1 second; {deep}; end")).fails("timeout", 124);
+}

@@ -1,0 +1,63 @@
+use super::world;
+
+#[test]
+fn for_takes_words_in_order_and_stops_at_a_failure() {
+    world()
+        .run("a=\"2 3\"; for n in 1 $a \"4 5\"; echo $n; end")
+        .succeeds()
+        .prints("1\n2\n3\n4 5\n");
+    world()
+        .run("for n in 1 2 3; echo $n; if $n .eql. 2; fail 6; end; end")
+        .fails("exit", 6)
+        .prints("1\n2\n");
+}
+
+#[test]
+fn ranges_ascend_whichever_end_is_larger() {
+    world().run("for n in 3 .to. 1; echo $n; end").prints("1\n2\n3\n");
+    world().run("for n in 1 .to. 10 .step. 4 x; echo $n; end").prints("1\n5\n9\nx\n");
+    world().run("c=5 .to. 15 .step. 5; echo \"$c\"; for n in $c; echo $n; end; for n in \"$c\"; echo $n; end").prints("5 10 15\n5\n10\n15\n5 10 15\n");
+    world().run("for n in 1 .to. 5 .step. 0; ok; end").fails("expression", 1);
+}
+
+#[test]
+fn a_huge_range_costs_nothing() {
+    let script = "try for 5 seconds; for n in 1 .to. 9223372036854775807; sleep 1; end; end";
+    world().run(script).fails("timeout", 124).takes(5.0);
+    world().run("c=1 .to. 1000000000000; for n in $c; echo $n; exit; end").succeeds().prints("1\n");
+}
+
+#[test]
+fn forany_tries_each_once_and_keeps_the_winner() {
+    let script = "forany n in 1 2 3 4; if $n .ne. 3; fail; end; end; echo $n";
+    world().run(script).succeeds().prints("3\n");
+    let ran = world().run("forany n in 1 2 3; echo $n; fail $n; end");
+    let mut seen: Vec<_> = ran.world.stdout().lines().map(str::to_owned).collect();
+    seen.sort();
+    assert_eq!(seen, ["1", "2", "3"]);
+    world()
+        .run("forany n in 1 2 3 in order; echo $n; fail 5; end")
+        .fails("exit", 5)
+        .prints("1\n2\n3\n");
+}
+
+#[test]
+fn if_and_while_want_booleans() {
+    world().run("n=0; while $n .lt. 3; n=$n .add. 1; echo $n; end").prints("1\n2\n3\n");
+    world().run("if 1 .gt. 2; echo a; else if 2 .gt. 1; echo b; else; echo c; end").prints("b\n");
+    world().run("if yes; ok; end").fails("expression", 1);
+    world().run("while 1; ok; end").fails("expression", 1);
+}
+
+#[test]
+fn the_right_side_is_not_evaluated_when_the_left_decides() {
+    world().run("if false .and. $unset; ok; else; echo no; end").succeeds().prints("no\n");
+    world().run("if true .or. (1 .div. 0); echo yes; end").succeeds().prints("yes\n");
+    world().run("if true .and. maybe; ok; end").fails("expression", 1);
+}
+
+#[test]
+fn shift_drops_arguments() {
+    world().args(&["a", "b", "c"]).run("shift; echo $# $*; shift 2; echo $#").prints("2 b c\n0\n");
+    world().args(&["a"]).run("shift 2").fails("expression", 1);
+}

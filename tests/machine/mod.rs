@@ -1,0 +1,153 @@
+//! The machine in a modelled world: virtual time, no processes.
+
+mod calls;
+mod cancelling;
+mod expansion;
+mod forall;
+mod hostile;
+mod loops;
+mod plumbing;
+mod properties;
+mod trying;
+
+use std::time::Duration;
+
+use ftsh::driver::simulated::{Call, Model, Simulated};
+use ftsh::driver::{self, Driver};
+use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Machine, Outcome};
+
+/// A world to run a script in.
+pub struct World {
+    simulated: Simulated,
+    config: Config,
+    environment: Vec<(&'static str, &'static str)>,
+    args: Vec<&'static str>,
+}
+
+/// What a run left.
+pub struct Ran {
+    pub outcome: Outcome,
+    pub world: Simulated,
+    pub elapsed: Duration,
+}
+
+/// A world with `ok`, `fail N`, `hang`, `work SECONDS`, `print WORDS`, `cat` and `daemon`.
+pub fn world() -> World {
+    let number = |call: &Call| call.words[1].to_string().parse().unwrap_or(1.0);
+    let simulated = Simulated::new(1)
+        .command("ok", |_, _| Model::succeeds())
+        .command("fail", |call, _| {
+            let code = call.words.get(1).map_or(1, |code| code.to_string().parse().unwrap_or(1));
+            Model::fails(code)
+        })
+        .command("hang", |_, _| Model::hangs())
+        .command("stubborn", |_, _| Model::hangs().stubborn())
+        .command("work", move |call, _| Model::succeeds().takes(seconds(number(call))))
+        .command("slowfail", move |call, _| Model::fails(1).takes(seconds(number(call))))
+        .command("daemon", |_, _| Model::succeeds().leaves_a_daemon())
+        .command("cat", |call, _| Model::succeeds().prints(call.input.clone()))
+        .command("env", |call, _| {
+            let name = call.words[1].to_string();
+            match call.variable(&name) {
+                Some(value) => Model::succeeds().prints(format!("{name}={value}\n")),
+                None => Model::fails(1),
+            }
+        });
+    World {
+        simulated,
+        config: Config::default(),
+        environment: vec![("HOME", "/home/me")],
+        args: vec!["script"],
+    }
+}
+
+pub fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+impl World {
+    pub fn model(mut self, change: impl FnOnce(Simulated) -> Simulated) -> Self {
+        self.simulated = change(self.simulated);
+        self
+    }
+
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    pub fn logging(self, level: Level) -> Self {
+        self.config(|config| config.log_level = level)
+    }
+
+    pub fn args(mut self, args: &[&'static str]) -> Self {
+        self.args.extend(args);
+        self
+    }
+
+    pub fn env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.environment.push((name, value));
+        self
+    }
+
+    pub fn run(self, script: &str) -> Ran {
+        let parsed = ftsh::syntax::parse("script", script)
+            .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
+        let args = self.args.iter().map(|arg| (*arg).into()).collect();
+        let environment = self
+            .environment
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        let mut machine = Machine::new(&parsed, args, environment, self.config, 7);
+        let mut world = self.simulated;
+        let outcome = driver::run(&mut machine, &mut world);
+        let elapsed = world.now().elapsed();
+        Ran { outcome, world, elapsed }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn succeeds(self) -> Self {
+        assert_eq!(self.outcome, Outcome::Succeeded, "{}", self.world.trace());
+        self
+    }
+
+    /// The failure's kind and message, and the exit status.
+    #[track_caller]
+    pub fn fails(self, kind: &str, code: u8) -> Self {
+        match &self.outcome {
+            Outcome::Failed(failure) => {
+                assert_eq!(
+                    (failure.kind.name(), self.outcome.exit_code()),
+                    (kind, code),
+                    "{failure}"
+                );
+            }
+            other => panic!("{other:?}\n{}", self.world.trace()),
+        }
+        self
+    }
+
+    pub fn message(&self) -> String {
+        match &self.outcome {
+            Outcome::Failed(failure) => failure.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn prints(self, expected: &str) -> Self {
+        assert_eq!(self.world.stdout(), expected, "{}\n{}", self.message(), self.world.trace());
+        self
+    }
+
+    #[track_caller]
+    pub fn takes(self, expected: f64) -> Self {
+        let elapsed = self.elapsed.as_secs_f64();
+        assert!((elapsed - expected).abs() < 1e-6, "{elapsed} s\n{}", self.world.trace());
+        self
+    }
+}

@@ -1,0 +1,67 @@
+use super::world;
+
+#[test]
+fn variables_are_files() {
+    world()
+        .run("echo one two -> v; echo $v; echo \"$v\"; cat -< v -> w; echo $w")
+        .prints("one two\none two\none two\n");
+    world().run("echo a -> v; echo b ->> v; cat -< v").prints("a\nb\n");
+    world().run("v=x; echo y ->> v; echo $v").prints("xy\n");
+    world().run("echo hi > /f; cat < /f; echo ho >> /f; cat < /f").prints("hi\nhi\nho\n");
+    world().run("cat -< nothing").fails("redirect", 1);
+    world().run("cat < /nothing").fails("redirect", 1);
+}
+
+#[test]
+fn a_branch_appends_to_a_copy() {
+    world().run("echo a -> v; forall n in 1 2; echo $n ->> v; echo \"$v\" > /$n; end; cat -< v; cat < /1").prints("a\na\n1\n");
+}
+
+#[test]
+fn a_variable_can_feed_its_own_next_value() {
+    world().run("echo a -> v; cat -< v -> v; echo $v").succeeds().prints("a\n");
+}
+
+#[test]
+fn only_one_newline_is_dropped_from_a_value() {
+    world().run("v='a\n\n'; echo \"[$v]\"").prints("[a\n]\n");
+    world().run("v=\"a\r\n\"; echo \"[$v]\"").prints("[a]\n");
+}
+
+#[test]
+fn blocks_are_redirected_as_a_whole() {
+    world().run("try; echo a; echo b; end -> v; echo \"<$v>\"").prints("<a\nb>\n");
+    world().run("function f; echo out; end; f > /o; echo x; cat < /o").prints("x\nout\n");
+    world()
+        .run("while true; read x; echo got $x; end <<< \"l\"")
+        .fails("failure", 1)
+        .prints("got l\n");
+}
+
+#[test]
+fn stages_feed_each_other() {
+    world().run("echo a b | cat | cat").succeeds().prints("a b\n");
+    world().run("echo a | fail 3 | cat").fails("exit", 3);
+    world().run("fail 4 | cat").fails("exit", 4);
+    world().run("echo a | cat -> v; echo $v").prints("a\n");
+    world().run("echo a b | read x; echo $x").prints("a b\n");
+}
+
+#[test]
+fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
+    use ftsh::driver::simulated::Model;
+    use ftsh::machine::event::Status;
+    let yes = |simulated: ftsh::driver::simulated::Simulated| {
+        simulated.command("yes", |_, _| Model::ends(Status::Signaled(13)))
+    };
+    world().model(yes).run("yes | ok").succeeds();
+    world().model(yes).run("yes | fail 2").fails("exit", 2);
+    world().model(yes).run("ok | yes").fails("signal", 141);
+}
+
+#[test]
+fn here_documents_and_strings_feed_commands() {
+    world()
+        .run("a=5\ncat <<END\nval $a\nEND\ncat <<'E'\n$a\nE\ncat <<< \"x $a\"")
+        .prints("val 5\n$a\nx 5\n");
+}

@@ -1,0 +1,234 @@
+use ftsh::backoff::{Kind, Policy};
+use ftsh::machine::record::Level;
+use insta::assert_snapshot;
+
+use super::{seconds, world};
+
+fn exponential() -> super::World {
+    world().config(|config| config.backoff = Policy::new(Kind::Exponential))
+}
+
+fn starts(ran: &super::Ran, command: &str) -> usize {
+    ran.world.trace().lines().filter(|line| line.contains(&format!("run {command}"))).count()
+}
+
+#[test]
+fn a_try_repeats_until_it_succeeds() {
+    let mut left = 3;
+    let ran = exponential()
+        .model(|simulated| {
+            simulated.command("flaky", move |_, _| {
+                left -= 1;
+                if left > 0 {
+                    ftsh::driver::simulated::Model::fails(1)
+                } else {
+                    ftsh::driver::simulated::Model::succeeds()
+                }
+            })
+        })
+        .logging(Level::STRUCTURES)
+        .run("try for 1 hour\n flaky\nend\necho $0 done")
+        .succeeds()
+        .prints("script done\n")
+        .takes(3.0);
+    assert_eq!(starts(&ran, "flaky"), 3);
+}
+
+#[test]
+fn three_days_or_a_hundred_times_take_no_time_to_test() {
+    let ran = exponential().run("try for 3 days or 100 times\nfail 9\nend").fails("exit", 9);
+    // 1 + 2 + … + 2048 s, then an hour each; the last attempt comes before the deadline.
+    assert!(ran.elapsed <= seconds(3.0 * 86400.0));
+    assert_eq!(starts(&ran, "fail"), 1 + 12 + 70 + 1);
+}
+
+#[test]
+fn every_spelling_of_limits_counts_the_same() {
+    for limits in [
+        "3 times",
+        "for 3 times",
+        "for 1 day or 3 times",
+        "1 day 3 times",
+        "3 times 1 day",
+        "for 3 times or 1 day",
+        "3 times or 24 hours",
+        "(1 .add. 2) times",
+        "$n times",
+    ] {
+        let ran = exponential().run(&format!("n=3; try {limits}; fail; end")).fails("exit", 1);
+        assert_eq!(starts(&ran, "fail"), 3, "{limits}");
+    }
+    assert_eq!(starts(&exponential().run("try; fail; end"), "fail"), 1);
+}
+
+#[test]
+fn delays_double_up_to_the_cap() {
+    let ran = exponential()
+        .config(|config| config.backoff.to = seconds(5.0))
+        .run("try 6 times; fail; end")
+        .fails("exit", 1)
+        .takes(1.0 + 2.0 + 4.0 + 5.0 + 5.0);
+    assert!(ran.message().ends_with("6 attempts in 17 s"), "{}", ran.message());
+}
+
+#[test]
+fn a_deadline_cuts_a_command_short() {
+    let ran = world().run("try for 5 seconds\n  ok\n  hang\nend").fails("timeout", 124).takes(5.0);
+    assert_snapshot!(ran.message(), @"script:3: `hang` ran out of time after 5 s");
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn a_deadline_cuts_a_loop_that_runs_nothing() {
+    let script = "n=0\ntry for 2 seconds\nwhile true; n=$n .add. 1; sleep 10ms; end\nend";
+    world().run(script).fails("timeout", 124).takes(2.0);
+}
+
+#[test]
+fn the_enclosing_deadline_wins() {
+    let ran = world().run("try for 2 seconds; try for 1 hour; hang; end; end");
+    ran.fails("timeout", 124).takes(2.0);
+    let script = "try for 3 seconds; try for 1 second; hang; end; catch; echo $error_kind; end";
+    let ran = exponential().run(script).succeeds().prints("timeout\n");
+    assert!(ran.elapsed <= seconds(3.0));
+}
+
+#[test]
+fn catch_runs_under_the_enclosing_deadline() {
+    let script =
+        "try for 10 seconds\n try for 1 second\n hang\n catch\n work 3\n echo saved\n end\nend";
+    world().run(script).succeeds().prints("saved\n").takes(4.0);
+    let script = "try for 2 seconds\n try for 1 second\n hang\n catch\n hang\n end\nend";
+    world().run(script).fails("timeout", 124).takes(2.0);
+}
+
+#[test]
+fn the_last_attempt_comes_before_the_deadline() {
+    for seed in 0..20 {
+        let ran = exponential()
+            .config(|config| config.pid = seed)
+            .logging(Level::STRUCTURES)
+            .run("try for 10 seconds; fail; end")
+            .fails("exit", 1);
+        // At 0, 1, 3 and 7 s, and once more before 10 s.
+        assert_eq!(starts(&ran, "fail"), 5);
+        assert!(ran.elapsed > seconds(7.0) && ran.elapsed < seconds(10.0));
+    }
+}
+
+#[test]
+fn every_spaces_the_starts_and_fails_when_none_fits() {
+    world().run("try for 10 seconds every 4 seconds; slowfail 1; end").fails("exit", 1).takes(9.0);
+    world().run("try for 10 seconds every 6 seconds; slowfail 1; end").fails("exit", 1).takes(7.0);
+    world().run("try 3 times every 2 seconds; slowfail 5; end").fails("exit", 1).takes(15.0);
+}
+
+#[test]
+fn each_limits_one_attempt() {
+    let ran = exponential().run("try 3 times each 2 seconds; hang; end").fails("timeout", 124);
+    let ran = ran.takes(2.0 + 1.0 + 2.0 + 2.0 + 2.0);
+    assert_eq!(starts(&ran, "hang"), 3);
+}
+
+#[test]
+fn while_decides_whether_to_go_on() {
+    let script =
+        "try 5 times while $error_code .eql. 75\n if $attempt .lt. 3\n fail 75\n end\n fail 3\nend";
+    let ran = exponential().run(script).fails("exit", 3);
+    assert_eq!(starts(&ran, "fail"), 3);
+}
+
+#[test]
+fn giveup_ends_the_innermost_try_only() {
+    let script = "try 2 times backoff none\n try 9 times\n  giveup it is hopeless\n end\nend";
+    let ran = world().run(script).fails("giveup", 1);
+    assert_snapshot!(ran.message(), @"script:3: it is hopeless, 2 attempts in 0 ms");
+}
+
+#[test]
+fn a_giveup_passes_through_forany_and_forall() {
+    let ran = world().run("try 5 times; forany x in a b c; echo $x; giveup; end; end");
+    assert_eq!(ran.fails("giveup", 1).world.stdout().lines().count(), 1);
+    let ran = world().run("try 5 times; forall x in a b; giveup; end; end").fails("giveup", 1);
+    assert!(!ran.message().contains("attempts"));
+}
+
+#[test]
+fn the_kind_is_timeout_only_if_the_limit_cut_the_attempt() {
+    exponential().run("try for 3 seconds; fail 4; end").fails("exit", 4);
+    exponential().run("try 5 times; try for 1 second; hang; end; end").fails("timeout", 124);
+}
+
+#[test]
+fn a_script_sees_its_attempt_and_its_time() {
+    let script = "try for 10 seconds or 3 times backoff fixed from 2 seconds\n echo $attempt $elapsed $remaining\n fail\nend";
+    world().run(script).fails("exit", 1).prints("1 0 10\n2 2 8\n3 4 6\n");
+    world().run("try 1 time; echo \"[$remaining]\"; end").succeeds().prints("[]\n");
+    world()
+        .run("try 2 times backoff none; env FTSH_ATTEMPT; fail; end")
+        .prints("FTSH_ATTEMPT=1\nFTSH_ATTEMPT=2\n");
+}
+
+#[test]
+fn catch_sees_the_failure() {
+    let script =
+        "try\n fail 7\ncatch\n echo $error_kind $error_code $error_command $error_line\nend";
+    world().run(script).succeeds().prints("exit 7 fail 7 2\n");
+    let script = "try; failure disk full; catch; echo $error; end";
+    world().run(script).succeeds().prints("disk full\n");
+    let script = "try 2 times backoff none; fail 3; catch; echo $error; end";
+    let ran = world().run(script).succeeds();
+    assert_snapshot!(ran.world.stdout().trim(), @"`fail 3` exited with 3, 2 attempts in 0 ms");
+}
+
+#[test]
+fn a_script_may_use_these_names_for_itself() {
+    let script = "attempt=mine; error=own; try; echo $attempt; fail; catch; echo $error; end";
+    world().run(script).succeeds().prints("mine\nown\n");
+    let script = "try 1 time; echo $attempt; end";
+    world().env("attempt", "outer").run(script).succeeds().prints("1\n");
+}
+
+#[test]
+fn a_limit_must_make_sense() {
+    for script in [
+        "n=0; try $n times; ok; end",
+        "n=x; try $n seconds; ok; end",
+        "n=0; try for $n hours; ok; end",
+    ] {
+        world().run(script).fails("expression", 1);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let trace = || world().run("try 6 times; forany x in a b c d; fail $x; end; end").world.trace();
+    assert_eq!(trace(), trace());
+}
+
+#[test]
+fn a_run_has_a_trace() {
+    let ran =
+        exponential().logging(Level::NOTHING).run("try for 1 minute or 3 times\n  fail 1\nend");
+    assert_snapshot!(ran.world.trace(), @r"
+          0 ms run fail 1
+          0 ms end fail Exited(1)
+           1 s run fail 1
+           1 s end fail Exited(1)
+           3 s run fail 1
+           3 s end fail Exited(1)
+    ");
+}
+
+#[test]
+fn a_deadline_cuts_a_loop_that_only_fails_and_logs() {
+    let script = "try for 1 second; forany n in 1 .to. 1000000000; failure; end; end";
+    let parsed = ftsh::syntax::parse("script", script).expect("valid");
+    let config = ftsh::machine::Config { log_level: Level::FAILURES, ..Default::default() };
+    let mut machine = ftsh::machine::Machine::new(&parsed, vec![], vec![], config, 1);
+    let mut outputs = 0;
+    while let ftsh::machine::Output::Effect(_) = machine.poll_output() {
+        outputs += 1;
+        assert!(outputs < 100_000, "the machine must look at the clock");
+    }
+}

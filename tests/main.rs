@@ -1,0 +1,19 @@
+//! Tests of the real binary, from outside.
+
+// Trouble in a test is a panic, and a builder that is not run is a test that tests nothing.
+#![allow(clippy::missing_panics_doc, clippy::must_use_candidate, clippy::return_self_not_must_use)]
+
+mod support;
+
+mod cli;
+mod examples;
+mod leftovers;
+mod logging;
+mod machine;
+mod printing;
+mod scripts;
+mod shebang;
+mod signals;
+mod sources;
+mod tidy;
+mod timing;

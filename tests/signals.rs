@@ -1,0 +1,151 @@
+//! Signals to the shell: everything it runs is gone, then it ends by that signal.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::Ftsh;
+
+const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Starts `text`, waits for `lines` lines in the file `ready`, sends each of the signals.
+fn ends_by_each(text: &str, lines: usize) {
+    for signal in SIGNALS {
+        let run = Ftsh::command(text).start();
+        run.until_lines("ready", lines);
+        run.signal(signal);
+        let finished = run.wait();
+        finished.killed_by(signal).nothing_left();
+        assert_eq!(finished.text(), "", "{}", finished.story());
+        assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
+    }
+}
+
+#[test]
+fn in_a_command() {
+    ends_by_each("sh -c 'echo r > ready; exec /bin/sleep 60'; echo never", 1);
+}
+
+#[test]
+fn in_a_delay() {
+    ends_by_each(
+        "try 5 times backoff fixed from 1 hour; echo r > ready; failure; end; echo never",
+        1,
+    );
+}
+
+#[test]
+fn in_a_sleep() {
+    ends_by_each("echo r > ready; sleep 60; echo never", 1);
+}
+
+#[test]
+fn in_a_loop_without_commands() {
+    ends_by_each("echo r > ready; while true; x=1; end; echo never", 1);
+}
+
+#[test]
+fn in_a_forall_of_a_hundred() {
+    ends_by_each(
+        "forall i in 1 .to. 100; sh -c 'echo r >> ready; exec /bin/sleep 60'; end; echo never",
+        100,
+    );
+}
+
+#[test]
+fn in_an_open_that_hangs() {
+    ends_by_each("mkfifo f; echo r > ready; cat < f; echo never", 1);
+}
+
+#[test]
+fn in_a_pipeline() {
+    ends_by_each("sh -c 'echo r > ready; exec /bin/sleep 60' | cat | cat; echo never", 1);
+}
+
+#[test]
+fn catch_blocks_do_not_run() {
+    ends_by_each(
+        "try 5 times; sh -c 'echo r > ready; exec /bin/sleep 60'; catch; echo never; end; echo never",
+        1,
+    );
+}
+
+#[test]
+fn daemons_of_the_cancelled_command_go_too() {
+    ends_by_each(
+        "sh -c 'setsid /bin/sleep 60 & (setsid sh -c \"/bin/sleep 60 & /bin/sleep 60\" &); echo r > ready; /bin/sleep 60'",
+        1,
+    );
+}
+
+#[test]
+fn a_command_that_ignores_the_signal_is_killed_in_time() {
+    let run = Ftsh::command(
+        "sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'",
+    )
+    .options(["-t", "1"])
+    .start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert!(finished.elapsed > Duration::from_secs(1), "{}", finished.story());
+    assert!(finished.elapsed < Duration::from_secs(5), "{}", finished.story());
+}
+
+#[test]
+fn a_second_signal_cuts_the_grace_short() {
+    let run = Ftsh::command(
+        "sh -c 'trap \"\" TERM INT; echo r > ready; while :; do /bin/sleep 0.05; done'",
+    )
+    .start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(200));
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
+}
+
+#[test]
+fn a_signal_ignored_at_start_stays_ignored() {
+    for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM] {
+        let run = Ftsh::command(
+            "echo r > ready; sh -c 'while ! test -e go; do /bin/sleep 0.01; done'; echo survived",
+        )
+        .ignoring(signal)
+        .start();
+        run.until_lines("ready", 1);
+        run.signal(signal);
+        std::fs::write(run.directory().join("go"), "").expect("a file");
+        let finished = run.wait();
+        finished.check_health();
+        finished.expect_code(0);
+        assert_eq!(finished.text(), "survived\n", "{}", finished.story());
+    }
+}
+
+#[test]
+fn commands_inherit_what_was_ignored_and_nothing_else() {
+    let bits = |text: &str| u64::from_str_radix(text.trim(), 16).expect("a signal set");
+    let ignored = |run: Ftsh| {
+        let text = run.success().text();
+        let line = text.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(bits);
+        let blocked = text.lines().find_map(|line| line.strip_prefix("SigBlk:")).map(bits);
+        (line.expect("SigIgn"), blocked.expect("SigBlk"))
+    };
+    let hangup = 1 << (Signal::SIGHUP as u32 - 1);
+    let (plain, blocked) = ignored(Ftsh::command("cat /proc/self/status"));
+    assert_eq!(blocked, 0, "an empty signal mask");
+    assert_eq!(plain & 0x7fff, 0, "default dispositions: {plain:x}");
+    let (nohup, _) = ignored(Ftsh::command("cat /proc/self/status").ignoring(Signal::SIGHUP));
+    assert_eq!(nohup & hangup, hangup, "{nohup:x}");
+}
+
+#[test]
+fn a_signal_to_the_command_alone_is_its_failure() {
+    Ftsh::command("try; sh -c 'kill -INT $$'; catch; echo $error_kind $error_code; end")
+        .stdout("signal 2\n")
+        .success();
+}

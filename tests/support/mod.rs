@@ -1,0 +1,202 @@
+//! What the tests share: running the real binary under watch.
+
+pub mod expectations;
+pub mod processes;
+pub mod run;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use self::run::{Finished, Running};
+
+/// The binary under test.
+pub const FTSH: &str = env!("CARGO_BIN_EXE_ftsh");
+
+/// Builds a run of the shell in a directory of its own, with next to no environment; ends in
+/// [`Ftsh::success`], [`Ftsh::failure`] or [`Ftsh::killed_by`].
+pub struct Ftsh {
+    pub(crate) directory: TempDir,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) stdin: Option<Vec<u8>>,
+    pub(crate) limit: Duration,
+    pub(crate) ignored: Option<Signal>,
+    pub(crate) unprivileged: bool,
+    stdout: Option<Vec<u8>>,
+    stderr: Vec<String>,
+    takes: Option<(Duration, Duration)>,
+}
+
+impl Ftsh {
+    /// A run without arguments.
+    pub fn new() -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        // Unprivileged runs have to get in too.
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777))
+            .expect("permissions of the temporary directory");
+        Self {
+            directory,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            stdin: None,
+            limit: Duration::from_secs(20),
+            ignored: None,
+            unprivileged: false,
+            stdout: None,
+            stderr: Vec::new(),
+            takes: None,
+        }
+    }
+
+    /// A run of `-c text`.
+    pub fn command(text: &str) -> Self {
+        Self::new().arg("-c").arg(text)
+    }
+
+    /// A run of a script file, `script.ftsh` in the run's directory.
+    pub fn script(text: impl AsRef<[u8]>) -> Self {
+        Self::new().file("script.ftsh", text).arg("script.ftsh")
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().into()));
+        self
+    }
+
+    /// Puts options before what is there already.
+    pub fn options<A: AsRef<OsStr>>(mut self, options: impl IntoIterator<Item = A>) -> Self {
+        let options: Vec<OsString> =
+            options.into_iter().map(|option| option.as_ref().into()).collect();
+        self.arguments.splice(0..0, options);
+        self
+    }
+
+    /// Sets a variable of the shell's environment.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().into(), value.as_ref().into()));
+        self
+    }
+
+    /// Gives the shell this standard input; otherwise it is empty.
+    pub fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
+        self.stdin = Some(input.as_ref().to_vec());
+        self
+    }
+
+    /// Puts a file into the run's directory.
+    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.path(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).expect("a directory for the file");
+        }
+        fs::write(path, content).expect("a file for the run");
+        self
+    }
+
+    /// Puts an executable shell script into the run's directory.
+    pub fn program(self, name: &str, content: &str) -> Self {
+        let this = self.file(name, content);
+        fs::set_permissions(this.path(name), fs::Permissions::from_mode(0o755))
+            .expect("an executable file");
+        this
+    }
+
+    /// Kills and fails the run after this time instead of 20 seconds.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Starts the shell with this signal ignored, as `nohup` does with SIGHUP.
+    pub fn ignoring(mut self, signal: Signal) -> Self {
+        self.ignored = Some(signal);
+        self
+    }
+
+    /// Runs the shell as nobody if the tests run as root.
+    pub fn unprivileged(mut self) -> Self {
+        self.unprivileged = true;
+        self
+    }
+
+    /// Expects exactly this on standard output.
+    pub fn stdout(mut self, text: impl AsRef<[u8]>) -> Self {
+        self.stdout = Some(text.as_ref().to_vec());
+        self
+    }
+
+    /// Expects this text somewhere on standard error.
+    pub fn stderr(mut self, text: &str) -> Self {
+        self.stderr.push(text.into());
+        self
+    }
+
+    /// Expects the run to take so long, in milliseconds.
+    pub fn takes(mut self, at_least: u64, at_most: u64) -> Self {
+        self.takes = Some((Duration::from_millis(at_least), Duration::from_millis(at_most)));
+        self
+    }
+
+    /// The path of a file in the run's directory.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts the shell.
+    pub fn start(self) -> Running {
+        Running::new(self)
+    }
+
+    /// Runs it to its end, whatever that is; only the expected output and time are checked.
+    pub fn run(mut self) -> Finished {
+        let (stdout, stderr, takes) =
+            (self.stdout.take(), std::mem::take(&mut self.stderr), self.takes.take());
+        let finished = self.start().wait();
+        finished.check_health();
+        if let Some(stdout) = stdout {
+            finished.expect_stdout(&stdout);
+        }
+        for text in stderr {
+            finished.expect_stderr(&text);
+        }
+        if let Some((at_least, at_most)) = takes {
+            finished.expect_time(at_least, at_most);
+        }
+        finished
+    }
+
+    /// Runs it and expects status 0.
+    pub fn success(self) -> Finished {
+        self.failure(0)
+    }
+
+    /// Runs it and expects this status.
+    pub fn failure(self, code: i32) -> Finished {
+        let finished = self.run();
+        finished.expect_code(code);
+        finished
+    }
+
+    /// Runs it and expects one line on standard error that says each of `texts`, nothing on
+    /// standard output, and status 2.
+    pub fn refused(self, texts: &[&str]) -> Finished {
+        let mut finished = self.stdout("");
+        for text in texts {
+            finished = finished.stderr(text);
+        }
+        finished.failure(2)
+    }
+}

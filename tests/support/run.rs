@@ -1,0 +1,318 @@
+//! A run of the shell: started in a process group of its own, watched, and cleaned up after.
+
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
+use nix::unistd::{Pid, Uid};
+use tempfile::TempDir;
+use wait_timeout::ChildExt;
+
+use super::processes::{Survivor, marked};
+use super::{FTSH, Ftsh};
+
+/// The environment variable by which a run's processes are known.
+pub const MARK: &str = "FTSH_TEST_RUN";
+/// A run that wants more address space than this is out of control, and shall not take the machine.
+const MEMORY: u64 = 4 << 30;
+/// What unprivileged runs run as.
+const NOBODY: u32 = 65534;
+
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// A started shell.
+pub struct Running {
+    child: Child,
+    started: Instant,
+    limit: Duration,
+    mark: String,
+    stdout: File,
+    stderr: File,
+    directory: Option<TempDir>,
+    command_line: String,
+    over: bool,
+}
+
+impl Running {
+    pub(super) fn new(ftsh: Ftsh) -> Self {
+        let mark =
+            format!("{MARK}={}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+        let (name, value) = mark.split_once('=').expect("a mark has a value");
+        let bin = std::path::Path::new(FTSH).parent().expect("the binary is in a directory");
+        let directory = ftsh.directory.path();
+        let mut command = Command::new(FTSH);
+        command
+            .args(&ftsh.arguments)
+            .current_dir(directory)
+            .env_clear()
+            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
+            .env("HOME", directory)
+            .env("TMPDIR", directory)
+            .env("LC_ALL", "C")
+            .envs(ftsh.environment.iter().map(|(name, value)| (name, value)))
+            .env(name, value)
+            .process_group(0);
+        // Files, not pipes: what the run leaves behind can't make the test wait.
+        let stdout = tempfile::tempfile().expect("a file for standard output");
+        let stderr = tempfile::tempfile().expect("a file for standard error");
+        command.stdout(stdout.try_clone().expect("a descriptor"));
+        command.stderr(stderr.try_clone().expect("a descriptor"));
+        command.stdin(match &ftsh.stdin {
+            None => Stdio::null(),
+            Some(input) => {
+                let mut file = tempfile::tempfile().expect("a file for standard input");
+                file.write_all(input).expect("standard input");
+                file.rewind().expect("standard input from its beginning");
+                file.into()
+            }
+        });
+        let ignored = ftsh.ignored;
+        // SAFETY: between fork and exec, and both calls are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+                if let Some(ignored) = ignored {
+                    signal(ignored, SigHandler::SigIgn)?;
+                }
+                Ok(())
+            });
+        }
+        if ftsh.unprivileged && Uid::effective().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let command_line = format!("{command:?}");
+        let started = Instant::now();
+        let child = command.spawn().expect("the shell starts");
+        Self {
+            child,
+            started,
+            limit: ftsh.limit,
+            mark,
+            stdout,
+            stderr,
+            directory: Some(ftsh.directory),
+            command_line,
+            over: false,
+        }
+    }
+
+    /// The process id of the shell as its user knows it.
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Sends the shell a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("the shell takes a signal");
+    }
+
+    /// Waits until `condition` holds; fails the test when the run's limit passes first.
+    pub fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
+        while !condition(self) {
+            let seen = read(&self.stderr);
+            assert!(
+                self.started.elapsed() < self.limit,
+                "{what}: not within {:?}\n{}\nstandard error:\n{seen}",
+                self.limit,
+                self.command_line,
+                seen = String::from_utf8_lossy(&seen),
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a file of the run's directory has this many lines.
+    pub fn until_lines(&self, name: &str, lines: usize) {
+        self.until(&format!("{lines} lines in {name}"), |run| {
+            fs::read_to_string(run.directory().join(name))
+                .is_ok_and(|text| text.matches('\n').count() >= lines)
+        });
+    }
+
+    /// The run's directory.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.as_ref().expect("kept until the end").path()
+    }
+
+    /// The run's live processes, the shell's own among them.
+    pub fn processes(&self) -> Vec<Survivor> {
+        marked(&self.mark)
+    }
+
+    /// Waits for the end, or for the limit.
+    pub fn wait(mut self) -> Finished {
+        let rest = self.limit.saturating_sub(self.started.elapsed());
+        let status = self.child.wait_timeout(rest).expect("the shell can be waited for");
+        let elapsed = self.started.elapsed();
+        let survivors = marked(&self.mark);
+        self.end();
+        Finished {
+            status,
+            elapsed,
+            survivors,
+            stdout: read(&self.stdout),
+            stderr: read(&self.stderr),
+            directory: self.directory.take().expect("taken once"),
+            command_line: std::mem::take(&mut self.command_line),
+        }
+    }
+
+    /// Ends what is left of the run, by id.
+    fn end(&mut self) {
+        if self.over {
+            return;
+        }
+        self.over = true;
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            // Its group can't have been given to others while its leader isn't reaped.
+            let _ = killpg(self.pid(), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+        for _ in 0..100 {
+            let survivors = marked(&self.mark);
+            if survivors.is_empty() {
+                return;
+            }
+            for survivor in survivors {
+                let _ = kill(Pid::from_raw(survivor.pid), Signal::SIGKILL);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn read(file: &File) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0).expect("what was written can be read");
+    bytes
+}
+
+/// A run that is over.
+pub struct Finished {
+    /// How it ended; none if the limit passed and it was killed.
+    pub status: Option<ExitStatus>,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// The processes that were there when the shell had ended.
+    pub survivors: Vec<Survivor>,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// Its directory.
+    pub directory: TempDir,
+    command_line: String,
+}
+
+impl Finished {
+    /// What happened, for people.
+    pub fn story(&self) -> String {
+        let ended = match self.status {
+            None => "killed at the test's limit".into(),
+            Some(status) => status.to_string(),
+        };
+        format!(
+            "{}\n{ended} after {:?}\nstandard output:\n{}\nstandard error:\n{}",
+            self.command_line,
+            self.elapsed,
+            String::from_utf8_lossy(&self.stdout),
+            String::from_utf8_lossy(&self.stderr),
+        )
+    }
+
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text.
+    pub fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// A file of the run's directory, as text.
+    pub fn read(&self, name: &str) -> String {
+        let bytes = fs::read(self.directory.path().join(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.story()));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// No hang, no panic.
+    pub fn check_health(&self) {
+        assert!(self.status.is_some(), "hung: {}", self.story());
+        assert!(!self.errors().contains("panicked at"), "panicked: {}", self.story());
+    }
+
+    /// Checks the exit status.
+    pub fn expect_code(&self, code: i32) {
+        let found = self.status.and_then(|status| status.code());
+        assert_eq!(found, Some(code), "exit status of {}", self.story());
+    }
+
+    /// Checks that a signal ended it.
+    pub fn killed_by(&self, signal: Signal) -> &Self {
+        self.check_health();
+        let found = self.status.and_then(|status| status.signal());
+        assert_eq!(found, Some(signal as i32), "signal that ended {}", self.story());
+        self
+    }
+
+    /// Checks that nothing is left running.
+    pub fn nothing_left(&self) -> &Self {
+        assert!(self.survivors.is_empty(), "left running: {:?}\n{}", self.survivors, self.story());
+        self
+    }
+
+    /// Checks the whole standard output.
+    pub fn expect_stdout(&self, expected: &[u8]) {
+        assert!(
+            self.stdout == expected,
+            "expected on standard output:\n{}\n{}",
+            String::from_utf8_lossy(expected),
+            self.story()
+        );
+    }
+
+    /// Checks that standard error has this text.
+    pub fn expect_stderr(&self, text: &str) {
+        assert!(
+            self.errors().contains(text),
+            "expected on standard error: {text}\n{}",
+            self.story()
+        );
+    }
+
+    /// Checks that standard error is one line.
+    pub fn one_line(&self) -> &Self {
+        let errors = self.errors();
+        assert_eq!(
+            errors.trim_end().lines().count(),
+            1,
+            "lines on standard error: {}",
+            self.story()
+        );
+        self
+    }
+
+    /// Checks how long it took.
+    pub fn expect_time(&self, at_least: Duration, at_most: Duration) {
+        assert!(
+            (at_least..=at_most).contains(&self.elapsed),
+            "expected to take {at_least:?} to {at_most:?}: {}",
+            self.story()
+        );
+    }
+}

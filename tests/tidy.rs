@@ -1,0 +1,292 @@
+//! What keeps the project in shape: layers, purity, sizes, and documents that tell the truth.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A file's name from the root, and its text.
+type Text = (String, String);
+
+/// The files below `folder` that are text, but for what git ignores or keeps for itself.
+fn texts(folder: &str) -> Vec<Text> {
+    let mut texts = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                let name = entry.file_name();
+                if name != "target" && name != ".git" {
+                    folders.push(path);
+                }
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+                texts.push((name, text));
+            }
+        }
+    }
+    texts.sort();
+    texts
+}
+
+fn sources(folder: &str) -> Vec<Text> {
+    let mut sources = texts(folder);
+    sources.retain(|(name, _)| Path::new(name).extension().is_some_and(|end| end == "rs"));
+    sources
+}
+
+/// The sources of `src` without their tests.
+fn code() -> Vec<Text> {
+    let mut code = sources("src");
+    code.retain(|(name, _)| !name.ends_with("/tests.rs") && !name.contains("/tests/"));
+    for (_, text) in &mut code {
+        if let Some(tests) = text.find("#[cfg(test)]\nmod tests {") {
+            text.truncate(tests);
+        }
+    }
+    code
+}
+
+/// The module of the crate that a file of `src` belongs to.
+fn module(name: &str) -> &str {
+    let name = name.trim_start_matches("src/");
+    name.split('/').next().unwrap_or(name).trim_end_matches(".rs")
+}
+
+/// What is wrong, one a line.
+fn assert_none(problems: &[String]) {
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+/// The modules, each with those it may use.
+const LAYERS: [(&str, &[&str]); 11] = [
+    ("duration", &[]),
+    ("nearest", &[]),
+    ("backoff", &["duration", "nearest"]),
+    ("syntax", &["backoff", "duration", "nearest"]),
+    ("diagnostic", &["syntax"]),
+    ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic"]),
+    ("log", &["machine"]),
+    ("driver", &["machine", "syntax"]),
+    (
+        "cli",
+        &["driver", "log", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"],
+    ),
+    ("lib", &[]),
+    ("main", &["cli"]),
+];
+
+/// The modules of the crate that a text names: `crate::a`, `crate::{a, b::{c, d}}`.
+fn uses(text: &str) -> BTreeSet<&str> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let name = |text: &str| text.find(|c| !is_name(c)).unwrap_or(text.len());
+    let mut uses = BTreeSet::new();
+    let places = text.match_indices("crate::").map(|(at, found)| &text[at + found.len()..]);
+    for rest in
+        places.chain(text.match_indices("ftsh::").map(|(at, found)| &text[at + found.len()..]))
+    {
+        let Some(group) = rest.strip_prefix('{') else {
+            uses.insert(&rest[..name(rest)]);
+            continue;
+        };
+        let mut depth = 0;
+        let mut begins = true;
+        for (at, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => begins = true,
+                _ if is_name(c) && begins => {
+                    uses.insert(&group[at..at + name(&group[at..])]);
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    uses
+}
+
+#[test]
+fn uses_are_found() {
+    let text = "use crate::a::B;\nuse crate::{c, d::{e, f}, g};\nx(crate::h::i())";
+    assert_eq!(uses(text), BTreeSet::from(["a", "c", "d", "g", "h"]));
+}
+
+#[test]
+fn imports_go_one_way() {
+    let mut problems = Vec::new();
+    for (name, text) in code() {
+        let module = module(&name);
+        let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == module) else {
+            problems.push(format!("{name}: the module `{module}` has no place in LAYERS"));
+            continue;
+        };
+        for used in uses(&text) {
+            let known = LAYERS.iter().any(|(layer, _)| *layer == used);
+            if known && used != module && !allowed.contains(&used) {
+                problems.push(format!("{name}: `{module}` must not use `{used}`"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn the_machine_and_the_syntax_are_pure() {
+    let pure = ["machine", "syntax", "backoff", "duration", "nearest"];
+    let world = [
+        "std::process",
+        "std::fs",
+        "std::thread",
+        "std::env::",
+        "std::io",
+        "std::net",
+        "std::{",
+        "Instant",
+        "SystemTime",
+        "nix::",
+        "libc::",
+        "jiff::",
+        "SysRng",
+    ];
+    let mut problems = Vec::new();
+    for (name, text) in code() {
+        if pure.contains(&module(&name)) {
+            let found = world.iter().filter(|word| text.contains(**word));
+            problems.extend(found.map(|word| format!("{name} mentions `{word}`")));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn only_the_process_driver_is_unsafe() {
+    let is_unsafe = |text: &str| {
+        text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains("unsafe "))
+    };
+    let mut problems = Vec::new();
+    for (name, text) in sources("src") {
+        if is_unsafe(&text) && !name.starts_with("src/driver/process/") {
+            problems.push(format!("{name} is unsafe"));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn files_stay_readable() {
+    const MOST_LINES: usize = 500;
+    let counts = |line: &&str| !line.is_empty() && !line.starts_with("//");
+    let mut problems = Vec::new();
+    for (name, text) in code().into_iter().chain(sources("tests")) {
+        let lines = text.lines().map(str::trim).filter(counts).count();
+        if lines > MOST_LINES {
+            problems.push(format!("{name} has {lines} lines of code: would two files be better?"));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn nothing_names_where_it_was_written() {
+    let home = std::env::var("HOME").unwrap_or_default() + "/";
+    let places = [home.as_str(), env!("CARGO_MANIFEST_DIR")];
+    let mut problems = Vec::new();
+    for (name, text) in texts("") {
+        let found = places.iter().filter(|place| place.len() > 1 && text.contains(**place));
+        problems.extend(found.map(|place| format!("{name} names {place}")));
+    }
+    assert_none(&problems);
+}
+
+/// The words between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+#[test]
+fn documents_name_files_that_exist() {
+    let folders = ["src/", "tests/", "examples/", "grammar/", ".ci/", "lab/", "fuzz/", "docs/"];
+    let mut problems = Vec::new();
+    for document in ["README.md", "ARCHITECTURE.md"] {
+        let text = read(document);
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let links = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+        let paths = quoted(&text).filter(|word| {
+            folders.iter().any(|folder| word.starts_with(folder)) && !word.contains([' ', '*', '…'])
+        });
+        for path in paths.chain(links) {
+            if !root().join(path).exists() {
+                problems.push(format!("{document} names {path}, which isn't there"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn the_readme_says_what_each_dependency_is_for() {
+    let manifest = read("Cargo.toml");
+    let mut listed = BTreeSet::new();
+    let mut in_dependencies = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            in_dependencies = matches!(line, "[dependencies]" | "[dev-dependencies]");
+        } else if in_dependencies && let Some((name, _)) = line.split_once(" = ") {
+            listed.insert(name.to_owned());
+        }
+    }
+    let readme = read("README.md");
+    let section = readme.split("## Dependencies").nth(1).expect("a section on dependencies");
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let told: BTreeSet<_> = rows
+        .flat_map(|row| quoted(row.split('|').nth(1).unwrap_or_default()))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(told, listed);
+}
+
+#[test]
+fn the_readme_shows_every_option() {
+    let readme = read("README.md");
+    let options = readme.split("## Options").nth(1).expect("a section on options");
+    for argument in ftsh::cli::flags::command().get_arguments() {
+        let short = argument.get_short().map(|short| format!("`-{short}"));
+        let long = argument.get_long().map(|long| format!("--{long}"));
+        for option in short.into_iter().chain(long) {
+            assert!(options.contains(&option), "README.md doesn't show {option}");
+        }
+    }
+}
+
+#[test]
+fn ci_runs_what_the_readme_says() {
+    let (readme, ci) = (read("README.md"), read(".ci/run"));
+    for command in ["cargo run --release -- examples/hello.ftsh", "cargo test --workspace"] {
+        for (name, text) in [("README.md", &readme), (".ci/run", &ci)] {
+            assert!(text.lines().any(|line| line == command), "{name} lacks {command}");
+        }
+    }
+}
+
+#[test]
+fn the_scripts_of_the_readme_are_right() {
+    let readme = read("README.md");
+    let scripts: Vec<_> = readme.split("```ftsh\n").skip(1).collect();
+    assert!(!scripts.is_empty());
+    for script in scripts {
+        let script = script.split("```").next().unwrap_or(script);
+        crate::support::Ftsh::script(script).options(["-n"]).stdout("").success();
+    }
+}
