@@ -1,22 +1,19 @@
 //! Commands, from the request to the end.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
-
 use bstr::BString;
 
+use super::child::Child;
 use super::io::Table;
 use super::offload::{Control, Handle};
-use super::spawn::{Program, Started};
+use super::spawn::{Program, Shell, Started};
 use super::stream::{self, Ended};
-use super::{CHILDREN, Containment, ProcessDriver, no_worker, sys, tag};
-use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run, ScopeId};
-use crate::machine::event::{Event, Reply, SpawnError, SpawnErrorKind, Status};
+use super::{Containment, ProcessDriver, no_worker, sys, tag};
+use crate::machine::effect::{
+    Action, Directory, Environment, IoId, OperationId, ProcessId, Run, ScopeId,
+};
+use crate::machine::event::{Event, Reply, SpawnError, SpawnErrorKind};
 use crate::machine::record::LogEvent;
 use crate::machine::time::Time;
-
-/// How soon after a sign of it all children without a pidfd are looked at.
-pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A command in progress.
 pub struct Command {
@@ -25,8 +22,9 @@ pub struct Command {
     /// How far it has come.
     pub stage: Stage,
     /// Its name, for the log.
-    name: BString,
-    line: u32,
+    pub name: BString,
+    /// The script's line.
+    pub line: u32,
     /// The `PATH` it is looked for along.
     path: BString,
     /// Whether a worker may be starting its program right now.
@@ -48,21 +46,6 @@ pub enum Stage {
     Working(Handle),
     /// It runs, as this process.
     Running(i32),
-}
-
-/// A process of ours.
-pub struct Child {
-    /// The command it runs.
-    pub process: ProcessId,
-    /// Readable when it has ended.
-    pidfd: Option<OwnedFd>,
-}
-
-impl Child {
-    /// Whether the loop is told when it ends.
-    pub fn is_watched(&self) -> bool {
-        self.pidfd.is_some()
-    }
 }
 
 /// What a worker found out or did.
@@ -106,7 +89,7 @@ impl ProcessDriver {
         let mut command = Command::new(scope, name, line);
         match action {
             Action::Program { words, environment, overrides } => {
-                let mut told = self.told(deadline);
+                let mut told = self.told(deadline, &directory, &environment);
                 told.push((tag::VARIABLE, self.key.value(scope)));
                 let mut program =
                     Program { words, environment, told, overrides, directory, file: None };
@@ -184,7 +167,7 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(message) => return self.refuse(process, redirect_error(message)),
         };
-        let told = self.told(deadline);
+        let told = self.told(deadline, &directory, &environment);
         let name = words.first().cloned().unwrap_or_default();
         let program = Program { words, environment, told, overrides, directory, file: None };
         let command = Command::new(scope, name, line);
@@ -193,9 +176,26 @@ impl ProcessDriver {
         });
     }
 
+    fn shell(&self) -> Shell {
+        Shell {
+            subreaper: matches!(self.containment, Containment::Subreaper),
+            supervised: self.supervision.is_some(),
+        }
+    }
+
     /// What the shell tells every command.
-    fn told(&self, deadline: Option<Time>) -> Vec<(&'static str, BString)> {
+    fn told(
+        &self,
+        deadline: Option<Time>,
+        directory: &Directory,
+        environment: &Environment,
+    ) -> Vec<(&'static str, BString)> {
         let mut told = self.settings.told.clone();
+        if let Some(directory) = directory
+            && environment.iter().any(|(name, _)| name == "PWD")
+        {
+            told.push(("PWD", BString::clone(directory)));
+        }
         if let Some(deadline) = deadline {
             told.push(("FTSH_DEADLINE", self.unix(deadline)));
         }
@@ -220,7 +220,7 @@ impl ProcessDriver {
     }
 
     /// Forgets a command that is over; says whether its end is to be told.
-    fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
+    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
         let command = self.commands.remove(&process)?;
         let wanted = self.families.leave(command.scope, process) && command.wanted;
         Some((command, wanted))
@@ -287,7 +287,10 @@ impl ProcessDriver {
             Answer::Ready(program, table) => {
                 if let Some((_, true)) = self.leave(process) {
                     let error = match table {
-                        Ok(table) => program.replace(&table),
+                        Ok(table) => {
+                            self.limit.restore_in(self.pid);
+                            program.replace(&table, self.shell())
+                        }
                         Err(message) => redirect_error(message),
                     };
                     self.refuse(process, error);
@@ -323,7 +326,9 @@ impl ProcessDriver {
         let (name, line, scope) = (command.name.clone(), command.line, command.scope);
         let wanted = command.wanted;
         self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
-        self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
+        if self.logs_processes() {
+            self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
+        }
         if wanted {
             self.ready.push_back(Event::Spawned { process, pid });
         } else {
@@ -339,78 +344,8 @@ impl ProcessDriver {
         }
         self.catch_up(scope, pid);
     }
-
-    fn watch(&mut self, pid: i32, process: ProcessId) {
-        let pidfd = match self.containment {
-            Containment::Subreaper => self.pidfd(pid).ok(),
-            Containment::Groups { .. } => None,
-        };
-        if pidfd.is_none() && self.sweep.is_none() {
-            // It may have ended before it was known here.
-            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
-        }
-        self.children.insert(pid, Child { process, pidfd });
-    }
-
-    fn pidfd(&mut self, pid: i32) -> std::io::Result<OwnedFd> {
-        let pidfd = sys::pidfd_open(pid)?;
-        self.poller.add(pidfd.as_fd(), CHILDREN + pid as u64)?;
-        Ok(pidfd)
-    }
-
-    /// Whether the loop isn't told of some child's end.
-    pub(super) fn has_unwatched(&self) -> bool {
-        self.children.values().any(|child| !child.is_watched())
-    }
-
-    /// Looks for the end of all children that the loop isn't told of.
-    pub(super) fn reap_unwatched(&mut self) {
-        let unwatched = self.children.iter().filter(|(_, child)| !child.is_watched());
-        let pids: Vec<i32> = unwatched.map(|(&pid, _)| pid).collect();
-        for pid in pids {
-            self.reap(pid);
-        }
-    }
-
-    /// Takes note of the end of a child, if it has ended.
-    pub(super) fn reap(&mut self, pid: i32) {
-        match sys::wait_for(pid, self.terminal.is_some()) {
-            Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
-            Ok(Some((_, sys::Change::Stopped(signal)))) => self.child_stopped(pid, signal),
-            Ok(None) => {}
-            // Somebody else waited for it: how it ended is lost.
-            Err(_) => self.child_ended(pid, Status::Signaled(libc::SIGKILL)),
-        }
-    }
-
-    /// A child has ended and is gone.
-    pub(super) fn child_ended(&mut self, pid: i32, status: Status) {
-        let Some(child) = self.children.remove(&pid) else { return };
-        if let Some(pidfd) = &child.pidfd {
-            self.poller.remove(pidfd.as_fd());
-        }
-        self.release_terminal(pid, status);
-        let process = child.process;
-        let Some((command, wanted)) = self.leave(process) else { return };
-        self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
-        self.families.note_group(command.scope, pid);
-        if wanted {
-            self.ready.push_back(Event::Exited { process, status, line: None });
-        }
-    }
 }
 
 fn redirect_error(message: String) -> SpawnError {
     SpawnError { kind: SpawnErrorKind::Redirect, message }
-}
-
-fn describe(status: Status) -> String {
-    match status {
-        Status::Exited(code) => format!("exit {code}"),
-        Status::Signaled(signal) => {
-            use nix::sys::signal::Signal;
-            let name = Signal::try_from(signal).map(Signal::as_str);
-            name.map_or_else(|_| format!("signal {signal}"), Into::into)
-        }
-    }
 }

@@ -252,16 +252,26 @@ impl ProcessDriver {
                     .copied()
                     .collect();
                 let scopes: HashSet<&ScopeId> = scopes.iter().collect();
-                let others = processes.iter().filter(|process| {
-                    let by_mark = marked.get(&process.pid);
-                    !process.ended
-                        && !commands.contains(&process.pid)
-                        && by_mark.map_or(groups.contains(&process.group), |(scope, _)| {
-                            scopes.contains(scope)
-                        })
-                });
+                let belongs = |process: &&proc::Process| match marked.get(&process.pid) {
+                    Some((scope, _)) => scopes.contains(scope),
+                    None => groups.contains(&process.group),
+                };
+                let mut others: Vec<i32> =
+                    processes.iter().filter(belongs).map(|process| process.pid).collect();
+                // And their descendants, but for those of other scopes.
+                let tree = proc::by_parent(processes);
+                let mut seen: HashSet<i32> = others.iter().chain(&commands).copied().collect();
+                let mut stack: Vec<i32> = seen.iter().copied().collect();
+                while let Some(pid) = stack.pop() {
+                    let children = tree.get(&pid).into_iter().flatten().copied();
+                    let new = children.filter(|pid| !marked.contains_key(pid) && seen.insert(*pid));
+                    let new: Vec<i32> = new.collect();
+                    others.extend(&new);
+                    stack.extend(new);
+                }
+                others.retain(|pid| !commands.contains(pid) && *pid != self.pid);
                 let depth = |pid| marked.get(&pid).map_or(0, |&(_, depth)| depth);
-                (others.map(|process| (process.pid, depth(process.pid))).collect(), false)
+                (others.into_iter().map(|pid| (pid, depth(pid))).collect(), false)
             }
         };
         Rest { starting, commands, others, uncertain }
@@ -342,6 +352,10 @@ impl ProcessDriver {
         let heir = self.families.parent(scope);
         for id in self.families.subtree(scope).into_iter().rev() {
             let left = self.families.remove(id, heir);
+            // Who waits for a part of it hears of that, too.
+            if id != scope && left.as_ref().is_some_and(|scope| scope.emptying.is_some()) {
+                self.ready.push_back(Event::Emptied { scope: id });
+            }
             for process in left.into_iter().flat_map(|scope| scope.commands) {
                 if let Some(command) = self.commands.get_mut(&process) {
                     command.wanted = false;
@@ -366,12 +380,13 @@ impl ProcessDriver {
                 scope.groups.retain(|&group| is_group_alive(group));
             }
         }
-        let processes = match self.containment {
+        let mut processes = match self.containment {
             Containment::Groups { ps: true } => proc::from_ps(),
             _ => proc::all(),
         };
+        processes.retain(|process| !process.ended);
         let mut marked: HashMap<i32, (ScopeId, usize)> = HashMap::new();
-        for process in processes.iter().filter(|process| !process.ended) {
+        for process in &processes {
             let Mark::Place(place) = proc::mark(process.pid, &self.key) else { continue };
             if let Some(scope) = self.families.today(place.scope) {
                 marked.insert(process.pid, (scope, place.depth));

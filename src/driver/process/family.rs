@@ -232,17 +232,14 @@ impl ProcessDriver {
 
     fn orphan_ended(&mut self, pid: i32, status: Status) {
         self.families.unclear.remove(&pid);
-        match self.families.orphans.remove(&pid) {
-            Some(orphan) => {
-                let above = self.families.emptying_above(orphan.scope);
-                self.families.dirty.extend(above);
+        if let Some(orphan) = self.families.orphans.remove(&pid) {
+            let above = self.families.emptying_above(orphan.scope);
+            self.families.dirty.extend(above);
+        } else {
+            if self.starting > 0 {
+                self.families.early.insert(pid, status);
             }
-            None => {
-                if self.starting > 0 {
-                    self.families.early.insert(pid, status);
-                }
-                self.families.dirty.extend(&self.families.emptying);
-            }
+            self.families.dirty.extend(&self.families.emptying);
         }
     }
 
@@ -292,26 +289,25 @@ impl ProcessDriver {
             }
             Mark::Absent | Mark::Unclear => None,
         };
-        let (scope, depth) = match today {
-            Some(found) => found,
-            None => {
-                let now = Instant::now();
-                let since = *self.families.unclear.entry(pid).or_insert(now);
-                // A command that a worker has only just started looks like the shell.
-                let limit = match mark {
-                    Mark::Unclear => LOADING,
-                    _ if self.starting > 0 => STARTING,
-                    _ => Duration::ZERO,
-                };
-                if now - since < limit {
-                    return false;
-                }
-                let of_group = |group| {
-                    let process = self.children.get(&group)?.process;
-                    Some(self.commands.get(&process)?.scope)
-                };
-                (self.families.guess(pid, of_group), 0)
+        let (scope, depth) = if let Some(found) = today {
+            found
+        } else {
+            let now = Instant::now();
+            let since = *self.families.unclear.entry(pid).or_insert(now);
+            // A command that a worker has only just started looks like the shell.
+            let limit = match mark {
+                Mark::Unclear => LOADING,
+                _ if self.starting > 0 => STARTING,
+                _ => Duration::ZERO,
+            };
+            if now - since < limit {
+                return false;
             }
+            let of_group = |group| {
+                let process = self.children.get(&group)?.process;
+                Some(self.commands.get(&process)?.scope)
+            };
+            (self.families.guess(pid, of_group), 0)
         };
         self.families.unclear.remove(&pid);
         self.families.orphans.insert(pid, Orphan { scope, depth });

@@ -83,15 +83,12 @@ impl Interrupts {
         self.single.retain(|(_, _, since)| now.duration_since(*since) < TOGETHER);
         let other =
             self.single.iter().position(|&(other, how, _)| other == signal && how != forwarded);
-        match other {
-            Some(other) => {
-                self.single.remove(other);
-                false
-            }
-            None => {
-                self.single.push((signal, forwarded, now));
-                true
-            }
+        if let Some(other) = other {
+            self.single.remove(other);
+            false
+        } else {
+            self.single.push((signal, forwarded, now));
+            true
         }
     }
 }

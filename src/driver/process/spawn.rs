@@ -133,13 +133,13 @@ impl Program {
     }
 
     /// Replaces the shell by it; returns only if that fails, and then everything is as before.
-    pub fn replace(&self, table: &Table) -> SpawnError {
+    pub fn replace(&self, table: &Table, shell: Shell) -> SpawnError {
         let attempt = || -> Result<SpawnError, SpawnError> {
             let prepared = self.prepare()?;
             let file = resolve(&self.directory, self.find()?.as_os_str().as_bytes());
             let program = c_string(file.as_os_str().as_bytes())?;
             let changes = table.changes();
-            let before = Saved::take(&changes);
+            let before = Saved::take(&changes, shell);
             if let Some(directory) = &self.directory
                 && let Err(error) = std::env::set_current_dir(resolve(&None, directory))
             {
@@ -309,23 +309,33 @@ impl Prepared {
     }
 }
 
+/// What the shell is that a program replaces.
+#[derive(Clone, Copy)]
+pub struct Shell {
+    /// Whether orphans come to it.
+    pub subreaper: bool,
+    /// Whether it has a supervisor.
+    pub supervised: bool,
+}
+
 /// What an `exec` that fails has to bring back.
 struct Saved {
     directory: Option<PathBuf>,
     descriptors: Vec<(i32, Option<sys::Kept>)>,
+    shell: Shell,
 }
 
 impl Saved {
-    fn take(changes: &[(i32, i32)]) -> Self {
+    fn take(changes: &[(i32, i32)], shell: Shell) -> Self {
         let descriptors = changes.iter().map(|&(_, to)| (to, sys::Kept::of(to))).collect();
-        sys::prepare_exec(true);
-        Self { directory: std::env::current_dir().ok(), descriptors }
+        sys::prepare_exec(true, shell.subreaper, shell.supervised);
+        Self { directory: std::env::current_dir().ok(), descriptors, shell }
     }
 }
 
 impl Drop for Saved {
     fn drop(&mut self) {
-        sys::prepare_exec(false);
+        sys::prepare_exec(false, self.shell.subreaper, self.shell.supervised);
         if let Some(directory) = &self.directory {
             let _ = std::env::set_current_dir(directory);
         }

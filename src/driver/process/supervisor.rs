@@ -80,8 +80,9 @@ pub fn supervise() -> io::Result<Supervision> {
     if matches!(status, Status::Signaled(_)) {
         if subreaper {
             purge::empty(&strangers);
+        } else {
+            purge::empty_marked(&key);
         }
-        purge::empty_marked(&key);
     }
     // The pipe stays open up to here.
     std::mem::forget(writer);

@@ -63,7 +63,9 @@ impl Builder<'_> {
             }
         }
         habit::command(&simple, &self.functions)?;
-        simple.words.iter_mut().skip(1).for_each(join);
+        if simple.assignments.is_empty() {
+            simple.words.iter_mut().skip(1).for_each(join);
+        }
         Ok(simple)
     }
 
@@ -146,8 +148,8 @@ impl Builder<'_> {
     }
 }
 
-/// Makes one of parts that come from joined lines. Only of arguments: elsewhere a keyword, an
-/// assignment or an operator could arise.
+/// Makes one of parts that come from joined lines. Only of the arguments of plain commands:
+/// elsewhere a keyword, an assignment or an operator could arise.
 fn join(word: &mut Word) {
     word.parts.dedup_by(|part, before| match (before, part) {
         (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {

@@ -169,20 +169,25 @@ each_alone! {
 
     #[ignore = "a measurement"]
     fn what_spawning_costs(world) {
-        const COUNT: u32 = 1000;
-        for _ in 0..3 {
+        // In turns, and the best of many, for other work on the machine disturbs it.
+        const COUNT: u32 = 200;
+        let mut best = [Duration::MAX; 2];
+        let action = program(&["/bin/true"]);
+        for round in 0..40 {
             let start = Instant::now();
             for _ in 0..COUNT {
-                let process = world.start(program(&["/bin/true"]));
-                world.end_of(process);
+                if round % 2 == 0 {
+                    let process = world.start(action.clone());
+                    world.end_of(process);
+                    world.events.clear();
+                } else {
+                    let status = process::Command::new("/bin/true").status();
+                    assert!(status.is_ok_and(|status| status.success()));
+                }
             }
-            let ours = start.elapsed() / COUNT;
-            let start = Instant::now();
-            for _ in 0..COUNT {
-                let status = process::Command::new("/bin/true").status();
-                assert!(status.is_ok_and(|status| status.success()));
-            }
-            eprintln!("ours {ours:?}, plain {:?}", start.elapsed() / COUNT);
+            let best = &mut best[round % 2];
+            *best = start.elapsed().div_f64(COUNT.into()).min(*best);
         }
+        eprintln!("ours {:?}, plain {:?}", best[0], best[1]);
     }
 }

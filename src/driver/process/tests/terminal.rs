@@ -92,15 +92,12 @@ fn run_script() -> bool {
     let settings = Settings { supervision: Some(supervision), ..Settings::default() };
     let mut world = World::with_settings(settings);
     for line in script.lines() {
-        let line = match line.strip_prefix("null:") {
-            Some(line) => {
-                world.with(&[(0, Port::Null)]);
-                line
-            }
-            None => {
-                world.with(&[]);
-                line
-            }
+        let line = if let Some(line) = line.strip_prefix("null:") {
+            world.with(&[(0, Port::Null)]);
+            line
+        } else {
+            world.with(&[]);
+            line
         };
         let process = world.start(shell(line));
         let interrupted = world.expect("end", |event| match event {

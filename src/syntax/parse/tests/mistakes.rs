@@ -848,7 +848,7 @@ error: backquotes don't run commands
   |           ^^^^^^
   = hint: write `date -> v`, then use `$v`
 "#);
-    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5"), @r#"
+    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5\nx=f (1, 2"), @r#"
 error: expected a value
  --> t:1:10
   |
@@ -886,6 +886,12 @@ error: unexpected `5`
   |
 6 | x=3 .add. 4 5
   |             ^ expected the end of the command
+
+error: expected `)`
+ --> t:7:10
+  |
+7 | x=f (1, 2
+  |          ^ the command ends here
 "#);
 }
 

@@ -1,0 +1,101 @@
+//! The processes of commands: noticing their end.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::{CHILDREN, Containment, ProcessDriver, sys};
+use crate::machine::effect::ProcessId;
+use crate::machine::event::{Event, Status};
+use crate::machine::record::LogEvent;
+
+/// How soon after a sign of it all children without a pidfd are looked at.
+pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A process of ours.
+pub struct Child {
+    /// The command it runs.
+    pub process: ProcessId,
+    /// Readable when it has ended.
+    pub pidfd: Option<OwnedFd>,
+}
+
+impl Child {
+    /// Whether the loop is told when it ends.
+    pub fn is_watched(&self) -> bool {
+        self.pidfd.is_some()
+    }
+}
+
+impl ProcessDriver {
+    pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
+        let pidfd = match self.containment {
+            Containment::Subreaper => self.pidfd(pid).ok(),
+            Containment::Groups { .. } => None,
+        };
+        if pidfd.is_none() && self.sweep.is_none() {
+            // It may have ended before it was known here.
+            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+        }
+        self.children.insert(pid, Child { process, pidfd });
+    }
+
+    fn pidfd(&mut self, pid: i32) -> std::io::Result<OwnedFd> {
+        let pidfd = sys::pidfd_open(pid)?;
+        self.poller.add(pidfd.as_fd(), CHILDREN + pid as u64)?;
+        Ok(pidfd)
+    }
+
+    /// Whether the loop isn't told of some child's end.
+    pub(super) fn has_unwatched(&self) -> bool {
+        self.children.values().any(|child| !child.is_watched())
+    }
+
+    /// Looks for the end of all children that the loop isn't told of.
+    pub(super) fn reap_unwatched(&mut self) {
+        let unwatched = self.children.iter().filter(|(_, child)| !child.is_watched());
+        let pids: Vec<i32> = unwatched.map(|(&pid, _)| pid).collect();
+        for pid in pids {
+            self.reap(pid);
+        }
+    }
+
+    /// Takes note of the end of a child, if it has ended.
+    pub(super) fn reap(&mut self, pid: i32) {
+        match sys::wait_for(pid, self.terminal.is_some()) {
+            Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
+            Ok(Some((_, sys::Change::Stopped(signal)))) => self.child_stopped(pid, signal),
+            Ok(None) => {}
+            // Somebody else waited for it: how it ended is lost.
+            Err(_) => self.child_ended(pid, Status::Signaled(libc::SIGKILL)),
+        }
+    }
+
+    /// A child has ended and is gone.
+    pub(super) fn child_ended(&mut self, pid: i32, status: Status) {
+        let Some(child) = self.children.remove(&pid) else { return };
+        if let Some(pidfd) = &child.pidfd {
+            self.poller.remove(pidfd.as_fd());
+        }
+        self.release_terminal(pid, status);
+        let process = child.process;
+        let Some((command, wanted)) = self.leave(process) else { return };
+        if self.logs_processes() {
+            self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
+        }
+        self.families.note_group(command.scope, pid);
+        if wanted {
+            self.ready.push_back(Event::Exited { process, status, line: None });
+        }
+    }
+}
+
+fn describe(status: Status) -> String {
+    match status {
+        Status::Exited(code) => format!("exit {code}"),
+        Status::Signaled(signal) => {
+            use nix::sys::signal::Signal;
+            let name = Signal::try_from(signal).map(Signal::as_str);
+            name.map_or_else(|_| format!("signal {signal}"), Into::into)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Children, and processes in general.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use libc::{c_int, pid_t};
+use nix::errno::Errno;
+
+use crate::machine::event::Status;
+
+/// A descriptor that is readable when the process has ended.
+#[cfg(target_os = "linux")]
+pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: a plain call; the new descriptor (closed on exec) belongs to nobody else.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as c_int)) }
+    }
+}
+
+/// Whether the kernel has pidfds (Linux 5.3).
+pub fn has_pidfds() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        pidfd_open(std::process::id() as pid_t).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        false
+    }
+}
+
+/// What became of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It ended.
+    Ended(Status),
+    /// This signal stopped it.
+    Stopped(c_int),
+}
+
+/// Asks without waiting what became of a child (-1: of any); none if nothing did.
+/// ECHILD says that there is no such child. An ended one is gone from then on.
+pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, Change)>, Errno> {
+    let mut status = 0;
+    let options = libc::WNOHANG | if stopped_too { libc::WUNTRACED } else { 0 };
+    // SAFETY: the status is written to a live integer.
+    let found = Errno::result(unsafe { libc::waitpid(pid, &raw mut status, options) })?;
+    if found == 0 {
+        return Ok(None);
+    }
+    let change = if libc::WIFSTOPPED(status) {
+        Change::Stopped(libc::WSTOPSIG(status))
+    } else if libc::WIFSIGNALED(status) {
+        Change::Ended(Status::Signaled(libc::WTERMSIG(status)))
+    } else {
+        Change::Ended(Status::Exited(libc::WEXITSTATUS(status)))
+    };
+    Ok(Some((found, change)))
+}
+
+/// Some child that has ended and not been waited for.
+pub fn ended_child() -> Option<pid_t> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the information is zero or written by the kernel; its process id is plain data.
+    unsafe {
+        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0 {
+            return None;
+        }
+        let pid = info.assume_init_ref().si_pid();
+        (pid != 0).then_some(pid)
+    }
+}
+
+/// Whether this process has no children at all, not even ended ones.
+pub fn has_no_children() -> bool {
+    // The process id of the result is not looked at: nothing may have ended.
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the information is written to a live object, and not read.
+    let result = unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) };
+    result == -1 && Errno::last() == Errno::ECHILD
+}
+
+/// Has processes that lose their parents come to this one; false where that can't be had.
+pub fn become_subreaper(wanted: bool) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        nix::sys::prctl::set_child_subreaper(wanted).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = wanted;
+        false
+    }
+}
+
+/// Sends a signal to a process, or with a negative number to a group.
+pub fn kill(pid: pid_t, signal: c_int) -> Result<(), Errno> {
+    // SAFETY: a plain call.
+    Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// A process's group; none if there is no such process.
+pub fn group_of(pid: pid_t) -> Option<pid_t> {
+    // SAFETY: a plain call.
+    Errno::result(unsafe { libc::getpgid(pid) }).ok()
+}

@@ -1,0 +1,165 @@
+//! Descriptors and their limit.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use libc::{c_int, pid_t};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+
+use super::signals::without_stopping;
+
+/// The lowest number of a descriptor of our own: those below are the script's.
+const FIRST_OWN: c_int = 10;
+
+/// A descriptor by its number: one that the shell was started with, or one that stays open while
+/// the result is used.
+pub fn borrow(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the shell never closes the descriptors it was started with; where one isn't open,
+    // using it gives EBADF.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+/// Duplicates a descriptor to a number outside the script's range, closed on exec.
+pub fn duplicate(fd: BorrowedFd) -> io::Result<OwnedFd> {
+    // SAFETY: a plain call; the new descriptor belongs to nobody else.
+    unsafe {
+        let new = libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST_OWN);
+        if new < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(new)) }
+    }
+}
+
+/// Moves a descriptor out of the script's range.
+pub fn move_up(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() >= FIRST_OWN { Ok(fd) } else { duplicate(fd.as_fd()) }
+}
+
+/// Puts a descriptor at a number of the script's range, for an `exec`.
+pub fn install(fd: RawFd, number: RawFd) -> io::Result<()> {
+    // SAFETY: only numbers of the script's range are replaced, which no object of ours owns.
+    if unsafe { libc::dup2(fd, number) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// What was open at a number that `install` replaces.
+pub struct Kept {
+    fd: OwnedFd,
+    closed_on_exec: bool,
+}
+
+impl Kept {
+    /// Keeps what is open at a number; none if nothing is.
+    pub fn of(number: RawFd) -> Option<Self> {
+        let fd = duplicate(borrow(number)).ok()?;
+        Some(Self { fd, closed_on_exec: !is_passed_on(number) })
+    }
+
+    /// Puts it back.
+    pub fn restore(&self, number: RawFd) {
+        if install(self.fd.as_raw_fd(), number).is_ok() && self.closed_on_exec {
+            let flags = FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC);
+            let _ = fcntl(borrow(number), flags);
+        }
+    }
+}
+
+/// Closes a number of the script's range.
+pub fn close_number(number: RawFd) {
+    // SAFETY: no object of ours owns a number of the script's range.
+    unsafe { libc::close(number) };
+}
+
+/// Adds status flags to an open file: `O_NONBLOCK`, `O_APPEND`.
+pub fn add_flags(fd: BorrowedFd, added: OFlag) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | added))?;
+    Ok(())
+}
+
+/// Whether a number is an open descriptor that children inherit.
+pub fn is_passed_on(number: RawFd) -> bool {
+    fcntl(borrow(number), FcntlArg::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
+}
+
+/// Writes without waiting; `WouldBlock` if that can't be done, `Unsupported` if the kernel can't
+/// tell.
+pub fn write_now(fd: BorrowedFd, bytes: &[u8]) -> io::Result<usize> {
+    #[cfg(target_os = "linux")]
+    {
+        let part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+        // SAFETY: one part, which is only read; the offset -1 stands for the current position.
+        let count =
+            unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const part, 1, -1, libc::RWF_NOWAIT) };
+        match usize::try_from(count) {
+            Ok(count) => Ok(count),
+            Err(_) => match Errno::last() {
+                Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL => {
+                    Err(io::ErrorKind::Unsupported.into())
+                }
+                error => Err(error.into()),
+            },
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (fd, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Makes a group the terminal's foreground; false if it is gone or not of this session.
+pub fn set_foreground(tty: BorrowedFd, group: pid_t) -> bool {
+    // SAFETY: a plain call.
+    without_stopping(|| unsafe { libc::tcsetpgrp(tty.as_raw_fd(), group) } == 0)
+}
+
+/// The limit on open descriptors, raised when more are needed. Programs keep the one that the
+/// shell was started with: some can't cope with high numbers.
+#[derive(Default)]
+pub struct FileLimit {
+    raised_from: Option<libc::rlimit>,
+    tried: bool,
+}
+
+impl FileLimit {
+    /// Below this many, the usual limit of 1024 serves.
+    const MANY: usize = 300;
+    const HIGHEST: libc::rlim_t = 1 << 20;
+
+    /// Raises the limit if this many descriptors, or a few times as many, may be too many.
+    pub fn make_room_for(&mut self, count: usize) {
+        if self.tried || count < Self::MANY {
+            return;
+        }
+        self.tried = true;
+        if let Some(old) = limit() {
+            let wanted = old.rlim_max.min(Self::HIGHEST);
+            let new = libc::rlimit { rlim_cur: wanted.max(old.rlim_cur), ..old };
+            // SAFETY: the new limit is only read.
+            if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const new) } == 0 {
+                self.raised_from = Some(old);
+            }
+        }
+    }
+
+    /// Gives a new child the limit that the shell was started with.
+    pub fn restore_in(&self, pid: pid_t) {
+        #[cfg(target_os = "linux")]
+        if let Some(old) = &self.raised_from {
+            // SAFETY: the new limit is only read, the old one not asked for.
+            unsafe {
+                libc::prlimit(pid, libc::RLIMIT_NOFILE, old, std::ptr::null_mut());
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = pid;
+    }
+}
+
+fn limit() -> Option<libc::rlimit> {
+    let mut limit = MaybeUninit::uninit();
+    // SAFETY: getrlimit writes the whole structure if it succeeds.
+    unsafe {
+        (libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) == 0).then(|| limit.assume_init())
+    }
+}

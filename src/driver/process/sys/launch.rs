@@ -1,0 +1,172 @@
+//! Starting and replacing programs.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+use libc::{c_char, c_int, pid_t};
+use nix::errno::Errno;
+
+use super::super::block::Block;
+use super::children::become_subreaper;
+use super::signals::{SignalSet, set_action, sigpipe_was_ignored};
+
+/// A program to start; the same for `spawn` and `exec`.
+pub struct Launch<'a> {
+    /// Its file.
+    pub program: &'a CStr,
+    /// Its arguments, the name included.
+    pub arguments: &'a Block,
+    /// Its environment.
+    pub environment: &'a Block,
+    /// Where it runs, if not where the shell does.
+    pub directory: Option<&'a CStr>,
+    /// Descriptors to set: from (never below 10) and to.
+    pub descriptors: &'a [(RawFd, RawFd)],
+}
+
+/// Starts a program in a process group of its own, with an empty signal mask and the
+/// dispositions the shell was started with.
+pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
+    let mut actions = Actions::new()?;
+    // The directory comes first: a relative program is looked for in it.
+    if let Some(directory) = launch.directory {
+        actions.chdir(directory)?;
+    }
+    for &(from, to) in launch.descriptors {
+        actions.dup2(from, to)?;
+    }
+    let attributes = Attributes::new()?;
+    let arguments = launch.arguments.pointers();
+    let environment = launch.environment.pointers();
+    let mut pid = 0;
+    // SAFETY: all pointers are to live, initialised objects; the vectors end with a null pointer.
+    let result = unsafe {
+        libc::posix_spawn(
+            &raw mut pid,
+            launch.program.as_ptr(),
+            actions.0.as_ptr(),
+            attributes.0.as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+        )
+    };
+    if result == 0 { Ok(pid) } else { Err(Errno::from_raw(result)) }
+}
+
+/// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
+pub fn exec(program: &CStr, arguments: &Block, environment: &Block) -> Errno {
+    let arguments = arguments.pointers();
+    let environment = environment.pointers();
+    // SAFETY: the vectors hold valid strings and end with a null pointer.
+    unsafe {
+        libc::execve(
+            program.as_ptr(),
+            arguments.as_ptr().cast::<*const c_char>(),
+            environment.as_ptr().cast::<*const c_char>(),
+        )
+    };
+    Errno::last()
+}
+
+/// Before an `exec`: gives back what the shell was started with, and has the program end with the
+/// supervisor, if there is one. With false, after one that failed: takes it all again.
+pub fn prepare_exec(giving_back: bool, subreaper: bool, supervised: bool) {
+    if !sigpipe_was_ignored() {
+        let disposition = if giving_back { libc::SIG_DFL } else { libc::SIG_IGN };
+        set_action(libc::SIGPIPE, disposition, 0);
+    }
+    if subreaper {
+        become_subreaper(!giving_back);
+    }
+    #[cfg(target_os = "linux")]
+    if supervised {
+        let signal = giving_back.then_some(nix::sys::signal::Signal::SIGKILL);
+        let _ = nix::sys::prctl::set_pdeathsig(signal);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = supervised;
+}
+
+fn check(result: c_int) -> Result<(), Errno> {
+    if result == 0 { Ok(()) } else { Err(Errno::from_raw(result)) }
+}
+
+struct Actions(MaybeUninit<libc::posix_spawn_file_actions_t>);
+
+impl Actions {
+    fn new() -> Result<Self, Errno> {
+        let mut actions = MaybeUninit::uninit();
+        // SAFETY: init writes the object, and is called once.
+        check(unsafe { libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) })?;
+        Ok(Self(actions))
+    }
+
+    fn chdir(&mut self, directory: &CStr) -> Result<(), Errno> {
+        // SAFETY: initialised by `new`; the path is copied.
+        check(unsafe {
+            libc::posix_spawn_file_actions_addchdir_np(self.0.as_mut_ptr(), directory.as_ptr())
+        })
+    }
+
+    fn dup2(&mut self, from: RawFd, to: RawFd) -> Result<(), Errno> {
+        // SAFETY: initialised by `new`.
+        check(unsafe { libc::posix_spawn_file_actions_adddup2(self.0.as_mut_ptr(), from, to) })
+    }
+}
+
+impl Drop for Actions {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `new`, destroyed once.
+        unsafe { libc::posix_spawn_file_actions_destroy(self.0.as_mut_ptr()) };
+    }
+}
+
+struct Attributes(MaybeUninit<libc::posix_spawnattr_t>);
+
+impl Attributes {
+    fn new() -> Result<Self, Errno> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: init writes the object, and is called once.
+        check(unsafe { libc::posix_spawnattr_init(attributes.as_mut_ptr()) })?;
+        let mut this = Self(attributes);
+        let attributes = this.0.as_mut_ptr();
+        let flags = libc::POSIX_SPAWN_SETPGROUP
+            | libc::POSIX_SPAWN_SETSIGDEF
+            | libc::POSIX_SPAWN_SETSIGMASK;
+        let mut defaults = SignalSet::empty();
+        if !sigpipe_was_ignored() {
+            defaults.add(libc::SIGPIPE);
+        }
+        let mask = SignalSet::empty();
+        // SAFETY: the attributes are initialised, the sets too; both are copied.
+        unsafe {
+            check(libc::posix_spawnattr_setflags(attributes, flags as _))?;
+            check(libc::posix_spawnattr_setpgroup(attributes, 0))?;
+            check(libc::posix_spawnattr_setsigdefault(attributes, &raw const defaults.0))?;
+            check(libc::posix_spawnattr_setsigmask(attributes, &raw const mask.0))?;
+        }
+        Ok(this)
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `new`, destroyed once.
+        unsafe { libc::posix_spawnattr_destroy(self.0.as_mut_ptr()) };
+    }
+}
+
+/// Splits this process; in the child there is no number.
+pub fn fork() -> Result<Option<pid_t>, Errno> {
+    // SAFETY: the caller sees to it that there is only one thread, so that the child may do
+    // anything.
+    let pid = Errno::result(unsafe { libc::fork() })?;
+    Ok((pid != 0).then_some(pid))
+}
+
+/// Ends this process without running anything on the way.
+pub fn exit_now(code: c_int) -> ! {
+    // SAFETY: never returns.
+    unsafe { libc::_exit(code) }
+}

@@ -1,0 +1,292 @@
+//! Handlers, masks and dispositions.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use libc::{c_int, pid_t};
+use nix::errno::Errno;
+
+use super::children::kill;
+
+/// A set of signals.
+pub(super) struct SignalSet(pub(super) libc::sigset_t);
+
+impl SignalSet {
+    pub(super) fn empty() -> Self {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: sigemptyset writes the whole set.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            Self(set.assume_init())
+        }
+    }
+
+    pub(super) fn add(&mut self, signal: c_int) {
+        // SAFETY: the set is initialised; a bad number is refused.
+        unsafe { libc::sigaddset(&raw mut self.0, signal) };
+    }
+}
+
+/// Whether SIGPIPE was ignored before Rust's start-up code ignored it.
+pub fn sigpipe_was_ignored() -> bool {
+    SIGPIPE_IGNORED.load(Ordering::Relaxed)
+}
+
+static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before Rust's start-up code, which ignores SIGPIPE and so hides what it was.
+#[used]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
+static NOTE_SIGPIPE: extern "C" fn() = {
+    extern "C" fn note() {
+        SIGPIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    }
+    note
+};
+
+/// Whether a signal is ignored.
+pub fn is_ignored(signal: c_int) -> bool {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given; the old one is written, or stays zero: the default.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), old.as_mut_ptr());
+        old.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// A signal as its handler saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Caught {
+    /// Its number.
+    pub signal: c_int,
+    /// Who sent it; 0 if the kernel did.
+    pub sender: pid_t,
+}
+
+impl Caught {
+    /// Its size in the pipe.
+    pub const SIZE: usize = 8;
+
+    /// Reads one from the pipe's bytes.
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
+        let number = |at: usize| {
+            let mut number = [0; 4];
+            number.copy_from_slice(&bytes[at..at + 4]);
+            i32::from_ne_bytes(number)
+        };
+        Self { signal: number(0), sender: number(4) }
+    }
+}
+
+static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let saved = Errno::last_raw();
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; the field is plain data for every
+    // signal that we catch.
+    let sender = unsafe {
+        if (*info).si_code > 0 && signal != libc::SIGCHLD { 0 } else { (*info).si_pid() }
+    };
+    let mut bytes = [0; Caught::SIZE];
+    bytes[..4].copy_from_slice(&signal.to_ne_bytes());
+    bytes[4..].copy_from_slice(&sender.to_ne_bytes());
+    let pipe = SIGNAL_PIPE.load(Ordering::Relaxed);
+    // SAFETY: write is async-signal-safe; the buffer lives on this stack. If the pipe is full,
+    // the reader wakes up all the same, and looks for every child.
+    unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
+    Errno::set_raw(saved);
+}
+
+fn handler() -> usize {
+    let handler = on_signal as extern "C" fn(_, _, _);
+    handler as usize
+}
+
+extern "C" fn on_nudge(_signal: c_int) {}
+
+/// The signal that ends a blocked call of a worker thread; by default it does nothing.
+const NUDGE: c_int = libc::SIGURG;
+
+/// Has the given signals written to a non-blocking pipe, which is never closed. SIGCHLD comes when
+/// a child ends, and if asked for when one stops.
+pub fn catch(signals: &[c_int], pipe: OwnedFd, stops: bool) {
+    SIGNAL_PIPE.store(pipe.into_raw_fd(), Ordering::Relaxed);
+    for &signal in signals {
+        let quiet = if stops { 0 } else { libc::SA_NOCLDSTOP };
+        set_action(signal, handler(), libc::SA_SIGINFO | libc::SA_RESTART | quiet);
+    }
+    // Without SA_RESTART, so that it ends a blocked call.
+    set_action(NUDGE, on_nudge as extern "C" fn(_) as usize, 0);
+    unblock(signals);
+}
+
+pub(super) fn set_action(signal: c_int, handler: usize, flags: c_int) {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all fields are set or zero; the handlers are async-signal-safe.
+    unsafe {
+        let pointer = action.as_mut_ptr();
+        (*pointer).sa_sigaction = handler;
+        (*pointer).sa_flags = flags;
+        libc::sigemptyset(&raw mut (*pointer).sa_mask);
+        libc::sigaction(signal, pointer, std::ptr::null_mut());
+    }
+}
+
+fn unblock(signals: &[c_int]) {
+    let mut set = SignalSet::empty();
+    for &signal in signals {
+        set.add(signal);
+    }
+    set.add(NUDGE);
+    // SAFETY: the set is initialised; the old mask isn't asked for.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set.0, std::ptr::null_mut());
+    }
+}
+
+/// Restores a signal's default disposition.
+fn set_default(signal: c_int) {
+    set_action(signal, libc::SIG_DFL, 0);
+}
+
+/// Ends this process by a signal, as if it had never been caught. A signal that doesn't kill
+/// becomes the exit code a shell would show.
+pub fn die_by(signal: c_int) -> ! {
+    set_default(signal);
+    unblock(&[signal]);
+    // SAFETY: plain system calls; the limit is only read.
+    unsafe {
+        // If there is to be a core, it is the interpreter's or the command's.
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::raise(signal);
+        libc::_exit(128 + signal)
+    }
+}
+
+/// A thread that can be nudged.
+#[derive(Clone, Copy)]
+pub struct Thread(libc::pthread_t);
+
+impl Thread {
+    /// The calling thread.
+    pub fn current() -> Self {
+        // SAFETY: always succeeds.
+        Self(unsafe { libc::pthread_self() })
+    }
+
+    /// Makes the thread's blocked system call return EINTR.
+    ///
+    /// # Safety
+    /// The thread must not have ended.
+    pub unsafe fn nudge(self) {
+        // SAFETY: the caller says that the thread lives.
+        unsafe { libc::pthread_kill(self.0, NUDGE) };
+    }
+}
+
+/// The signals that a supervisor takes one by one.
+fn supervised() -> SignalSet {
+    let mut set = SignalSet::empty();
+    for signal in [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGCHLD,
+        libc::SIGTSTP,
+        libc::SIGCONT,
+    ] {
+        set.add(signal);
+    }
+    set
+}
+
+/// A signal mask to go back to.
+pub struct Mask(SignalSet);
+
+/// Holds back the signals that `next_signal` takes.
+pub fn hold_signals() -> Mask {
+    // Ignored, it would take the interpreter's status away.
+    set_default(libc::SIGCHLD);
+    let held = supervised();
+    let mut old = SignalSet::empty();
+    // SAFETY: both sets are initialised.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    Mask(old)
+}
+
+/// Ends what `hold_signals` began.
+pub fn release_signals(mask: &Mask) {
+    // SAFETY: the set is initialised; the old one isn't asked for.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0.0, std::ptr::null_mut());
+    }
+}
+
+/// Waits for one of the signals held back.
+pub fn next_signal() -> Caught {
+    let set = supervised();
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: the set is initialised, the information is written to a live object. For these
+        // signals the sender is plain data.
+        unsafe {
+            let signal = wait_info(&raw const set.0, info.as_mut_ptr());
+            if signal > 0 {
+                let info = info.assume_init_ref();
+                let sender = if info.si_code > 0 { 0 } else { info.si_pid() };
+                return Caught { signal, sender };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The set must be initialised, the information live.
+#[cfg(not(target_os = "macos"))]
+unsafe fn wait_info(set: *const libc::sigset_t, info: *mut libc::siginfo_t) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { libc::sigwaitinfo(set, info) }
+}
+
+/// # Safety
+/// The set must be initialised, the information live.
+#[cfg(target_os = "macos")]
+unsafe fn wait_info(set: *const libc::sigset_t, _info: *mut libc::siginfo_t) -> c_int {
+    let mut signal = 0;
+    // SAFETY: as the caller says; the signal is written to a live integer.
+    unsafe { libc::sigwait(set, &raw mut signal) };
+    signal
+}
+
+/// Stops the process group of this process, and so this process, as Ctrl-Z does; returns when it
+/// is continued, or at once where there is no job control.
+pub fn suspend_group() {
+    set_default(libc::SIGTSTP);
+    let _ = kill(0, libc::SIGTSTP);
+    set_action(libc::SIGTSTP, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
+}
+
+/// Does something to the terminal that would stop a process in the background.
+pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
+    let mut held = SignalSet::empty();
+    held.add(libc::SIGTTOU);
+    let mut old = SignalSet::empty();
+    // SAFETY: both sets are initialised.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    let result = action();
+    // SAFETY: the set was written by the call before; the old one isn't asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old.0, std::ptr::null_mut()) };
+    result
+}
+
+/// Stops this process until it is continued.
+pub fn stop_self() {
+    let _ = kill(std::process::id() as pid_t, libc::SIGSTOP);
+}

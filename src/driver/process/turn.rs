@@ -1,0 +1,122 @@
+//! A turn of the loop: waiting for something to happen, and taking note of it.
+
+use std::time::{Duration, Instant};
+
+use super::child::SWEEP_INTERVAL;
+use super::command::{Answer, Waiting};
+use super::{
+    ANSWERS, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family, purge,
+    signal,
+};
+use crate::machine::event::Reply;
+use crate::machine::time::Time;
+
+impl ProcessDriver {
+    /// The moment something has to be done even if nothing happens.
+    fn next_due(&self) -> Option<Instant> {
+        family::earliest([self.pool.next_due(), self.sweep, self.next_look()])
+    }
+
+    /// Waits for something to happen, and takes note of it.
+    pub(super) fn poll(&mut self, until: Time) {
+        let now = Instant::now();
+        let mut timeout = match until {
+            Time::NEVER => None,
+            _ => Some(until.elapsed().saturating_sub(now - self.start)),
+        };
+        if let Some(due) = self.next_due() {
+            let wait = due.saturating_duration_since(now);
+            timeout = Some(timeout.map_or(wait, |timeout| timeout.min(wait)));
+        }
+        if !self.ready.is_empty() {
+            timeout = Some(Duration::ZERO);
+        }
+        let mut tokens = self.poller.wait(timeout);
+        self.polled = Instant::now();
+        // Signals first: they are about children that the tokens after them tell of, too.
+        tokens.sort_unstable();
+        for token in tokens {
+            match token {
+                SIGNALS => self.take_signals(),
+                ANSWERS => self.take_answers(),
+                SUPERVISOR => self.die_with_supervisor(),
+                _ => self.reap((token - CHILDREN) as i32),
+            }
+        }
+        let now = Instant::now();
+        self.pool.tick(now);
+        if self.sweep.is_some_and(|due| due <= now) {
+            self.sweep = None;
+            self.reap_unwatched();
+        }
+    }
+
+    fn take_signals(&mut self) {
+        let mut changed = false;
+        for caught in self.signals.take() {
+            match caught.signal {
+                libc::SIGCHLD => {
+                    changed = true;
+                    self.child_changed(caught.sender);
+                }
+                libc::SIGTSTP => self.suspend(None),
+                signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
+                _ => {}
+            }
+        }
+        // Signals that come at once are delivered once: some child may have been missed.
+        let waiting = !self.families.emptying.is_empty();
+        if changed && waiting && matches!(self.containment, Containment::Subreaper) {
+            self.look_for_orphans();
+        }
+        if changed && self.sweep.is_none() && self.has_unwatched() {
+            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+        }
+    }
+
+    fn child_changed(&mut self, pid: i32) {
+        match self.children.get(&pid) {
+            // Pidfds tell of ends only, not of stops.
+            Some(child) if child.is_watched() && self.terminal.is_none() => {}
+            Some(_) => self.reap(pid),
+            None if matches!(self.containment, Containment::Subreaper) => self.reap_orphan(pid),
+            None => {}
+        }
+    }
+
+    /// The supervisor was killed: nothing may be left.
+    fn die_with_supervisor(&mut self) {
+        match self.containment {
+            Containment::Subreaper => purge::empty(&self.families.strangers),
+            Containment::Groups { .. } => {
+                let groups: Vec<i32> = self.children.keys().copied().collect();
+                purge::stop_and_kill(&groups);
+                purge::empty_marked(&self.key);
+            }
+        }
+        self.terminal = None; // gives it back
+        die_by(libc::SIGKILL)
+    }
+
+    fn take_answers(&mut self) {
+        self.pool.clear_readiness();
+        while let Some((ticket, answer)) = self.pool.answer() {
+            match self.waiting.remove(&ticket) {
+                Some(Waiting::Command(process)) => self.command_answered(process, answer),
+                Some(Waiting::Operation(operation)) => {
+                    self.operations.remove(&operation);
+                    let result = match answer {
+                        Answer::Reply(result) => result,
+                        Answer::Table(io, table) => table.map(|table| {
+                            self.io.insert(io, table);
+                            Reply::Truth(true)
+                        }),
+                        _ => continue,
+                    };
+                    self.answer(operation, result);
+                }
+                None => {} // nobody waits for it any more
+            }
+        }
+    }
+}
