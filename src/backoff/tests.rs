@@ -348,6 +348,9 @@ proptest! {
             let (shortest, longest) = bounds(&policy);
             // Floating point holds 53 bits.
             let slack = Duration::from_nanos(1) + shortest / (1 << 30);
+            let least = policy.least_first_delay().saturating_sub(slack);
+            let first = series(&policy, seed, attempt).next();
+            prop_assert!(first.is_some_and(|first| first >= least), "{policy}: {first:?}");
             for (n, delay) in series(&policy, seed, attempt).enumerate() {
                 prop_assert!(delay >= shortest.saturating_sub(slack), "{policy}, {n}: {delay:?}");
                 prop_assert!(delay <= longest, "{policy}, n = {n}: {delay:?}");

@@ -412,7 +412,7 @@ impl Fields {
                 b'*' | b'?' => field.special = true,
                 // A bracket that isn't closed in the script's own text is an ordinary character.
                 b'[' if text[index..].find(']').is_some_and(|close| close > 1) => {
-                    field.special = true
+                    field.special = true;
                 }
                 b'[' => field.pattern.push(b'\\'),
                 _ => {}

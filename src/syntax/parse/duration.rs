@@ -16,7 +16,7 @@ pub(super) enum Limit {
 
 impl Duration {
     /// Its length, if the script says it literally.
-    pub(super) fn literal(&self) -> Option<std::time::Duration> {
+    pub(crate) fn literal(&self) -> Option<std::time::Duration> {
         match self {
             Self::Amount { amount, unit } => unit.times(&literal::expr(amount)?),
             Self::Joined(word) => parse_joined(&literal::word(word)?),
@@ -24,7 +24,7 @@ impl Duration {
     }
 
     /// Where it stands, without its unit.
-    pub(super) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> Span {
         match self {
             Self::Amount { amount, .. } => amount.span,
             Self::Joined(word) => word.span,
