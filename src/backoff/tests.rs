@@ -347,12 +347,13 @@ proptest! {
         for policy in policies {
             let (shortest, longest) = bounds(&policy);
             // Floating point holds 53 bits.
-            let slack = Duration::from_nanos(1) + shortest / (1 << 30);
-            let least = policy.least_first_delay().saturating_sub(slack);
+            let slack = |delay: Duration| Duration::from_nanos(1) + delay / (1 << 30);
+            let least = policy.least_first_delay();
+            let least = least.saturating_sub(slack(least));
             let first = series(&policy, seed, attempt).next();
             prop_assert!(first.is_some_and(|first| first >= least), "{policy}: {first:?}");
             for (n, delay) in series(&policy, seed, attempt).enumerate() {
-                prop_assert!(delay >= shortest.saturating_sub(slack), "{policy}, {n}: {delay:?}");
+                prop_assert!(delay >= shortest.saturating_sub(slack(shortest)), "{policy}, {n}: {delay:?}");
                 prop_assert!(delay <= longest, "{policy}, n = {n}: {delay:?}");
             }
         }
