@@ -45,6 +45,12 @@ impl Machine {
                 }
                 Target::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;
+                    let held = task.variables.get(&name).map(|variable| &variable.value);
+                    if redirect.mode != Mode::Write
+                        && let Some(error) = held.and_then(Value::too_long)
+                    {
+                        return Err(Halt::Fail(FailureKind::Redirect, error));
+                    }
                     match redirect.mode {
                         Mode::Read => Resolved::ReadVariable(name),
                         mode => Resolved::WriteVariable(name, mode),

@@ -19,6 +19,28 @@ impl Block {
         self.bytes.push(0);
     }
 
+    /// All strings, each with its NUL.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The strings of such bytes.
+    pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
+        if bytes.last().is_some_and(|&last| last != 0) {
+            bytes.push(0);
+        }
+        let ends = bytes.iter().enumerate().filter(|&(_, &byte)| byte == 0).map(|(at, _)| at + 1);
+        let mut starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
+        starts.pop(); // after the last NUL
+        Self { bytes, starts }
+    }
+
+    /// The strings without their NULs.
+    pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len()]);
+        self.starts.iter().zip(ends).map(|(&start, end)| &self.bytes[start..end - 1])
+    }
+
     /// Pointers to the strings, valid as long as the block isn't changed, and a null pointer.
     pub fn pointers(&self) -> Vec<*mut c_char> {
         let pointer = |&start: &usize| self.bytes[start..].as_ptr().cast_mut().cast();
@@ -40,5 +62,8 @@ mod tests {
         assert_eq!(block.bytes, b"A=b\0\0");
         assert_eq!(block.pointers().len(), 3);
         assert!(block.pointers()[2].is_null());
+        let copy = Block::from_bytes(block.bytes().to_vec());
+        assert_eq!(copy.strings().collect::<Vec<_>>(), [&b"A=b"[..], b""]);
+        assert_eq!(Block::from_bytes(Vec::new()).strings().count(), 0);
     }
 }

@@ -61,10 +61,9 @@ impl ProcessDriver {
 
     /// Takes note of the end of a child, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
-        match sys::wait_for(pid, self.terminal.is_some()) {
+        match sys::wait_for(pid, false) {
             Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
-            Ok(Some((_, sys::Change::Stopped(signal)))) => self.child_stopped(pid, signal),
-            Ok(None) => {}
+            Ok(_) => {}
             // Somebody else waited for it: how it ended is lost.
             Err(_) => self.child_ended(pid, Status::Signaled(libc::SIGKILL)),
         }

@@ -3,9 +3,10 @@
 use bstr::BString;
 
 use super::child::Child;
-use super::io::Table;
+use super::io::{Table, plain};
 use super::offload::{Control, Handle};
-use super::spawn::{Program, Shell, Started};
+use super::replace::Replacement;
+use super::spawn::{Program, Started};
 use super::stream::{self, Ended};
 use super::{Containment, ProcessDriver, no_worker, sys, tag};
 use crate::machine::effect::{
@@ -176,11 +177,16 @@ impl ProcessDriver {
         });
     }
 
-    fn shell(&self) -> Shell {
-        Shell {
-            subreaper: matches!(self.containment, Containment::Subreaper),
-            supervised: self.supervision.is_some(),
-        }
+    /// Has a program take the shell's place; returns only if that fails.
+    fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
+        self.limit.restore_in(self.pid);
+        let subreaper = matches!(self.containment, Containment::Subreaper);
+        let error = match &self.supervision {
+            Some(supervision) => supervision.replace(replacement),
+            None => replacement.execute(subreaper),
+        };
+        let message = format!("{}: {}", replacement.file(), plain(&error));
+        SpawnError { kind: SpawnErrorKind::System, message }
     }
 
     /// What the shell tells every command.
@@ -286,12 +292,12 @@ impl ProcessDriver {
             }
             Answer::Ready(program, table) => {
                 if let Some((_, true)) = self.leave(process) {
-                    let error = match table {
-                        Ok(table) => {
-                            self.limit.restore_in(self.pid);
-                            program.replace(&table, self.shell())
-                        }
-                        Err(message) => redirect_error(message),
+                    let replacement = table
+                        .map_err(redirect_error)
+                        .and_then(|table| Replacement::of(&program, &table));
+                    let error = match replacement {
+                        Ok(replacement) => self.replace_shell(&replacement),
+                        Err(error) => error,
                     };
                     self.refuse(process, error);
                 }
@@ -339,9 +345,7 @@ impl ProcessDriver {
             return self.child_ended(pid, status);
         }
         self.watch(pid, process);
-        if interactive && let Some(terminal) = &mut self.terminal {
-            terminal.offer(pid);
-        }
+        self.offer_terminal(pid, interactive);
         self.catch_up(scope, pid);
     }
 }

@@ -16,6 +16,7 @@ mod offload;
 mod poll;
 mod proc;
 mod purge;
+mod replace;
 mod signal;
 mod spawn;
 mod stream;

@@ -25,7 +25,8 @@ const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
 const SYSTEM: [&str; 6] =
     ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
-const SHELL: &str = "/bin/sh";
+/// What runs a script without `#!`.
+pub(super) const SHELL: &str = "/bin/sh";
 
 /// A program to start.
 pub struct Program {
@@ -132,39 +133,7 @@ impl Program {
         }
     }
 
-    /// Replaces the shell by it; returns only if that fails, and then everything is as before.
-    pub fn replace(&self, table: &Table, shell: Shell) -> SpawnError {
-        let attempt = || -> Result<SpawnError, SpawnError> {
-            let prepared = self.prepare()?;
-            let file = resolve(&self.directory, self.find()?.as_os_str().as_bytes());
-            let program = c_string(file.as_os_str().as_bytes())?;
-            let changes = table.changes();
-            let before = Saved::take(&changes, shell);
-            if let Some(directory) = &self.directory
-                && let Err(error) = std::env::set_current_dir(resolve(&None, directory))
-            {
-                return Ok(error_of(SpawnErrorKind::System, format!("{directory}: {error}")));
-            }
-            for (from, to) in changes {
-                if let Err(error) = sys::install(from, to) {
-                    let message = format!("descriptor {to}: {}", plain(&error));
-                    return Ok(error_of(SpawnErrorKind::Redirect, message));
-                }
-            }
-            let mut errno = sys::exec(&program, &prepared.arguments, &prepared.environment);
-            if errno == Errno::ENOEXEC {
-                self.require_text(&file)?;
-                let prepared = self.prepare_script(&file)?;
-                let shell = c_string(SHELL.as_bytes())?;
-                errno = sys::exec(&shell, &prepared.arguments, &prepared.environment);
-            }
-            drop(before);
-            Ok(self.explain(&file, errno))
-        };
-        attempt().unwrap_or_else(|error| error)
-    }
-
-    fn prepare(&self) -> Result<Prepared, SpawnError> {
+    pub(super) fn prepare(&self) -> Result<Prepared, SpawnError> {
         let mut arguments = Block::default();
         for word in &self.words {
             without_nul(word)?;
@@ -174,7 +143,7 @@ impl Program {
     }
 
     /// The shell and the file instead of the name, as shells run a script without `#!`.
-    fn prepare_script(&self, file: &Path) -> Result<Prepared, SpawnError> {
+    pub(super) fn prepare_script(&self, file: &Path) -> Result<Prepared, SpawnError> {
         let mut arguments = Block::default();
         arguments.push(&[SHELL.as_bytes()]);
         arguments.push(&[file.as_os_str().as_bytes()]);
@@ -210,7 +179,7 @@ impl Program {
         Ok(Prepared { arguments, environment, directory })
     }
 
-    fn find(&self) -> Result<PathBuf, SpawnError> {
+    pub(super) fn find(&self) -> Result<PathBuf, SpawnError> {
         match &self.file {
             Some(file) => Ok(file.clone()),
             None => self.search(),
@@ -243,20 +212,16 @@ impl Program {
         })
     }
 
-    /// Refuses what isn't a script: its first line holds a NUL, as shells decide it.
+    /// Refuses what isn't a script.
     fn require_text(&self, file: &Path) -> Result<(), SpawnError> {
-        let mut start = [0; 256];
-        let seen = resolve(&self.directory, file.as_os_str().as_bytes());
-        let size = std::fs::File::open(seen).and_then(|mut file| file.read(&mut start));
-        let start = &start[..size.unwrap_or(0)];
-        if start.lines().next().is_some_and(|line| line.contains(&0)) {
+        if !is_text(&start_of(&resolve(&self.directory, file.as_os_str().as_bytes()))) {
             let message = format!("{}: not a program for this machine", self.name());
             return Err(error_of(SpawnErrorKind::NotExecutable, message));
         }
         Ok(())
     }
 
-    fn explain(&self, file: &Path, errno: Errno) -> SpawnError {
+    pub(super) fn explain(&self, file: &Path, errno: Errno) -> SpawnError {
         let name = self.name();
         let seen = resolve(&self.directory, file.as_os_str().as_bytes());
         if let Some(directory) = &self.directory
@@ -290,9 +255,10 @@ impl Program {
     }
 }
 
-struct Prepared {
-    arguments: Block,
-    environment: Block,
+/// What the system wants to know of a program.
+pub(super) struct Prepared {
+    pub arguments: Block,
+    pub environment: Block,
     directory: Option<CString>,
 }
 
@@ -309,49 +275,23 @@ impl Prepared {
     }
 }
 
-/// What the shell is that a program replaces.
-#[derive(Clone, Copy)]
-pub struct Shell {
-    /// Whether orphans come to it.
-    pub subreaper: bool,
-    /// Whether it has a supervisor.
-    pub supervised: bool,
+/// The first bytes of a file, as far as it can be read.
+pub(super) fn start_of(file: &Path) -> Vec<u8> {
+    let mut start = vec![0; 256];
+    let size = std::fs::File::open(file).and_then(|mut file| file.read(&mut start));
+    start.truncate(size.unwrap_or(0));
+    start
 }
 
-/// What an `exec` that fails has to bring back.
-struct Saved {
-    directory: Option<PathBuf>,
-    descriptors: Vec<(i32, Option<sys::Kept>)>,
-    shell: Shell,
+/// Whether a file may be a script: its first line holds no NUL, as shells decide it.
+pub(super) fn is_text(start: &[u8]) -> bool {
+    !start.lines().next().is_some_and(|line| line.contains(&0))
 }
 
-impl Saved {
-    fn take(changes: &[(i32, i32)], shell: Shell) -> Self {
-        let descriptors = changes.iter().map(|&(_, to)| (to, sys::Kept::of(to))).collect();
-        sys::prepare_exec(true, shell.subreaper, shell.supervised);
-        Self { directory: std::env::current_dir().ok(), descriptors, shell }
-    }
-}
-
-impl Drop for Saved {
-    fn drop(&mut self) {
-        sys::prepare_exec(false, self.shell.subreaper, self.shell.supervised);
-        if let Some(directory) = &self.directory {
-            let _ = std::env::set_current_dir(directory);
-        }
-        for (number, kept) in &self.descriptors {
-            match kept {
-                Some(kept) => kept.restore(*number),
-                None => sys::close_number(*number),
-            }
-        }
-    }
-}
-
-fn interpreter(script: &Path) -> Option<BString> {
-    let mut start = [0; 256];
-    let size = std::fs::File::open(script).and_then(|mut file| file.read(&mut start)).ok()?;
-    let line = start[..size].lines().next()?.strip_prefix(b"#!")?;
+/// The program that a script's first line names.
+pub(super) fn interpreter(script: &Path) -> Option<BString> {
+    let start = start_of(script);
+    let line = start.lines().next()?.strip_prefix(b"#!")?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     words.next().map(BString::from)
 }
@@ -376,6 +316,6 @@ fn c_string(text: &[u8]) -> Result<CString, SpawnError> {
     Ok(CString::new(text).unwrap_or_default())
 }
 
-fn error_of(kind: SpawnErrorKind, message: String) -> SpawnError {
+pub(super) fn error_of(kind: SpawnErrorKind, message: String) -> SpawnError {
     SpawnError { kind, message }
 }

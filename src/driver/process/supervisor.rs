@@ -2,13 +2,16 @@
 //!
 //! The process the user started stays as the supervisor: it does nothing but pass signals on and
 //! end as the interpreter, its child, ends. If that is killed, all it was running comes to the
-//! supervisor, a subreaper, which kills it. If the supervisor is killed, a pipe tells the
+//! supervisor, a subreaper, which kills it. If the supervisor is killed, a socket tells the
 //! interpreter, which does the same.
 
 use std::collections::HashSet;
-use std::io::{self, PipeReader};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 
+use super::io::plain;
+use super::replace::Replacement;
 use super::tag::Key;
 use super::{proc, purge, sys};
 use crate::machine::event::Status;
@@ -16,7 +19,7 @@ use crate::machine::event::Status;
 /// What the interpreter knows of its supervisor.
 pub struct Supervision {
     /// Ends when the supervisor does.
-    pipe: PipeReader,
+    socket: UnixStream,
     /// The supervisor's process id, that of the shell for its user.
     pid: i32,
     key: Key,
@@ -35,12 +38,21 @@ impl Supervision {
 
     /// Readable when the supervisor has ended.
     pub(super) fn readiness(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+        self.socket.as_fd()
     }
 
     /// The name of this run, that both processes know.
     pub(super) fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Has the supervisor execute a program in its own place, and ends. Returns only if that can't
+    /// be asked for.
+    pub(super) fn replace(&self, replacement: &Replacement) -> io::Error {
+        match replacement.send(&self.socket) {
+            Ok(()) => sys::exit_now(0),
+            Err(error) => error,
+        }
     }
 }
 
@@ -50,8 +62,8 @@ impl Supervision {
 pub fn supervise() -> io::Result<Supervision> {
     let key = Key::new();
     let pid = std::process::id() as i32;
-    let (reader, writer) = io::pipe()?;
-    let pipe = PipeReader::from(sys::move_up(reader.into())?);
+    let (ours, theirs) = UnixStream::pair()?;
+    let theirs = UnixStream::from(sys::move_up(theirs.into())?);
     let portable = super::is_portable();
     let subreaper = !portable && sys::become_subreaper(true);
     // What was here before is none of ours.
@@ -64,9 +76,9 @@ pub fn supervise() -> io::Result<Supervision> {
     let interpreter = match sys::fork() {
         Ok(None) => {
             sys::release_signals(&mask);
-            drop(writer);
+            drop(ours);
             die_of_panics();
-            return Ok(Supervision { pipe, pid, key });
+            return Ok(Supervision { socket: theirs, pid, key });
         }
         Ok(Some(interpreter)) => interpreter,
         Err(error) => {
@@ -75,7 +87,7 @@ pub fn supervise() -> io::Result<Supervision> {
             return Err(error.into());
         }
     };
-    drop(pipe);
+    drop(theirs);
     let status = accompany(interpreter);
     if matches!(status, Status::Signaled(_)) {
         if subreaper {
@@ -84,8 +96,16 @@ pub fn supervise() -> io::Result<Supervision> {
             purge::empty_marked(&key);
         }
     }
-    // The pipe stays open up to here.
-    std::mem::forget(writer);
+    if status == Status::Exited(0)
+        && let Some(replacement) = Replacement::receive(&ours)
+    {
+        sys::release_signals(&mask);
+        let error = replacement.execute(subreaper);
+        eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
+        sys::exit_now(126);
+    }
+    // The socket stays open up to here.
+    drop(ours);
     match status {
         Status::Exited(code) => sys::exit_now(code),
         Status::Signaled(signal) => sys::die_by(signal),

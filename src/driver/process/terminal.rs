@@ -18,6 +18,8 @@ pub struct Terminal {
     /// The shell's group.
     own: Pid,
     holder: Option<Holder>,
+    /// Processes that were stopped before they were known, and by which signal.
+    early: Vec<(i32, i32)>,
 }
 
 /// The group in the foreground.
@@ -32,7 +34,7 @@ impl Terminal {
     pub fn open() -> Option<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
         let tty = sys::move_up(tty.into()).ok()?;
-        Some(Self { tty, own: getpgrp(), holder: None })
+        Some(Self { tty, own: getpgrp(), holder: None, early: Vec::new() })
     }
 
     /// Whether the shell is in the foreground itself.
@@ -97,6 +99,13 @@ impl ProcessDriver {
     /// A child of ours was stopped.
     pub(super) fn child_stopped(&mut self, pid: i32, signal: i32) {
         let Some(terminal) = &mut self.terminal else { return };
+        if !self.children.contains_key(&pid) {
+            // It may be a command that a worker has only just started.
+            if self.starting > 0 {
+                terminal.early.push((pid, signal));
+            }
+            return;
+        }
         let held = terminal.holder.as_ref().map(|holder| holder.group);
         match signal {
             // It wants the terminal.
@@ -112,6 +121,21 @@ impl ProcessDriver {
             }
             libc::SIGTSTP if held == Some(pid) => self.suspend(Some(pid)),
             _ => {}
+        }
+    }
+
+    /// A command is known now: it may want the terminal, or have been stopped already.
+    pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
+        let Some(terminal) = &mut self.terminal else { return };
+        if interactive {
+            terminal.offer(pid);
+        }
+        let stopped = terminal.early.iter().find(|(early, _)| *early == pid).copied();
+        if self.starting == 0 {
+            terminal.early.clear();
+        }
+        if let Some((pid, signal)) = stopped {
+            self.child_stopped(pid, signal);
         }
     }
 

@@ -6,7 +6,7 @@ use super::child::SWEEP_INTERVAL;
 use super::command::{Answer, Waiting};
 use super::{
     ANSWERS, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family, purge,
-    signal,
+    signal, sys,
 };
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
@@ -64,6 +64,11 @@ impl ProcessDriver {
                 _ => {}
             }
         }
+        if changed && self.terminal.is_some() {
+            while let Some((pid, signal)) = sys::stopped_child() {
+                self.child_stopped(pid, signal);
+            }
+        }
         // Signals that come at once are delivered once: some child may have been missed.
         let waiting = !self.families.emptying.is_empty();
         if changed && waiting && matches!(self.containment, Containment::Subreaper) {
@@ -76,8 +81,7 @@ impl ProcessDriver {
 
     fn child_changed(&mut self, pid: i32) {
         match self.children.get(&pid) {
-            // Pidfds tell of ends only, not of stops.
-            Some(child) if child.is_watched() && self.terminal.is_none() => {}
+            Some(child) if child.is_watched() => {}
             Some(_) => self.reap(pid),
             None if matches!(self.containment, Containment::Subreaper) => self.reap_orphan(pid),
             None => {}

@@ -74,6 +74,21 @@ pub fn ended_child() -> Option<pid_t> {
     }
 }
 
+/// Some child that was stopped since the last call, and by which signal.
+pub fn stopped_child() -> Option<(pid_t, c_int)> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WSTOPPED | libc::WNOHANG;
+    // SAFETY: the information is zero or written by the kernel; its fields are plain data.
+    unsafe {
+        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0 {
+            return None;
+        }
+        let info = info.assume_init_ref();
+        let pid = info.si_pid();
+        (pid != 0).then(|| (pid, info.si_status()))
+    }
+}
+
 /// Whether this process has no children at all, not even ended ones.
 pub fn has_no_children() -> bool {
     // The process id of the result is not looked at: nothing may have ended.

@@ -1,12 +1,14 @@
 //! Descriptors and their limit.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 
 use super::signals::without_stopping;
 
@@ -162,4 +164,33 @@ fn limit() -> Option<libc::rlimit> {
     unsafe {
         (libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) == 0).then(|| limit.assume_init())
     }
+}
+
+/// How many descriptors a message holds at most: a table, and one more.
+const MOST_SENT: usize = 11;
+
+/// Sends descriptors to another process, in one message.
+pub fn send_descriptors(socket: &UnixStream, descriptors: &[RawFd]) -> io::Result<()> {
+    let message = [IoSlice::new(b"x")];
+    let rights = [ControlMessage::ScmRights(descriptors)];
+    sendmsg::<()>(socket.as_raw_fd(), &message, &rights, MsgFlags::empty(), None)?;
+    Ok(())
+}
+
+/// Takes descriptors that another process sent; does not wait for any.
+pub fn receive_descriptors(socket: &UnixStream) -> io::Result<Vec<OwnedFd>> {
+    let mut byte = [0];
+    let mut message = [IoSliceMut::new(&mut byte)];
+    let mut space = nix::cmsg_space!([RawFd; MOST_SENT]);
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+    let received = recvmsg::<()>(socket.as_raw_fd(), &mut message, Some(&mut space), flags)?;
+    let mut descriptors = Vec::new();
+    for control in received.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(numbers) = control {
+            // SAFETY: they have only just come into being, and belong to nobody else.
+            descriptors
+                .extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+        }
+    }
+    Ok(descriptors)
 }

@@ -69,9 +69,9 @@ pub fn exec(program: &CStr, arguments: &Block, environment: &Block) -> Errno {
     Errno::last()
 }
 
-/// Before an `exec`: gives back what the shell was started with, and has the program end with the
-/// supervisor, if there is one. With false, after one that failed: takes it all again.
-pub fn prepare_exec(giving_back: bool, subreaper: bool, supervised: bool) {
+/// Before an `exec`: gives back what the shell was started with. With false, after one that failed:
+/// takes it again.
+pub fn prepare_exec(giving_back: bool, subreaper: bool) {
     if !sigpipe_was_ignored() {
         let disposition = if giving_back { libc::SIG_DFL } else { libc::SIG_IGN };
         set_action(libc::SIGPIPE, disposition, 0);
@@ -79,13 +79,6 @@ pub fn prepare_exec(giving_back: bool, subreaper: bool, supervised: bool) {
     if subreaper {
         become_subreaper(!giving_back);
     }
-    #[cfg(target_os = "linux")]
-    if supervised {
-        let signal = giving_back.then_some(nix::sys::signal::Signal::SIGKILL);
-        let _ = nix::sys::prctl::set_pdeathsig(signal);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = supervised;
 }
 
 fn check(result: c_int) -> Result<(), Errno> {

@@ -7,11 +7,11 @@ mod signals;
 
 pub use children::{
     Change, become_subreaper, ended_child, group_of, has_no_children, has_pidfds, kill, pidfd_open,
-    wait_for,
+    stopped_child, wait_for,
 };
 pub use descriptors::{
     FileLimit, Kept, add_flags, borrow, close_number, duplicate, install, is_passed_on, move_up,
-    set_foreground, write_now,
+    receive_descriptors, send_descriptors, set_foreground, write_now,
 };
 pub use launch::{Launch, exec, exit_now, fork, prepare_exec, spawn};
 #[cfg(test)]
