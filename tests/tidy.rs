@@ -290,14 +290,3 @@ fn ci_runs_what_the_readme_says() {
         }
     }
 }
-
-#[test]
-fn the_scripts_of_the_readme_are_right() {
-    let readme = read("README.md");
-    let scripts: Vec<_> = readme.split("```ftsh\n").skip(1).collect();
-    assert!(!scripts.is_empty());
-    for script in scripts {
-        let script = script.split("```").next().unwrap_or(script);
-        crate::support::Ftsh::script(script).options(["-n"]).stdout("").success();
-    }
-}

@@ -326,11 +326,8 @@ warning: the function `g` is never called
 fn deep_and_wide_scripts_are_looked_at() {
     let deep = format!("{}a\n{}", "try 2 times\n".repeat(900), "end\n".repeat(900));
     assert_eq!(messages(&deep).len(), 899);
-    let mut functions = "f0\n".to_owned();
-    for n in 0..100 {
-        let call = format!("f{}\n", n + 1);
-        functions += &format!("function f{n}\n{}end\n", call.repeat(100));
-    }
-    functions += "function f100\necho\nend\ntry\na\ncatch\nf0\nend";
+    let function = |n| format!("function f{n}\n{}end\n", format!("f{}\n", n + 1).repeat(100));
+    let mut functions: String = (0..100).map(function).collect();
+    functions += "function f100\necho\nend\nf0\ntry\na\ncatch\nf0\nend";
     assert_eq!(messages(&functions).len(), 1);
 }

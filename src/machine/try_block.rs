@@ -254,9 +254,9 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
         None if scale == Scale::Joined => {
             Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
         }
-        None => {
-            Err(Halt::expression(format!("`{text}` is not a length of time: a number is needed")))
-        }
+        None => Err(Halt::expression(format!(
+            "`{text}` is not a length of time: a number above 0 is needed"
+        ))),
     }
 }
 

@@ -98,6 +98,14 @@ impl Builder<'_> {
             Err(Box::new(SyntaxError::new(span, message.to_owned()).hint(hint)))
         };
 
+        let adjacent = self.text[span.start..word.span.start].ends_with(operator);
+        if matches!(operator, "<" | ">")
+            && adjacent
+            && matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('('))
+        {
+            return Err(habit::process_substitution(span, operator).into());
+        }
+
         let with_errors = operator.contains('&') && operator != "<&";
         let mode = match operator.trim_matches(['-', '&']) {
             ">>" => Mode::Append,
