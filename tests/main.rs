@@ -17,5 +17,7 @@ mod scripts;
 mod shebang;
 mod signals;
 mod sources;
+mod supervision;
+mod terminal;
 mod tidy;
 mod timing;

@@ -268,8 +268,12 @@ unsafe fn wait_info(set: *const libc::sigset_t, _info: *mut libc::siginfo_t) -> 
 /// Stops the process group of this process, and so this process, as Ctrl-Z does; returns when it
 /// is continued, or at once where there is no job control.
 pub fn suspend_group() {
-    set_default(libc::SIGTSTP);
+    // The others first, then this thread itself, so that nothing goes on in between.
+    set_action(libc::SIGTSTP, libc::SIG_IGN, 0);
     let _ = kill(0, libc::SIGTSTP);
+    set_default(libc::SIGTSTP);
+    // SAFETY: a plain call.
+    unsafe { libc::raise(libc::SIGTSTP) };
     set_action(libc::SIGTSTP, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
 }
 

@@ -6,8 +6,6 @@
 mod commands;
 mod families;
 mod redirects;
-mod supervision;
-mod terminal;
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek};

@@ -1,0 +1,49 @@
+//! What is left when the shell itself is killed, with and without pidfds and subreapers.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::Ftsh;
+
+/// Twenty daemons that don't obey.
+const DAEMONS: &str = "
+    forall i in 1 .to. 20
+        sh -c 'trap \"\" TERM; setsid sh -c \"echo r >> ready; sleep 60; :\" & sleep 60; :'
+    end";
+
+/// The issue of the whole project: everything is gone so soon.
+const SOON: Duration = Duration::from_millis(200);
+
+/// How it goes on a machine where five builds run.
+const PATIENCE: u32 = 10;
+
+fn killing(which: impl Fn(&[i32]) -> i32) {
+    for fallback in ["0", "1", "ps"] {
+        let run = Ftsh::command(DAEMONS).env("FTSH_TEST_FALLBACK", fallback).start();
+        run.until_lines("ready", 20);
+        let is_shell = |command: &str| command.contains("ftsh") && command.contains("forall");
+        let processes = run.processes();
+        let shells = processes.iter().filter(|process| is_shell(&process.command));
+        let mut shells: Vec<i32> = shells.map(|process| process.pid).collect();
+        shells.sort_unstable();
+        let start = Instant::now();
+        kill(Pid::from_raw(which(&shells)), Signal::SIGKILL).expect("it lives");
+        run.until("everything gone", |run| run.processes().is_empty());
+        let elapsed = start.elapsed();
+        eprintln!("fallback {fallback}: gone after {elapsed:?}");
+        assert!(elapsed < SOON * PATIENCE, "fallback {fallback}: gone only after {elapsed:?}");
+        run.wait().killed_by(Signal::SIGKILL).nothing_left();
+    }
+}
+
+#[test]
+fn nothing_outlives_a_killed_supervisor() {
+    killing(|shells| shells[0]);
+}
+
+#[test]
+fn nothing_outlives_a_killed_interpreter() {
+    killing(|shells| shells[shells.len() - 1]);
+}
