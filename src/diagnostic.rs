@@ -22,15 +22,33 @@ const MAX_COLUMNS: usize = 100;
 const MAX_ERRORS: usize = 10;
 const TAB_WIDTH: usize = 4;
 
+/// How bad what is shown is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The script can't run.
+    Error,
+    /// The script can run, but may not do what was meant.
+    Warning,
+}
+
+impl Severity {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
 /// Renders a mistake with its place in `source`, ending in a newline.
-pub fn render(source: &Source, error: &SyntaxError) -> String {
+pub fn render(source: &Source, severity: Severity, error: &SyntaxError) -> String {
     let mut places = vec![Place::new(source, error.span, '^', error.label.as_deref())];
     if let Some((span, note)) = &error.related {
         places.push(Place::new(source, *span, '-', Some(note)));
     }
     let digits = places.iter().map(|place| place.number.to_string().len()).max().unwrap_or(1);
     let (name, line, column) = (source.name(), places[0].number, places[0].column);
-    let mut text = format!("error: {}\n", printable(&error.message));
+    let mut text = format!("{}: {}\n", severity.name(), printable(&error.message));
     let margin = " ".repeat(digits);
     let _ = writeln!(text, "{margin}--> {}:{line}:{column}", printable(name));
     let _ = writeln!(text, "{margin} |");
@@ -58,13 +76,23 @@ pub fn render(source: &Source, error: &SyntaxError) -> String {
 
 /// Renders the mistakes of a script, the first ten of them.
 pub fn render_all(errors: &SyntaxErrors) -> String {
-    let shown = errors.errors.iter().take(MAX_ERRORS).map(|error| render(&errors.source, error));
-    let mut text = shown.collect::<Vec<_>>().join("\n");
+    let shown = &errors.errors[..errors.errors.len().min(MAX_ERRORS)];
+    let mut text = render_each(&errors.source, Severity::Error, shown);
     let more = errors.errors.len().saturating_sub(MAX_ERRORS);
     if more > 0 {
         let _ = writeln!(text, "\n… and {more} more");
     }
     text
+}
+
+/// Renders what the static look found, all of it: who asks for it wants to know.
+pub fn render_warnings(source: &Source, warnings: &[SyntaxError]) -> String {
+    render_each(source, Severity::Warning, warnings)
+}
+
+fn render_each(source: &Source, severity: Severity, errors: &[SyntaxError]) -> String {
+    let rendered: Vec<_> = errors.iter().map(|error| render(source, severity, error)).collect();
+    rendered.join("\n")
 }
 
 /// One underlined place.
@@ -167,7 +195,7 @@ mod tests {
     fn rendered(text: &str, span: std::ops::Range<usize>) -> String {
         let source = Source::new("a.ftsh", text);
         let error = SyntaxError::new(Span::new(span.start, span.end), "wrong").label("here");
-        render(&source, &error)
+        render(&source, Severity::Error, &error)
     }
 
     #[test]
@@ -241,7 +269,7 @@ error: wrong
         let error = SyntaxError::new(Span::new(25, 26), "twice")
             .related(Span::new(9, 10), "first defined here")
             .hint("rename one");
-        insta::assert_snapshot!(render(&source, &error), @"
+        insta::assert_snapshot!(render(&source, Severity::Error, &error), @"
 error: twice
  --> a:4:10
   |

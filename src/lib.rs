@@ -8,6 +8,7 @@ pub mod cli;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;
+pub mod lint;
 pub mod log;
 pub mod machine;
 pub mod nearest;

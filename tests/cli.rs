@@ -92,6 +92,23 @@ fn check_only_finds_errors() {
 }
 
 #[test]
+fn check_only_warns() {
+    let script = "try 5 times\n    try 100 times\n        true\n    end\nend\n";
+    Ftsh::script(script)
+        .options(["-n"])
+        .stdout("")
+        .stderr("warning: attempts multiply: up to 5 × 100 = 500\n --> script.ftsh:2:5\n")
+        .success();
+    assert_eq!(Ftsh::script(script).success().errors(), "", "a run is no time for advice");
+    let given = "try for 500 ms; true; end";
+    Ftsh::command(given).options(["-n"]).stderr("warning: no delay fits").success();
+    let quick = Ftsh::command(given).options(["-n", "--backoff", "fixed from 1 ms"]).success();
+    assert_eq!(quick.errors(), "");
+    let warned = Ftsh::command("exit; a").options(["-n"]).success().errors();
+    assert!(warned.starts_with("warning: this is never reached\n --> -c:1:7\n"), "{warned}");
+}
+
+#[test]
 fn bad_usage_gets_one_line() {
     let usages: &[(&[&str], &str)] = &[
         (&["--nosuch"], "--nosuch"),

@@ -22,7 +22,8 @@ fn every_example_is_right() {
     let examples = scripts(&folder());
     assert!(examples.len() >= 9);
     for path in examples {
-        Ftsh::new().arg("-n").arg(&path).stdout("").success();
+        let checked = Ftsh::new().arg("-n").arg(&path).stdout("").success();
+        assert_eq!(checked.errors(), "", "an example is no place for warnings");
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod support;
 
+mod bad_input;
 mod cli;
+mod docs;
 mod examples;
 mod leftovers;
 mod logging;

@@ -21,6 +21,7 @@ use self::messages::{complain, tell};
 use self::settings::{Action, Settings, Surroundings};
 use crate::diagnostic;
 use crate::driver::process;
+use crate::lint::lint;
 use crate::machine::Outcome;
 use crate::syntax::{parse_bytes, print};
 
@@ -64,7 +65,11 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
         }
     };
     match settings.action {
-        Action::Check => Ok(Outcome::Succeeded),
+        Action::Check => {
+            let warnings = lint(&script, &settings.config.backoff);
+            messages::report(&diagnostic::render_warnings(&script.source, &warnings));
+            Ok(Outcome::Succeeded)
+        }
         Action::Print => Ok(tell(&print(&script))),
         Action::Run => run::run(&script, settings),
     }

@@ -19,6 +19,8 @@ pub trait Driver {
 
 /// Runs a machine to its end.
 pub fn run(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
+    // The deadline of the run may have passed before it begins.
+    machine.handle_timeout(driver.now());
     loop {
         match machine.poll_output() {
             Output::Effect(effect) => driver.perform(effect),

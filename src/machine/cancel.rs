@@ -139,10 +139,13 @@ impl Machine {
         self.resume(super::MAIN, |machine, main| {
             if let State::Emptying(ScopeId::SCRIPT, AfterEmptied::Finish(planned)) = &mut main.state
             {
-                // The second time is impatience.
+                // A second signal is impatience. A first one, as from the shell whose deadline
+                // this one shares, finds commands that have just been told to end.
                 if matches!(outcome, Outcome::Interrupted(_)) {
-                    *planned = outcome;
-                    machine.kill(ScopeId::SCRIPT);
+                    let before = std::mem::replace(planned, outcome);
+                    if matches!(before, Outcome::Interrupted(_)) {
+                        machine.kill(ScopeId::SCRIPT);
+                    }
                 }
                 return keep_waiting(main);
             }

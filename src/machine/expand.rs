@@ -42,9 +42,6 @@ pub struct Expander<'a> {
     pub now: Time,
 }
 
-/// A range larger than this isn't made text.
-const LONGEST_RANGE: u64 = 10_000_000;
-
 impl Expander<'_> {
     /// All the words of a list of words, split and with patterns expanded.
     pub fn words<'w>(
@@ -189,13 +186,10 @@ impl Expander<'_> {
     pub fn text(&self, value: &Value) -> Result<BString, Halt> {
         let text = match value {
             Value::Buffer(buffer) => Cow::Borrowed(self.answer(Query::Buffer(buffer.id()))?),
-            Value::Range(range) if range.count() > LONGEST_RANGE => {
-                return Err(Halt::expression(format!(
-                    "a range of {} numbers is too long for one value; use it in a for list",
-                    range.count()
-                )));
-            }
-            value => value.text().unwrap_or_default(),
+            value => match value.too_long() {
+                Some(error) => return Err(Halt::expression(error)),
+                None => value.text().unwrap_or_default(),
+            },
         };
         let text = match text.strip_suffix(b"\n") {
             Some(line) => line.strip_suffix(b"\r").unwrap_or(line).as_bstr().into(),
@@ -418,7 +412,7 @@ impl Fields {
                 b'*' | b'?' => field.special = true,
                 // A bracket that isn't closed in the script's own text is an ordinary character.
                 b'[' if text[index..].find(']').is_some_and(|close| close > 1) => {
-                    field.special = true
+                    field.special = true;
                 }
                 b'[' => field.pattern.push(b'\\'),
                 _ => {}

@@ -41,6 +41,9 @@ impl Machine {
         let result = match instruction {
             Instruction::Test(test) => {
                 // The operand stays on the stack until the answer is there.
+                if let Some(error) = task.stack.last().and_then(Value::too_long) {
+                    return Err(Halt::expression(error));
+                }
                 let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
                 let query = Query::Test(*test, path);
                 let answer = task.answers.iter().find(|(asked, _)| *asked == query);
@@ -81,10 +84,7 @@ impl Machine {
     pub(super) fn assign(&mut self, task: &mut Task, name: &Name, value: Value) {
         self.log(
             task,
-            || LogEvent::Assigned {
-                name: name.to_string(),
-                value: value.text().map(|text| text.to_string()),
-            },
+            || LogEvent::Assigned { name: name.to_string(), value: value.brief() },
             Level::COMMANDS,
         );
         task.variables.set(name, value);
@@ -174,7 +174,7 @@ impl Machine {
             task.jump(return_to);
             match value {
                 Some(value) if wants_value => {
-                    let text = || LogEvent::Returned(value.text().unwrap_or_default().to_string());
+                    let text = || LogEvent::Returned(value.brief().unwrap_or_default());
                     self.log(task, text, Level::STRUCTURES);
                     task.stack.push(value);
                 }

@@ -10,7 +10,7 @@ use super::expand::Halt;
 use super::expression::pop;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::loops::pop_items;
-use super::outcome::FailureKind;
+use super::outcome::{Failure, FailureKind};
 use super::step::{Flow, Step};
 use super::task::{Ending, State, Task, Thrown};
 use super::value::{Handle, Value};
@@ -101,6 +101,19 @@ impl Machine {
         task.enter(FrameKind::Join(Box::new(JoinFrame { end, running, kind })));
         self.tasks.extend(children.into_iter().map(|child| (child.id, child)));
         Flow::Wait(State::Children)
+    }
+
+    /// The task that waits for a stage of a pipeline, which one it is, and how many there are.
+    pub(super) fn parent_of_stage(&self, task: &Task) -> Option<(&Task, usize, usize)> {
+        let (parent, index) = task.parent?;
+        let parent = self.tasks.get(&parent)?;
+        match &parent.frames.last()?.kind {
+            FrameKind::Join(join) => match &join.kind {
+                JoinKind::Stages(endings) => Some((parent, index, endings.len())),
+                JoinKind::Branches { .. } => None,
+            },
+            _ => None,
+        }
     }
 
     fn fork(
@@ -234,13 +247,16 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
     }
 }
 
+/// Whether a command died of writing to something that reads no more.
+pub fn is_cut_off(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Signal && failure.code == SIGPIPE
+}
+
 /// The first stage that failed. One that died writing to a later stage is no failure of its own.
 fn failed_stage(endings: Vec<Option<Ending>>) -> Option<Ending> {
     let last = endings.len() - 1;
     let cut_off = |ending: &Ending| match ending {
-        Ending::Failed(Thrown { failure, .. }) => {
-            failure.kind == FailureKind::Signal && failure.code == SIGPIPE
-        }
+        Ending::Failed(Thrown { failure, .. }) => is_cut_off(failure),
         _ => false,
     };
     let mut failed = endings.into_iter().flatten().enumerate().filter(|(index, ending)| {

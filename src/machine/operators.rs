@@ -16,6 +16,9 @@ pub fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Result<V
     let compare = |holds: fn(&i64, &i64) -> bool| {
         Ok(Value::Boolean(holds(&left.integer()?, &right.integer()?)))
     };
+    if let Some(error) = left.too_long().or_else(|| right.too_long()) {
+        return Err(error);
+    }
     let text = |value: &Value| value.text().unwrap_or_default().into_owned();
     match operator {
         BinaryOperator::Eq => Ok(Value::Boolean(text(left) == text(right))),

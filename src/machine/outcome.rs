@@ -1,6 +1,6 @@
 //! How things end: failures are values that `try` consumes.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,7 +119,8 @@ impl Failure {
         // One line, whatever a script or a file name says.
         let mut summary = self.message.replace(|c: char| c.is_control(), " ");
         for tried in self.tries.iter().filter(|tried| tried.attempts > 1) {
-            summary += &format!(", {} attempts in {}", tried.attempts, Human(tried.elapsed));
+            // Writing to a string can't fail.
+            let _ = write!(summary, ", {} attempts in {}", tried.attempts, Human(tried.elapsed));
         }
         summary
     }

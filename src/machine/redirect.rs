@@ -24,6 +24,15 @@ pub enum Resolved {
     WriteVariable(Name, Mode),
 }
 
+impl Resolved {
+    fn read(&self) -> Option<&Name> {
+        match self {
+            Self::ReadVariable(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 impl Machine {
     /// Expands the words of redirections; nothing is changed yet.
     pub(super) fn resolve(
@@ -45,6 +54,12 @@ impl Machine {
                 }
                 Target::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;
+                    let held = task.variables.get(&name).map(|variable| &variable.value);
+                    if redirect.mode != Mode::Write
+                        && let Some(error) = held.and_then(Value::too_long)
+                    {
+                        return Err(Halt::Fail(FailureKind::Redirect, error));
+                    }
                     match redirect.mode {
                         Mode::Read => Resolved::ReadVariable(name),
                         mode => Resolved::WriteVariable(name, mode),
@@ -82,11 +97,14 @@ impl Machine {
         resolved: Vec<Resolved>,
     ) -> Vec<Plumbing> {
         let mut plumbing = Vec::with_capacity(resolved.len());
+        let read: Vec<Name> = resolved.iter().filter_map(Resolved::read).cloned().collect();
         for (redirect, target) in redirects.iter().zip(resolved) {
             let port = match target {
                 Resolved::Port(port) => port,
                 Resolved::ReadVariable(name) => read_port(task, &name),
-                Resolved::WriteVariable(name, mode) => self.write_port(task, &name, mode),
+                Resolved::WriteVariable(name, mode) => {
+                    self.write_port(task, &name, mode, read.contains(&name))
+                }
             };
             plumbing.push(Plumbing { descriptor: redirect.descriptor, port });
             if redirect.with_errors {
@@ -97,14 +115,15 @@ impl Machine {
         plumbing
     }
 
-    fn write_port(&mut self, task: &mut Task, name: &Name, mode: Mode) -> Port {
+    /// A command that appends to what it `reads` gets a copy: it would never come to the end.
+    fn write_port(&mut self, task: &mut Task, name: &Name, mode: Mode, reads: bool) -> Port {
         let before = task.variables.get(name).map(|variable| variable.value.clone());
         if mode == Mode::Append
             && let Some(Value::Buffer(held)) = task.variables.take(name)
         {
             let id = held.id();
             drop(before);
-            if held.is_sole() {
+            if held.is_sole() && !reads {
                 task.variables.set(name, Value::Buffer(held));
                 return Port::BufferAppend(id);
             }

@@ -242,8 +242,7 @@ fn count(task: &mut Task) -> Result<u64, Halt> {
 
 /// Pops a length of time.
 fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
-    let value = pop(task);
-    let text = value.text().unwrap_or_default().to_string();
+    let text = plain(&pop(task))?;
     let text = text.trim();
     let length = match scale {
         Scale::Of(unit) => unit.times(text),
@@ -255,9 +254,9 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
         None if scale == Scale::Joined => {
             Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
         }
-        None => {
-            Err(Halt::expression(format!("`{text}` is not a length of time: a number is needed")))
-        }
+        None => Err(Halt::expression(format!(
+            "`{text}` is not a length of time: a number above 0 is needed"
+        ))),
     }
 }
 
@@ -272,7 +271,14 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
 }
 
 fn number(value: &Value) -> Result<f64, Halt> {
-    let text = value.text().unwrap_or_default().to_string();
+    let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
+}
+
+fn plain(value: &Value) -> Result<String, Halt> {
+    match value.too_long() {
+        Some(error) => Err(Halt::expression(error)),
+        None => Ok(value.text().unwrap_or_default().to_string()),
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Machine;
 use super::effect::ScopeId;
 use super::frame::{FrameKind, TryPhase};
-use super::join::children;
+use super::join::{children, is_cut_off};
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
@@ -16,9 +16,11 @@ impl Machine {
     /// Leaves structures up to the one that contains the failure.
     pub(super) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let no = matches!(thrown.failure.kind, FailureKind::Exit | FailureKind::Failure);
-        let in_question = no && is_question(task);
+        let in_question = no && self.is_question(task);
         if !in_question && !std::mem::replace(&mut thrown.logged, true) {
-            self.log_failure(task, &thrown.failure);
+            let forgiven = self.is_cut_off_stage(task, &thrown.failure);
+            let level = if forgiven { Level::COMMANDS } else { Level::FAILURES };
+            self.log_failure(task, &thrown.failure, level);
         }
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -44,7 +46,22 @@ impl Machine {
         Flow::End(Ending::Failed(thrown))
     }
 
-    fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>) {
+    /// Whether a command asks whether it succeeds, so that failing is an answer.
+    fn is_question(&self, task: &Task) -> bool {
+        match barrier(task) {
+            Some(frame) => matches!(frame, FrameKind::Question(_)),
+            None => self.parent_of_stage(task).is_some_and(|(parent, ..)| self.is_question(parent)),
+        }
+    }
+
+    /// Whether a failure is that of a stage which may well stop early.
+    fn is_cut_off_stage(&self, task: &Task, failure: &Failure) -> bool {
+        is_cut_off(failure)
+            && barrier(task).is_none()
+            && self.parent_of_stage(task).is_some_and(|(_, index, count)| index + 1 < count)
+    }
+
+    fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>, level: Level) {
         let failure = || Box::new(Failure::clone(failure));
         let event = || {
             let failure = failure();
@@ -54,7 +71,7 @@ impl Machine {
                 LogEvent::CommandFailed(failure)
             }
         };
-        self.log(task, event, Level::FAILURES);
+        self.log(task, event, level);
     }
 
     /// Leaves a structure early, by a failure or by `return`.
@@ -141,12 +158,12 @@ impl Machine {
     }
 }
 
-fn is_question(task: &Task) -> bool {
-    let barrier = task.frames.iter().rev().find(|frame| {
+/// The innermost structure that a failure doesn't simply pass through.
+fn barrier(task: &Task) -> Option<&FrameKind> {
+    task.frames.iter().rev().map(|frame| &frame.kind).find(|kind| {
         matches!(
-            frame.kind,
+            kind,
             FrameKind::Question(_) | FrameKind::Try(_) | FrameKind::ForAny(_) | FrameKind::Catch(_)
         )
-    });
-    matches!(barrier, Some(frame) if matches!(frame.kind, FrameKind::Question(_)))
+    })
 }

@@ -26,9 +26,16 @@ pub enum Value {
     Words(Vec<BString>),
 }
 
+/// How many numbers of a range make one text.
+const LONGEST_RANGE: u64 = 10_000_000;
+
 impl Value {
-    /// The value as bytes; none for a buffer, whose content must be fetched first.
+    /// The value as bytes; none for a buffer, whose content must be fetched first, and for a range
+    /// that is too long.
     pub fn text(&self) -> Option<Cow<'_, BStr>> {
+        if self.too_long().is_some() {
+            return None;
+        }
         Some(match self {
             Self::Text(text) => Cow::Borrowed(text.as_bstr()),
             Self::Integer(integer) => Cow::Owned(integer.to_string().into()),
@@ -40,10 +47,34 @@ impl Value {
         })
     }
 
+    /// Why the value can't be had as text, if it is a range that would take too much memory and time.
+    pub fn too_long(&self) -> Option<String> {
+        match self {
+            Self::Range(range) if range.count() > LONGEST_RANGE => Some(format!(
+                "a range of {} numbers is too long for one value; use it in a for list",
+                range.count()
+            )),
+            _ => None,
+        }
+    }
+
+    /// The value for the log, where a long range isn't written out; none for a buffer.
+    pub fn brief(&self) -> Option<String> {
+        match self {
+            Self::Range(range) if range.count() > 100 => {
+                Some(format!("{} .to. {} .step. {}", range.low, range.high, range.step))
+            }
+            value => value.text().map(|text| text.to_string()),
+        }
+    }
+
     /// The value as an integer; surrounding white space is allowed.
     pub fn integer(&self) -> Result<i64, String> {
         if let Self::Integer(integer) = self {
             return Ok(*integer);
+        }
+        if let Some(error) = self.too_long() {
+            return Err(error);
         }
         let text = self.text().unwrap_or_default();
         let digits = text.as_bytes().trim_ascii();
@@ -62,6 +93,9 @@ impl Value {
     pub fn boolean(&self) -> Result<bool, String> {
         if let Self::Boolean(boolean) = self {
             return Ok(*boolean);
+        }
+        if let Some(error) = self.too_long() {
+            return Err(error);
         }
         match self.text().unwrap_or_default().as_bytes() {
             b"true" => Ok(true),

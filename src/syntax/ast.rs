@@ -155,7 +155,7 @@ pub enum Target {
     File(Word),
     /// A variable used as a file; the word gives its name.
     Variable(Word),
-    /// Another descriptor, as in `2>&1`.
+    /// Another descriptor, as in `2>&1`, or in `<&3` with [`Mode::Read`].
     Descriptor(u8),
     /// `<<WORD`: the lines up to `WORD`.
     HereDocument {
@@ -181,7 +181,8 @@ pub struct Word {
 /// A piece of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Unquoted text; `*`, `?` and `[…]` in it are patterns, a leading `~` is a home directory.
+    /// Unquoted text; `*`, `?` and `[…]` in it are patterns, a leading `~` is a home directory. Two
+    /// in a row come from lines that were joined inside a word, and mean the same as one.
     Bare(String),
     /// `\c`
     Escaped(char),
@@ -209,7 +210,8 @@ pub struct Variable {
     pub span: Span,
     /// Which.
     pub parameter: Parameter,
-    /// `${name:-word}` or `${name:+word}`.
+    /// `${name:-word}` or `${name:+word}`. Inside double quotes the word's [`Part::Bare`] is plain
+    /// text, as is a `'` in it.
     pub substitute: Option<(Substitute, Vec<Part>)>,
 }
 

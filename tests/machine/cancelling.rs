@@ -99,3 +99,23 @@ fn the_run_has_a_deadline_of_its_own() {
     let ran = ran.fails("timeout", 124).takes(4.0);
     assert!(ran.world.running().is_empty());
 }
+
+#[test]
+fn a_signal_just_after_the_deadline_leaves_the_commands_their_grace() {
+    let deadline = ftsh::machine::Time::after(seconds(4.0));
+    let signals = |count: u32| {
+        world()
+            .config(|config| {
+                config.deadline = Some(deadline);
+                config.kill_timeout = seconds(5.0);
+            })
+            .model(|simulated| {
+                (1..=count).fold(simulated, |simulated, n| {
+                    simulated.signal_at(seconds(4.0 + f64::from(n)), 15)
+                })
+            })
+            .run("stubborn")
+    };
+    assert_eq!((signals(1).outcome, signals(1).elapsed), (Outcome::Interrupted(15), seconds(9.0)));
+    assert_eq!((signals(2).outcome, signals(2).elapsed), (Outcome::Interrupted(15), seconds(6.0)));
+}

@@ -28,6 +28,29 @@ fn a_huge_range_costs_nothing() {
 }
 
 #[test]
+fn a_huge_range_is_no_value() {
+    let scripts = [
+        "if $x .eq. 5; end",
+        "if 5 .ne. $x; end",
+        "if $x .contains. 5; end",
+        "if $x .matches. 5; end",
+        "if $x; end",
+        "if .exists. $x; end",
+        "y=$x .add. 1",
+        "try $x times; end",
+        "try for $x seconds; end",
+        "echo $x",
+        "cat -< x",
+        "echo a ->> x",
+    ];
+    for script in scripts {
+        let ran = world().run(&format!("x=1 .to. 9000000000000; {script}"));
+        assert!(ran.message().contains("too long for one value"), "{script}: {}", ran.message());
+    }
+    world().run("x=1 .to. 9000000000000; echo a -> x; echo $x").prints("a\n");
+}
+
+#[test]
 fn forany_tries_each_once_and_keeps_the_winner() {
     let script = "forany n in 1 2 3 4; if $n .ne. 3; fail; end; end; echo $n";
     world().run(script).succeeds().prints("3\n");

@@ -1,3 +1,5 @@
+use ftsh::machine::record::Level;
+
 use super::world;
 
 #[test]
@@ -57,6 +59,24 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
     world().model(yes).run("yes | ok").succeeds();
     world().model(yes).run("yes | fail 2").fails("exit", 2);
     world().model(yes).run("ok | yes").fails("signal", 141);
+    let told = |script: &str| {
+        let ran = world().model(yes).logging(Level::FAILURES).run(script);
+        ran.world.trace().matches("CommandFailed").count()
+    };
+    assert_eq!(told("yes | ok"), 0);
+    assert_eq!(told("yes | fail 2"), 1);
+    assert_eq!(told("ok | yes"), 1);
+}
+
+#[test]
+fn a_pipeline_that_is_a_question_may_say_no() {
+    let told = |script: &str| {
+        let ran = world().logging(Level::FAILURES).run(script);
+        ran.world.trace().matches("CommandFailed").count()
+    };
+    assert_eq!(told("if .succeeds. ( ok | fail 2 ); end"), 0);
+    assert_eq!(told("if .succeeds. ( ok | nothing_such ); end"), 1);
+    assert_eq!(told("try; fail 2 | ok; catch; end"), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use ftsh::backoff::{Kind, Policy};
 use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Time};
 use insta::assert_snapshot;
 
 use super::{seconds, world};
@@ -231,4 +232,10 @@ fn a_deadline_cuts_a_loop_that_only_fails_and_logs() {
         outputs += 1;
         assert!(outputs < 100_000, "the machine must look at the clock");
     }
+}
+
+#[test]
+fn nothing_runs_after_the_deadline_of_the_run() {
+    let late = |config: &mut Config| config.deadline = Some(Time::START);
+    world().config(late).run("echo late; ok").fails("timeout", 124).prints("");
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use bstr::BString;
+use bstr::{BStr, BString, ByteSlice};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
 use nix::sys::stat::Mode;
@@ -30,6 +30,11 @@ pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
     }
 }
 
+/// A path for messages.
+pub fn shown(path: &BStr) -> &BStr {
+    if path.is_empty() { "\"\"".into() } else { path }
+}
+
 /// Opens a file for a redirection. It waits as long as that takes, unless it is cancelled.
 pub fn open(
     directory: &Directory,
@@ -38,7 +43,7 @@ pub fn open(
     control: &Control,
 ) -> io::Result<OwnedFd> {
     if path.is_empty() {
-        return Err(ErrorKind::NotFound.into());
+        return Err(Errno::ENOENT.into());
     }
     let flags = match access {
         Access::Read => OFlag::O_RDONLY,
@@ -57,7 +62,8 @@ pub fn open(
 
 /// Answers a query about files.
 pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result<Reply, String> {
-    let say = |path: &BString, error: io::Error| format!("{path}: {}", plain(&error));
+    let say =
+        |path: &BString, error: io::Error| format!("{}: {}", shown(path.as_bstr()), plain(&error));
     match query {
         Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())
             .map(Reply::Truth)
@@ -114,7 +120,7 @@ fn passes(test: FileTest, path: &Path, empty: bool) -> io::Result<bool> {
 /// it, even if that is a symbolic link.
 fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
     if path.is_empty() {
-        return Err(ErrorKind::NotFound.into());
+        return Err(Errno::ENOENT.into());
     }
     let given = resolve(directory, path);
     let whole = if given.is_absolute() { given } else { current()?.join(given) };

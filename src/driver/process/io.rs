@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
 use super::buffer::Buffer;
 use super::files;
@@ -140,7 +140,9 @@ impl Plan {
                 Step::Open { to, path, access } => {
                     let fd = files::open(&self.directory, &path, access, control)
                         .and_then(Fd::new)
-                        .map_err(|error| format!("{path}: {}", plain(&error)))?;
+                        .map_err(|error| {
+                            format!("{}: {}", files::shown(path.as_bstr()), plain(&error))
+                        })?;
                     self.table.set(to, fd)?;
                 }
                 Step::Write(buffer, content) => {

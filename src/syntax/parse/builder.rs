@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::document::Documents;
-use super::{MAX_NESTING, Pair, Result};
+use super::{MAX_NESTING, Pair, Result, habit};
 use crate::syntax::ast::Name;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -18,6 +18,8 @@ pub(super) struct Builder<'s> {
     pub(super) documents: Documents<'s>,
     /// Names that some line of the script defines as a function.
     pub(super) functions: HashSet<&'s str>,
+    /// Programs whose names are not those of variables.
+    pub(super) programs: Vec<&'static str>,
     /// Where a string begins that never ends, if one was just met.
     pub(super) endless_string: Option<usize>,
     /// The first string that goes on over lines: it may have swallowed what follows.
@@ -32,6 +34,7 @@ impl<'s> Builder<'s> {
             base: 0,
             documents: Documents::new(text),
             functions: function_names(text),
+            programs: habit::programs(text),
             endless_string: None,
             long_string: None,
             nesting: 0,

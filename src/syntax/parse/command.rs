@@ -63,7 +63,9 @@ impl Builder<'_> {
             }
         }
         habit::command(&simple, &self.functions)?;
-        simple.words.iter_mut().skip(1).for_each(join);
+        if simple.assignments.is_empty() {
+            simple.words.iter_mut().skip(1).for_each(join);
+        }
         Ok(simple)
     }
 
@@ -95,6 +97,14 @@ impl Builder<'_> {
         let refuse = |message: &str, hint: &str| {
             Err(Box::new(SyntaxError::new(span, message.to_owned()).hint(hint)))
         };
+
+        let adjacent = self.text[span.start..word.span.start].ends_with(operator);
+        if matches!(operator, "<" | ">")
+            && adjacent
+            && matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('('))
+        {
+            return Err(habit::process_substitution(span, operator).into());
+        }
 
         let with_errors = operator.contains('&') && operator != "<&";
         let mode = match operator.trim_matches(['-', '&']) {
@@ -146,8 +156,8 @@ impl Builder<'_> {
     }
 }
 
-/// Makes one of parts that come from joined lines. Only of arguments: elsewhere a keyword, an
-/// assignment or an operator could arise.
+/// Makes one of parts that come from joined lines. Only of the arguments of plain commands:
+/// elsewhere a keyword, an assignment or an operator could arise.
 fn join(word: &mut Word) {
     word.parts.dedup_by(|part, before| match (before, part) {
         (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {

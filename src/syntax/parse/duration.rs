@@ -16,7 +16,7 @@ pub(super) enum Limit {
 
 impl Duration {
     /// Its length, if the script says it literally.
-    pub(super) fn literal(&self) -> Option<std::time::Duration> {
+    pub(crate) fn literal(&self) -> Option<std::time::Duration> {
         match self {
             Self::Amount { amount, unit } => unit.times(&literal::expr(amount)?),
             Self::Joined(word) => parse_joined(&literal::word(word)?),
@@ -24,7 +24,7 @@ impl Duration {
     }
 
     /// Where it stands, without its unit.
-    pub(super) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> Span {
         match self {
             Self::Amount { amount, .. } => amount.span,
             Self::Joined(word) => word.span,
@@ -94,7 +94,17 @@ fn joined(amount: Expr) -> Result<Limit> {
     }
 }
 
+/// Words that begin a clause in the head of a `try`, or join limits.
+const CLAUSES: [&str; 10] =
+    ["for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter"];
+
 fn not_a_duration(span: Span, text: &str) -> SyntaxError {
+    if text.len() > 2
+        && let Some(meant) = nearest(text, CLAUSES)
+    {
+        return SyntaxError::new(span, format!("unknown clause `{text}`"))
+            .hint(format!("did you mean `{meant}`?"));
+    }
     if literal::number(text).is_some() {
         let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
         return error.label("expected `times`, `seconds`, `minutes`, `hours` or `days` after it");

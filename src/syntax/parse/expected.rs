@@ -28,6 +28,9 @@ pub(super) fn explain(
     let keyword = first_word(statement);
     let before = text[start..at].trim_end();
     let expected = if before.is_empty() { "a command" } else { expected(rules, keyword, before) };
+    if let Some(error) = condition_of_test(statement, start) {
+        return error;
+    }
     let error = if found.text.is_empty() {
         SyntaxError::new(found.span, format!("expected {expected}")).label("the command ends here")
     } else {
@@ -130,6 +133,27 @@ fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
     }
 }
 
+/// `if [ … ]`, `while test …`: the mistake is the whole idea, not where it stops making sense.
+fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
+    let line = statement.lines().next()?;
+    let head = line.strip_prefix("else").map_or(line, str::trim_start);
+    let (keyword, rest) = head.split_at(first_word(head).len());
+    let rest = rest.trim_start();
+    let (test, condition) = rest.split_once([' ', '\t'])?;
+    if !matches!(keyword, "if" | "while") || !matches!(test, "[" | "[[" | "test") {
+        return None;
+    }
+    let start = start + line.len() - rest.len();
+    let span = Span::new(start, start + test.len());
+    let error = SyntaxError::new(span, format!("`{keyword}` takes an expression, not `{test}`"));
+    Some(error.hint(match habit::test(condition) {
+        Some(said) => format!("write `{keyword} {said}`"),
+        None => format!(
+            "compare with operators: `{keyword} $a .eq. $b`, `{keyword} $n .lt. 5`, `{keyword} .isfile. $f`"
+        ),
+    }))
+}
+
 fn first_word(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default()
 }
@@ -140,11 +164,6 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
     let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
-    if asks && matches!(first, "[" | "[[" | "test") {
-        return Some(
-            "`if` takes an expression: `$a .eq. $b`, `$n .lt. 5`, `.isfile. $f`".to_owned(),
-        );
-    }
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
     if expression && let Some(meant) = habit::operator(found) {
         return Some(format!("`{found}` is written `{meant}`"));
@@ -154,16 +173,37 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
     {
         return Some(format!("did you mean `{meant}`?"));
     }
+    let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
+    if let Some((_, condition)) = tested
+        && matches!(found, "&&" | "||")
+        && let Some(condition) = habit::test(condition.split(found).next().unwrap_or_default())
+    {
+        let condition = if found == "||" { format!(".not. ({condition})") } else { condition };
+        return Some(format!("write `if {condition}`, the commands, and `end`"));
+    }
     let advice = match (keyword, found) {
+        (_, "then" | "do") if asks => {
+            "a block begins on the line after its head, or after a `;`, and ends with `end`"
+        }
+        ("for" | "forany" | "forall", ",") => {
+            let list = rest.split([';', '#']).next().unwrap_or_default().replace(',', " ");
+            let list: Vec<_> = list.split_whitespace().collect();
+            return Some(format!(
+                "blanks separate the words of a list, not commas: `{keyword} {}`",
+                list.join(" ")
+            ));
+        }
         (_, "||") => {
             "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
         }
         (_, "&&") => "`&&` isn't needed: each command runs only if the one before succeeded",
         (_, "&") => "`forall` runs commands at once, and waits for all of them",
         ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
+            let command = rest.split([';', '#']).next().unwrap_or_default().trim();
+            let negated = command.strip_prefix("! ").or_else(|| command.strip_prefix("not "));
+            let (not, command) = negated.map_or(("", command), |command| (".not. ", command));
             return Some(format!(
-                "`{keyword}` takes an expression; to ask a command, `{keyword} .succeeds. ({})`",
-                rest.split([';', '#']).next().unwrap_or_default().trim()
+                "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
             ));
         }
         ("end", "|") => "send the output to a variable: `end -> v`, then `sort -< v`",

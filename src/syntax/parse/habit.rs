@@ -5,24 +5,33 @@ use std::collections::HashSet;
 
 use super::Result;
 use super::literal;
-use crate::syntax::ast::{Part, Simple, Word};
+use crate::syntax::ast::{Parameter, Part, Simple, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 /// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 13] = [
+const WORDS: [(&[&str], &str); 17] = [
     (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
     (
-        &["then", "do", "{"],
+        &["then", "do"],
         "a block begins on the line after its head, or after a `;`, and ends with `end`",
+    ),
+    (
+        &["{"],
+        "a block begins on the line after its head and ends with `end`; \
+         to redirect several commands, `try … end > file`",
     ),
     (&["elif", "elsif", "elseif"], "write `else if`"),
     (&["case"], "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`"),
     (
-        &["local", "declare", "typeset", "let"],
+        &["local", "declare", "typeset", "readonly", "let"],
         "variables are global and simply assigned: `name=value`",
     ),
-    (&["set"], "a group stops at its first failure, so `set -e` isn't needed"),
+    (
+        &["set"],
+        "a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, \
+         and `ftsh -l 20` logs commands as `-x` does",
+    ),
     (
         &["!"],
         "to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`",
@@ -38,6 +47,9 @@ const WORDS: [(&[&str], &str); 13] = [
         "`try … catch … end` reacts to failures; what a failed attempt started is cleaned up",
     ),
     (&["."], "write `source file`"),
+    (&["unless"], "write `if .not. …`"),
+    (&["wait", "jobs", "fg", "bg"], "`forall` runs commands at once, and waits for all of them"),
+    (&["alias"], "write a function: `function name`, the commands, and `end`"),
     (&["eval"], "values are never parsed again; `sh -c \"$command\"` would"),
 ];
 
@@ -45,6 +57,12 @@ const WORDS: [(&[&str], &str); 13] = [
 const KEYWORDS: [&str; 12] = [
     "try", "catch", "if", "else", "end", "while", "forany", "forall", "for", "function", "return",
     "shift",
+];
+
+/// Programs that are run in `$( )` without arguments, where they look like variables.
+const PROGRAMS: [&str; 13] = [
+    "arch", "date", "hostname", "id", "ls", "mktemp", "nproc", "pwd", "tty", "uname", "uptime",
+    "who", "whoami",
 ];
 
 /// The names of all operators.
@@ -106,6 +124,70 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
         "**" | "^" => ".pow.",
         ".." => ".to.",
         _ => return None,
+    })
+}
+
+/// Those of [`PROGRAMS`] that are meant as programs if they stand in `$( )`: the text doesn't
+/// mention them otherwise, as it would have to for a variable.
+pub(super) fn programs(text: &str) -> Vec<&'static str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_other_use = |at: usize, name: &str| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        !before.ends_with(is_word) && !after.starts_with(is_word) && !before.ends_with("$(")
+    };
+    if !text.contains("$(") {
+        return Vec::new();
+    }
+    let unknown = |name: &&str| !text.match_indices(*name).any(|(at, _)| is_other_use(at, name));
+    PROGRAMS.into_iter().filter(unknown).collect()
+}
+
+/// A condition in the words of `test`, said in operators: `-f x ]` is `.isfile. x`.
+pub(super) fn test(condition: &str) -> Option<String> {
+    let condition = condition.split([';', ']']).next()?;
+    let mut words: Vec<&str> = condition.split_whitespace().collect();
+    let negated = words.first() == Some(&"!");
+    if negated {
+        words.remove(0);
+    }
+    let said = match words[..] {
+        ["-z", value] => format!("{value} .eq. \"\""),
+        ["-n", value] => format!("{value} .ne. \"\""),
+        [flag, file] => format!("{} {file}", file_test(flag)?),
+        [left, symbol, right] => format!("{left} {} {right}", operator(symbol)?),
+        _ => return None,
+    };
+    Some(match words.len() {
+        _ if !negated => said,
+        2 if said.starts_with('.') => format!(".not. {said}"),
+        _ => format!(".not. ({said})"),
+    })
+}
+
+fn file_test(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "-e" | "-a" => ".exists.",
+        "-f" => ".isfile.",
+        "-d" => ".isdir.",
+        "-r" => ".isr.",
+        "-w" => ".isw.",
+        "-x" => ".isx.",
+        "-L" | "-h" => ".islink.",
+        "-p" => ".ispipe.",
+        "-S" => ".issock.",
+        "-b" => ".isblock.",
+        "-c" => ".ischar.",
+        _ => return None,
+    })
+}
+
+/// `<(command)` and `>(command)`.
+pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
+    SyntaxError::new(span, format!("there is no `{operator}( )`")).hint(match operator {
+        "<" => {
+            "collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`"
+        }
+        _ => "send the output on with a pipe: `… | command`",
     })
 }
 
@@ -180,6 +262,28 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
              to run a program of that name, quote it",
         );
     }
+    match &word.parts[..] {
+        [Part::Bare(text), ..] if text.split_once("+=").is_some_and(|it| is_name(it.0)) => {
+            let name = text.split_once("+=").map_or("x", |it| it.0);
+            return refuse(
+                "there is no `+=`".to_owned(),
+                &format!(
+                    "write `{name}=${name} .add. 1` for numbers, `{name}=\"${name}…\"` for text"
+                ),
+            );
+        }
+        [
+            Part::Variable(Variable { parameter: Parameter::Named(name), .. }),
+            Part::Bare(text),
+            ..,
+        ] if text.starts_with('=') => {
+            return refuse(
+                "a variable is assigned without its `$`".to_owned(),
+                &format!("write `{name}=value`"),
+            );
+        }
+        _ => {}
+    }
     let Some(name) = literal::bare(word).filter(|name| !functions.contains(name)) else {
         return Ok(());
     };
@@ -196,6 +300,13 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
         return refuse(
             "`(( ))` doesn't calculate".to_owned(),
             "an assignment does: `n=$n .add. 1`",
+        );
+    }
+    if name.starts_with('(') {
+        return refuse(
+            "parentheses make no subshell".to_owned(),
+            "a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a shell of \
+             its own; to run a program of that name, quote it",
         );
     }
     let second = simple.words.get(1).and_then(literal::bare);
@@ -258,6 +369,7 @@ pub(super) fn is_operator(word: &str) -> bool {
 }
 
 fn is_name(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !word.starts_with(|c: char| c.is_ascii_digit())
 }

@@ -7,7 +7,7 @@ use crate::syntax::ast::{Expr, ExprKind, Part, Quoted, Word};
 use crate::syntax::error::SyntaxError;
 
 /// The text of a word without variables.
-pub(super) fn word(word: &Word) -> Option<String> {
+pub(crate) fn word(word: &Word) -> Option<String> {
     let mut text = String::new();
     for part in &word.parts {
         match part {
@@ -28,7 +28,7 @@ pub(super) fn word(word: &Word) -> Option<String> {
 }
 
 /// The text of an expression that is one word without variables.
-pub(super) fn expr(mut expr: &Expr) -> Option<String> {
+pub(crate) fn expr(mut expr: &Expr) -> Option<String> {
     while let ExprKind::Group(inner) = &expr.kind {
         expr = inner;
     }
@@ -39,7 +39,7 @@ pub(super) fn expr(mut expr: &Expr) -> Option<String> {
 }
 
 /// The text of a word that is written without quotes and variables.
-pub(super) fn bare(word: &Word) -> Option<&str> {
+pub(crate) fn bare(word: &Word) -> Option<&str> {
     match &word.parts[..] {
         [Part::Bare(bare)] => Some(bare),
         _ => None,
@@ -47,7 +47,7 @@ pub(super) fn bare(word: &Word) -> Option<&str> {
 }
 
 /// A number with an optional fraction, as scripts write it.
-pub(super) fn number(text: &str) -> Option<f64> {
+pub(crate) fn number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain { text.parse().ok() } else { None }

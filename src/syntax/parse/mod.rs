@@ -14,7 +14,7 @@ mod expected;
 mod expr;
 mod habit;
 mod line;
-mod literal;
+pub(crate) mod literal;
 mod operator;
 mod reader;
 mod try_;

@@ -102,6 +102,9 @@ impl Builder<'_> {
         }
         for pair in inner {
             match pair.as_rule() {
+                Rule::name if text.starts_with("$(") && self.programs.contains(&pair.as_str()) => {
+                    return Err(habit::variable(span, text, "").into());
+                }
                 Rule::name => variable = Some(Parameter::Named(Self::name(&pair))),
                 Rule::digit | Rule::number => {
                     let number = pair.as_str().parse().map_err(|_| {

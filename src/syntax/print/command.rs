@@ -22,7 +22,8 @@ impl Printer {
             self.text.push(' ');
         }
         // `a=1 > f .add. 2` is a command, strange as it is; `a=1 .add. 2 > f` would be a sum.
-        let redirects_first = !simple.assignments.is_empty() && simple.words.iter().any(dotted);
+        let redirects_first =
+            !simple.assignments.is_empty() && simple.words.iter().any(looks_like_sum);
         if redirects_first {
             for redirect in &simple.redirects {
                 self.redirect(redirect);
@@ -41,7 +42,7 @@ impl Printer {
     }
 }
 
-/// Whether a word begins like an operator.
-fn dotted(word: &Word) -> bool {
-    matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('.'))
+/// Whether a word begins like an operator or a parenthesis.
+fn looks_like_sum(word: &Word) -> bool {
+    matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with(['.', '(', ')']))
 }

@@ -2,14 +2,13 @@
 
 use super::*;
 
-/// Parses, prints and drops on a small stack; yields the program or the first mistake's message.
-fn on_a_small_stack(text: String) -> std::result::Result<String, String> {
-    let parse = move || match parse("t", &text) {
+/// Parses, prints and drops; yields the program or the first mistake's message. A test runs on a
+/// stack of 2 MB.
+fn outcome(text: &str) -> std::result::Result<String, String> {
+    match parse("t", text) {
         Ok(script) => Ok(print(&script)),
         Err(errors) => Err(errors.errors[0].message.clone()),
-    };
-    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(parse);
-    thread.expect("a thread").join().expect("no panic")
+    }
 }
 
 /// `open` and `close` around `inside`, `n` times.
@@ -25,11 +24,11 @@ fn structures_nest_a_thousand_deep() {
         ("try\ncatch\n", "end -> v\n"),
         ("forall x in a\n", "end\n"),
     ] {
-        let printed = on_a_small_stack(nested(open, "echo\n", close, 1000)).expect("a program");
+        let printed = outcome(&nested(open, "echo\n", close, 1000)).expect("a program");
         assert!(printed.len() > 1000 * 1000, "indented by depth");
         for depth in [1001, 3000, 100_000] {
             assert_eq!(
-                on_a_small_stack(nested(open, "", close, depth)).expect_err("too deep"),
+                outcome(&nested(open, "", close, depth)).expect_err("too deep"),
                 "structures nest at most 1000 deep"
             );
         }
@@ -42,15 +41,15 @@ fn parentheses_and_substitutes_nest_a_hundred_deep() {
         [("(", "1", ")"), ("f(", "", ")"), ("${a:-", "", "}"), (".not. (", "x", ")")]
     {
         let line = |n| format!("a={}", nested(open, inside, close, n));
-        let printed = on_a_small_stack(line(100)).expect("a program");
+        let printed = outcome(&line(100)).expect("a program");
         assert_eq!(printed.trim_end(), line(100));
         for depth in [101, 5000, 100_000] {
             assert_eq!(
-                on_a_small_stack(line(depth)).expect_err("too deep"),
+                outcome(&line(depth)).expect_err("too deep"),
                 "parentheses and `${…}` nest at most 100 deep"
             );
             let unclosed = format!("a={}", open.repeat(depth));
-            on_a_small_stack(unclosed).expect_err("unclosed");
+            outcome(&unclosed).expect_err("unclosed");
         }
     }
 }
@@ -60,15 +59,15 @@ fn operators_chain_a_thousand_long() {
     let message = "an expression has at most 1000 operators in a row";
     for operators in [[" .add.", " 1"], [" .and.", " true"]] {
         let chain = |n: usize| format!("a=1{}", operators.concat().repeat(n));
-        on_a_small_stack(chain(999)).expect("a program");
-        assert_eq!(on_a_small_stack(chain(100_000)).expect_err("too long"), message);
+        outcome(&chain(999)).expect("a program");
+        assert_eq!(outcome(&chain(100_000)).expect_err("too long"), message);
     }
     let chain = |n: usize| format!("a={}x", ".not. ".repeat(n));
-    on_a_small_stack(chain(999)).expect("a program");
-    assert_eq!(on_a_small_stack(chain(100_000)).expect_err("too long"), message);
+    outcome(&chain(999)).expect("a program");
+    assert_eq!(outcome(&chain(100_000)).expect_err("too long"), message);
     // Each level of parentheses may hold a chain.
     let deep = nested("(1 .add. 2 .add. 3 .add. 4 .add. ", "5", ")", 100);
-    on_a_small_stack(format!("a={deep}")).expect("a program");
+    outcome(&format!("a={deep}")).expect("a program");
 }
 
 /// Text without end that every rule might like to look at again. The time is linear in its length:
@@ -160,9 +159,9 @@ fn no_text_takes_long() {
     ];
     for shape in shapes {
         let text = shape.repeat(unit / shape.len());
-        let _ = on_a_small_stack(text.clone());
+        let _ = outcome(&text);
         let once = format!("{shape}{}", text.split_once(' ').map_or("", |it| it.1));
-        let _ = on_a_small_stack(once);
+        let _ = outcome(&once);
     }
 }
 

@@ -498,26 +498,26 @@ error: backquotes don't run commands
 #[test]
 fn habits_of_conditions() {
     assert_snapshot!(mistakes("if [ -f x ]\nend\nif test -f x\nend\nif [[ $a ]]; then\nend"), @"
-error: unexpected `-f`
- --> t:1:6
+error: `if` takes an expression, not `[`
+ --> t:1:4
   |
 1 | if [ -f x ]
-  |      ^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression: `$a .eq. $b`, `$n .lt. 5`, `.isfile. $f`
+  |    ^
+  = hint: write `if .isfile. x`
 
-error: unexpected `-f`
- --> t:3:9
+error: `if` takes an expression, not `test`
+ --> t:3:4
   |
 3 | if test -f x
-  |         ^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression: `$a .eq. $b`, `$n .lt. 5`, `.isfile. $f`
+  |    ^^^^
+  = hint: write `if .isfile. x`
 
-error: unexpected `$a`
- --> t:5:7
+error: `if` takes an expression, not `[[`
+ --> t:5:4
   |
 5 | if [[ $a ]]; then
-  |       ^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression: `$a .eq. $b`, `$n .lt. 5`, `.isfile. $f`
+  |    ^^
+  = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
 ");
     assert_snapshot!(mistakes("if grep -q a b; then\n  c\nfi\n"), @"
 error: unexpected `-q`
@@ -540,7 +540,7 @@ error: unexpected `grep`
   |
 1 | if ! grep -q a b
   |      ^^^^ expected an operator, or the end of the command
-  = hint: `if` takes an expression; to ask a command, `if .succeeds. (! grep -q a b)`
+  = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (grep -q a b)`
 ");
     assert_snapshot!(mistakes("if $a == 5\nend\nif $a = 5\nend\nif $a != 5\nend\nwhile $a -lt 5\nend\nif $a > 5\nend"), @"
 error: unexpected `==`
@@ -633,7 +633,7 @@ error: there is no `set` in ftsh
   |
 1 | set -e
   | ^^^
-  = hint: a group stops at its first failure, so `set -e` isn't needed
+  = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
 
 error: there is no `local` in ftsh
  --> t:2:1
@@ -788,6 +788,155 @@ error: unexpected `|`
 }
 
 #[test]
+fn habits_of_subshells_and_lists() {
+    assert_snapshot!(mistakes("(cd /; pwd)\ncat <(ls -l)\ntee > (x\ntee >(x)"), @"
+error: parentheses make no subshell
+ --> t:1:1
+  |
+1 | (cd /; pwd)
+  | ^^^
+  = hint: a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a shell of its own; to run a program of that name, quote it
+
+error: there is no `<( )`
+ --> t:2:5
+  |
+2 | cat <(ls -l)
+  |     ^^^^
+  = hint: collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`
+
+error: there is no `>( )`
+ --> t:4:5
+  |
+4 | tee >(x)
+  |     ^^^^
+  = hint: send the output on with a pipe: `… | command`
+");
+    assert_snapshot!(mistakes("forany s in X, Y, Z\nend\nforall s in $a,$b; x; end"), @"
+error: unexpected `,`
+ --> t:1:14
+  |
+1 | forany s in X, Y, Z
+  |              ^ expected the end of the command
+  = hint: blanks separate the words of a list, not commas: `forany s in X Y Z`
+
+error: unexpected `,`
+ --> t:3:15
+  |
+3 | forall s in $a,$b; x; end
+  |               ^ expected the end of the command
+  = hint: blanks separate the words of a list, not commas: `forall s in $a $b`
+");
+    assert_snapshot!(mistakes("x+=1\n$x=5\nwait\nif x then\nend"), @r#"
+error: there is no `+=`
+ --> t:1:1
+  |
+1 | x+=1
+  | ^^^^
+  = hint: write `x=$x .add. 1` for numbers, `x="$x…"` for text
+
+error: a variable is assigned without its `$`
+ --> t:2:1
+  |
+2 | $x=5
+  | ^^^^
+  = hint: write `x=value`
+
+error: there is no `wait` in ftsh
+ --> t:3:1
+  |
+3 | wait
+  | ^^^^
+  = hint: `forall` runs commands at once, and waits for all of them
+
+error: unexpected `then`
+ --> t:4:6
+  |
+4 | if x then
+  |      ^^^^ expected an operator, or the end of the command
+  = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
+"#);
+    assert_snapshot!(mistakes("x=$(date)\necho \"$(pwd) $(HOME)\""), @r#"
+error: `$( )` doesn't run commands
+ --> t:1:3
+  |
+1 | x=$(date)
+  |   ^^^^^^^
+  = hint: write `date -> v`, then use `$v`
+
+error: `$( )` doesn't run commands
+ --> t:2:7
+  |
+2 | echo "$(pwd) $(HOME)"
+  |       ^^^^^^
+  = hint: write `pwd -> v`, then use `$v`
+"#);
+    let variable = "date -> date\necho $(date)";
+    assert!(crate::syntax::parse("t", variable).is_ok());
+}
+
+#[test]
+fn habits_of_tests() {
+    assert_snapshot!(mistakes("if [ -z \"$x\" ]; then\nend\nwhile test $n -lt 5\nend\nif a\nelse if [[ ! -d $x ]]\nend\nif [ a -a b -o c ]\nend"), @r#"
+error: `if` takes an expression, not `[`
+ --> t:1:4
+  |
+1 | if [ -z "$x" ]; then
+  |    ^
+  = hint: write `if "$x" .eq. ""`
+
+error: `while` takes an expression, not `test`
+ --> t:3:7
+  |
+3 | while test $n -lt 5
+  |       ^^^^
+  = hint: write `while $n .lt. 5`
+
+error: `if` takes an expression, not `[[`
+ --> t:6:9
+  |
+6 | else if [[ ! -d $x ]]
+  |         ^^
+  = hint: write `if .not. .isdir. $x`
+
+error: `if` takes an expression, not `[`
+ --> t:8:4
+  |
+8 | if [ a -a b -o c ]
+  |    ^
+  = hint: compare with operators: `if $a .eq. $b`, `if $n .lt. 5`, `if .isfile. $f`
+"#);
+    assert_snapshot!(mistakes("[ -f x ] && rm x\n[ $a = b ] || exit 1\nif ! grep a b; then\nend\nif not a\nend"), @"
+error: unexpected `&&`
+ --> t:1:10
+  |
+1 | [ -f x ] && rm x
+  |          ^^ expected the end of the command
+  = hint: write `if .isfile. x`, the commands, and `end`
+
+error: unexpected `||`
+ --> t:2:12
+  |
+2 | [ $a = b ] || exit 1
+  |            ^^ expected the end of the command
+  = hint: write `if .not. ($a .eq. b)`, the commands, and `end`
+
+error: unexpected `grep`
+ --> t:3:6
+  |
+3 | if ! grep a b; then
+  |      ^^^^ expected an operator, or the end of the command
+  = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (grep a b)`
+
+error: unexpected `a`
+ --> t:5:8
+  |
+5 | if not a
+  |        ^ expected an operator, or the end of the command
+  = hint: `if` takes an expression; to ask a command, `if .not. .succeeds. (a)`
+");
+}
+
+#[test]
 fn habits_of_assignments() {
     assert_snapshot!(mistakes("a=1 b=2"), @"
 error: expected a command
@@ -848,7 +997,7 @@ error: backquotes don't run commands
   |           ^^^^^^
   = hint: write `date -> v`, then use `$v`
 "#);
-    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5"), @r#"
+    assert_snapshot!(mistakes("x=3 .add.\nx=(3 .add. 4\nx=f(1, 2\nx=3 .ad. 4\nx=(1 2 3)\nx=3 .add. 4 5\nx=f (1, 2"), @r#"
 error: expected a value
  --> t:1:10
   |
@@ -886,6 +1035,12 @@ error: unexpected `5`
   |
 6 | x=3 .add. 4 5
   |             ^ expected the end of the command
+
+error: expected `)`
+ --> t:7:10
+  |
+7 | x=f (1, 2
+  |          ^ the command ends here
 "#);
 }
 

@@ -1,0 +1,95 @@
+//! The figures in README.md: `cargo bench`. Everything is measured against something else in
+//! the same run, since machines differ and are rarely quiet.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SHELL: &str = env!("CARGO_BIN_EXE_ftsh");
+
+fn main() {
+    // `cargo test --benches` only wants to know that it runs.
+    let rounds = if std::env::args().any(|arg| arg == "--bench") { 200 } else { 2 };
+    start_up(rounds);
+    spawning(rounds * 10);
+    deadline(rounds / 10 + 1);
+    daemons(rounds / 40 + 1);
+}
+
+fn timed(command: &mut Command) -> Duration {
+    let start = Instant::now();
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().expect("the command starts");
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new(SHELL);
+    command.args(["-t", "1", "-c", script]);
+    command
+}
+
+/// One `/bin/true`, from the start of the shell to its end; turns alternate.
+fn start_up(rounds: usize) {
+    let file = std::env::temp_dir().join(format!("ftsh-bench-{}", std::process::id()));
+    std::fs::write(&file, "/bin/true\n").expect("a temporary file");
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        theirs.push(timed(Command::new("dash").arg(&file)));
+        ours.push(timed(Command::new(SHELL).arg(&file)));
+    }
+    let _ = std::fs::remove_file(&file);
+    let (ours, theirs) = (millis(median(ours)), millis(median(theirs)));
+    println!("start-up with one /bin/true: {ours:.2} ms, {:.2} times dash's", ours / theirs);
+}
+
+/// The cost of a command in a loop, against starting and waiting for it from here.
+fn spawning(count: usize) {
+    let loops =
+        |count: usize| timed(&mut shell(&format!("for i in 1 .to. {count}; /bin/true; end")));
+    let (mut ours, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let start = Instant::now();
+        for _ in 0..count {
+            Command::new("/bin/true").status().expect("/bin/true starts");
+        }
+        plain.push(start.elapsed());
+        ours.push(loops(count).saturating_sub(loops(1)));
+    }
+    let each = |times| millis(median(times)) / count as f64;
+    let (ours, plain) = (each(ours), each(plain));
+    println!("a command in a loop: {ours:.3} ms, {:.3} times spawn and wait", ours / plain);
+}
+
+/// From the limit to the end of a shell whose command obeys SIGTERM.
+fn deadline(rounds: usize) {
+    let limit = Duration::from_millis(300);
+    let over = || timed(&mut shell("try for 300 ms; /bin/sleep 1000; end")).saturating_sub(limit);
+    let times: Vec<_> = (0..rounds).map(|_| over()).collect();
+    let worst = millis(*times.iter().max().expect("a round"));
+    println!("after a deadline: {:.1} ms, at worst {worst:.1} ms", millis(median(times)));
+}
+
+/// From the end of the grace period to the end of a shell with 200 daemons that ignore SIGTERM.
+fn daemons(rounds: usize) {
+    let script = "try for 3 seconds
+        sh -c 'trap \"\" TERM
+               i=0; while test $i -lt 200; do setsid sleep 1000 & i=$((i+1)); done; wait'
+    end";
+    let planned = Duration::from_secs(3 + 1);
+    let times: Vec<_> =
+        (0..rounds).map(|_| timed(&mut shell(script)).saturating_sub(planned)).collect();
+    let worst = millis(*times.iter().max().expect("a round"));
+    println!(
+        "200 daemons after the grace period: {:.0} ms, at worst {worst:.0} ms",
+        millis(median(times))
+    );
+}

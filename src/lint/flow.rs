@@ -1,0 +1,137 @@
+//! Commands that are never reached, and failures that are swallowed.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Warning, walk};
+use crate::syntax::Script;
+use crate::syntax::ast::{Block, Command, CommandKind};
+
+/// Commands after which nothing in their block is run.
+const LEAVE: [&str; 4] = ["exit", "failure", "giveup", "exec"];
+
+/// Commands that tell of a failure or tidy up after it, but do nothing else about it.
+const IDLE: [&str; 25] = [
+    ":", "cat", "cd", "date", "echo", "export", "head", "logger", "mail", "mailx", "printf", "pwd",
+    "rm", "rmdir", "sendmail", "sleep", "success", "sync", "tail", "tee", "touch", "true", "unset",
+    "wall", "who",
+];
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut look = Look { functions: HashMap::new(), warnings: Vec::new() };
+    look.collect(&script.body);
+    look.block(&script.body);
+    look.warnings
+}
+
+struct Look<'a> {
+    functions: HashMap<&'a str, &'a Block>,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Look<'a> {
+    fn collect(&mut self, block: &'a Block) {
+        for command in &block.commands {
+            if let CommandKind::Function { name, body, .. } = &command.kind {
+                self.functions.insert(name, body);
+            }
+            for block in walk::blocks(command) {
+                self.collect(block);
+            }
+        }
+    }
+
+    /// Says whether the block never comes to its end.
+    fn block(&mut self, block: &'a Block) -> bool {
+        let mut left: Option<&Command> = None;
+        let mut told = false;
+        for command in &block.commands {
+            // A function is defined wherever it stands.
+            let runs =
+                !matches!(command.kind, CommandKind::Comment { .. } | CommandKind::Function { .. });
+            if let Some(leaving) = left
+                && runs
+                && !told
+            {
+                told = true;
+                self.warnings.push(unreachable(command, leaving));
+            }
+            if self.leaves(command) && left.is_none() {
+                left = Some(command);
+            }
+        }
+        left.is_some()
+    }
+
+    /// Looks into a command, and says whether nothing can come after it.
+    fn leaves(&mut self, command: &'a Command) -> bool {
+        match &command.kind {
+            CommandKind::Return(_) => true,
+            CommandKind::Pipeline(pipeline) => {
+                let name = walk::single(pipeline).and_then(walk::name);
+                name.is_some_and(|name| {
+                    LEAVE.contains(&name.as_str()) && !self.functions.contains_key(name.as_str())
+                })
+            }
+            CommandKind::If { arms, otherwise } => {
+                let mut all = otherwise.is_some();
+                for block in arms.iter().map(|(_, body)| body).chain(otherwise) {
+                    all &= self.block(block);
+                }
+                all
+            }
+            CommandKind::Try(details) => {
+                if let Some((span, block)) = &details.catch
+                    && self.is_idle(block, &mut HashSet::new())
+                    && !is_explained(block)
+                {
+                    self.warnings.push(
+                        Warning::new(*span, "this `catch` lets every failure be forgotten").hint(
+                            "pass it on with `failure \"$error\"`, or say in a comment inside the `catch` why it doesn't matter",
+                        ),
+                    );
+                }
+                self.inside(command)
+            }
+            _ => self.inside(command),
+        }
+    }
+
+    /// Looks into the blocks of a command that may be left early without harm.
+    fn inside(&mut self, command: &'a Command) -> bool {
+        for block in walk::blocks(command) {
+            self.block(block);
+        }
+        false
+    }
+
+    /// Whether a block does nothing about a failure, and doesn't pass it on either. The functions
+    /// in `seen` are being looked at, or were.
+    fn is_idle(&self, block: &Block, seen: &mut HashSet<String>) -> bool {
+        block.commands.iter().all(|command| match &command.kind {
+            CommandKind::Pipeline(pipeline) => pipeline.stages.iter().all(|stage| {
+                walk::name(&stage.command).is_some_and(|name| {
+                    match self.functions.get(name.as_str()) {
+                        Some(body) => !seen.insert(name) || self.is_idle(body, seen),
+                        None => IDLE.contains(&name.as_str()),
+                    }
+                })
+            }),
+            CommandKind::Return(_) => false,
+            CommandKind::Function { .. } => true,
+            _ => walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen)),
+        })
+    }
+}
+
+fn unreachable(command: &Command, leaving: &Command) -> Warning {
+    Warning::new(command.span, "this is never reached")
+        .related(leaving.span, "nothing comes after this")
+}
+
+/// Whether a comment stands anywhere in the block.
+fn is_explained(block: &Block) -> bool {
+    block.commands.iter().any(|command| {
+        matches!(command.kind, CommandKind::Comment { .. })
+            || walk::blocks(command).into_iter().any(is_explained)
+    })
+}

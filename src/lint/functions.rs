@@ -1,0 +1,106 @@
+//! Functions that nothing calls.
+
+use std::collections::HashMap;
+
+use super::{Warning, walk};
+use crate::syntax::Script;
+use crate::syntax::ast::{Block, CommandKind, Expr, ExprKind, Name, Part, Pipeline, Simple, Word};
+use crate::syntax::parse::literal;
+use crate::syntax::span::Span;
+
+/// Who calls whom.
+#[derive(Default)]
+struct Calls<'a> {
+    /// The functions, each with the names that its body calls.
+    functions: HashMap<&'a str, (Span, Vec<String>)>,
+    /// The names that are called outside functions.
+    script: Vec<String>,
+    /// Whether a name may be called that isn't written here, or by whom isn't.
+    open: bool,
+    /// Whether there is anything but functions.
+    runs: bool,
+}
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut calls = Calls::default();
+    calls.block(&script.body, None);
+    // Functions alone are there to be sourced by others.
+    if calls.open || !calls.runs {
+        return Vec::new();
+    }
+    let mut reached = calls.script;
+    while let Some(name) = reached.pop() {
+        if let Some((_, more)) = calls.functions.remove(name.as_str()) {
+            reached.extend(more);
+        }
+    }
+    let unused = calls.functions.into_iter().map(|(name, (span, _))| {
+        Warning::new(span, format!("the function `{name}` is never called"))
+            .hint("call it, or take it out")
+    });
+    unused.collect()
+}
+
+impl<'a> Calls<'a> {
+    fn block(&mut self, block: &'a Block, inside: Option<&'a Name>) {
+        for command in &block.commands {
+            if let CommandKind::Function { name, name_span, body } = &command.kind {
+                self.functions.insert(name, (*name_span, Vec::new()));
+                self.block(body, Some(name));
+                continue;
+            }
+            self.runs |= inside.is_none() && !matches!(command.kind, CommandKind::Comment { .. });
+            if let CommandKind::Pipeline(pipeline) = &command.kind {
+                self.pipeline(pipeline, inside);
+            }
+            for expr in walk::expressions(command) {
+                self.expr(expr, inside);
+            }
+            for block in walk::blocks(command) {
+                self.block(block, inside);
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &'a Expr, inside: Option<&'a Name>) {
+        match &expr.kind {
+            ExprKind::Call { name, .. } => self.called(name.to_string(), inside),
+            ExprKind::Succeeds(pipeline) => self.pipeline(pipeline, inside),
+            _ => {}
+        }
+        for operand in walk::operands(expr) {
+            self.expr(operand, inside);
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &'a Pipeline, inside: Option<&'a Name>) {
+        for stage in &pipeline.stages {
+            self.simple(&stage.command, inside);
+        }
+    }
+
+    fn simple(&mut self, simple: &'a Simple, inside: Option<&'a Name>) {
+        let Some(first) = simple.words.first() else { return };
+        match literal::word(first) {
+            // What is sourced may call what is defined here.
+            Some(name) if name == "source" => self.open = true,
+            Some(name) => self.called(name, inside),
+            None => self.open |= !is_path(first),
+        }
+    }
+
+    fn called(&mut self, name: String, inside: Option<&'a Name>) {
+        match inside.and_then(|function| self.functions.get_mut(&**function)) {
+            Some((_, called)) => called.push(name),
+            None => self.script.push(name),
+        }
+    }
+}
+
+/// Whether a word can only be a program: a function has no slash in its name.
+fn is_path(word: &Word) -> bool {
+    word.parts.iter().any(|part| match part {
+        Part::Bare(text) | Part::Single(text) => text.contains('/'),
+        _ => false,
+    })
+}

@@ -1,0 +1,29 @@
+//! A static look at a script: what is allowed, but is rarely meant.
+//!
+//! Pure, and on request only: a script is never run differently for what is found here. What can
+//! only be known at run time (a limit in a variable, a command named by one) is not guessed at.
+
+mod flow;
+mod functions;
+mod tries;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use crate::backoff::Policy;
+use crate::syntax::Script;
+use crate::syntax::error::SyntaxError;
+
+/// What looks wrong, told like a mistake; but the script can run.
+pub type Warning = SyntaxError;
+
+/// Looks at a script whose tries use `policy` where they name none. The warnings are in the order
+/// of the text.
+pub fn lint(script: &Script, policy: &Policy) -> Vec<Warning> {
+    let mut warnings = tries::look(script, policy);
+    warnings.extend(flow::look(script));
+    warnings.extend(functions::look(script));
+    warnings.sort_by_key(|warning| warning.span.start);
+    warnings
+}

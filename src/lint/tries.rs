@@ -1,0 +1,320 @@
+//! Limits that don't go together.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::{Warning, walk};
+use crate::backoff::{Clauses, Policy};
+use crate::duration::Exact;
+use crate::syntax::Script;
+use crate::syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
+use crate::syntax::parse::literal;
+use crate::syntax::span::{Source, Span};
+
+pub fn look(script: &Script, policy: &Policy) -> Vec<Warning> {
+    let mut look =
+        Look { source: &script.source, policy, around: Vec::new(), warnings: Vec::new() };
+    look.block(&script.body);
+    look.warnings
+}
+
+struct Look<'a> {
+    source: &'a Source,
+    policy: &'a Policy,
+    /// The tries around this place, the outermost first.
+    around: Vec<Around<'a>>,
+    warnings: Vec<Warning>,
+}
+
+struct Around<'a> {
+    span: Span,
+    limits: &'a Try,
+}
+
+/// How many attempts a `try` can make.
+enum Attempts {
+    Exactly(u64),
+    Computed(String),
+    /// As many as fit into its time.
+    Unbounded,
+}
+
+/// A time limit as the script says it.
+struct Limit {
+    span: Span,
+    length: Duration,
+}
+
+impl<'a> Look<'a> {
+    fn block(&mut self, block: &'a Block) {
+        for command in &block.commands {
+            match &command.kind {
+                CommandKind::Try(details) => self.try_block(command, details),
+                CommandKind::Function { body, .. } => {
+                    // It is called from elsewhere.
+                    let around = std::mem::take(&mut self.around);
+                    self.block(body);
+                    self.around = around;
+                }
+                _ => walk::blocks(command).into_iter().for_each(|block| self.block(block)),
+            }
+        }
+    }
+
+    fn try_block(&mut self, command: &'a Command, details: &'a Try) {
+        let span = command.span;
+        self.no_limit(command, details);
+        self.multiplied(span, details);
+        self.longer(details);
+        self.too_short(details);
+        self.around.push(Around { span, limits: details });
+        self.block(&details.body);
+        self.around.pop();
+        if let Some((_, catch)) = &details.catch {
+            self.block(catch);
+        }
+    }
+
+    /// Without a limit there is one attempt, and what is about further ones means nothing.
+    fn no_limit(&mut self, command: &Command, details: &Try) {
+        if details.time.is_some() || details.times.is_some() {
+            return;
+        }
+        let idle = if details.every.is_some() {
+            "`every`"
+        } else if details.backoff.is_some() {
+            "`backoff`"
+        } else if details.condition.is_some() {
+            "`while`"
+        } else {
+            let adds = details.catch.is_some()
+                || details.each.is_some()
+                || !command.redirects.is_empty()
+                || gives_up(&details.body);
+            if !adds && let Some(outer) = self.around.last() {
+                let message = "without a limit this `try` makes one attempt, which changes nothing";
+                self.warnings.push(
+                    Warning::new(command.span, message)
+                        .related(outer.span, "this one does all the trying")
+                        .hint("say how often or for how long, like `try 3 times`"),
+                );
+            }
+            return;
+        };
+        let message = format!("without a limit this `try` makes one attempt: {idle} means nothing");
+        self.warnings.push(
+            Warning::new(command.span, message)
+                .hint("say how often or for how long, like `try for 1 hour`"),
+        );
+    }
+
+    /// Each attempt of a try makes all attempts of one inside it.
+    fn multiplied(&mut self, span: Span, details: &Try) {
+        let Some(inner) = self.attempts(details) else { return };
+        // What its `catch` doesn't pass on is not tried again by the one around it.
+        if details.catch.as_ref().is_some_and(|(_, catch)| !passes_on(catch)) {
+            return;
+        }
+        let repeated: Vec<_> = self
+            .around
+            .iter()
+            .filter_map(|around| Some((around, self.attempts(around.limits)?)))
+            .collect();
+        let Some((outer, attempts)) = repeated.last() else { return };
+        // With limits on time all the way, time is what counts.
+        if details.time.is_some() && repeated.iter().all(|(it, _)| it.limits.time.is_some()) {
+            return;
+        }
+        let label = format!("{} …", amount(details, &inner));
+        let (outer, note) =
+            (outer.span, format!("… in each of {}", amount(outer.limits, attempts)));
+        let factors: Vec<_> = repeated.into_iter().map(|(_, it)| it).chain([inner]).collect();
+        self.warnings.push(
+            Warning::new(span, multiply(&factors))
+                .label(label)
+                .related(outer, note)
+                .hint("let one of them do the trying, or give both a limit on time"),
+        );
+    }
+
+    /// How many attempts it can make, unless it is just one.
+    fn attempts(&self, details: &Try) -> Option<Attempts> {
+        let Some(times) = &details.times else {
+            return details.time.is_some().then_some(Attempts::Unbounded);
+        };
+        match literal::expr(times).map(|text| text.parse()) {
+            Some(Ok(1)) => None,
+            Some(Ok(times)) => Some(Attempts::Exactly(times)),
+            _ => Some(Attempts::Computed(self.text(times))),
+        }
+    }
+
+    /// A limit is longer than one around it.
+    fn longer(&mut self, details: &Try) {
+        let time = self.limit(details.time.as_ref());
+        let each = self.limit(details.each.as_ref());
+        let mut around: Vec<(Limit, &str)> = Vec::new();
+        for outer in &self.around {
+            let limits = [
+                (&outer.limits.time, "but this one ends after"),
+                (&outer.limits.each, "but each attempt of this one ends after"),
+            ];
+            for (duration, note) in limits {
+                around.extend(self.limit(duration.as_ref()).map(|limit| (limit, note)));
+            }
+        }
+        let own = time.as_ref().map(|time| Limit { ..*time });
+        let around_each = own.map(|own| (own, "but the whole `try` ends after"));
+        let mut found = Vec::new();
+        for (inner, outer) in
+            [(time, shortest(around.iter())), (each, shortest(around.iter().chain(&around_each)))]
+        {
+            let (Some(inner), Some((outer, note))) = (inner, outer) else { continue };
+            if inner.length > outer.length {
+                let message = "this limit is longer than one around it";
+                let note = format!("{note} {}", Exact(outer.length));
+                found.push(
+                    Warning::new(inner.span, message)
+                        .label(format!("up to {}", Exact(inner.length)))
+                        .related(outer.span, note)
+                        .hint("the shorter one ends both"),
+                );
+            }
+        }
+        self.warnings.extend(found);
+    }
+
+    /// There is no time for a second attempt at its usual delay.
+    fn too_short(&mut self, details: &Try) {
+        let Some(time) = self.limit(details.time.as_ref()) else { return };
+        if details.times.is_some() {
+            return;
+        }
+        let Some(delay) = self.first_delay(details) else { return };
+        if delay < time.length {
+            return;
+        }
+        let consequence = if details.every.is_some() {
+            "there is never a second attempt"
+        } else {
+            "a second attempt comes at a random moment, or never"
+        };
+        let message = format!("no delay fits into this limit: {consequence}");
+        let mut hint = format!(
+            "for a single attempt add `or 1 time`; the first delay is {} or longer",
+            Exact(delay)
+        );
+        let shorter = Duration::from_millis(time.length.as_millis() as u64 / 10);
+        if details.every.is_none() && !shorter.is_zero() {
+            let _ = write!(hint, ", `backoff full from {}` has shorter ones", Exact(shorter));
+        }
+        let label = format!("{} and no other limit", Exact(time.length));
+        self.warnings.push(Warning::new(time.span, message).label(label).hint(hint));
+    }
+
+    /// The shortest that the first delay can be, if the script says so.
+    fn first_delay(&self, details: &Try) -> Option<Duration> {
+        if let Some(every) = &details.every {
+            return every.literal();
+        }
+        let Some(clause) = &details.backoff else { return Some(self.policy.least_first_delay()) };
+        let length = |duration: &Option<ast::Duration>| match duration {
+            Some(duration) => duration.literal().map(Some),
+            None => Some(None),
+        };
+        let jitter = match &clause.jitter {
+            Some(jitter) => Some(literal::number(&literal::expr(jitter)?)? / 100.0),
+            None => None,
+        };
+        // The factor means nothing to the first delay.
+        let clauses =
+            Clauses { from: length(&clause.from)?, to: length(&clause.to)?, by: None, jitter };
+        Some(Policy::with(clause.kind, &clauses).ok()?.least_first_delay())
+    }
+
+    /// A limit and where it stands, if its length is known.
+    fn limit(&self, duration: Option<&ast::Duration>) -> Option<Limit> {
+        let duration = duration?;
+        let length = duration.literal()?;
+        let mut span = duration.span();
+        if let ast::Duration::Amount { .. } = duration {
+            let after = &self.source.text()[span.end..];
+            let unit = after.trim_start_matches([' ', '\t']);
+            let length = unit.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.len());
+            span.end += after.len() - unit.len() + length;
+        }
+        Some(Limit { span, length })
+    }
+
+    fn text(&self, expr: &Expr) -> String {
+        self.source.text()[std::ops::Range::from(expr.span)].to_owned()
+    }
+}
+
+/// Says how many attempts there can be.
+fn amount(details: &Try, attempts: &Attempts) -> String {
+    match attempts {
+        Attempts::Exactly(times) => format!("up to {times} attempts"),
+        Attempts::Computed(times) => format!("up to {times} attempts"),
+        Attempts::Unbounded => match details.time.as_ref().and_then(ast::Duration::literal) {
+            Some(time) => format!("as many attempts as fit into {}", Exact(time)),
+            None => "as many attempts as fit into its time".to_owned(),
+        },
+    }
+}
+
+fn shortest<'l>(
+    limits: impl Iterator<Item = &'l (Limit, &'l str)>,
+) -> Option<&'l (Limit, &'l str)> {
+    limits.min_by_key(|(limit, _)| limit.length)
+}
+
+/// `attempts multiply: up to 5 × 100 = 500`
+fn multiply(factors: &[Attempts]) -> String {
+    let mut product = Some(1_u64);
+    let mut shown = Vec::new();
+    for factor in factors {
+        match factor {
+            Attempts::Exactly(times) => {
+                product = product.and_then(|product| product.checked_mul(*times));
+                shown.push(times.to_string());
+            }
+            Attempts::Computed(times) => {
+                product = None;
+                shown.push(times.clone());
+            }
+            Attempts::Unbounded => return "attempts multiply, without bound".to_owned(),
+        }
+    }
+    let mut text = format!("attempts multiply: up to {}", shown.join(" × "));
+    if let Some(product) = product {
+        let _ = write!(text, " = {product}");
+    }
+    text
+}
+
+/// Whether a block contains a `giveup` that is for the `try` it belongs to.
+fn gives_up(block: &Block) -> bool {
+    block.commands.iter().any(|command| match &command.kind {
+        CommandKind::Pipeline(pipeline) => {
+            walk::single(pipeline).and_then(walk::name).is_some_and(|name| name == "giveup")
+        }
+        CommandKind::Function { .. } => false,
+        CommandKind::Try(details) => {
+            details.catch.as_ref().is_some_and(|(_, catch)| gives_up(catch))
+        }
+        _ => walk::blocks(command).into_iter().any(gives_up),
+    })
+}
+
+/// Whether a `catch` always ends in a failure that the `try` around it sees as one.
+fn passes_on(catch: &Block) -> bool {
+    let mut commands = catch.commands.iter().rev();
+    let last = commands.find(|command| !matches!(command.kind, CommandKind::Comment { .. }));
+    last.is_some_and(|command| match &command.kind {
+        CommandKind::Pipeline(pipeline) => {
+            walk::single(pipeline).and_then(walk::name).is_some_and(|name| name == "failure")
+        }
+        _ => false,
+    })
+}

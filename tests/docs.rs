@@ -1,0 +1,79 @@
+//! The scripts in the documents: they are right, and those of the reference do what it says.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Ftsh, expectations};
+
+/// A script of a document: its line there, what follows `ftsh` at its head, and its text.
+struct Example {
+    line: usize,
+    label: String,
+    text: String,
+}
+
+fn examples(document: &str) -> Vec<Example> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+    let text = fs::read_to_string(path).expect("a document");
+    let mut examples = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let Some(label) = line.strip_prefix("```") else { continue };
+        let text: String = lines
+            .by_ref()
+            .map(|(_, line)| line)
+            .take_while(|line| *line != "```")
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        if let Some(label) = label.strip_prefix("ftsh") {
+            let label = label.trim().to_owned();
+            examples.push(Example { line: number + 1, label, text });
+        }
+    }
+    assert!(!examples.is_empty(), "no scripts in {document}");
+    examples
+}
+
+#[test]
+fn the_scripts_of_the_documents_are_right() {
+    for document in ["README.md", "ARCHITECTURE.md", "docs/language.md"] {
+        for Example { line, text, .. } in examples(document) {
+            let checked = Ftsh::script(&text).options(["-n"]).stdout("").success();
+            assert_eq!(checked.errors(), "", "{document}:{line}");
+        }
+    }
+}
+
+#[test]
+fn the_scripts_of_the_reference_do_what_it_says() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let script = directory.path().join("example.ftsh");
+    let mut report = String::new();
+    for Example { line, label, text } in examples("docs/language.md") {
+        // Some need more than a test has.
+        if label == "check" {
+            continue;
+        }
+        fs::write(&script, &text).expect("a script");
+        let troubles = expectations::run(&script);
+        if !troubles.is_empty() {
+            let _ = write!(report, "\ndocs/language.md:{line}\n{troubles}");
+        }
+    }
+    assert!(report.is_empty(), "{report}");
+}
+
+#[test]
+fn the_index_of_the_reference_leads_somewhere() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/language.md");
+    let text = fs::read_to_string(path).expect("the reference");
+    let anchors: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+        .collect();
+    for link in text.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
+        assert!(anchors.iter().any(|anchor| anchor == link), "#{link} leads nowhere");
+    }
+}
