@@ -239,3 +239,43 @@ fn nothing_runs_after_the_deadline_of_the_run() {
     let late = |config: &mut Config| config.deadline = Some(Time::START);
     world().config(late).run("echo late; ok").fails("timeout", 124).prints("");
 }
+
+#[test]
+fn attempts_delays_and_kills_are_in_the_trace() {
+    let ran = exponential()
+        .config(|config| config.kill_timeout = seconds(4.0))
+        .logging(Level::STRUCTURES)
+        .run("try for 1 minute each 10 seconds\n  stubborn\ncatch\n  ok\nend")
+        .succeeds();
+    assert_snapshot!(ran.world.trace(), @r#"
+         0 ms 1: Attempt(1)
+         0 ms 2: CommandStarted("stubborn")
+         0 ms run stubborn
+         10 s terminate stubborn
+         14 s kill stubborn
+         14 s 1: Delay { delay: 1s, attempt: 2, last: false }
+         15 s 1: Attempt(2)
+         15 s 2: CommandStarted("stubborn")
+         15 s run stubborn
+         25 s terminate stubborn
+         29 s kill stubborn
+         29 s 1: Delay { delay: 2s, attempt: 3, last: false }
+         31 s 1: Attempt(3)
+         31 s 2: CommandStarted("stubborn")
+         31 s run stubborn
+         41 s terminate stubborn
+         45 s kill stubborn
+         45 s 1: Delay { delay: 4s, attempt: 4, last: false }
+         49 s 1: Attempt(4)
+         49 s 2: CommandStarted("stubborn")
+         49 s run stubborn
+         59 s terminate stubborn
+    1 min 3 s kill stubborn
+    1 min 3 s 1: TryFailed { failure: Failure { kind: Timeout, code: 124, message: "`stubborn` ran out of time after 10 s", command: "stubborn", file: "script", line: 2, tries: [Tried { line: 1, attempts: 4, elapsed: 63s }] }, attempts: 4, elapsed: 63s }
+    1 min 3 s 3: Catch
+    1 min 3 s 4: CommandStarted("ok")
+    1 min 3 s run ok
+    1 min 3 s end ok Exited(0)
+    1 min 3 s 4: CommandSucceeded { command: "ok", elapsed: 0ns }
+    "#);
+}
