@@ -1,9 +1,11 @@
 //! What scripts mean, seen through the printer; and what is said of wrong ones.
 
 mod adversarial;
+mod habits;
 mod mistakes;
 mod programs;
 mod roundtrip;
+mod tries;
 
 use super::*;
 use crate::diagnostic;
