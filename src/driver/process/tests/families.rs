@@ -113,7 +113,7 @@ each_alone! {
                 let process = world.start_in(scope, with_variables(&words, &[("MARK", mark)]));
                 assert_eq!(world.end_of(process), "exit 1");
             };
-            let (mark, other_mark) = (format!("a{round}"), format!("b{round}"));
+            let (mark, other_mark) = (mark(&format!("a{round}")), mark(&format!("b{round}")));
             start(world, scope, &mark);
             start(world, other, &other_mark);
             until("they don't start", || marked(&mark).len() == 9 && marked(&other_mark).len() == 9);
@@ -132,35 +132,36 @@ each_alone! {
         open(world);
         let script = "trap '' TERM; for i in $(seq 200); do setsid sleep 1000 & done; wait";
         world.with(&[(1, Port::Null), (2, Port::Null)]);
-        world.start_in(SCOPE, with_variables(&["sh", "-c", script], &[("MARK", "c")]));
-        until("they don't start", || marked("c").len() == 201);
+        world.start_in(SCOPE, with_variables(&["sh", "-c", script], &[("MARK", &mark("c"))]));
+        until("they don't start", || marked(&mark("c")).len() == 201);
         world.driver.perform(Effect::Terminate(SCOPE));
-        until("they obey", || marked("c").len() == 201);
+        until("they obey", || marked(&mark("c")).len() == 201);
         let start = Instant::now();
         world.driver.perform(Effect::Kill { scope: SCOPE, strong: true });
         world.emptied(SCOPE);
         eprintln!("200 daemons: {:?}", start.elapsed());
-        assert!(marked("c").is_empty());
+        assert!(marked(&mark("c")).is_empty());
     }
 
     fn a_chain_of_a_hundred_ends(world) {
         open(world);
         let script = "if [ $N -gt 0 ]; then N=$((N-1)) setsid sh -c \"$SCRIPT\"; sleep 1000; fi";
         world.with(&[(1, Port::Null), (2, Port::Null)]);
-        let variables = [("MARK", "d"), ("N", "100"), ("SCRIPT", "trap '' TERM; if [ $N -gt 0 ]; then export N=$((N-1)); setsid sh -c \"$SCRIPT\"; fi; sleep 1000")];
+        let mark_d = mark("d");
+        let variables = [("MARK", mark_d.as_str()), ("N", "100"), ("SCRIPT", "trap '' TERM; if [ $N -gt 0 ]; then export N=$((N-1)); setsid sh -c \"$SCRIPT\"; fi; sleep 1000")];
         world.start_in(SCOPE, with_variables(&["sh", "-c", script], &variables));
-        until("they don't start", || marked("d").len() > 101);
+        until("they don't start", || marked(&mark("d")).len() > 101);
         world.driver.perform(Effect::Terminate(SCOPE));
         world.driver.perform(Effect::Kill { scope: SCOPE, strong: true });
         world.emptied(SCOPE);
-        assert!(marked("d").is_empty());
+        assert!(marked(&mark("d")).is_empty());
     }
 
     fn a_fork_bomb_that_changes_sessions_ends(world) {
         for round in 0..3 {
             let scope = ScopeId(10 + round);
             world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT });
-            let mark = format!("e{round}");
+            let mark = mark(&format!("e{round}"));
             // Grows to 32, each of which starts the next one in its place after a moment, as long
             // as the test's directory exists.
             let place = tempfile::tempdir().expect("a directory");
@@ -202,11 +203,11 @@ each_alone! {
     fn weak_mode_goes_on(world) {
         open(world);
         world.with(&[(1, Port::Null), (2, Port::Null)]);
-        world.start_in(SCOPE, with_variables(&["sh", "-c", "trap '' TERM; sleep 1000; sleep 1000"], &[("MARK", "f")]));
-        until("it doesn't start", || marked("f").len() == 2);
+        world.start_in(SCOPE, with_variables(&["sh", "-c", "trap '' TERM; sleep 1000; sleep 1000"], &[("MARK", &mark("f"))]));
+        until("it doesn't start", || marked(&mark("f")).len() == 2);
         world.driver.perform(Effect::Terminate(SCOPE));
         world.driver.perform(Effect::Kill { scope: SCOPE, strong: false });
         world.emptied(SCOPE);
-        until("it lives", || marked("f").is_empty());
+        until("it lives", || marked(&mark("f")).is_empty());
     }
 }

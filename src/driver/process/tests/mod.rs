@@ -232,14 +232,20 @@ impl Drop for World {
     fn drop(&mut self) {
         self.driver.perform(Effect::Terminate(ScopeId::SCRIPT));
         self.driver.perform(Effect::Kill { scope: ScopeId::SCRIPT, strong: true });
-        if !process_panics() {
-            self.emptied(ScopeId::SCRIPT);
+        // A test that failed leaves nothing behind either.
+        let start = Instant::now();
+        while start.elapsed() < LONG {
+            let soon = self.driver.now() + Duration::from_millis(100);
+            if self.driver.wait(soon) == Some(Event::Emptied { scope: ScopeId::SCRIPT }) {
+                break;
+            }
         }
     }
 }
 
-fn process_panics() -> bool {
-    std::thread::panicking()
+/// A value of `MARK` that no other run of the tests has.
+fn mark(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
 }
 
 fn program(words: &[&str]) -> Action {
