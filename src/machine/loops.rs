@@ -43,7 +43,7 @@ impl Machine {
         if items.is_empty() {
             return Err(Halt::expression("the list of forany is empty"));
         }
-        let first = if in_order { 0 } else { self.rng.random_range(0..items.len()) };
+        let first = if in_order { 0 } else { self.rng().random_range(0..items.len()) };
         let frame = ForAnyFrame { code: Arc::clone(code), items, first, tried: 0 };
         self.try_item(task, &frame);
         task.enter(FrameKind::ForAny(Box::new(frame)));

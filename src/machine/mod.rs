@@ -74,7 +74,9 @@ const SLICE: usize = 5_000;
 pub struct Machine {
     config: Config,
     now: Time,
-    rng: ChaCha8Rng,
+    seed: u64,
+    /// Made when it is first needed, which in most runs is never.
+    rng: Option<ChaCha8Rng>,
     functions: HashMap<Name, (Arc<Program>, Address)>,
     tasks: HashMap<TaskId, Box<Task>>,
     ready: VecDeque<TaskId>,
@@ -125,7 +127,8 @@ impl Machine {
         };
         let mut machine = Self {
             now: Time::START,
-            rng: ChaCha8Rng::seed_from_u64(seed),
+            seed,
+            rng: None,
             functions: HashMap::new(),
             tasks: HashMap::from([(MAIN, Box::new(main))]),
             ready: VecDeque::from([MAIN]),
@@ -230,6 +233,11 @@ impl Machine {
         for (name, address) in &program.functions {
             self.functions.insert(Arc::clone(name), (Arc::clone(program), *address));
         }
+    }
+
+    fn rng(&mut self) -> &mut ChaCha8Rng {
+        let seed = self.seed;
+        self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed))
     }
 
     fn next_id(&mut self) -> u64 {

@@ -145,7 +145,7 @@ impl Machine {
             Some(every) => now.max(frame.attempt_started + every),
             None => {
                 let since = now - frame.first_failed.unwrap_or(now);
-                now + frame.backoff.next_delay(since, &mut self.rng)
+                now + frame.backoff.next_delay(since, self.rng())
             }
         };
         if next >= frame.deadline {
@@ -157,7 +157,7 @@ impl Machine {
             }
             // One last attempt, where it collides least with those of others.
             let left = frame.deadline - now;
-            next = now + left.mul_f64(self.rng.random::<f64>());
+            next = now + left.mul_f64(self.rng().random::<f64>());
             frame.last = true;
         }
         let (scope, last, attempt) = (frame.outer_scope, frame.last, frame.attempt + 1);

@@ -3,13 +3,14 @@
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
 
 use super::super::block::Block;
 use super::children::become_subreaper;
-use super::signals::{SignalSet, set_action, sigpipe_was_ignored};
+use super::signals::{SignalSet, is_ignored, set_action, sigpipe_was_ignored};
 
 /// A program to start; the same for `spawn` and `exec`.
 pub struct Launch<'a> {
@@ -52,6 +53,21 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
         )
     };
     if result == 0 { Ok(pid) } else { Err(Errno::from_raw(result)) }
+}
+
+/// The signals that commands don't ignore. What is in this set is set without being asked about,
+/// which saves a system call for each signal and command.
+static DEFAULTS: OnceLock<SignalSet> = OnceLock::new();
+
+fn not_ignored_at_start() -> SignalSet {
+    let mut set = SignalSet::empty();
+    for signal in 1..=libc::SIGRTMAX() {
+        let ignored = if signal == libc::SIGPIPE { sigpipe_was_ignored() } else { is_ignored(signal) };
+        if !ignored {
+            set.add(signal);
+        }
+    }
+    set
 }
 
 /// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
@@ -127,16 +143,13 @@ impl Attributes {
         let flags = libc::POSIX_SPAWN_SETPGROUP
             | libc::POSIX_SPAWN_SETSIGDEF
             | libc::POSIX_SPAWN_SETSIGMASK;
-        let mut defaults = SignalSet::empty();
-        if !sigpipe_was_ignored() {
-            defaults.add(libc::SIGPIPE);
-        }
+        let defaults = DEFAULTS.get_or_init(not_ignored_at_start);
         let mask = SignalSet::empty();
         // SAFETY: the attributes are initialised, the sets too; both are copied.
         unsafe {
             check(libc::posix_spawnattr_setflags(attributes, flags as _))?;
             check(libc::posix_spawnattr_setpgroup(attributes, 0))?;
-            check(libc::posix_spawnattr_setsigdefault(attributes, &raw const defaults.0))?;
+            check(libc::posix_spawnattr_setsigdefault(attributes, &raw const (*defaults).0))?;
             check(libc::posix_spawnattr_setsigmask(attributes, &raw const mask.0))?;
         }
         Ok(this)
