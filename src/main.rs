@@ -1,7 +1,5 @@
 //! The fault-tolerant shell.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() {
     ftsh::cli::main()
 }

@@ -47,3 +47,24 @@ fn nothing_outlives_a_killed_supervisor() {
 fn nothing_outlives_a_killed_interpreter() {
     killing(|shells| shells[shells.len() - 1]);
 }
+
+/// Waits until a supervisor, which begins in the interpreter's memory, has its own.
+const INDEPENDENT: &str = "until grep -qa FTSH_SUPERVISOR= /proc/$1/environ; do :; done";
+
+#[test]
+fn a_supervisor_looks_the_same_with_a_memory_of_its_own() {
+    Ftsh::script("sh look $$ > before; sh wait $$; sh look $$ > after; cmp before after")
+        .file("look", "tr '\\0' _ < /proc/$1/cmdline; cat /proc/$1/comm; ls /proc/$1/fd")
+        .file("wait", INDEPENDENT)
+        .success();
+}
+
+#[test]
+fn what_replaces_the_shell_finds_what_the_shell_found() {
+    let look =
+        "grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status; ls /proc/self/fd; env | grep FTSH_SUP";
+    let run = |script| Ftsh::script(script).file("look", look).file("wait", INDEPENDENT).run();
+    let (early, late) = (run("exec sh look"), run("sh wait $$; exec sh look"));
+    assert!(early.text().contains("SigBlk:"));
+    assert_eq!(early.text(), late.text());
+}

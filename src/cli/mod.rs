@@ -11,7 +11,6 @@ mod tests;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -29,16 +28,22 @@ use crate::syntax::{parse_bytes, print};
 const NOTHING_WAS_RUN: u8 = 2;
 
 /// Does what the command line of this process says.
-pub fn main() -> ExitCode {
+pub fn main() -> ! {
     messages::tell_of_panics();
-    match obey(std::env::args_os().skip(1).collect()) {
+    process::resume();
+    end(obey(std::env::args_os().skip(1).collect()))
+}
+
+/// Ends this process as its work ended.
+fn end(result: Result<Outcome>) -> ! {
+    std::process::exit(match result {
         Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
-        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+        Ok(outcome) => outcome.exit_code().into(),
         Err(error) => {
             complain(&error.to_string());
-            ExitCode::from(NOTHING_WAS_RUN)
+            NOTHING_WAS_RUN.into()
         }
-    }
+    })
 }
 
 fn obey(words: Vec<OsString>) -> Result<Outcome> {

@@ -1,6 +1,7 @@
 //! Runs a script for real.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use anyhow::{Result, anyhow};
 use rand::TryRng;
 use rand::rngs::SysRng;
 
+use super::end;
 use super::messages::complain;
 use super::settings::Settings;
 use super::source::plain;
@@ -18,7 +20,8 @@ use crate::machine::record::Level;
 use crate::machine::{Machine, Outcome};
 use crate::syntax::Script;
 
-/// Runs `script`. An error means that nothing was run.
+/// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
+/// means that nothing was run.
 pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
     let level = settings.config.log_level;
     let style = Style {
@@ -38,24 +41,30 @@ pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
     let seed = settings.seed.map_or_else(random, Ok)?;
     let mut machine =
         Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
-    // Without a second process a script still runs; only `kill -9` would leave something behind.
-    let supervision = if machine.may_run_programs() { process::supervise().ok() } else { None };
-    let mut driver = process::ProcessDriver::new(process::Settings {
-        file: Arc::clone(script.source.name()),
-        log_level: level,
-        log: Box::new(move |record| writer.borrow_mut().write(record)),
-        told: settings.told,
-        supervision,
-    })
-    .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
-    let outcome = driver::run(&mut machine, &mut driver);
-    if let Outcome::Failed(failure) = &outcome
-        && level > Level::NOTHING
-        && !log.borrow().has_told(failure)
-    {
-        complain(&failure.to_string());
+    let file = Arc::clone(script.source.name());
+    let told = settings.told;
+    let conduct = move |machine: &mut Machine, supervision| {
+        let mut driver = process::ProcessDriver::new(process::Settings {
+            file,
+            log_level: level,
+            log: Box::new(move |record| writer.borrow_mut().write(record)),
+            told,
+            supervision,
+        })
+        .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
+        let outcome = driver::run(machine, &mut driver);
+        if let Outcome::Failed(failure) = &outcome
+            && level > Level::NOTHING
+            && !log.borrow().has_told(failure)
+        {
+            complain(&failure.to_string());
+        }
+        Ok(outcome)
+    };
+    if !machine.may_run_programs() {
+        return conduct(&mut machine, None);
     }
-    Ok(outcome)
+    process::supervise(move |supervision| -> Infallible { end(conduct(&mut machine, supervision)) })
 }
 
 fn random() -> Result<u64> {

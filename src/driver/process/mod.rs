@@ -29,13 +29,13 @@ mod tests;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
 
 pub use self::signal::die_by;
-pub use self::supervisor::{Supervision, supervise};
+pub use self::supervisor::{Supervision, resume, supervise};
 
 use self::child::Child;
 use self::command::{Answer, Command, Waiting};
@@ -285,17 +285,22 @@ impl ProcessDriver {
     }
 }
 
-/// Whether the fallback for systems without pidfds was asked for, or has to do.
+/// Whether the fallback for systems without pidfds was asked for, or has to do. Found out once, for
+/// the supervisor as for the interpreter.
 fn is_portable() -> bool {
-    std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "1" || value == "ps")
-        || !sys::has_pidfds()
+    static PORTABLE: OnceLock<bool> = OnceLock::new();
+    *PORTABLE.get_or_init(|| {
+        std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "1" || value == "ps")
+            || !sys::has_pidfds()
+            || !proc::lists_children()
+    })
 }
 
 /// For tests: `1` does without pidfds and subreapers, `ps` without `/proc` as well.
 const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
 
 fn containment() -> Containment {
-    if !is_portable() && proc::lists_children() && sys::become_subreaper(true) {
+    if !is_portable() && sys::become_subreaper(true) {
         return Containment::Subreaper;
     }
     let ps = std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "ps");

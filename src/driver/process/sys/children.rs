@@ -99,6 +99,38 @@ pub fn has_no_children() -> bool {
     result == -1 && Errno::last() == Errno::ECHILD
 }
 
+/// Whether this is a child of this process, be it an ended one.
+pub fn is_child(pid: pid_t) -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the information is written to a live object, and not read.
+    pid > 0 && unsafe { libc::waitid(libc::P_PID, pid as _, info.as_mut_ptr(), options) } == 0
+}
+
+/// How long a process's name can be, its NUL included.
+pub const NAME: usize = 16;
+
+/// The name of this process, as `ps` shows it.
+pub fn name() -> [u8; NAME] {
+    let mut name = [0; NAME];
+    #[cfg(target_os = "linux")]
+    // SAFETY: the kernel writes no more than there is room for.
+    unsafe {
+        libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
+    }
+    name
+}
+
+/// Gives this process a name.
+pub fn set_name(name: &str) {
+    #[cfg(target_os = "linux")]
+    if let Ok(name) = std::ffi::CString::new(name) {
+        let _ = nix::sys::prctl::set_name(&name);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = name;
+}
+
 /// Has processes that lose their parents come to this one; false where that can't be had.
 pub fn become_subreaper(wanted: bool) -> bool {
     #[cfg(target_os = "linux")]

@@ -62,7 +62,8 @@ static DEFAULTS: OnceLock<SignalSet> = OnceLock::new();
 fn not_ignored_at_start() -> SignalSet {
     let mut set = SignalSet::empty();
     for signal in 1..=libc::SIGRTMAX() {
-        let ignored = if signal == libc::SIGPIPE { sigpipe_was_ignored() } else { is_ignored(signal) };
+        let ignored =
+            if signal == libc::SIGPIPE { sigpipe_was_ignored() } else { is_ignored(signal) };
         if !ignored {
             set.add(signal);
         }
@@ -72,17 +73,48 @@ fn not_ignored_at_start() -> SignalSet {
 
 /// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
 pub fn exec(program: &CStr, arguments: &Block, environment: &Block) -> Errno {
-    let arguments = arguments.pointers();
-    let environment = environment.pointers();
-    // SAFETY: the vectors hold valid strings and end with a null pointer.
+    // SAFETY: the pointers are to the strings of living blocks.
+    unsafe { execve(program, &arguments.pointers(), &environment.pointers()) }
+}
+
+/// # Safety
+/// The vectors must hold pointers to strings and end with a null pointer.
+unsafe fn execve(program: &CStr, arguments: &[*mut c_char], environment: &[*mut c_char]) -> Errno {
+    // SAFETY: as the caller says.
     unsafe {
-        libc::execve(
-            program.as_ptr(),
-            arguments.as_ptr().cast::<*const c_char>(),
-            environment.as_ptr().cast::<*const c_char>(),
-        )
+        libc::execve(program.as_ptr(), arguments.as_ptr().cast(), environment.as_ptr().cast())
     };
     Errno::last()
+}
+
+/// What a program is told that is to be executed without allocating anything.
+pub struct Ready {
+    arguments: Block,
+    environment: Block,
+    argument_pointers: Vec<*mut c_char>,
+    environment_pointers: Vec<*mut c_char>,
+}
+
+impl Ready {
+    /// Gets everything ready.
+    pub fn new(arguments: Block, environment: Block) -> Self {
+        let (argument_pointers, environment_pointers) =
+            (arguments.pointers(), environment.pointers());
+        Self { arguments, environment, argument_pointers, environment_pointers }
+    }
+
+    /// The environment, in which strings may be overwritten.
+    pub fn environment(&mut self) -> &mut Block {
+        &mut self.environment
+    }
+
+    /// Replaces this process; returns only if that fails.
+    pub fn execute(&mut self, program: &CStr) -> Errno {
+        self.arguments.write_pointers(&mut self.argument_pointers);
+        self.environment.write_pointers(&mut self.environment_pointers);
+        // SAFETY: the pointers are to the strings of living blocks.
+        unsafe { execve(program, &self.argument_pointers, &self.environment_pointers) }
+    }
 }
 
 /// Before an `exec`: gives back what the shell was started with. With false, after one that failed:
@@ -149,7 +181,7 @@ impl Attributes {
         unsafe {
             check(libc::posix_spawnattr_setflags(attributes, flags as _))?;
             check(libc::posix_spawnattr_setpgroup(attributes, 0))?;
-            check(libc::posix_spawnattr_setsigdefault(attributes, &raw const (*defaults).0))?;
+            check(libc::posix_spawnattr_setsigdefault(attributes, &raw const defaults.0))?;
             check(libc::posix_spawnattr_setsigmask(attributes, &raw const mask.0))?;
         }
         Ok(this)

@@ -3,20 +3,24 @@
 mod children;
 mod descriptors;
 mod launch;
+#[cfg(target_os = "linux")]
+mod share;
 mod signals;
 
 pub use children::{
-    Change, become_subreaper, ended_child, group_of, has_no_children, has_pidfds, kill, pidfd_open,
-    stopped_child, wait_for,
+    Change, NAME, become_subreaper, ended_child, group_of, has_no_children, has_pidfds, is_child,
+    kill, name, pidfd_open, set_name, stopped_child, wait_for,
 };
 pub use descriptors::{
-    FileLimit, Kept, add_flags, borrow, close_number, duplicate, install, is_passed_on, move_up,
-    receive_descriptors, send_descriptors, set_foreground, write_now,
+    FileLimit, Kept, add_flags, borrow, close_number, duplicate, has_data, install, is_passed_on,
+    move_up, pass_on, receive_descriptors, send_descriptors, set_foreground, take_over, write_now,
 };
-pub use launch::{Launch, exec, exit_now, fork, prepare_exec, spawn};
+pub use launch::{Launch, Ready, exec, exit_now, fork, prepare_exec, spawn};
+#[cfg(target_os = "linux")]
+pub use share::{Sharer, close_shared, share};
 #[cfg(test)]
 pub use signals::sigpipe_was_ignored;
 pub use signals::{
-    Caught, Thread, catch, die_by, hold_signals, is_ignored, next_signal, release_signals,
+    Caught, Mask, Thread, catch, die_by, hold_signals, is_ignored, next_signal, release_signals,
     stop_self, suspend_group, without_stopping,
 };

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use super::children::kill;
 
 /// A set of signals.
+#[derive(Clone)]
 pub(super) struct SignalSet(pub(super) libc::sigset_t);
 
 impl SignalSet {
@@ -208,7 +209,24 @@ fn supervised() -> SignalSet {
 }
 
 /// A signal mask to go back to.
+#[derive(Clone)]
 pub struct Mask(SignalSet);
+
+impl Mask {
+    /// Signal n is bit n - 1.
+    pub fn bits(&self) -> u64 {
+        // SAFETY: the set is initialised; a bad number is refused.
+        let has = |signal: c_int| unsafe { libc::sigismember(&raw const self.0.0, signal) == 1 };
+        (1..=64).filter(|&signal| has(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
+    }
+
+    /// The mask with these bits.
+    pub fn from_bits(bits: u64) -> Self {
+        let mut set = SignalSet::empty();
+        (1..=64).filter(|signal| bits & 1 << (signal - 1) != 0).for_each(|signal| set.add(signal));
+        Self(set)
+    }
+}
 
 /// Holds back the signals that `next_signal` takes.
 pub fn hold_signals() -> Mask {

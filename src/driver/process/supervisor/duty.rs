@@ -1,0 +1,170 @@
+//! What a supervisor does, and how it goes on after executing itself anew.
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+
+use super::super::block::Block;
+use super::super::io::plain;
+use super::super::replace::Replacement;
+use super::super::tag::Key;
+use super::super::{purge, sys};
+use crate::machine::event::Status;
+
+use nix::unistd::{AccessFlags, access};
+
+/// Tells a process that it is a supervisor, and of what.
+const VARIABLE: &str = "FTSH_SUPERVISOR";
+
+/// The shell's own program.
+const PROGRAM: &CStr = c"/proc/self/exe";
+
+/// What a supervisor has to look after.
+pub struct Duty {
+    /// The interpreter's process id.
+    pub interpreter: i32,
+    /// Ends for the interpreter when the supervisor ends; brings the program that is to take the
+    /// shell's place.
+    pub socket: UnixStream,
+    /// The name of this run.
+    pub key: Key,
+    /// Whether orphans come to this process.
+    pub subreaper: bool,
+    /// Children that this process had before.
+    pub strangers: Vec<i32>,
+    /// The signals that were blocked before.
+    pub mask: sys::Mask,
+}
+
+impl Duty {
+    /// Passes signals on, until the interpreter ends; then ends likewise, with nothing left.
+    pub fn perform(self) -> ! {
+        let status = accompany(self.interpreter);
+        if matches!(status, Status::Signaled(_)) {
+            if self.subreaper {
+                purge::empty(&self.strangers.iter().copied().collect::<HashSet<_>>());
+            } else {
+                purge::empty_marked(&self.key);
+            }
+        }
+        if status == Status::Exited(0)
+            && let Some(replacement) = Replacement::receive(&self.socket)
+        {
+            sys::release_signals(&self.mask);
+            let error = replacement.execute(self.subreaper);
+            eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
+            sys::exit_now(126);
+        }
+        // The socket stays open up to here.
+        drop(self.socket);
+        match status {
+            Status::Exited(code) => sys::exit_now(code),
+            Status::Signaled(signal) => sys::die_by(signal),
+        }
+    }
+
+    /// The duty of a supervisor that executed itself anew, if that is what this process is.
+    fn taken_over() -> Option<Self> {
+        let order = std::env::var_os(VARIABLE)?.into_string().ok()?;
+        let mut words = order.splitn(4, ' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (interpreter, socket, mask) = (number()?, number()?, number()?);
+        let interpreter = i32::try_from(interpreter).ok().filter(|&pid| sys::is_child(pid))?;
+        sys::set_name(words.next()?);
+        Some(Self {
+            interpreter,
+            socket: sys::take_over(i32::try_from(socket).ok()?).into(),
+            key: Key::new(),
+            subreaper: true,
+            strangers: Vec::new(),
+            mask: sys::Mask::from_bits(mask),
+        })
+    }
+}
+
+/// Goes on as a supervisor, if this process is one that executed itself anew.
+pub fn resume() {
+    if let Some(duty) = Duty::taken_over() {
+        duty.perform()
+    }
+}
+
+/// Passes signals on until the interpreter ends.
+fn accompany(interpreter: i32) -> Status {
+    loop {
+        match sys::wait_for(interpreter, true) {
+            Ok(Some((_, sys::Change::Ended(status)))) => return status,
+            // The interpreter stopped itself and its commands: so does the shell.
+            Ok(Some((_, sys::Change::Stopped(_)))) => sys::stop_self(),
+            Ok(None) => {}
+            Err(_) => return Status::Signaled(libc::SIGKILL),
+        }
+        // Orphans of a script that went on well while its daemons ended.
+        reap_others(interpreter);
+        let caught = sys::next_signal();
+        match caught.signal {
+            libc::SIGCHLD => {}
+            // What is typed at the terminal, the interpreter gets as well.
+            libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP if caught.sender == 0 => {}
+            signal if caught.sender != interpreter => drop(sys::kill(interpreter, signal)),
+            _ => {}
+        }
+    }
+}
+
+fn reap_others(interpreter: i32) {
+    while let Some(pid) = sys::ended_child() {
+        if pid == interpreter || sys::wait_for(pid, false).is_err() {
+            return;
+        }
+    }
+}
+
+/// The shell's program, ready to be executed by a supervisor that may not allocate anything.
+pub struct Successor {
+    program: sys::Ready,
+    name: [u8; sys::NAME],
+}
+
+/// Room for what the successor is told.
+const ROOM: usize = 256;
+
+impl Successor {
+    /// None if it can't be executed, or if more would have to be told.
+    pub fn of(duty: &Duty) -> Option<Self> {
+        if !duty.subreaper
+            || !duty.strangers.is_empty()
+            || access(PROGRAM, AccessFlags::X_OK).is_err()
+        {
+            return None;
+        }
+        let mut arguments = Block::default();
+        for argument in std::env::args_os() {
+            arguments.push(&[argument.as_bytes()]);
+        }
+        let mut environment = Block::default();
+        environment.push(&[&[b' '; ROOM]]);
+        for (name, value) in std::env::vars_os().filter(|(name, _)| name != VARIABLE) {
+            environment.push(&[name.as_bytes(), b"=", value.as_bytes()]);
+        }
+        Some(Self { program: sys::Ready::new(arguments, environment), name: sys::name() })
+    }
+
+    /// Executes it. Returns only if that fails.
+    pub fn execute(&mut self, duty: &Duty) {
+        let name = self.name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let (interpreter, socket) = (duty.interpreter, duty.socket.as_raw_fd());
+        let mask: u64 = duty.mask.bits();
+        let mut room = &mut self.program.environment().first_mut()[..];
+        let written = write!(room, "{VARIABLE}={interpreter} {socket} {mask} ")
+            .and_then(|()| room.write_all(name))
+            .and_then(|()| room.write_all(&[0]));
+        if written.is_ok() && sys::pass_on(socket) {
+            sys::prepare_exec(true, false);
+            self.program.execute(PROGRAM);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A process ahead of the interpreter, so that nothing outlives even a shell killed by SIGKILL.
+//!
+//! The process the user started stays as the supervisor: it does nothing but pass signals on and
+//! end as the interpreter, its child, ends. If that is killed, all it was running comes to the
+//! supervisor, a subreaper, which kills it. If the supervisor is killed, a socket tells the
+//! interpreter, which does the same.
+//!
+//! Both begin in the same memory, for nothing else is as fast; a supervisor that is still needed a
+//! moment later executes the shell's program anew, and from then on shares nothing that the
+//! interpreter could spoil.
+
+mod duty;
+
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use self::duty::{Duty, Successor};
+use super::replace::Replacement;
+use super::tag::Key;
+use super::{proc, sys};
+use crate::machine::event::Status;
+
+pub use self::duty::resume;
+
+/// What the interpreter knows of its supervisor.
+pub struct Supervision {
+    /// Ends when the supervisor does.
+    socket: UnixStream,
+    /// The supervisor's process id, that of the shell for its user.
+    pid: i32,
+    key: Key,
+}
+
+impl Supervision {
+    /// The process id of the shell as its user knows it, `$$`.
+    pub fn shell_pid(&self) -> u32 {
+        self.pid as u32
+    }
+
+    /// The supervisor's process id.
+    pub(super) fn supervisor(&self) -> i32 {
+        self.pid
+    }
+
+    /// Readable when the supervisor has ended.
+    pub(super) fn readiness(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The name of this run, that both processes know.
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Has the supervisor execute a program in its own place, and ends. Returns only if that can't
+    /// be asked for.
+    pub(super) fn replace(&self, replacement: &Replacement) -> io::Error {
+        match replacement.send(&self.socket) {
+            Ok(()) => sys::exit_now(0),
+            Err(error) => error,
+        }
+    }
+}
+
+/// A supervisor that is needed longer than this executes itself anew.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// Splits this process in two: `interpret` runs in a child, this one becomes its supervisor. Where
+/// that can't be had, `interpret` runs here, without.
+/// To be called while there is one thread only, and before a driver is made.
+pub fn supervise(interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> ! {
+    let Ok((ours, theirs)) = sockets() else { match interpret(None) {} };
+    let key = Key::new();
+    let pid = std::process::id() as i32;
+    let duty = Duty {
+        interpreter: 0,
+        key: key.clone(),
+        subreaper: !super::is_portable() && sys::become_subreaper(true),
+        // What was here before is none of ours.
+        strangers: if sys::has_no_children() { Vec::new() } else { proc::children(pid) },
+        mask: sys::hold_signals(),
+        socket: ours,
+    };
+    let (socket, mask) = (duty.socket.as_raw_fd(), duty.mask.clone());
+    let their_socket = theirs.as_raw_fd();
+    let begin = move |supervised: bool| {
+        sys::release_signals(&mask);
+        if !supervised {
+            sys::become_subreaper(false);
+            return interpret(None);
+        }
+        sys::close_number(socket);
+        die_of_panics();
+        interpret(Some(Supervision { socket: theirs, pid, key }))
+    };
+    let mut begin = Some(begin);
+    let mut begin = |supervised| match begin.take() {
+        Some(begin) => begin(supervised),
+        None => sys::exit_now(1),
+    };
+    if let Some(successor) = Successor::of(&duty)
+        && let Ok(interpreter) = sys::share(|| begin(true))
+    {
+        sys::close_shared(their_socket);
+        accompany(&interpreter, duty, successor)
+    }
+    match sys::fork() {
+        Ok(None) => match begin(true) {},
+        Ok(Some(interpreter)) => {
+            sys::close_number(their_socket);
+            Duty { interpreter, ..duty }.perform()
+        }
+        Err(_) => match begin(false) {},
+    }
+}
+
+fn sockets() -> io::Result<(UnixStream, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    Ok((
+        UnixStream::from(sys::move_up(ours.into())?),
+        UnixStream::from(sys::move_up(theirs.into())?),
+    ))
+}
+
+/// The supervisor's first moment, when nothing may be allocated.
+fn accompany(interpreter: &sys::Sharer, mut duty: Duty, mut successor: Successor) -> ! {
+    if let Some(Status::Exited(code)) = interpreter.wait(MOMENT)
+        && !(code == 0 && sys::has_data(duty.socket.as_fd()))
+    {
+        let _ = sys::wait_for(interpreter.pid, false);
+        sys::exit_now(code);
+    }
+    duty.interpreter = interpreter.pid;
+    successor.execute(&duty);
+    duty.perform()
+}
+
+/// A panic ends the interpreter by a signal, so that the supervisor cleans up.
+fn die_of_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
+}

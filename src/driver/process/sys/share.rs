@@ -1,0 +1,104 @@
+//! A second process in the memory of the first.
+
+use std::convert::Infallible;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use libc::{c_int, pid_t};
+use nix::errno::Errno;
+
+use super::exit_now;
+use crate::machine::event::Status;
+
+/// A process that shares this one's memory.
+pub struct Sharer {
+    /// Its process id.
+    pub pid: pid_t,
+    /// Readable when it has ended.
+    pidfd: OwnedFd,
+}
+
+/// What the new process has until it makes itself a larger stack.
+const FIRST_STACK: usize = 64 * 1024;
+
+/// Its stack then, as large as that of a first thread.
+const STACK: usize = 8 * 1024 * 1024;
+
+/// Has a new process do something, in the memory of this one as a thread would, but with
+/// descriptors, signal handlers and children of its own. Nothing is copied, so this takes a fraction
+/// of what `fork` takes.
+///
+/// In return, this process may only use its own stack from now on, and system calls that don't
+/// fail (`errno` is shared as well), until it executes a program or the other process has ended. If
+/// that was killed, the heap may be in any state.
+pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
+    extern "C" fn start<F: FnOnce() -> Infallible>(action: *mut c_void) -> c_int {
+        // SAFETY: it is what `share` boxed, and nobody else takes it.
+        let action = unsafe { Box::from_raw(action.cast::<F>()) };
+        stacker::grow(STACK, || {
+            let _: Infallible = action();
+        });
+        exit_now(0) // never reached
+    }
+    let action = Box::into_raw(Box::new(action));
+    let stack = Box::leak(vec![0_u128; FIRST_STACK / size_of::<u128>()].into_boxed_slice());
+    let mut pidfd: c_int = -1;
+    // SAFETY: the stack is aligned, and nobody else uses it; `start` gets what it expects. The
+    // kernel writes the pidfd to a live integer.
+    let result = Errno::result(unsafe {
+        libc::clone(
+            start::<F>,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_PIDFD | libc::SIGCHLD,
+            action.cast(),
+            &raw mut pidfd,
+        )
+    });
+    match result {
+        // SAFETY: the kernel made it for us.
+        Ok(pid) => Ok(Sharer { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+        Err(errno) => {
+            // SAFETY: there is no other process that could have taken it.
+            drop(unsafe { Box::from_raw(action) });
+            Err(errno)
+        }
+    }
+}
+
+/// Closes a descriptor while the memory is shared.
+pub fn close_shared(number: RawFd) {
+    // SAFETY: the other process owns the object; its descriptor is another one. The C library's
+    // wrapper is passed by, as in `wait`.
+    unsafe { libc::syscall(libc::SYS_close, number) };
+}
+
+impl Sharer {
+    /// Waits until it has ended, but no longer than this; says how it did. It stays a zombie.
+    pub fn wait(&self, limit: Duration) -> Option<Status> {
+        let mut poll =
+            libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let limit = libc::timespec {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: plain calls on live objects, past the wrappers of the C library, which make notes
+        // in memory that belongs to the other process. The information is zero or written by the
+        // kernel; its fields are plain data.
+        unsafe {
+            let (fds, none) = (&raw mut poll, std::ptr::null::<c_void>());
+            libc::syscall(libc::SYS_ppoll, fds, 1, &raw const limit, none, 0);
+            let info_pointer = info.as_mut_ptr();
+            libc::syscall(libc::SYS_waitid, libc::P_PID, self.pid, info_pointer, options, none);
+            let info = info.assume_init_ref();
+            match info.si_code {
+                _ if info.si_pid() == 0 => None,
+                libc::CLD_EXITED => Some(Status::Exited(info.si_status())),
+                _ => Some(Status::Signaled(info.si_status())),
+            }
+        }
+    }
+}
