@@ -8,6 +8,9 @@ use crate::machine::effect::ProcessId;
 use crate::machine::event::{Event, Status};
 use crate::machine::record::LogEvent;
 
+/// Orphans that have ended are looked for after so many commands, if not earlier.
+const BETWEEN_ORPHANS: usize = 64;
+
 /// How soon after a sign of it all children without a pidfd are looked at.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -36,6 +39,9 @@ impl ProcessDriver {
             // It may have ended before it was known here.
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
         }
+        if pidfd.is_none() {
+            self.unwatched += 1;
+        }
         self.children.insert(pid, Child { process, pidfd });
     }
 
@@ -43,11 +49,6 @@ impl ProcessDriver {
         let pidfd = sys::pidfd_open(pid)?;
         self.poller.add(pidfd.as_fd(), CHILDREN + pid as u64)?;
         Ok(pidfd)
-    }
-
-    /// Whether the loop isn't told of some child's end.
-    pub(super) fn has_unwatched(&self) -> bool {
-        self.children.values().any(|child| !child.is_watched())
     }
 
     /// Looks for the end of all children that the loop isn't told of.
@@ -72,8 +73,13 @@ impl ProcessDriver {
     /// A child has ended and is gone.
     pub(super) fn child_ended(&mut self, pid: i32, status: Status) {
         let Some(child) = self.children.remove(&pid) else { return };
-        if let Some(pidfd) = &child.pidfd {
-            self.poller.remove(pidfd.as_fd());
+        match &child.pidfd {
+            Some(pidfd) => self.poller.remove(pidfd.as_fd()),
+            None => self.unwatched -= 1,
+        }
+        self.ended += 1;
+        if self.ended.is_multiple_of(BETWEEN_ORPHANS) {
+            self.reap_orphans();
         }
         self.release_terminal(pid, status);
         let process = child.process;

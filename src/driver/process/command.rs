@@ -39,6 +39,11 @@ impl Command {
         let (stage, path) = (Stage::Running(0), BString::default());
         Self { scope, stage, name, line, path, starting: false, wanted: true }
     }
+
+    /// Whether its program is being started right now, or was and nobody knows yet.
+    pub fn is_starting(&self) -> bool {
+        matches!(&self.stage, Stage::Working(handle) if self.starting && handle.has_committed())
+    }
 }
 
 /// How far a command has come.
@@ -341,6 +346,7 @@ impl ProcessDriver {
             let _ = sys::kill(-pid, libc::SIGKILL); // its scope is gone
         }
         if let Some(status) = self.ended_early(pid) {
+            self.unwatched += 1;
             self.children.insert(pid, Child { process, pidfd: None });
             return self.child_ended(pid, status);
         }

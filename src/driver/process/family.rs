@@ -7,8 +7,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use super::command::Command;
 use super::proc::Mark;
-use super::{ProcessDriver, proc, sys};
+use super::{Containment, ProcessDriver, proc, sys};
 use crate::machine::effect::{ProcessId, ScopeId};
 use crate::machine::event::Status;
 use crate::machine::record::LogEvent;
@@ -18,8 +19,6 @@ const MOST_HANDED: usize = 100_000;
 
 /// A process that is being loaded for this long isn't.
 const LOADING: Duration = Duration::from_secs(1);
-/// A command that a worker has started is told of within this time.
-const STARTING: Duration = Duration::from_millis(50);
 
 /// All scopes, and the processes that lost their parents.
 pub struct Families {
@@ -222,12 +221,26 @@ impl ProcessDriver {
 
     /// A child that no command of ours is known to run has changed.
     pub(super) fn reap_orphan(&mut self, pid: i32) {
-        if self.families.strangers.contains(&pid) {
-            return;
-        }
-        if let Ok(Some((_, sys::Change::Ended(status)))) = sys::wait_for(pid, false) {
+        if let Ok(Some((_, sys::Change::Ended(status)))) = sys::wait_for(pid, false)
+            && !self.families.strangers.remove(&pid)
+        {
             self.orphan_ended(pid, status);
         }
+    }
+
+    /// Takes note of all orphans that have ended.
+    pub(super) fn reap_orphans(&mut self) {
+        while matches!(self.containment, Containment::Subreaper)
+            && let Some(pid) = sys::ended_child()
+            && !self.children.contains_key(&pid)
+        {
+            self.reap_orphan(pid);
+        }
+    }
+
+    /// Whether a worker is starting a program right now.
+    fn is_starting(&self) -> bool {
+        self.starting > 0 && self.commands.values().any(Command::is_starting)
     }
 
     fn orphan_ended(&mut self, pid: i32, status: Status) {
@@ -295,12 +308,7 @@ impl ProcessDriver {
             let now = Instant::now();
             let since = *self.families.unclear.entry(pid).or_insert(now);
             // A command that a worker has only just started looks like the shell.
-            let limit = match mark {
-                Mark::Unclear => LOADING,
-                _ if self.starting > 0 => STARTING,
-                _ => Duration::ZERO,
-            };
-            if now - since < limit {
+            if (mark == Mark::Unclear || self.is_starting()) && now - since < LOADING {
                 return false;
             }
             let of_group = |group| {

@@ -109,6 +109,10 @@ pub struct ProcessDriver {
     families: Families,
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
+    /// How many children have no pidfd.
+    unwatched: usize,
+    /// How many children have ended.
+    ended: usize,
     limit: sys::FileLimit,
     containment: Containment,
     supervision: Option<Supervision>,
@@ -146,7 +150,7 @@ impl ProcessDriver {
         let containment = containment();
         let mut poller = Poller::new(matches!(containment, Containment::Groups { .. }))?;
         let terminal = Terminal::open();
-        let signals = Signals::catch(terminal.is_some())?;
+        let signals = Signals::catch()?;
         let pool = Pool::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(pool.readiness(), ANSWERS)?;
@@ -177,6 +181,8 @@ impl ProcessDriver {
             waiting: HashMap::new(),
             families,
             sweep: None,
+            unwatched: 0,
+            ended: 0,
             limit: sys::FileLimit::default(),
             containment,
             supervision,

@@ -129,6 +129,13 @@ pub struct Handle {
     control: Arc<Control>,
 }
 
+impl Handle {
+    /// Whether the job has announced a step that can't be taken back.
+    pub fn has_committed(&self) -> bool {
+        self.control.state().committed
+    }
+}
+
 impl<A: Send + 'static> Pool<A> {
     /// A pool without threads yet.
     pub fn new() -> io::Result<Self> {

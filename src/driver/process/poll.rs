@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::sys::time::TimeSpec;
 
 use super::sys;
 
@@ -61,29 +61,32 @@ impl Poller {
     /// Waits until something is ready, but no longer than this (none: forever). Sharper than
     /// epoll's milliseconds.
     pub fn wait(&self, timeout: Option<Duration>) -> Vec<Token> {
-        let timeout = timeout.map(|duration| {
-            // The kernel refuses absurd times; nobody notices a wake-up once a year.
-            TimeSpec::from_duration(duration.min(Duration::from_secs(365 * 86400)))
-        });
+        // The kernel refuses absurd times; nobody notices a wake-up once a year.
+        let timeout = timeout.map(|duration| duration.min(Duration::from_secs(365 * 86400)));
         match self {
             #[cfg(target_os = "linux")]
             Self::Epoll(epoll) => {
-                use nix::sys::epoll::{EpollEvent, EpollTimeout};
-                let mut itself = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
-                let now = timeout.is_some_and(|time| time.num_nanoseconds() == 0);
-                if !now && !matches!(ppoll(&mut itself, timeout, None), Ok(1..)) {
-                    return Vec::new();
-                }
-                let mut events = [EpollEvent::empty(); 64];
-                let count = epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
-                events[..count].iter().map(EpollEvent::data).collect()
+                let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+                let count = match sys::epoll_wait(epoll.0.as_fd(), &mut events, timeout) {
+                    Ok(count) => count,
+                    Err(Errno::EINTR) => 0,
+                    Err(_) => {
+                        let mut itself = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
+                        let ready = ppoll(&mut itself, timeout.map(TimeSpec::from_duration), None);
+                        match ready {
+                            Ok(1..) => old_wait(epoll, &mut events),
+                            _ => 0,
+                        }
+                    }
+                };
+                events[..count].iter().map(|event| event.u64).collect()
             }
             Self::Poll(descriptors) => {
                 let mut polled: Vec<_> = descriptors
                     .iter()
                     .map(|&(fd, _)| PollFd::new(sys::borrow(fd), PollFlags::POLLIN))
                     .collect();
-                match ppoll(&mut polled, timeout, None) {
+                match ppoll(&mut polled, timeout.map(TimeSpec::from_duration), None) {
                     Err(Errno::EINTR) | Ok(0) => Vec::new(),
                     _ => descriptors
                         .iter()
@@ -95,4 +98,16 @@ impl Poller {
             }
         }
     }
+}
+
+/// Before Linux 5.11, and where it isn't allowed: what is ready now.
+#[cfg(target_os = "linux")]
+fn old_wait(epoll: &nix::sys::epoll::Epoll, events: &mut [libc::epoll_event]) -> usize {
+    use nix::sys::epoll::{EpollEvent, EpollTimeout};
+    let mut found = [EpollEvent::empty(); 64];
+    let count = epoll.wait(&mut found, EpollTimeout::ZERO).unwrap_or(0);
+    for (event, found) in events.iter_mut().zip(&found[..count]) {
+        event.u64 = found.data();
+    }
+    count.min(events.len())
 }

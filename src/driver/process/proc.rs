@@ -91,17 +91,37 @@ pub enum Mark {
 
 /// Reads a process's mark.
 pub fn mark(pid: i32, key: &Key) -> Mark {
-    let read = |what| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
-    let environment = read("environ");
-    let variables = environment.split(|&byte| byte == 0);
-    let mut tags = variables
-        .filter_map(|variable| variable.strip_prefix(tag::VARIABLE.as_bytes())?.strip_prefix(b"="));
-    match tags.next().and_then(|value| key.place_in(value)) {
-        Some(place) => Mark::Place(place),
-        // The kernel fills in both at once.
-        None if environment.is_empty() && read("cmdline").is_empty() => Mark::Unclear,
-        None => Mark::Absent,
+    // An environment ends in the middle when the process executes another program while it is
+    // read. So that there is no mark is believed only if the same is read twice.
+    let mut last = None;
+    for _ in 0..10 {
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Mark::Absent };
+        let mut variables = environment.split_inclusive(|&byte| byte == 0);
+        let tag = variables.find_map(|variable| {
+            let variable = variable.strip_suffix(b"\0")?; // whole
+            variable.strip_prefix(tag::VARIABLE.as_bytes())?.strip_prefix(b"=")
+        });
+        if let Some(place) = tag.and_then(|tag| key.place_in(tag)) {
+            return Mark::Place(place);
+        }
+        if environment.is_empty() && is_loading(pid) {
+            return Mark::Unclear;
+        }
+        if last.as_ref() == Some(&environment) {
+            return Mark::Absent;
+        }
+        last = Some(environment);
     }
+    Mark::Unclear
+}
+
+/// Whether a process whose environment is empty has none yet: the kernel has not said where it ends.
+fn is_loading(pid: i32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    // The fields after the name begin with the third.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    fields.split_ascii_whitespace().nth(51 - 3) == Some("0")
 }
 
 /// All processes according to `ps`; none if it can't be asked.

@@ -14,26 +14,42 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// What the handlers caught.
 pub struct Signals {
     pipe: PipeReader,
+    children: bool,
 }
 
 impl Signals {
-    /// Catches what ends or stops the shell, and the end of children; also that a child stops, if
-    /// there is a terminal for which it may have. There can be only one
-    /// such object in a process at a time.
-    pub fn catch(terminal: bool) -> io::Result<Self> {
+    /// Catches what ends or stops the shell. There can be only one such object in a process at a
+    /// time.
+    pub fn catch() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let pipe = PipeReader::from(sys::move_up(reader.into())?);
         let writer = sys::move_up(writer.into())?;
         sys::add_flags(pipe.as_fd(), OFlag::O_NONBLOCK)?;
         sys::add_flags(writer.as_fd(), OFlag::O_NONBLOCK)?;
-        let mut signals: Vec<i32> = ENDING
+        let signals: Vec<i32> = ENDING
             .into_iter()
             .chain([libc::SIGTSTP])
             .filter(|&signal| !sys::is_ignored(signal))
             .collect();
-        signals.push(libc::SIGCHLD);
-        sys::catch(&signals, writer, terminal);
-        Ok(Self { pipe })
+        sys::catch(&signals, writer);
+        sys::catch_children(false);
+        Ok(Self { pipe, children: false })
+    }
+
+    /// Whether SIGCHLD is caught.
+    pub fn catches_children(&self) -> bool {
+        self.children
+    }
+
+    /// Catches SIGCHLD as well, or no longer. True if it wasn't caught before, so that something
+    /// may have been missed.
+    pub fn catch_children(&mut self, wanted: bool) -> bool {
+        if wanted == self.children {
+            return false;
+        }
+        self.children = wanted;
+        sys::catch_children(wanted);
+        wanted
     }
 
     /// Readable when a signal was caught.

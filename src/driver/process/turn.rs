@@ -11,6 +11,9 @@ use super::{
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
 
+/// Only a wait that lasts longer is worth catching SIGCHLD for, so that orphans don't pile up.
+const BRIEF: Duration = Duration::from_millis(50);
+
 impl ProcessDriver {
     /// The moment something has to be done even if nothing happens.
     fn next_due(&self) -> Option<Instant> {
@@ -20,6 +23,10 @@ impl ProcessDriver {
     /// Waits for something to happen, and takes note of it.
     pub(super) fn poll(&mut self, until: Time) {
         let now = Instant::now();
+        if self.hear_of_children(self.needs_signals()) {
+            self.polled = now;
+            return; // something may have happened already
+        }
         let mut timeout = match until {
             Time::NEVER => None,
             _ => Some(until.elapsed().saturating_sub(now - self.start)),
@@ -31,7 +38,16 @@ impl ProcessDriver {
         if !self.ready.is_empty() {
             timeout = Some(Duration::ZERO);
         }
-        let mut tokens = self.poller.wait(timeout);
+        let mut tokens = if self.signals.catches_children() || timeout.is_some_and(|it| it <= BRIEF)
+        {
+            self.poller.wait(timeout)
+        } else {
+            let tokens = self.poller.wait(Some(BRIEF));
+            if tokens.is_empty() {
+                self.hear_of_children(true);
+            }
+            tokens
+        };
         self.polled = Instant::now();
         // Signals first: they are about children that the tokens after them tell of, too.
         tokens.sort_unstable();
@@ -49,6 +65,24 @@ impl ProcessDriver {
             self.sweep = None;
             self.reap_unwatched();
         }
+    }
+
+    /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
+    /// the terminal, that orphans ended.
+    fn needs_signals(&self) -> bool {
+        self.terminal.is_some() || self.unwatched > 0 || !self.families.emptying.is_empty()
+    }
+
+    /// Catches SIGCHLD, or no longer: one for each command costs more than it tells. True if it
+    /// wasn't caught before; what has ended until now is taken note of.
+    fn hear_of_children(&mut self, wanted: bool) -> bool {
+        let begins = self.signals.catch_children(wanted);
+        if begins {
+            self.families.dirty.extend(&self.families.emptying);
+            self.reap_unwatched();
+            self.reap_orphans();
+        }
+        begins
     }
 
     fn take_signals(&mut self) {
@@ -74,7 +108,7 @@ impl ProcessDriver {
         if changed && waiting && matches!(self.containment, Containment::Subreaper) {
             self.look_for_orphans();
         }
-        if changed && self.sweep.is_none() && self.has_unwatched() {
+        if changed && self.sweep.is_none() && self.unwatched > 0 {
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
         }
     }

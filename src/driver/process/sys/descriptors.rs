@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
@@ -213,4 +214,32 @@ pub fn receive_descriptors(socket: &UnixStream) -> io::Result<Vec<OwnedFd>> {
         }
     }
     Ok(descriptors)
+}
+
+/// Waits with the sharpness of nanoseconds (Linux 5.11), no longer than `timeout` (none: forever);
+/// says how many events there were.
+#[cfg(target_os = "linux")]
+pub fn epoll_wait(
+    epoll: BorrowedFd,
+    events: &mut [libc::epoll_event],
+    timeout: Option<Duration>,
+) -> Result<usize, Errno> {
+    // The kernel's own structure: 64 bits each on every machine.
+    let timeout: Option<[i64; 2]> =
+        timeout.map(|timeout| [timeout.as_secs() as i64, timeout.subsec_nanos().into()]);
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the kernel writes no more events than there is room for, and only reads the time; no
+    // signal mask is given.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.as_raw_fd(),
+            events.as_mut_ptr(),
+            events.len() as c_int,
+            timeout,
+            std::ptr::null::<libc::sigset_t>(),
+            0,
+        )
+    };
+    Errno::result(count).map(|count| count as usize)
 }

@@ -55,22 +55,6 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
     if result == 0 { Ok(pid) } else { Err(Errno::from_raw(result)) }
 }
 
-/// The signals that commands don't ignore. What is in this set is set without being asked about,
-/// which saves a system call for each signal and command.
-static DEFAULTS: OnceLock<SignalSet> = OnceLock::new();
-
-fn not_ignored_at_start() -> SignalSet {
-    let mut set = SignalSet::empty();
-    for signal in 1..=libc::SIGRTMAX() {
-        let ignored =
-            if signal == libc::SIGPIPE { sigpipe_was_ignored() } else { is_ignored(signal) };
-        if !ignored {
-            set.add(signal);
-        }
-    }
-    set
-}
-
 /// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
 pub fn exec(program: &CStr, arguments: &Block, environment: &Block) -> Errno {
     // SAFETY: the pointers are to the strings of living blocks.
@@ -175,7 +159,7 @@ impl Attributes {
         let flags = libc::POSIX_SPAWN_SETPGROUP
             | libc::POSIX_SPAWN_SETSIGDEF
             | libc::POSIX_SPAWN_SETSIGMASK;
-        let defaults = DEFAULTS.get_or_init(not_ignored_at_start);
+        let defaults = not_ignored();
         let mask = SignalSet::empty();
         // SAFETY: the attributes are initialised, the sets too; both are copied.
         unsafe {
@@ -193,6 +177,28 @@ impl Drop for Attributes {
         // SAFETY: initialised by `new`, destroyed once.
         unsafe { libc::posix_spawnattr_destroy(self.0.as_mut_ptr()) };
     }
+}
+
+/// No system has a signal above this.
+const HIGHEST_SIGNAL: c_int = 64;
+
+/// The signals that weren't ignored when the shell started. Children get them all as they are by
+/// default anyway; where it isn't told so, the system library asks for each, in every child.
+fn not_ignored() -> &'static SignalSet {
+    static NOT_IGNORED: OnceLock<SignalSet> = OnceLock::new();
+    NOT_IGNORED.get_or_init(|| {
+        let mut set = SignalSet::empty();
+        for signal in 1..=HIGHEST_SIGNAL {
+            let ignored = match signal {
+                libc::SIGPIPE => sigpipe_was_ignored(),
+                _ => is_ignored(signal),
+            };
+            if !ignored {
+                set.add(signal);
+            }
+        }
+        set
+    })
 }
 
 /// Splits this process; in the child there is no number.

@@ -11,6 +11,8 @@ pub use children::{
     Change, NAME, become_subreaper, ended_child, group_of, has_no_children, has_pidfds, is_child,
     kill, name, pidfd_open, set_name, stopped_child, wait_for,
 };
+#[cfg(target_os = "linux")]
+pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, add_flags, borrow, close_number, duplicate, has_data, install, is_passed_on,
     move_up, pass_on, receive_descriptors, send_descriptors, set_foreground, take_over, write_now,
@@ -21,6 +23,6 @@ pub use share::{Sharer, close_shared, share};
 #[cfg(test)]
 pub use signals::sigpipe_was_ignored;
 pub use signals::{
-    Caught, Mask, Thread, catch, die_by, hold_signals, is_ignored, next_signal, release_signals,
-    stop_self, suspend_group, without_stopping,
+    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
+    release_signals, stop_self, suspend_group, without_stopping,
 };

@@ -100,6 +100,16 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mu
     Errno::set_raw(saved);
 }
 
+/// Catches SIGCHLD as well, which comes when a child ends or stops, or lets it be.
+pub fn catch_children(wanted: bool) {
+    if wanted {
+        set_action(libc::SIGCHLD, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
+        unblock(&[libc::SIGCHLD]);
+    } else {
+        set_default(libc::SIGCHLD);
+    }
+}
+
 fn handler() -> usize {
     let handler = on_signal as extern "C" fn(_, _, _);
     handler as usize
@@ -110,13 +120,11 @@ extern "C" fn on_nudge(_signal: c_int) {}
 /// The signal that ends a blocked call of a worker thread; by default it does nothing.
 const NUDGE: c_int = libc::SIGURG;
 
-/// Has the given signals written to a non-blocking pipe, which is never closed. SIGCHLD comes when
-/// a child ends, and if asked for when one stops.
-pub fn catch(signals: &[c_int], pipe: OwnedFd, stops: bool) {
+/// Has the given signals written to a non-blocking pipe, which is never closed.
+pub fn catch(signals: &[c_int], pipe: OwnedFd) {
     SIGNAL_PIPE.store(pipe.into_raw_fd(), Ordering::Relaxed);
     for &signal in signals {
-        let quiet = if stops { 0 } else { libc::SA_NOCLDSTOP };
-        set_action(signal, handler(), libc::SA_SIGINFO | libc::SA_RESTART | quiet);
+        set_action(signal, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
     }
     // Without SA_RESTART, so that it ends a blocked call.
     set_action(NUDGE, on_nudge as extern "C" fn(_) as usize, 0);
