@@ -17,6 +17,9 @@ use crate::machine::record::LogEvent;
 /// More names of scopes that ended well than this are forgotten.
 const MOST_HANDED: usize = 100_000;
 
+/// Groups without members are forgotten after so many.
+const BETWEEN_GROUPS: usize = 64;
+
 /// A process that is being loaded for this long isn't.
 const LOADING: Duration = Duration::from_secs(1);
 
@@ -45,7 +48,7 @@ pub struct Scope {
     parent: Option<ScopeId>,
     below: BTreeSet<ScopeId>,
     pub(super) commands: HashSet<ProcessId>,
-    /// Groups whose leader has ended while others lived on.
+    /// Groups whose leader has ended; others may live on.
     pub(super) groups: HashSet<i32>,
     pub(super) emptying: Option<super::emptying::Emptying>,
 }
@@ -113,8 +116,10 @@ impl Families {
 
     /// A command's process has ended, but others of its group may live on.
     pub fn note_group(&mut self, scope: ScopeId, group: i32) {
-        if is_group_alive(group) {
-            self.scope(scope).groups.insert(group);
+        let groups = &mut self.scope(scope).groups;
+        groups.insert(group);
+        if groups.len().is_multiple_of(BETWEEN_GROUPS) {
+            groups.retain(|&group| is_group_alive(group));
         }
     }
 
@@ -177,8 +182,11 @@ impl Families {
     fn guess(&self, pid: i32, group_of: impl Fn(i32) -> Option<ScopeId>) -> ScopeId {
         let group = proc::one(pid).map(|process| process.group);
         let by_group = group.and_then(|group| {
-            let with_group = self.scopes.iter().find(|(_, scope)| scope.groups.contains(&group));
-            with_group.map(|(&id, _)| id).or_else(|| group_of(group))
+            let with_group = || {
+                let found = self.scopes.iter().find(|(_, scope)| scope.groups.contains(&group));
+                found.map(|(&id, _)| id)
+            };
+            group_of(group).or_else(with_group)
         });
         by_group.unwrap_or_else(|| {
             let mut id = ScopeId::SCRIPT;
@@ -216,7 +224,9 @@ impl ProcessDriver {
         }
         let new = self.families.scope(into);
         new.commands.extend(old.commands);
-        new.groups.extend(old.groups);
+        for group in old.groups {
+            self.families.note_group(into, group);
+        }
     }
 
     /// A child that no command of ours is known to run has changed.
