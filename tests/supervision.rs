@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_millis(200);
 const PATIENCE: u32 = 10;
 
 fn killing(which: impl Fn(&[i32]) -> i32) {
-    for fallback in ["0", "1", "ps"] {
+    for fallback in ["0", "pidfd", "1", "ps"] {
         let run = Ftsh::command(DAEMONS).env("FTSH_TEST_FALLBACK", fallback).start();
         run.until_lines("ready", 20);
         let is_shell = |command: &str| command.contains("ftsh") && command.contains("forall");

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::{CHILDREN, Containment, ProcessDriver, sys};
+use super::{CHILDREN, ProcessDriver, sys};
 use crate::machine::effect::ProcessId;
 use crate::machine::event::{Event, Status};
 use crate::machine::record::LogEvent;
@@ -31,10 +31,7 @@ impl Child {
 
 impl ProcessDriver {
     pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
-        let pidfd = match self.containment {
-            Containment::Subreaper => self.pidfd(pid).ok(),
-            Containment::Groups { .. } => None,
-        };
+        let pidfd = if self.pidfds { self.pidfd(pid).ok() } else { None };
         if pidfd.is_none() && self.sweep.is_none() {
             // It may have ended before it was known here.
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);

@@ -1,11 +1,12 @@
 //! Emptying a scope: SIGTERM, and after the grace period SIGKILL until nothing is left.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::command::Stage;
-use super::family::{earliest, is_group_alive};
+use super::family::earliest;
 use super::proc::Mark;
+use super::survey::{Rest, Survey};
 use super::{Containment, ProcessDriver, proc, purge, sys};
 use crate::machine::effect::ScopeId;
 use crate::machine::event::Event;
@@ -40,29 +41,6 @@ struct Killing {
     strong: bool,
     killed: HashSet<i32>,
     survivors: HashSet<i32>,
-}
-
-/// The processes of a scope that are left.
-#[derive(Default)]
-struct Rest {
-    /// Commands that a worker is still starting.
-    starting: bool,
-    /// Running commands, which lead groups of their own.
-    commands: Vec<i32>,
-    /// Others, and how many nested shells each came through.
-    others: Vec<(i32, usize)>,
-    /// Whether there may be more.
-    uncertain: bool,
-}
-
-impl Rest {
-    fn is_empty(&self) -> bool {
-        !self.starting && !self.uncertain && self.commands.is_empty() && self.others.is_empty()
-    }
-
-    fn pids(&self) -> Vec<i32> {
-        self.commands.iter().copied().chain(self.others.iter().map(|&(pid, _)| pid)).collect()
-    }
 }
 
 impl ProcessDriver {
@@ -146,7 +124,7 @@ impl ProcessDriver {
         }
     }
 
-    fn running_in(&self, scope: ScopeId) -> Vec<i32> {
+    pub(super) fn running_in(&self, scope: ScopeId) -> Vec<i32> {
         let scopes = self.families.subtree(scope).into_iter();
         let commands = scopes.filter_map(|id| self.families.scopes.get(&id));
         let commands = commands.flat_map(|scope| &scope.commands);
@@ -217,6 +195,7 @@ impl ProcessDriver {
             return;
         }
         emptying.clean = false;
+        let before = emptying.processes.len();
         if emptying.killing.is_some() {
             if self.kill_rest(scope, &rest, now) {
                 return self.emptied(scope);
@@ -225,56 +204,16 @@ impl ProcessDriver {
             self.ask_rest(scope, &rest);
         }
         let Some(emptying) = self.emptying_mut(scope) else { return };
+        let killed = emptying.killing.is_some() && emptying.processes.len() > before;
         let slowest = if contained { SLOWEST_LOOK } else { PORTABLE_LOOK };
         // All that is left are children of ours, or descend from them: their end is told.
         let told = contained && emptying.killing.is_none() && !rest.uncertain;
         if emptying.look.is_some_and(|look| look <= now) {
             emptying.interval = (emptying.interval * 2).min(slowest);
         }
-        emptying.look = (!told).then(|| now + emptying.interval);
-    }
-
-    /// Finds out what is left of a scope.
-    fn rest_of(&self, scope: ScopeId, survey: &Survey) -> Rest {
-        let scopes = self.families.subtree(scope);
-        let commands = self.running_in(scope);
-        let of_scope = |id: &ScopeId| self.families.scopes.get(id);
-        let all = scopes.iter().filter_map(of_scope).map(|scope| scope.commands.len());
-        let starting = all.sum::<usize>() > commands.len();
-        let (others, uncertain) = match survey {
-            Survey::Orphans { certain } => (self.families.orphans_of(&scopes), !certain),
-            Survey::All { marked, processes } => {
-                let groups: HashSet<i32> = scopes
-                    .iter()
-                    .filter_map(of_scope)
-                    .flat_map(|scope| &scope.groups)
-                    .chain(&commands)
-                    .copied()
-                    .collect();
-                let scopes: HashSet<&ScopeId> = scopes.iter().collect();
-                let belongs = |process: &&proc::Process| match marked.get(&process.pid) {
-                    Some((scope, _)) => scopes.contains(scope),
-                    None => groups.contains(&process.group),
-                };
-                let mut others: Vec<i32> =
-                    processes.iter().filter(belongs).map(|process| process.pid).collect();
-                // And their descendants, but for those of other scopes.
-                let tree = proc::by_parent(processes);
-                let mut seen: HashSet<i32> = others.iter().chain(&commands).copied().collect();
-                let mut stack: Vec<i32> = seen.iter().copied().collect();
-                while let Some(pid) = stack.pop() {
-                    let children = tree.get(&pid).into_iter().flatten().copied();
-                    let new = children.filter(|pid| !marked.contains_key(pid) && seen.insert(*pid));
-                    let new: Vec<i32> = new.collect();
-                    others.extend(&new);
-                    stack.extend(new);
-                }
-                others.retain(|pid| !commands.contains(pid) && *pid != self.pid);
-                let depth = |pid| marked.get(&pid).map_or(0, |&(_, depth)| depth);
-                (others.into_iter().map(|pid| (pid, depth(pid))).collect(), false)
-            }
-        };
-        Rest { starting, commands, others, uncertain }
+        // What was killed only now may have started others that no list showed.
+        let wait = if !contained && killed { Duration::ZERO } else { emptying.interval };
+        emptying.look = (!told).then(|| now + wait);
     }
 
     /// Asks what is outside the groups of commands to end, and wasn't asked yet.
@@ -364,42 +303,4 @@ impl ProcessDriver {
         }
         self.ready.push_back(Event::Emptied { scope });
     }
-
-    /// Finds out what can only be found out for all scopes at once.
-    fn survey(&mut self, dirty: &BTreeSet<ScopeId>) -> Survey {
-        if matches!(self.containment, Containment::Subreaper) {
-            // Nobody to look for as long as commands run, unless others have to be signalled.
-            if sys::has_no_children() {
-                return Survey::Orphans { certain: true };
-            }
-            return Survey::Orphans { certain: self.look_for_orphans() };
-        }
-        let scopes: Vec<_> = dirty.iter().flat_map(|&id| self.families.subtree(id)).collect();
-        for id in scopes {
-            if let Some(scope) = self.families.scopes.get_mut(&id) {
-                scope.groups.retain(|&group| is_group_alive(group));
-            }
-        }
-        let mut processes = match self.containment {
-            Containment::Groups { ps: true } => proc::from_ps(),
-            _ => proc::all(),
-        };
-        processes.retain(|process| !process.ended);
-        let mut marked: HashMap<i32, (ScopeId, usize)> = HashMap::new();
-        for process in &processes {
-            let Mark::Place(place) = proc::mark(process.pid, &self.key) else { continue };
-            if let Some(scope) = self.families.today(place.scope) {
-                marked.insert(process.pid, (scope, place.depth));
-            }
-        }
-        Survey::All { processes, marked }
-    }
-}
-
-/// What is known of processes that aren't commands.
-enum Survey {
-    /// Orphans come to us; whether all could be told.
-    Orphans { certain: bool },
-    /// All processes, and which of them carry a mark of ours.
-    All { processes: Vec<proc::Process>, marked: HashMap<i32, (ScopeId, usize)> },
 }

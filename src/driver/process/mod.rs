@@ -21,6 +21,7 @@ mod signal;
 mod spawn;
 mod stream;
 mod supervisor;
+mod survey;
 mod sys;
 mod tag;
 mod terminal;
@@ -115,6 +116,8 @@ pub struct ProcessDriver {
     ended: usize,
     limit: sys::FileLimit,
     containment: Containment,
+    /// Whether pidfds tell of the end of children; signals do otherwise.
+    pidfds: bool,
     supervision: Option<Supervision>,
     interrupts: Interrupts,
     terminal: Option<Terminal>,
@@ -148,7 +151,8 @@ impl ProcessDriver {
         // What is open now is what scripts see: before anything of our own is opened.
         let io = Io::new();
         let containment = containment();
-        let mut poller = Poller::new(matches!(containment, Containment::Groups { .. }))?;
+        let pidfds = has_pidfds();
+        let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();
         let signals = Signals::catch()?;
         let pool = Pool::new()?;
@@ -185,6 +189,7 @@ impl ProcessDriver {
             ended: 0,
             limit: sys::FileLimit::default(),
             containment,
+            pidfds,
             supervision,
             interrupts: Interrupts::default(),
             terminal,
@@ -192,9 +197,12 @@ impl ProcessDriver {
             pid,
             starting: 0,
         };
+        if !pidfds {
+            driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
+        }
         if let Containment::Groups { ps } = driver.containment {
             let source = if ps { "ps" } else { "/proc" };
-            let note = format!("no pidfds or no subreaper: processes are found through {source}");
+            let note = format!("no subreaper: daemons are looked for through {source}");
             driver.log(0, LogEvent::Note(note));
         }
         Ok(driver)
@@ -291,26 +299,30 @@ impl ProcessDriver {
     }
 }
 
-/// Whether the fallback for systems without pidfds was asked for, or has to do. Found out once, for
-/// the supervisor as for the interpreter.
-fn is_portable() -> bool {
-    static PORTABLE: OnceLock<bool> = OnceLock::new();
-    *PORTABLE.get_or_init(|| {
-        std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "1" || value == "ps")
-            || !sys::has_pidfds()
-            || !proc::lists_children()
-    })
-}
-
-/// For tests: `1` does without pidfds and subreapers, `ps` without `/proc` as well.
+/// For tests: `pidfd` does without pidfds, `1` without subreapers as well, `ps` also without `/proc`.
 const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
 
+fn is_asked_for(fallbacks: &[&str]) -> bool {
+    std::env::var_os(TEST_FALLBACK)
+        .is_some_and(|value| fallbacks.iter().any(|fallback| value == **fallback))
+}
+
+fn has_pidfds() -> bool {
+    static PIDFDS: OnceLock<bool> = OnceLock::new();
+    *PIDFDS.get_or_init(|| !is_asked_for(&["pidfd", "1", "ps"]) && sys::has_pidfds())
+}
+
+/// Has orphans come to this process from now on, if that can be had and their list as well.
+fn become_subreaper() -> bool {
+    !is_asked_for(&["1", "ps"]) && proc::lists_children() && sys::become_subreaper(true)
+}
+
 fn containment() -> Containment {
-    if !is_portable() && sys::become_subreaper(true) {
+    if become_subreaper() {
         return Containment::Subreaper;
     }
-    let ps = std::env::var_os(TEST_FALLBACK).is_some_and(|value| value == "ps");
-    Containment::Groups { ps: ps || !std::path::Path::new("/proc/self/stat").exists() }
+    let ps = is_asked_for(&["ps"]) || !std::path::Path::new("/proc/self/stat").exists();
+    Containment::Groups { ps }
 }
 
 fn no_worker(error: &std::io::Error) -> String {

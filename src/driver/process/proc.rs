@@ -1,15 +1,19 @@
 //! What processes there are: from `/proc`, or from `ps` where there is none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
 use super::tag::{self, Key};
+
+/// How often a list that changes is read at most.
+const LOOKS: usize = 20;
 
 /// `ps` that takes longer is given up.
 const PS_LIMIT: Duration = Duration::from_secs(2);
@@ -27,10 +31,14 @@ pub struct Process {
     pub ended: bool,
 }
 
-/// Whether `/proc` says who the children of a process are (Linux 3.5 with the usual options).
+/// Whether `/proc` says who the children of a process are (Linux 3.5 with the usual options). Found
+/// out once, for the supervisor as for the interpreter.
 pub fn lists_children() -> bool {
-    let pid = std::process::id();
-    fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false)
+    static LISTS: OnceLock<bool> = OnceLock::new();
+    *LISTS.get_or_init(|| {
+        let pid = std::process::id();
+        fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false)
+    })
 }
 
 /// The children of a process, and of all its threads. Complete for a stopped process, and for our
@@ -50,13 +58,40 @@ pub fn children(pid: i32) -> Vec<i32> {
 
 /// All processes.
 pub fn all() -> Vec<Process> {
-    match fs::read_dir("/proc") {
-        Ok(entries) if Path::new("/proc/self/stat").exists() => {
-            let pids =
-                entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            pids.filter_map(one).collect()
+    if Path::new("/proc/self/stat").exists() { pids().filter_map(one).collect() } else { from_ps() }
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// All processes that run, and where they belong. One that starts another and ends before it is
+/// told would slip through a single list, so it looks again until nothing came and went.
+pub fn placed(key: &Key) -> Vec<(Process, Option<tag::Place>)> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for look in 0..LOOKS {
+        let mut missed = false;
+        for pid in pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
+            match one(pid) {
+                Some(process) if !process.ended => found.push((process, place(pid, key))),
+                Some(_) if look == 0 => {} // it ended before
+                _ => missed = true,
+            }
         }
-        _ => from_ps(),
+        if !missed && look > 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// Where a process belongs, as far as its mark says.
+pub fn place(pid: i32, key: &Key) -> Option<tag::Place> {
+    match mark(pid, key) {
+        Mark::Place(place) => Some(place),
+        Mark::Absent | Mark::Unclear => None,
     }
 }
 

@@ -89,16 +89,17 @@ pub fn empty(except: &HashSet<i32>) {
 pub fn empty_marked(key: &super::tag::Key) {
     let own = std::process::id() as i32;
     let start = Instant::now();
+    let mut clean = false;
     while start.elapsed() < PATIENCE {
-        let all = proc::all().into_iter().filter(|process| !process.ended && process.pid != own);
-        let marked = all
-            .map(|process| process.pid)
-            .filter(|&pid| matches!(proc::mark(pid, key), proc::Mark::Place(_)));
-        let marked: Vec<i32> = marked.collect();
-        if marked.is_empty() {
-            return;
+        let placed = proc::placed(key).into_iter();
+        let marked = placed.filter(|(process, place)| place.is_some() && process.pid != own);
+        let marked: Vec<i32> = marked.map(|(process, _)| process.pid).collect();
+        if !marked.is_empty() {
+            clean = false;
+            stop_and_kill(&marked);
+        } else if std::mem::replace(&mut clean, true) {
+            return; // twice nothing
         }
-        stop_and_kill(&marked);
         std::thread::sleep(PAUSE);
     }
 }

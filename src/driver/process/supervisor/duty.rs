@@ -11,7 +11,7 @@ use super::super::block::Block;
 use super::super::io::plain;
 use super::super::replace::Replacement;
 use super::super::tag::Key;
-use super::super::{purge, sys};
+use super::super::{has_pidfds, purge, sys};
 use crate::machine::event::Status;
 
 use nix::unistd::{AccessFlags, access};
@@ -136,6 +136,7 @@ impl Successor {
     /// None if it can't be executed, or if more would have to be told.
     pub fn of(duty: &Duty) -> Option<Self> {
         if !duty.subreaper
+            || !has_pidfds()
             || !duty.strangers.is_empty()
             || access(PROGRAM, AccessFlags::X_OK).is_err()
         {

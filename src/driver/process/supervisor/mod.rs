@@ -78,7 +78,7 @@ pub fn supervise(interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> !
     let duty = Duty {
         interpreter: 0,
         key: key.clone(),
-        subreaper: !super::is_portable() && sys::become_subreaper(true),
+        subreaper: super::become_subreaper(),
         // What was here before is none of ours.
         strangers: if sys::has_no_children() { Vec::new() } else { proc::children(pid) },
         mask: sys::hold_signals(),

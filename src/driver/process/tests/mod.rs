@@ -45,7 +45,7 @@ fn alone(path: &str, body: fn(&mut World)) {
         return body(&mut World::new());
     }
     let program = std::env::current_exe().expect("a test has a program");
-    for fallback in ["0", "1"] {
+    for fallback in ["0", "pidfd", "1"] {
         // Not a pipe: what a failing test leaves behind might hold it open.
         let mut log = tempfile::tempfile().expect("a file");
         let copy = || log.try_clone().expect("a descriptor");

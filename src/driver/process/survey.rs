@@ -1,0 +1,117 @@
+//! What is left of scopes that are being emptied.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::family::is_group_alive;
+use super::{Containment, ProcessDriver, proc, sys};
+use crate::machine::effect::ScopeId;
+
+/// The processes of a scope that are left.
+#[derive(Default)]
+pub struct Rest {
+    /// Commands that a worker is still starting.
+    pub starting: bool,
+    /// Running commands, which lead groups of their own.
+    pub commands: Vec<i32>,
+    /// Others, and how many nested shells each came through.
+    pub others: Vec<(i32, usize)>,
+    /// Whether there may be more.
+    pub uncertain: bool,
+}
+
+impl Rest {
+    pub fn is_empty(&self) -> bool {
+        !self.starting && !self.uncertain && self.commands.is_empty() && self.others.is_empty()
+    }
+
+    pub fn pids(&self) -> Vec<i32> {
+        self.commands.iter().copied().chain(self.others.iter().map(|&(pid, _)| pid)).collect()
+    }
+}
+
+/// What is known of processes that aren't commands.
+pub enum Survey {
+    /// Orphans come to us; whether all could be told.
+    Orphans { certain: bool },
+    /// All processes, and which of them carry a mark of ours.
+    All { processes: Vec<proc::Process>, marked: HashMap<i32, (ScopeId, usize)> },
+}
+
+impl ProcessDriver {
+    /// Finds out what can only be found out for all scopes at once.
+    pub(super) fn survey(&mut self, dirty: &BTreeSet<ScopeId>) -> Survey {
+        if matches!(self.containment, Containment::Subreaper) {
+            // Nobody to look for as long as commands run, unless others have to be signalled.
+            if sys::has_no_children() {
+                return Survey::Orphans { certain: true };
+            }
+            return Survey::Orphans { certain: self.look_for_orphans() };
+        }
+        let scopes: Vec<_> = dirty.iter().flat_map(|&id| self.families.subtree(id)).collect();
+        for id in scopes {
+            if let Some(scope) = self.families.scopes.get_mut(&id) {
+                scope.groups.retain(|&group| is_group_alive(group));
+            }
+        }
+        let placed = match self.containment {
+            Containment::Groups { ps: true } => {
+                let running = proc::from_ps().into_iter().filter(|process| !process.ended);
+                running.map(|process| (process, proc::place(process.pid, &self.key))).collect()
+            }
+            _ => proc::placed(&self.key),
+        };
+        let mut marked: HashMap<i32, (ScopeId, usize)> = HashMap::new();
+        for (process, place) in &placed {
+            if let Some(place) = place
+                && let Some(scope) = self.families.today(place.scope)
+            {
+                marked.insert(process.pid, (scope, place.depth));
+            }
+        }
+        let processes = placed.into_iter().map(|(process, _)| process).collect();
+        Survey::All { processes, marked }
+    }
+
+    /// Finds out what is left of a scope.
+    pub(super) fn rest_of(&self, scope: ScopeId, survey: &Survey) -> Rest {
+        let scopes = self.families.subtree(scope);
+        let commands = self.running_in(scope);
+        let of_scope = |id: &ScopeId| self.families.scopes.get(id);
+        let all = scopes.iter().filter_map(of_scope).map(|scope| scope.commands.len());
+        let starting = all.sum::<usize>() > commands.len();
+        let (others, uncertain) = match survey {
+            Survey::Orphans { certain } => (self.families.orphans_of(&scopes), !certain),
+            Survey::All { marked, processes } => {
+                let groups: HashSet<i32> = scopes
+                    .iter()
+                    .filter_map(of_scope)
+                    .flat_map(|scope| &scope.groups)
+                    .chain(&commands)
+                    .copied()
+                    .collect();
+                let scopes: HashSet<&ScopeId> = scopes.iter().collect();
+                let belongs = |process: &&proc::Process| match marked.get(&process.pid) {
+                    Some((scope, _)) => scopes.contains(scope),
+                    None => groups.contains(&process.group),
+                };
+                let mut others: Vec<i32> =
+                    processes.iter().filter(belongs).map(|process| process.pid).collect();
+                // And their descendants, but for those of other scopes.
+                let tree = proc::by_parent(processes);
+                let mut seen: HashSet<i32> = others.iter().chain(&commands).copied().collect();
+                let mut stack: Vec<i32> = seen.iter().copied().collect();
+                while let Some(pid) = stack.pop() {
+                    let children = tree.get(&pid).into_iter().flatten().copied();
+                    let new = children.filter(|pid| !marked.contains_key(pid) && seen.insert(*pid));
+                    let new: Vec<i32> = new.collect();
+                    others.extend(&new);
+                    stack.extend(new);
+                }
+                others.retain(|pid| !commands.contains(pid) && *pid != self.pid);
+                let depth = |pid| marked.get(&pid).map_or(0, |&(_, depth)| depth);
+                (others.into_iter().map(|pid| (pid, depth(pid))).collect(), false)
+            }
+        };
+        Rest { starting, commands, others, uncertain }
+    }
+}
