@@ -1,12 +1,12 @@
 //! Nothing outlives its attempt, its script or its shell.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::Ftsh;
 use crate::support::processes::with_argument;
+use crate::support::{Ftsh, WAYS};
 
 /// A word that no other process has among its arguments.
 fn unique(name: &str) -> String {
@@ -43,6 +43,105 @@ fn two_hundred_daemons_are_gone() {
     finished.nothing_left();
 }
 
+/// Twenty attempts, each of which leaves 200 processes behind and looks for those of the last one.
+fn twenty_rounds(way: &str) {
+    let finished = Ftsh::command("try 20 times every 1 ms; sh attempt; end")
+        .file(
+            "attempt",
+            "for pid in $(cat pids); do
+                 read -r _ _ state _ < /proc/$pid/stat && test $state != Z && echo $pid >> survivors
+             done 2> /dev/null
+             : > pids
+             for i in $(seq 50); do
+                 sleep 60 & echo $! >> pids
+                 setsid sleep 60 & echo $! >> pids
+                 nohup sleep 60 > /dev/null 2>&1 & echo $! >> pids
+                 (setsid sh -c 'echo $$ >> pids; exec sleep 60' &)
+             done
+             while test $(wc -l < pids) -lt 200; do sleep 0.01; done
+             echo r >> rounds
+             exit 1
+             ",
+        )
+        .unprivileged()
+        .env("FTSH_TEST_FALLBACK", way)
+        .limit(Duration::from_secs(150))
+        .failure(1);
+    finished.nothing_left();
+    assert_eq!(finished.read("rounds").lines().count(), 20, "{way}: {}", finished.story());
+    assert!(!finished.directory.path().join("survivors").exists(), "{way}: {}", finished.story());
+}
+
+#[test]
+fn two_hundred_daemons_of_each_of_twenty_attempts_are_gone() {
+    twenty_rounds("0");
+}
+
+#[test]
+fn two_hundred_daemons_are_gone_without_pidfds() {
+    twenty_rounds("pidfd");
+}
+
+#[test]
+fn two_hundred_daemons_are_gone_without_subreapers() {
+    twenty_rounds("1");
+}
+
+#[test]
+fn what_ignores_sigterm_is_gone_after_the_grace_period() {
+    for way in WAYS {
+        let finished = Ftsh::command("try for 200 ms or 1 time; sh stubborn; end")
+            .options(["-t", "1"])
+            .file("stubborn", "trap '' TERM HUP INT\nsetsid sh -c 'while :; do sleep 9; done' &\nwhile :; do sleep 9; done\n")
+            .unprivileged()
+            .env("FTSH_TEST_FALLBACK", way)
+            .failure(124);
+        finished.nothing_left();
+        assert!(finished.elapsed > Duration::from_millis(1200), "{way}: {}", finished.story());
+        assert!(finished.elapsed < Duration::from_secs(5), "{way}: {}", finished.story());
+    }
+}
+
+#[test]
+fn stopped_processes_are_gone() {
+    for way in WAYS {
+        let stop = "sh -c 'kill -STOP $$; sleep 60'";
+        let finished = Ftsh::command(
+            &format!("try for 500 ms or 1 time; sh -c \"setsid {stop} & {stop}\"; end")
+                .replace("$$", "\\$\\$"),
+        )
+        .env("FTSH_TEST_FALLBACK", way)
+        .failure(124);
+        finished.nothing_left();
+        assert!(finished.elapsed < Duration::from_secs(10), "{way}: {}", finished.story());
+    }
+}
+
+#[test]
+fn a_cancelled_branch_takes_nothing_of_its_siblings_with_it() {
+    for way in WAYS {
+        // One branch runs out of time while the other one's command and daemon go on.
+        let finished = Ftsh::command(
+            "forall branch in a b
+                 if $branch .eq. a
+                     try for 300 ms or 1 time
+                         sh -c 'setsid sleep 60 & echo $! > a; sleep 60'
+                     catch
+                         sh -c 'while ! test -s b; do sleep 0.01; done; kill -0 $(cat b) && test -z \"$(cat /proc/$(cat a)/cmdline)\" && echo over > go'
+                     end
+                 else
+                     sh -c 'setsid sleep 61 & echo $! > b; while ! test -e go; do sleep 0.01; done; echo went on'
+                 end
+             end
+             sh -c 'kill -0 $(cat b) && echo alive; kill $(cat b)'",
+        )
+        .env("FTSH_TEST_FALLBACK", way)
+        .stdout("went on\nalive\n")
+        .success();
+        assert_eq!(finished.read("go"), "over\n");
+    }
+}
+
 #[test]
 fn daemons_without_our_environment_are_gone() {
     let mark = unique("wiped");
@@ -52,41 +151,6 @@ fn daemons_without_our_environment_are_gone() {
     .failure(124);
     finished.read("ready");
     none_has(&mark);
-}
-
-#[test]
-fn killing_the_shell_kills_what_it_runs() {
-    let run = Ftsh::command(
-        "forall i in 1 .to. 20; sh -c 'setsid /bin/sleep 60 & echo r >> ready; exec /bin/sleep 60'; end",
-    )
-    .start();
-    run.until_lines("ready", 20);
-    run.signal(Signal::SIGKILL);
-    let killed = Instant::now();
-    run.until("everything gone", |run| {
-        // The shell itself stays as a zombie, which has no environment, until it is waited for.
-        run.processes().is_empty()
-    });
-    assert!(killed.elapsed() < Duration::from_secs(2), "gone only after {:?}", killed.elapsed());
-    run.wait().killed_by(Signal::SIGKILL).nothing_left();
-}
-
-#[test]
-fn killing_any_shell_process_leaves_nothing() {
-    // The shell may be more than one process: whichever dies first, the rest follows.
-    let run =
-        Ftsh::command("sh -c 'setsid /bin/sleep 61 & echo r > ready; exec /bin/sleep 62'").start();
-    run.until_lines("ready", 1);
-    let shells: Vec<i32> = run
-        .processes()
-        .into_iter()
-        .filter(|process| process.command.contains("ftsh -c"))
-        .map(|process| process.pid)
-        .collect();
-    assert!(!shells.is_empty());
-    let last = *shells.iter().max().expect("a shell");
-    kill(Pid::from_raw(last), Signal::SIGKILL).expect("a signal");
-    run.wait().nothing_left();
 }
 
 #[test]
@@ -106,19 +170,23 @@ fn a_fork_bomb_is_emptied() {
 
 #[test]
 fn attempts_do_not_overlap() {
-    // Each attempt starts a daemon that holds `busy` until it is told to end, and takes its time then.
-    let finished = Ftsh::command("try 5 times every 1 ms; sh attempt; catch; success; end")
-        .file(
-            "attempt",
-            "mkdir busy || echo overlap >> log\nsetsid sh daemon &\nwhile ! test -e ready; do :; done\nrm ready\nexit 1\n",
-        )
-        .file(
-            "daemon",
-            "trap '/bin/sleep 0.1; rmdir busy; exit' TERM\n: > ready\nwhile :; do /bin/sleep 0.01; done\n",
-        )
-        .success();
-    finished.nothing_left();
-    assert!(!finished.directory.path().join("log").exists(), "{}", finished.story());
+    for way in WAYS {
+        // Each attempt starts a daemon that takes its time to end.
+        let finished = Ftsh::command("try 20 times every 1 ms; sh attempt; catch; success; end")
+            .file(
+                "attempt",
+                "echo start >> log\nsetsid sh daemon &\nwhile ! test -e ready; do :; done\nrm ready\nexit 1\n",
+            )
+            .file(
+                "daemon",
+                "trap '/bin/sleep 0.05; echo end >> log; exit' TERM\n: > ready\nwhile :; do /bin/sleep 0.01; done\n",
+            )
+            .unprivileged()
+            .env("FTSH_TEST_FALLBACK", way)
+            .success();
+        finished.nothing_left();
+        assert_eq!(finished.read("log"), "start\nend\n".repeat(20), "{way}: {}", finished.story());
+    }
 }
 
 /// What `ls /proc/self/fd` says when the shell has no part in it: what the tests themselves inherited

@@ -4,20 +4,22 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::support::Ftsh;
+use crate::support::{Ftsh, WAYS};
 
 const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// Starts `text`, waits for `lines` lines in the file `ready`, sends each of the signals.
 fn ends_by_each(text: &str, lines: usize) {
-    for signal in SIGNALS {
-        let run = Ftsh::command(text).start();
-        run.until_lines("ready", lines);
-        run.signal(signal);
-        let finished = run.wait();
-        finished.killed_by(signal).nothing_left();
-        assert_eq!(finished.text(), "", "{}", finished.story());
-        assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
+    for way in WAYS {
+        for signal in SIGNALS {
+            let run = Ftsh::command(text).unprivileged().env("FTSH_TEST_FALLBACK", way).start();
+            run.until_lines("ready", lines);
+            run.signal(signal);
+            let finished = run.wait();
+            finished.killed_by(signal).nothing_left();
+            assert_eq!(finished.text(), "", "{way}: {}", finished.story());
+            assert!(finished.elapsed < Duration::from_secs(10), "{way}: {}", finished.story());
+        }
     }
 }
 

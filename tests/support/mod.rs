@@ -15,6 +15,10 @@ use tempfile::TempDir;
 
 use self::run::{Finished, Running};
 
+/// Ways to find processes, for `FTSH_TEST_FALLBACK`: the best, without pidfds, and without
+/// subreapers as well.
+pub const WAYS: [&str; 3] = ["0", "pidfd", "1"];
+
 /// The binary under test.
 pub const FTSH: &str = env!("CARGO_BIN_EXE_ftsh");
 

@@ -97,9 +97,10 @@ fn accompany(interpreter: i32) -> Status {
     loop {
         match sys::wait_for(interpreter, true) {
             Ok(Some((_, sys::Change::Ended(status)))) => return status,
+            // Somebody stopped it: were it killed now, this process would have to see to it.
+            Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
             // The interpreter stopped itself and its commands: so does the shell.
             Ok(Some((_, sys::Change::Stopped(_)))) => sys::stop_self(),
-            Ok(None) => {}
             Err(_) => return Status::Signaled(libc::SIGKILL),
         }
         // Orphans of a script that went on well while its daemons ended.
