@@ -1,6 +1,6 @@
 //! The log: levels, files, formats, sharing.
 
-use crate::support::Ftsh;
+use crate::support::{Ftsh, WAYS};
 
 const SCRIPT: &str = "try 2 times every 1 ms
 	if $attempt .eql. 1
@@ -132,4 +132,67 @@ fn a_message_with_newlines_is_one_log_line() {
         .failure(7)
         .read("the.log");
     assert!(!log.lines().any(|line| line.starts_with("two")), "{log}");
+}
+
+/// A script with a daemon that doesn't obey, at level 40.
+fn log_of_processes(way: &str, format: &str) -> String {
+    Ftsh::command("try for 1 second or 1 time; sh -c 'trap \"\" TERM; setsid sleep 60 & sleep 61 & sleep 62'; catch; success; end")
+        .options(["-t", "0.2", "-l", "40", "-f", "the.log", "--log-format", format])
+        .env("FTSH_TEST_FALLBACK", way)
+        .success()
+        .nothing_left()
+        .read("the.log")
+}
+
+#[test]
+fn processes_are_logged_from_start_to_end() {
+    for way in WAYS {
+        let log = log_of_processes(way, "text");
+        let after = |text: &str| {
+            let at = log.find(text).unwrap_or_else(|| panic!("{way}: no {text:?} in {log}"));
+            log[at + text.len()..].split([' ', '\n']).next().expect("a word").to_owned()
+        };
+        // The start: the number of the command's process.
+        let pid = log.split(" started: sh").next().and_then(|head| head.rsplit(' ').next());
+        let pid = pid.expect("a number");
+        assert_eq!(after("signal SIGTERM to process "), format!("-{pid}"), "its group: {log}");
+        assert_eq!(after("signal SIGCONT to process "), format!("-{pid}"), "{log}");
+        assert!(log.contains(&format!("signal SIGKILL to process {pid}\n")), "{way}: {log}");
+        assert_eq!(log.matches("signal SIGKILL to process ").count(), 4, "{way}: {log}");
+        assert!(log.contains(&format!("process {pid} ended: SIGKILL")), "{way}: {log}");
+        assert!(log.contains(" is empty: 4 processes in "), "{way}: {log}");
+        // How processes are found is said unless it is the usual way.
+        assert_eq!(log.contains("no pidfds: "), way != "0", "{log}");
+        assert_eq!(log.contains("no subreaper: "), way == "1", "{log}");
+    }
+}
+
+#[test]
+fn an_adopted_daemon_is_logged() {
+    for way in ["0", "pidfd"] {
+        let script = "try 1 time; sh -c 'setsid sleep 60 & exit 1'; catch; success; end";
+        let finished = Ftsh::command(script)
+            .options(["-l", "40", "-f", "the.log"])
+            .env("FTSH_TEST_FALLBACK", way)
+            .success();
+        let log = finished.nothing_left().read("the.log");
+        let adopted = log.lines().find(|line| line.contains(" adopted: ")).expect("an adoption");
+        assert!(adopted.ends_with(": sleep") || adopted.ends_with(": setsid"), "{way}: {log}");
+        assert!(log.contains(" is empty: 1 process in "), "{way}: {log}");
+    }
+}
+
+#[test]
+fn processes_are_logged_for_programs_too() {
+    let log = log_of_processes("0", "json");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let event = |name: &str| {
+        let found = lines.iter().find(|line| line["event"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {log}"))
+    };
+    assert!(event("spawned")["process"].is_i64(), "{log}");
+    assert!(event("signaled")["signal"].is_string(), "{log}");
+    assert_eq!(event("emptied")["processes"], 4, "{log}");
+    assert!(event("emptied")["duration"].is_number(), "{log}");
 }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use super::command::Stage;
 use super::family::earliest;
 use super::proc::Mark;
@@ -198,7 +200,7 @@ impl ProcessDriver {
         let before = emptying.processes.len();
         if emptying.killing.is_some() {
             if self.kill_rest(scope, &rest, now) {
-                return self.emptied(scope);
+                return self.give_up(scope, rest.pids().len());
             }
         } else {
             self.ask_rest(scope, &rest);
@@ -260,10 +262,11 @@ impl ProcessDriver {
         let new: Vec<i32> =
             pids.iter().copied().filter(|pid| overdue || !killing.killed.contains(pid)).collect();
         if !new.is_empty() {
-            let found = purge::stop_and_kill(&new);
-            killing.killed.extend(&found);
+            let mut found = purge::stop_and_kill(&new);
             emptying.processes.extend(&found);
-            for pid in found {
+            found.retain(|&pid| killing.killed.insert(pid));
+            // Nobody may signal another user's.
+            for pid in found.into_iter().filter(|&pid| sys::kill(pid, 0) != Err(Errno::EPERM)) {
                 self.log(0, LogEvent::Signaled { pid, signal: libc::SIGKILL });
             }
         }
@@ -288,6 +291,19 @@ impl ProcessDriver {
         let elapsed = emptying.since.elapsed();
         let processes = emptying.processes.len();
         self.log(0, LogEvent::Emptied { scope: scope.0, processes, elapsed });
+        self.close(scope);
+    }
+
+    /// Weak mode: what is left is left alone.
+    fn give_up(&mut self, scope: ScopeId, left: usize) {
+        let processes = if left == 1 { "process" } else { "processes" };
+        let note = format!("scope {} is given up with {left} {processes} left", scope.0);
+        self.log(0, LogEvent::Note(note));
+        self.close(scope);
+    }
+
+    /// A scope is over: says so.
+    fn close(&mut self, scope: ScopeId) {
         let heir = self.families.parent(scope);
         for id in self.families.subtree(scope).into_iter().rev() {
             let left = self.families.remove(id, heir);
