@@ -224,7 +224,8 @@ impl ProcessDriver {
         let mut seen = std::mem::take(&mut emptying.processes);
         let groups = emptying.groups.clone();
         let commands = rest.commands.iter().map(|&pid| (pid, 0));
-        let mut stack: Vec<(i32, usize)> = commands.chain(rest.others.iter().copied()).collect();
+        let others = rest.others.iter().copied().filter(|(pid, _)| !rest.theirs.contains(pid));
+        let mut stack: Vec<(i32, usize)> = commands.chain(others).collect();
         let roots: HashSet<i32> = stack.iter().map(|&(pid, _)| pid).collect();
         let mut asked = Vec::new();
         while let Some((pid, depth)) = stack.pop() {

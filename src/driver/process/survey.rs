@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::family::is_group_alive;
+use super::tag::Place;
 use super::{Containment, ProcessDriver, proc, sys};
 use crate::machine::effect::ScopeId;
 
@@ -15,6 +16,8 @@ pub struct Rest {
     pub commands: Vec<i32>,
     /// Others, and how many nested shells each came through.
     pub others: Vec<(i32, usize)>,
+    /// Those that a nested shell started which still lives: its own to end, as long as there is time.
+    pub theirs: HashSet<i32>,
     /// Whether there may be more.
     pub uncertain: bool,
 }
@@ -34,7 +37,7 @@ pub enum Survey {
     /// Orphans come to us; whether all could be told.
     Orphans { certain: bool },
     /// All processes, and which of them carry a mark of ours.
-    All { processes: Vec<proc::Process>, marked: HashMap<i32, (ScopeId, usize)> },
+    All { processes: Vec<proc::Process>, marked: HashMap<i32, (ScopeId, Place)> },
 }
 
 impl ProcessDriver {
@@ -60,12 +63,12 @@ impl ProcessDriver {
             }
             _ => proc::placed(&self.key),
         };
-        let mut marked: HashMap<i32, (ScopeId, usize)> = HashMap::new();
+        let mut marked: HashMap<i32, (ScopeId, Place)> = HashMap::new();
         for (process, place) in &placed {
             if let Some(place) = place
                 && let Some(scope) = self.families.today(place.scope)
             {
-                marked.insert(process.pid, (scope, place.depth));
+                marked.insert(process.pid, (scope, *place));
             }
         }
         let processes = placed.into_iter().map(|(process, _)| process).collect();
@@ -79,6 +82,7 @@ impl ProcessDriver {
         let of_scope = |id: &ScopeId| self.families.scopes.get(id);
         let all = scopes.iter().filter_map(of_scope).map(|scope| scope.commands.len());
         let starting = all.sum::<usize>() > commands.len();
+        let mut theirs = HashSet::new();
         let (others, uncertain) = match survey {
             Survey::Orphans { certain } => (self.families.orphans_of(&scopes), !certain),
             Survey::All { marked, processes } => {
@@ -108,10 +112,14 @@ impl ProcessDriver {
                     stack.extend(new);
                 }
                 others.retain(|pid| !commands.contains(pid) && *pid != self.pid);
-                let depth = |pid| marked.get(&pid).map_or(0, |&(_, depth)| depth);
+                let place = |pid| marked.get(&pid).map(|&(_, place)| place);
+                let depth = |pid| place(pid).map_or(0, |place| place.depth);
+                let lives = |shell| place(shell).is_some_and(|place| place.depth == 0);
+                let is_theirs = |pid: &i32| place(*pid).and_then(|it| it.shell).is_some_and(lives);
+                theirs.extend(others.iter().copied().filter(is_theirs));
                 (others.into_iter().map(|pid| (pid, depth(pid))).collect(), false)
             }
         };
-        Rest { starting, commands, others, uncertain }
+        Rest { starting, commands, others, theirs, uncertain }
     }
 }

@@ -25,6 +25,8 @@ pub struct Place {
     pub scope: ScopeId,
     /// How many shells inside this one had a part in that.
     pub depth: usize,
+    /// The process id of the first of them.
+    pub shell: Option<i32>,
 }
 
 impl Key {
@@ -49,7 +51,12 @@ impl Key {
             let number = entry.strip_prefix(self.name.as_bytes())?.strip_prefix(b".")?;
             Some(ScopeId(std::str::from_utf8(number).ok()?.parse().ok()?))
         })?;
-        Some(Place { scope, depth: entries.count() })
+        let nested: Vec<&[u8]> = entries.collect();
+        let shell = nested.first().and_then(|entry| {
+            let pid = entry.split(|&byte| byte == b'-').next()?;
+            std::str::from_utf8(pid).ok()?.parse().ok()
+        });
+        Some(Place { scope, depth: nested.len(), shell })
     }
 }
 
@@ -63,8 +70,14 @@ mod tests {
         let inner = Key { name: "11-1".into(), around: outer.value(ScopeId(5)) };
         let value = inner.value(ScopeId(7));
         assert_eq!(value, "1-1.5,11-1.7");
-        assert_eq!(outer.place_in(&value), Some(Place { scope: ScopeId(5), depth: 1 }));
-        assert_eq!(inner.place_in(&value), Some(Place { scope: ScopeId(7), depth: 0 }));
+        assert_eq!(
+            outer.place_in(&value),
+            Some(Place { scope: ScopeId(5), depth: 1, shell: Some(11) })
+        );
+        assert_eq!(
+            inner.place_in(&value),
+            Some(Place { scope: ScopeId(7), depth: 0, shell: None })
+        );
         assert_eq!(inner.place_in(b"1-1.5"), None);
         assert_eq!(outer.place_in(b"1-1.x"), None);
     }
