@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ struct User {
     terminal: File,
     slave: OwnedFd,
     seen: String,
+    /// All of it.
+    shown: String,
     shell: Child,
 }
 
@@ -39,6 +42,7 @@ impl User {
         let shell = command
             .arg(env!("CARGO_BIN_EXE_ftsh"))
             .args(["-c", script])
+            .env("TERM", "xterm")
             .stdin(copy())
             .stdout(copy())
             .stderr(copy())
@@ -46,21 +50,33 @@ impl User {
             .expect("setsid exists");
         let flags = FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK);
         fcntl(&pty.master, flags).expect("a terminal");
-        Self { terminal: pty.master.into(), slave: pty.slave, seen: String::new(), shell }
+        Self {
+            terminal: pty.master.into(),
+            slave: pty.slave,
+            seen: String::new(),
+            shown: String::new(),
+            shell,
+        }
     }
 
     fn types(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
     }
 
+    fn reads(&mut self) {
+        let mut bytes = [0; 4096];
+        if let Ok(count) = self.terminal.read(&mut bytes) {
+            let text = String::from_utf8_lossy(&bytes[..count]);
+            self.seen.push_str(&text);
+            self.shown.push_str(&text);
+        }
+    }
+
     /// Waits until the terminal has shown this since the last time.
     fn sees(&mut self, text: &str) {
         let start = Instant::now();
         loop {
-            let mut bytes = [0; 4096];
-            if let Ok(count) = self.terminal.read(&mut bytes) {
-                self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-            }
+            self.reads();
             if let Some(at) = self.seen.find(text) {
                 self.seen.drain(..at + text.len());
                 return;
@@ -70,9 +86,10 @@ impl User {
         }
     }
 
-    fn awaits(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+    fn awaits(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
+            self.reads();
             assert!(start.elapsed() < LONG, "no {what}");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -205,4 +222,103 @@ fn a_script_stops_and_continues_with_its_commands() {
         user.sees("ended 0");
         user.ends();
     }
+}
+
+/// Whether there is such a program here. Those that people use are tried where they are installed,
+/// and stand-ins that do to the terminal what they do, everywhere.
+fn exists(program: &str) -> bool {
+    Path::new("/usr/bin").join(program).exists()
+}
+
+#[test]
+fn a_secret_is_not_shown() {
+    let standin = "sh -c 'stty -echo; echo secret?; read line; stty echo; echo got $line'";
+    let bash = "bash -c 'read -s -p secret? line; echo got $line'";
+    for script in [standin, bash] {
+        let mut user = User::run(script, None);
+        user.sees("secret?");
+        user.awaits("silence", |user| !user.echo_is_on());
+        user.types("one two\n");
+        user.sees("got one two");
+        assert_eq!(user.shown.matches("one two").count(), 1, "{:?}", user.shown);
+        assert!(user.echo_is_on());
+        assert_eq!(user.ends().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_pager_reads_keys_while_its_input_is_a_pipe() {
+    let standin = "sh -c 'head -n 3; modes=$(stty -g < /dev/tty)
+        stty -icanon -echo < /dev/tty; echo :; dd bs=1 count=1 < /dev/tty 2> /dev/null; stty $modes < /dev/tty'";
+    for pager in [standin, "less"] {
+        if pager != standin && !exists(pager) {
+            continue;
+        }
+        let mut user = User::run(&format!("seq 1000 | {pager}\necho next"), None);
+        user.sees(":");
+        user.awaits("raw keys", |user| !user.echo_is_on());
+        user.types("q");
+        user.sees("next");
+        assert!(user.echo_is_on());
+        assert_eq!(user.ends().code(), Some(0));
+    }
+}
+
+#[test]
+fn an_editor_edits() {
+    let place = tempfile::tempdir().expect("a directory");
+    for editor in ["vim", "vi"].into_iter().filter(|editor| exists(editor)) {
+        let file = place.path().join(editor);
+        let mut user = User::run(&format!("{editor} -n {}\necho edited", file.display()), None);
+        user.awaits("raw keys", |user| !user.echo_is_on());
+        user.types("ihello\x1b:wq\r");
+        user.sees("edited");
+        assert!(user.echo_is_on());
+        assert_eq!(user.ends().code(), Some(0));
+        assert_eq!(std::fs::read_to_string(file).expect("a file"), "hello\n");
+    }
+}
+
+#[test]
+fn ssh_asks_for_a_passphrase() {
+    let place = tempfile::tempdir().expect("a directory");
+    let key = place.path().join("key");
+    if !exists("ssh-keygen") {
+        return;
+    }
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "open sesame", "-f"])
+        .arg(&key)
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let ask = format!("ssh-keygen -y -f {} < /dev/null -> public; echo $public", key.display());
+    let all = format!("try for 1 minute\n{ask}\nend");
+    for script in [ask, all] {
+        let mut user = User::run(&script, None);
+        user.sees("passphrase");
+        user.awaits("silence", |user| !user.echo_is_on());
+        user.types("open sesame\n");
+        user.sees("ssh-ed25519 ");
+        assert!(user.echo_is_on());
+        assert_eq!(user.ends().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_shell_in_the_background_leaves_the_terminal_alone() {
+    let wrapper = "set -m; \"$@\" & wait $!; echo ended $?; read line; echo mine: $line";
+    let mut user = User::run("sh -c 'exit 3'", Some(wrapper));
+    user.sees("ended 3");
+    user.types("typed\n");
+    user.sees("mine: typed");
+    user.ends();
+    // One whose command wants to read stops, until it is in the foreground.
+    let wrapper = "set -m; \"$@\" & while ! jobs | grep -q Stopped; do sleep 0.01; done
+        echo stopped; fg > /dev/null; echo ended $?";
+    let mut user = User::run("sh -c 'read line; echo got $line'", Some(wrapper));
+    user.sees("stopped");
+    user.types("typed\n");
+    user.sees("got typed");
+    user.sees("ended 0");
+    user.ends();
 }
