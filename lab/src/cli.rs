@@ -1,0 +1,100 @@
+//! The command line: one subcommand a scenario.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::common::{Common, Output, Report};
+use crate::scenario::delays;
+
+/// The exit status of wrong usage and of impossible parameters.
+const WRONG_USAGE: u8 = 2;
+
+/// Experiments with the backoff policies of ftsh, and advice on which to choose
+#[derive(Parser)]
+#[command(name = "ftsh-lab", version, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Subcommand)]
+enum Scenario {
+    Delays(delays::Options),
+}
+
+impl Scenario {
+    fn common(&self) -> &Common {
+        match self {
+            Self::Delays(options) => &options.common,
+        }
+    }
+
+    fn run(&self) -> Result<Report> {
+        match self {
+            Self::Delays(options) => delays::run(options),
+        }
+    }
+}
+
+/// Does what the command line of this process says.
+pub fn main() -> ExitCode {
+    let scenario = match parse() {
+        Ok(scenario) => scenario,
+        Err(error) => return refuse(&error),
+    };
+    match obey(&scenario) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::from(WRONG_USAGE)
+        }
+    }
+}
+
+fn parse() -> Result<Scenario, clap::Error> {
+    // So that a negative number is refused as what it is.
+    let command = CommandLine::command().mut_subcommands(|it| it.allow_negative_numbers(true));
+    Ok(CommandLine::from_arg_matches(&command.try_get_matches()?)?.scenario)
+}
+
+fn obey(scenario: &Scenario) -> Result<()> {
+    let common = scenario.common();
+    // Before any long computation.
+    let output = Output::open(common)?;
+    let report = common.in_parallel(|| scenario.run())??;
+    tell(&output.write(&report)?)
+}
+
+/// Shows help, or says in one line what is wrong with the command line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match tell(&error.to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let told: Vec<_> =
+        lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
+    complain(told.join(" ").trim_start_matches("error: "));
+    ExitCode::from(WRONG_USAGE)
+}
+
+/// Prints on standard output. Nobody who reads it to the end is no failure.
+fn tell(text: &str) -> Result<()> {
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn complain(message: &str) {
+    // If that fails, there is nobody left to tell.
+    let _ = writeln!(io::stderr(), "ftsh-lab: {message}");
+}

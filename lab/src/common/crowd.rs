@@ -1,0 +1,82 @@
+//! Clients and their policies.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ftsh::backoff::{Clause, Policy};
+use ftsh::duration::Exact;
+
+/// The policies of a crowd of clients, dealt out in turn: `full from 1 s + fixed` gives half of
+/// them the one and half the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crowd(
+    /// At least one.
+    pub Vec<Policy>,
+);
+
+impl Crowd {
+    /// The policy of client number `client`.
+    pub fn policy(&self, client: usize) -> &Policy {
+        &self.0[client % self.0.len()]
+    }
+
+    /// The one policy of all clients, if it is one.
+    pub fn single(&self) -> Option<&Policy> {
+        match &self.0[..] {
+            [policy] => Some(policy),
+            _ => None,
+        }
+    }
+}
+
+impl From<Policy> for Crowd {
+    fn from(policy: Policy) -> Self {
+        Self(vec![policy])
+    }
+}
+
+impl FromStr for Crowd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split('+').map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for Crowd {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (index, policy) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { " + " };
+            write!(f, "{separator}{policy}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Short names to tell crowds apart: a policy's name, with those clauses in which the policies of
+/// that name differ.
+pub fn labels(crowds: &[Crowd]) -> Vec<String> {
+    let all: Vec<_> = crowds.iter().flat_map(|crowd| &crowd.0).collect();
+    let label = |policy: &Policy| {
+        let mut label = policy.kind.name().to_owned();
+        let same: Vec<_> = all.iter().filter(|other| other.kind == policy.kind).collect();
+        for clause in policy.kind.clauses() {
+            if same.iter().any(|other| value(other, *clause) != value(policy, *clause)) {
+                label += &format!(" {} {}", clause.name(), value(policy, *clause));
+            }
+        }
+        label
+    };
+    let labels = crowds.iter().map(|crowd| crowd.0.iter().map(label).collect::<Vec<_>>());
+    labels.map(|labels| labels.join(" + ")).collect()
+}
+
+/// A clause's value as scripts write it.
+fn value(policy: &Policy, clause: Clause) -> String {
+    match clause {
+        Clause::From => Exact(policy.from).to_string(),
+        Clause::To => Exact(policy.to).to_string(),
+        Clause::By => policy.by.to_string(),
+        Clause::Jitter => format!("{}%", (policy.jitter * 1e8).round() / 1e6),
+    }
+}

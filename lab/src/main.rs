@@ -1,0 +1,7 @@
+//! The backoff laboratory.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ftsh_lab::cli::main()
+}

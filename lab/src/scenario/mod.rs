@@ -1,0 +1,3 @@
+//! The experiments. Each has its `Options`, and `run`, which gives a report.
+
+pub mod delays;
