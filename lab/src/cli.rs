@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::common::{Common, Output, Report};
-use crate::scenario::delays;
+use crate::scenario::{delays, occ, outage, recovery};
 
 /// The exit status of wrong usage and of impossible parameters.
 const WRONG_USAGE: u8 = 2;
@@ -24,18 +24,27 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Scenario {
     Delays(delays::Options),
+    Occ(occ::Options),
+    Outage(outage::Options),
+    Recovery(recovery::Options),
 }
 
 impl Scenario {
     fn common(&self) -> &Common {
         match self {
             Self::Delays(options) => &options.common,
+            Self::Occ(options) => &options.common,
+            Self::Outage(options) => &options.common,
+            Self::Recovery(options) => &options.common,
         }
     }
 
     fn run(&self) -> Result<Report> {
         match self {
             Self::Delays(options) => delays::run(options),
+            Self::Occ(options) => occ::run(options),
+            Self::Outage(options) => outage::run(options),
+            Self::Recovery(options) => recovery::run(options),
         }
     }
 }

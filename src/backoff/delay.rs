@@ -44,7 +44,7 @@ pub struct State {
 }
 
 /// `slotted` draws from at most this many slots.
-const MOST_SLOTS: f64 = 1024.0;
+pub(super) const MOST_SLOTS: f64 = 1024.0;
 
 impl Policy {
     /// The state before the first delay.
@@ -130,17 +130,25 @@ impl Policy {
         earliest + (end - earliest) * uniform - now
     }
 
-    fn longest_window(&self) -> f64 {
+    pub(super) fn longest_window(&self) -> f64 {
         nanos(self.to) / 2.0
     }
 }
 
-fn nanos(duration: Duration) -> f64 {
+/// Fits a delay into the time that is `left` before a deadline: nothing if it does, else another
+/// delay, after which comes one last attempt. That is drawn from the time left, so that clients with
+/// one deadline don't meet at it.
+pub fn last_attempt(delay: Duration, left: Duration, rng: &mut impl Rng) -> Option<Duration> {
+    (delay >= left).then(|| left.mul_f64(rng.random::<f64>()))
+}
+
+/// In nanoseconds, exact up to 100 days.
+pub(super) fn nanos(duration: Duration) -> f64 {
     duration.as_secs() as f64 * 1e9 + f64::from(duration.subsec_nanos())
 }
 
 /// The nearest duration there is; 0 for what is no length of time.
-fn duration(nanos: f64) -> Duration {
+pub(super) fn duration(nanos: f64) -> Duration {
     if nanos >= u64::MAX as f64 {
         Duration::try_from_secs_f64(nanos / 1e9).unwrap_or(Duration::MAX)
     } else {

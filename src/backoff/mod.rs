@@ -5,12 +5,14 @@
 //! taken, U(a, b) is uniform, N(m, s) is normal with standard deviation s, and `prev` is the delay
 //! before.
 
+mod bounds;
 mod delay;
 mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use delay::{Backoff, State};
+pub use bounds::{Bound, Bounds};
+pub use delay::{Backoff, State, last_attempt};
 pub use policy::{Clauses, Policy};
 
 /// The policies by name.

@@ -78,24 +78,6 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The shortest that the first delay can be.
-    pub fn least_first_delay(&self) -> Duration {
-        let from = self.from.min(self.to);
-        match self.kind {
-            Kind::Ethernet
-            | Kind::Exponential
-            | Kind::Decorrelated
-            | Kind::Normal
-            | Kind::Fixed => from,
-            Kind::Equal => from / 2,
-            Kind::Proportional => {
-                Duration::try_from_secs_f64(from.as_secs_f64() * (1.0 - self.jitter))
-                    .unwrap_or_default()
-            }
-            Kind::Full | Kind::Slotted | Kind::Windowed | Kind::None => Duration::ZERO,
-        }
-    }
-
     /// Says what is impossible about the parameters, in one line for people.
     pub fn check(&self) -> Result<(), String> {
         let Self { kind, from, to, by, jitter } = self;

@@ -229,6 +229,30 @@ fn windows_go_on_while_attempts_run() {
 }
 
 #[test]
+fn last_attempts_spread_over_the_time_left() {
+    let mut rng = rng(6);
+    let left = Duration::from_secs(8);
+    let drawn = (0..20_000).filter_map(|_| last_attempt(left, left, &mut rng));
+    assert_uniform("last attempts", drawn.map(|last| last.as_secs_f64() / 8.0));
+    assert_eq!(last_attempt(left - MS, left, &mut rng), None);
+}
+
+#[test]
+fn bounds_follow_the_formulas() {
+    let latest =
+        |text: &str, n: usize| policy(text).bounds().nth(n).map(|it| it.latest.as_secs_f64());
+    assert_eq!(latest("full from 1 s to 8 s", 4), Some(1.0 + 2.0 + 4.0 + 8.0 + 8.0));
+    assert_eq!(latest("ethernet from 1 s to 8 s", 3), Some(2.0 + 4.0 + 8.0 + 8.0));
+    assert_eq!(latest("decorrelated from 1 s to 20 s", 2), Some(3.0 + 9.0 + 20.0));
+    assert_eq!(latest("windowed from 1 s to 8 s", 3), Some(1.0 + 2.0 + 4.0 + 4.0));
+    assert_eq!(latest("slotted from 1 s to 8 s", 3), Some(1.0 + 3.0 + 7.0 + 8.0));
+    assert_eq!(latest("proportional from 1 s to 8 s by 2", 1), Some(1.5 + 3.0));
+    let earliest =
+        policy("equal from 1 s to 8 s").bounds().nth(4).map(|it| it.earliest.as_secs_f64());
+    assert_eq!(earliest, Some(0.5 + 1.0 + 2.0 + 4.0 + 4.0));
+}
+
+#[test]
 fn delays_repeat_with_their_seed() {
     for kind in Kind::ALL {
         assert_eq!(delays(kind.name(), 7, 20), delays(kind.name(), 7, 20));
@@ -356,6 +380,37 @@ proptest! {
                 prop_assert!(delay >= shortest.saturating_sub(slack(shortest)), "{policy}, {n}: {delay:?}");
                 prop_assert!(delay <= longest, "{policy}, n = {n}: {delay:?}");
             }
+        }
+    }
+
+    #[test]
+    fn each_delay_is_within_its_own_bounds(
+        policies in Kind::ALL.map(possible_policy),
+        seed in any::<u64>(),
+    ) {
+        let slack = |exact: Duration| Duration::from_nanos(100) + exact / (1 << 20);
+        for policy in policies {
+            let mut end = Duration::ZERO;
+            for (delay, bound) in series(&policy, seed, Duration::ZERO).zip(policy.bounds()).take(100) {
+                let within = |value: Duration, least: Duration, most: Duration| {
+                    value.saturating_add(slack(least)) >= least && value <= most.saturating_add(slack(most))
+                };
+                end = end.saturating_add(delay);
+                prop_assert!(within(delay, bound.least, bound.most), "{policy}: {delay:?}, {bound:?}");
+                prop_assert!(within(end, bound.earliest, bound.latest), "{policy}: {end:?}, {bound:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_last_attempt_falls_before_the_deadline(
+        delay in any_duration(),
+        left in any_duration(),
+        seed in any::<u64>(),
+    ) {
+        match last_attempt(delay, left, &mut rng(seed)) {
+            None => prop_assert!(delay < left),
+            Some(last) => prop_assert!(delay >= left && last <= left),
         }
     }
 

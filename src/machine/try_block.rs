@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::RngExt;
-
 use super::Machine;
 use super::code::{BackoffCode, Scale, TryCode};
 use super::expand::Halt;
@@ -17,7 +15,7 @@ use super::task::{State, Task, Thrown};
 use super::time::Time;
 use super::timer::Timer;
 use super::value::Value;
-use crate::backoff::{Backoff, Clauses, Policy};
+use crate::backoff::{Backoff, Clauses, Policy, last_attempt};
 use crate::duration;
 
 impl Machine {
@@ -141,25 +139,25 @@ impl Machine {
         let (id, now) = (task.id, self.now);
         let Some(frame) = task.top_try() else { return Flow::Continue };
         frame.phase = TryPhase::Delay;
-        let mut next = match frame.every {
-            Some(every) => now.max(frame.attempt_started + every),
+        let next = match frame.every {
+            Some(every) => {
+                let next = now.max(frame.attempt_started + every);
+                if next >= frame.deadline {
+                    return match frame.failure.clone() {
+                        Some(failure) => self.try_failed(task, failure),
+                        None => Flow::Continue,
+                    };
+                }
+                next
+            }
             None => {
                 let since = now - frame.first_failed.unwrap_or(now);
-                now + frame.backoff.next_delay(since, self.rng())
+                let delay = frame.backoff.next_delay(since, self.rng());
+                let last = last_attempt(delay, frame.deadline - now, self.rng());
+                frame.last = last.is_some();
+                now + last.unwrap_or(delay)
             }
         };
-        if next >= frame.deadline {
-            if frame.every.is_some() {
-                return match frame.failure.clone() {
-                    Some(failure) => self.try_failed(task, failure),
-                    None => Flow::Continue,
-                };
-            }
-            // One last attempt, where it collides least with those of others.
-            let left = frame.deadline - now;
-            next = now + left.mul_f64(self.rng().random::<f64>());
-            frame.last = true;
-        }
         let (scope, last, attempt) = (frame.outer_scope, frame.last, frame.attempt + 1);
         let line = frame.code.line;
         task.scope = scope;

@@ -71,6 +71,17 @@ pub fn labels(crowds: &[Crowd]) -> Vec<String> {
     labels.map(|labels| labels.join(" + ")).collect()
 }
 
+/// Says which label stands for what.
+pub fn legend(crowds: &[Crowd], labels: &[String]) -> String {
+    let mut legend = String::from("Policies:");
+    for (crowd, label) in crowds.iter().zip(labels) {
+        let shown = crowd.to_string();
+        legend +=
+            &if shown == *label { format!("\n  {label}") } else { format!("\n  {label}: {shown}") };
+    }
+    legend
+}
+
 /// A clause's value as scripts write it.
 fn value(policy: &Policy, clause: Clause) -> String {
     match clause {

@@ -6,13 +6,16 @@ mod options;
 mod output;
 pub mod picture;
 mod progress;
+mod queue;
+pub mod statistics;
 mod table;
 mod trials;
 
-pub use crowd::{Crowd, labels};
+pub use crowd::{Crowd, labels, legend};
 pub use options::Common;
 pub use output::{Output, Report};
 pub use picture::{Axis, Panel, Picture, Series, Style};
 pub use progress::Progress;
+pub use queue::Queue;
 pub use table::{Column, Table, Value};
 pub use trials::{Random, random, trials};

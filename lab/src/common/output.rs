@@ -56,7 +56,9 @@ impl<'c> Output<'c> {
                 .map(|table| table.csv())
                 .collect::<Result<String, _>>()?);
         }
-        let mut parts: Vec<_> = tables.iter().map(|table| table.text()).collect();
+        let asked_for = self.common.table.is_some();
+        let shown = tables.iter().filter(|table| asked_for || !table.is_long);
+        let mut parts: Vec<_> = shown.map(|table| table.text()).collect();
         let notes = report.notes.iter().map(|note| textwrap::fill(note, WIDTH) + "\n");
         parts.extend(notes);
         Ok(parts.join("\n"))

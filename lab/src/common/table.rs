@@ -51,6 +51,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The rows, each with a value per column.
     pub rows: Vec<Vec<Value>>,
+    /// Whether people see it only if they ask for it by name.
+    pub is_long: bool,
 }
 
 /// How wide text may be.
@@ -62,7 +64,7 @@ const GAP: usize = 2;
 impl Table {
     /// A table without rows.
     pub fn new(name: &'static str, title: impl Into<String>, columns: Vec<Column>) -> Self {
-        Self { name, title: title.into(), columns, rows: Vec::new() }
+        Self { name, title: title.into(), columns, rows: Vec::new(), is_long: false }
     }
 
     /// Adds a row.

@@ -11,6 +11,8 @@ pub const FINE: i32 = 2;
 /// The width of a picture.
 pub const WIDTH: i32 = 900 * FINE;
 const PANEL: i32 = 330 * FINE;
+/// Where there are many.
+const SMALL_PANEL: i32 = 230 * FINE;
 const TITLE: i32 = 36 * FINE;
 const LEGEND: i32 = 190 * FINE;
 /// The name of the font.
@@ -36,7 +38,8 @@ fn font(size: i32) -> TextStyle<'static> {
 
 /// How high a picture is.
 pub fn height(picture: &Picture) -> i32 {
-    TITLE + PANEL * picture.panels.len() as i32
+    let panel = if picture.panels.len() > 4 { SMALL_PANEL } else { PANEL };
+    TITLE + panel * picture.panels.len() as i32
 }
 
 type Drawn = std::result::Result<(), Box<dyn Error>>;

@@ -1,0 +1,247 @@
+//! Optimistic concurrency control: clients that update one row of a database, each with the
+//! version it has read. Brooker, *Exponential Backoff And Jitter* (AWS), 2015.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use ftsh::backoff::{Policy, State};
+use rand_distr::{Distribution, Normal};
+
+use crate::common::{
+    Axis, Column, Common, Crowd, Panel, Picture, Progress, Random, Report, Series, Style, Table,
+    Value, input, labels, random, trials,
+};
+
+/// Contention for one row: time and calls until all clients have updated it
+///
+/// Each client reads the row's version, then writes with it; a write fails if another came first,
+/// and the client backs off and reads again.
+///
+/// Example: ftsh-lab occ --clients 100 --policy none --policy 'full from 10 ms to 2 s' --plot occ.svg
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Options {
+    /// How many clients; repeatable [default: 10, 20, … 190]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clients: Vec<u32>,
+    /// The mean delay of the network, each way
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
+    pub delay: Duration,
+    /// Its standard deviation
+    #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = input::length)]
+    pub deviation: Duration,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub common: Common,
+}
+
+/// The policies of the article: base 5 ms, cap 2 s, first exponent 1.
+pub const POLICIES: [&str; 5] = [
+    "none",
+    "exponential from 10 ms to 2 s",
+    "equal from 10 ms to 2 s",
+    "full from 10 ms to 2 s",
+    "decorrelated from 5 ms to 2 s",
+];
+
+/// One run's result.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Until the last client knew of its success, in nanoseconds.
+    pub time: u64,
+    /// Writes that reached the database.
+    pub calls: u64,
+    /// Messages that reached it: reads and writes.
+    pub events: u64,
+}
+
+/// Runs the scenario.
+pub fn run(options: &Options) -> Result<Report> {
+    let crowds = options.common.crowds(&POLICIES)?;
+    let clients = match &options.clients[..] {
+        [] => (1..20).map(|tens| tens * 10).collect(),
+        given => given.to_vec(),
+    };
+    let repeats = u64::from(options.common.trials(100));
+    let network = Network::new(options.delay, options.deviation)?;
+    let cases: Vec<_> = (0..crowds.len())
+        .flat_map(|crowd| clients.iter().map(move |clients| (crowd, *clients)))
+        .flat_map(|(crowd, clients)| (0..repeats).map(move |trial| (crowd, clients, trial)))
+        .collect();
+    let progress = Progress::new(cases.len());
+    let runs = trials(&cases, &progress, |(crowd, clients, trial)| {
+        let random = random(options.common.seed, &[*crowd as u64, u64::from(*clients), *trial]);
+        contend(&crowds[*crowd], *clients, &network, random, |_| {})
+    });
+    let labels = labels(&crowds);
+    let mut table = Table::new(
+        "occ",
+        format!("Time and calls until all clients have updated one row, mean of {repeats} trials"),
+        vec![
+            Column::new("clients", "clients", ""),
+            Column::new("policy", "policy", ""),
+            Column::new("time_ms", "time", "ms"),
+            Column::new("time_sd_ms", "deviation", "ms"),
+            Column::new("calls", "calls", ""),
+            Column::new("calls_per_client", "per client", "calls"),
+            Column::hidden("backoff"),
+        ],
+    );
+    let mut curves = vec![(Vec::new(), Vec::new()); crowds.len()];
+    for (case, runs) in cases.chunks(repeats as usize).zip(runs.chunks(repeats as usize)) {
+        let Some((crowd, clients, _)) = case.first() else { continue };
+        let count = runs.len() as f64;
+        let times = runs.iter().map(|run| run.time as f64 / 1e6);
+        let time = times.clone().sum::<f64>() / count;
+        let variance = times.map(|it| (it - time).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+        let calls = runs.iter().map(|run| run.calls as f64).sum::<f64>() / count;
+        table.push(vec![
+            u64::from(*clients).into(),
+            labels[*crowd].as_str().into(),
+            Value::Number(time, 0),
+            Value::Number(variance.sqrt(), 0),
+            Value::Number(calls, 0),
+            Value::Number(calls / f64::from(*clients), 1),
+            crowds[*crowd].to_string().into(),
+        ]);
+        curves[*crowd].0.push((f64::from(*clients), calls));
+        curves[*crowd].1.push((f64::from(*clients), time / 1e3));
+    }
+    let picture = picture(options, &crowds, &labels, &clients, &network, &curves);
+    let notes = vec![crate::common::legend(&crowds, &labels)];
+    Ok(Report { tables: vec![table], notes, picture })
+}
+
+/// Points against N: calls, and times.
+type Curves = (Vec<(f64, f64)>, Vec<(f64, f64)>);
+
+fn picture(
+    options: &Options,
+    crowds: &[Crowd],
+    labels: &[String],
+    clients: &[u32],
+    network: &Network,
+    curves: &[Curves],
+) -> Picture {
+    let series = |points: &dyn Fn(usize) -> Vec<(f64, f64)>, style: Style| {
+        let one =
+            |at: usize| Series { name: labels[at].clone(), points: points(at), style, color: at };
+        (0..crowds.len()).map(one).collect()
+    };
+    // The calls of one run, about as many clients as in the article.
+    let shown = clients.iter().copied().min_by_key(|it| it.abs_diff(100)).unwrap_or(100);
+    let width = Duration::from_millis(20);
+    let calls = |at: usize| {
+        let mut buckets: Vec<u32> = Vec::new();
+        let random = random(options.common.seed, &[at as u64, u64::from(shown), 0]);
+        contend(&crowds[at], shown, network, random, |time| {
+            let bucket = (time / width.as_nanos() as u64) as usize;
+            if bucket < SHOWN_BUCKETS {
+                buckets.resize(buckets.len().max(bucket + 1), 0);
+                buckets[bucket] += 1;
+            }
+        });
+        let points = buckets.iter().enumerate().filter(|(_, calls)| **calls > 0);
+        points.map(|(at, it)| (at as f64 * width.as_secs_f64() * 1e3, f64::from(*it))).collect()
+    };
+    let panels = vec![
+        Panel {
+            title: "Calls until all have succeeded".into(),
+            x: Axis::linear("clients"),
+            y: Axis::linear("calls"),
+            series: series(&|at| curves[at].0.clone(), Style::LineAndDots),
+        },
+        Panel {
+            title: "Time until all have succeeded".into(),
+            x: Axis::linear("clients"),
+            y: Axis::log("time, s"),
+            series: series(&|at| curves[at].1.clone(), Style::LineAndDots),
+        },
+        Panel {
+            title: format!("Calls of one run with {shown} clients"),
+            x: Axis::linear("time, ms"),
+            y: Axis::log("calls in 20 ms"),
+            series: series(&calls, Style::Dots),
+        },
+    ];
+    Picture { title: "Contention for one row".into(), panels }
+}
+
+/// How much of one run is shown: ten seconds.
+const SHOWN_BUCKETS: usize = 500;
+
+/// The network's delay, each way.
+pub struct Network(Normal<f64>);
+
+impl Network {
+    /// Normal with this mean and standard deviation, absolute value.
+    pub fn new(mean: Duration, deviation: Duration) -> Result<Self> {
+        Ok(Self(Normal::new(mean.as_secs_f64() * 1e9, deviation.as_secs_f64() * 1e9)?))
+    }
+
+    fn delay(&self, random: &mut Random) -> u64 {
+        self.0.sample(random).abs() as u64
+    }
+}
+
+/// A client, of which one message is always under way to the database.
+#[derive(Clone, Copy)]
+struct Client {
+    backoff: State,
+    first_failed: u64,
+    version: u32,
+    writes: bool,
+}
+
+/// Lets clients contend, all from the same moment on; `at_call` is told when calls arrive, in
+/// nanoseconds.
+pub fn contend(
+    crowd: &Crowd,
+    clients: u32,
+    network: &Network,
+    mut random: Random,
+    mut at_call: impl FnMut(u64),
+) -> Run {
+    let policies: Vec<&Policy> = (0..clients as usize).map(|it| crowd.policy(it)).collect();
+    let mut states: Vec<_> = policies
+        .iter()
+        .map(|policy| Client {
+            backoff: policy.start(),
+            first_failed: 0,
+            version: 0,
+            writes: false,
+        })
+        .collect();
+    let mut queue = crate::common::Queue::new((0..clients).map(|_| network.delay(&mut random)));
+    let mut version = 0;
+    let mut run = Run { time: 0, calls: 0, events: 0 };
+    while let Some((now, client)) = queue.first() {
+        run.events += 1;
+        let state = &mut states[client];
+        if !state.writes {
+            // The version goes back, and comes with the write.
+            state.version = version;
+            state.writes = true;
+            queue.replace_first(now + network.delay(&mut random) + network.delay(&mut random));
+            continue;
+        }
+        run.calls += 1;
+        at_call(now);
+        let told = now + network.delay(&mut random);
+        if state.version == version {
+            version += 1;
+            run.time = run.time.max(told);
+            queue.remove_first();
+            continue;
+        }
+        state.writes = false;
+        if state.first_failed == 0 {
+            state.first_failed = told;
+        }
+        let elapsed = Duration::from_nanos(told - state.first_failed);
+        let delay = policies[client].next_delay(&mut state.backoff, elapsed, &mut random);
+        let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        queue.replace_first(told.saturating_add(delay).saturating_add(network.delay(&mut random)));
+    }
+    run
+}
