@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::common::{Common, Output, Report};
-use crate::scenario::{delays, occ, outage, recovery};
+use crate::scenario::{advise, delays, occ, outage, recovery};
 
 /// The exit status of wrong usage and of impossible parameters.
 const WRONG_USAGE: u8 = 2;
@@ -27,6 +27,7 @@ enum Scenario {
     Occ(occ::Options),
     Outage(outage::Options),
     Recovery(recovery::Options),
+    Advise(advise::Options),
 }
 
 impl Scenario {
@@ -36,6 +37,7 @@ impl Scenario {
             Self::Occ(options) => &options.common,
             Self::Outage(options) => &options.common,
             Self::Recovery(options) => &options.common,
+            Self::Advise(options) => &options.common,
         }
     }
 
@@ -45,6 +47,7 @@ impl Scenario {
             Self::Occ(options) => occ::run(options),
             Self::Outage(options) => outage::run(options),
             Self::Recovery(options) => recovery::run(options),
+            Self::Advise(options) => advise::run(options),
         }
     }
 }

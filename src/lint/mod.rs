@@ -5,11 +5,14 @@
 
 mod flow;
 mod functions;
+mod schedule;
 mod tries;
 mod walk;
 
 #[cfg(test)]
 mod tests;
+
+pub use schedule::{Schedule, schedules};
 
 use crate::backoff::Policy;
 use crate::syntax::Script;

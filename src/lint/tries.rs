@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use super::schedule::literal_policy;
 use super::{Warning, walk};
-use crate::backoff::{Clauses, Policy};
+use crate::backoff::Policy;
 use crate::duration::Exact;
 use crate::syntax::Script;
 use crate::syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
@@ -218,18 +219,7 @@ impl<'a> Look<'a> {
             return every.literal();
         }
         let Some(clause) = &details.backoff else { return Some(self.policy.least_first_delay()) };
-        let length = |duration: &Option<ast::Duration>| match duration {
-            Some(duration) => duration.literal().map(Some),
-            None => Some(None),
-        };
-        let jitter = match &clause.jitter {
-            Some(jitter) => Some(literal::number(&literal::expr(jitter)?)? / 100.0),
-            None => None,
-        };
-        // The factor means nothing to the first delay.
-        let clauses =
-            Clauses { from: length(&clause.from)?, to: length(&clause.to)?, by: None, jitter };
-        Some(Policy::with(clause.kind, &clauses).ok()?.least_first_delay())
+        Some(literal_policy(clause)?.least_first_delay())
     }
 
     /// A limit and where it stands, if its length is known.

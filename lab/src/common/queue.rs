@@ -1,35 +1,35 @@
 //! Events in the order of time, for clients that each wait for one.
 
 /// The next event of each client: a tournament whose winner is the earliest. A client's turn
-/// replaces its event, which costs one comparison per round of the tournament and moves nothing.
+/// replaces its event, which costs a comparison per round of the tournament, without branches.
 pub struct Queue {
-    /// When each client's event is; [`NEVER`] if it has none. Padded to a power of two.
-    times: Vec<u64>,
-    /// The client that wins each game; game 1 is the final, games 2n and 2n + 1 lead to game n.
-    winners: Vec<u32>,
+    /// The winner of each game: 1 is the final, 2n and 2n + 1 lead to n, and the second half are
+    /// the clients themselves. A time above a client's number, so that the least is the first.
+    games: Vec<u128>,
 }
 
+/// The time of clients without an event.
 const NEVER: u64 = u64::MAX;
 
 impl Queue {
-    /// The first event of each client, in the order of clients. At most 2³² clients.
-    pub fn new(times: impl Iterator<Item = u64>) -> Self {
-        let mut times: Vec<_> = times.map(|time| time.min(NEVER - 1)).collect();
+    /// The first event of each client, in the order of clients.
+    pub fn new(times: impl ExactSizeIterator<Item = u64>) -> Self {
         let leaves = times.len().next_power_of_two().max(2);
-        times.resize(leaves, NEVER);
-        let mut queue = Self { times, winners: vec![0; leaves] };
-        for game in (1..leaves).rev() {
-            queue.winners[game] = queue.play(game);
+        let mut games = vec![key(NEVER, 0); 2 * leaves];
+        for (client, time) in times.enumerate() {
+            games[leaves + client] = key(time.min(NEVER - 1), client);
         }
-        queue
+        for game in (1..leaves).rev() {
+            games[game] = games[2 * game].min(games[2 * game + 1]);
+        }
+        Self { games }
     }
 
     /// The time of the earliest event, and whose it is. Of those of one moment the one of the first
     /// client.
     pub fn first(&self) -> Option<(u64, usize)> {
-        let client = self.winners[1] as usize;
-        let time = self.times[client];
-        (time != NEVER).then_some((time, client))
+        let time = (self.games[1] >> 64) as u64;
+        (time != NEVER).then_some((time, self.games[1] as u64 as usize))
     }
 
     /// The client that had the earliest event gets another one.
@@ -43,24 +43,19 @@ impl Queue {
     }
 
     fn set_first(&mut self, time: u64) {
-        let client = self.winners[1] as usize;
-        self.times[client] = time;
-        let mut game = usize::midpoint(client, self.winners.len());
+        let client = self.games[1] as u64 as usize;
+        let mut winner = key(time, client);
+        let mut game = self.games.len() / 2 + client;
         while game > 0 {
-            self.winners[game] = self.play(game);
+            self.games[game] = winner;
+            winner = winner.min(self.games[game ^ 1]);
             game /= 2;
         }
     }
+}
 
-    fn play(&self, game: usize) -> u32 {
-        let leaves = self.winners.len();
-        let (left, right) = if game * 2 >= leaves {
-            ((game * 2 - leaves) as u32, (game * 2 + 1 - leaves) as u32)
-        } else {
-            (self.winners[game * 2], self.winners[game * 2 + 1])
-        };
-        if self.times[left as usize] <= self.times[right as usize] { left } else { right }
-    }
+fn key(time: u64, client: usize) -> u128 {
+    u128::from(time) << 64 | client as u128
 }
 
 #[cfg(test)]
@@ -85,6 +80,6 @@ mod tests {
             }
             assert!(count > clients && last >= 100);
         }
-        assert_eq!(Queue::new(std::iter::empty()).first(), None);
+        assert_eq!(Queue::new([].into_iter()).first(), None);
     }
 }

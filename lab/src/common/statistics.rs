@@ -47,18 +47,18 @@ pub struct Rise {
 }
 
 impl Rise {
-    /// How much higher the maximum is, as a part of the minimum.
-    pub fn part(&self) -> f64 {
-        self.to.1 / self.from.1 - 1.0
+    /// How far below the maximum the minimum is, as a part of it.
+    pub fn depth(&self) -> f64 {
+        1.0 - self.from.1 / self.to.1
     }
 }
 
 /// The local maxima of counts that are smoothed with [`smooth`], each with the minimum before, the
 /// beginning being the first. Maxima and minima that differ by less than noise are none: noise is
-/// four standard deviations of such counts, and 2 %.
+/// six standard deviations of such counts, which a hundred of them span, and 2 %.
 pub fn rises(smoothed: &[f64]) -> Vec<Rise> {
     // Smoothing leaves (1² + 2² + 1²) / 4² of the variance, which for counts is their mean.
-    let noise = |value: f64| (4.0 * (value * 6.0 / 16.0).sqrt()).max(0.02 * value).max(1e-9);
+    let noise = |value: f64| (6.0 * (value * 6.0 / 16.0).sqrt()).max(0.02 * value).max(1e-9);
     let mut rises = Vec::new();
     let Some(first) = smoothed.first() else { return rises };
     let (mut low, mut high) = ((0, *first), (0, *first));

@@ -1,64 +1,286 @@
-//! The schedule that a policy gives.
+//! The schedule that a policy gives, and those of a script's tries.
 
-use anyhow::{Result, bail};
-use ftsh::backoff::Backoff;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context, Result, bail};
+use clap::value_parser;
+use ftsh::backoff::{Bound, Policy};
+use ftsh::diagnostic;
+use ftsh::lint::{Schedule, schedules};
+use ftsh::machine::outcome::Human;
+use ftsh::syntax::parse_bytes;
+
+use crate::common::statistics::Quantiles;
 use crate::common::{
-    Axis, Column, Common, Crowd, Panel, Picture, Progress, Report, Series, Style, Table, labels,
-    random, trials,
+    Axis, Column, Common, Crowd, Panel, Picture, Progress, Report, Series, Style, Table, Value,
+    labels, random, trials,
 };
 
-/// The delays of a policy, and when its attempts come
+/// The delays of a policy and when its attempts come, or how long a script's tries can take
 ///
-/// Example: ftsh-lab delays 'full from 100 ms to 20 s' --retries 10
+/// Attempts are taken to fail at once.
+///
+/// Examples: ftsh-lab delays 'full from 100 ms to 20 s' --retries 10
+///           ftsh-lab delays --script examples/mirror.ftsh
 #[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
 pub struct Options {
-    /// The policy, as after `backoff` in a script
-    #[arg(value_name = "POLICY")]
-    pub policy: Crowd,
+    /// Policies, as after `backoff` in a script
+    #[arg(value_name = "POLICY", required_unless_present_any = ["script", "policies"])]
+    pub given: Vec<Crowd>,
+    /// Shows the tries of a script; those that name no policy use POLICY, or else the shell's
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
     /// How many retries
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..=10_000))]
     pub retries: u32,
+    /// How many series of delays are drawn [default: 10000]
+    #[arg(long, value_name = "N", conflicts_with = "trials", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub samples: Option<u32>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub common: Common,
 }
 
-/// Draws delays.
+/// More delays than this take too long to draw.
+const MOST_DELAYS: u64 = 100_000_000;
+
+/// Runs the scenario.
 pub fn run(options: &Options) -> Result<Report> {
-    let Some(policy) = options.policy.single() else { bail!("one policy at a time") };
-    let cases: Vec<u64> = (0..u64::from(options.common.trials(1000))).collect();
-    let progress = Progress::new(cases.len());
-    let samples = trials(&cases, &progress, |case| {
-        let mut random = random(options.common.seed, &[*case]);
-        let mut backoff = Backoff::new(policy.clone());
-        let mut now = Duration::ZERO;
-        let mut delays = Vec::new();
-        for _ in 0..options.retries {
-            let delay = backoff.next_delay(now, &mut random);
-            now = now.saturating_add(delay);
-            delays.push(delay.as_secs_f64());
-        }
-        delays
+    let crowds = [&options.given[..], &options.common.policies[..]].concat();
+    let policies = crowds.iter().map(|crowd| {
+        crowd
+            .single()
+            .cloned()
+            .with_context(|| format!("`{crowd}` is several policies: name one at a time"))
     });
-    let columns =
-        vec![Column::new("retry", "retry", ""), Column::new("mean_delay_s", "mean delay", "s")];
-    let mut table = Table::new("delays", format!("The delays of {policy}"), columns);
-    let mut points = Vec::new();
-    for retry in 0..options.retries as usize {
-        let mean = samples.iter().map(|delays| delays[retry]).sum::<f64>() / samples.len() as f64;
-        table.push(vec![(retry + 1).into(), crate::common::Value::number(mean)]);
-        points.push(((retry + 1) as f64, mean));
+    let policies = policies.collect::<Result<Vec<_>>>()?;
+    if let Some(path) = &options.script {
+        if policies.len() > 1 {
+            bail!("a script's tries use one policy where they name none, not {}", policies.len());
+        }
+        return script(path, &policies.into_iter().next().unwrap_or_default());
     }
-    let name = labels(std::slice::from_ref(&options.policy)).concat();
-    let series = vec![Series { name, points, style: Style::LineAndDots, color: 0 }];
+    let samples = options.samples.unwrap_or(options.common.trials(10_000));
+    if u64::from(samples) * u64::from(options.retries) > MOST_DELAYS {
+        bail!(
+            "{samples} samples of {} retries are too many: at most {MOST_DELAYS} delays",
+            options.retries
+        );
+    }
+    let labels = labels(&crowds);
+    let progress = Progress::new(policies.len());
+    let cases: Vec<_> = policies.iter().enumerate().collect();
+    let rows = trials(&cases, &progress, |(at, policy)| {
+        rows(policy, options.retries as usize, samples, options.common.seed, *at as u64)
+    });
+    let mut table = table(&policies, samples);
+    for (policy, (label, rows)) in policies.iter().zip(labels.iter().zip(&rows)) {
+        for (at, row) in rows.iter().enumerate() {
+            table.push(shown(policy, label, at + 1, row));
+        }
+    }
+    let picture = picture(&policies, &labels, &rows);
+    let names: Vec<_> = crowds.iter().map(|crowd| format!("  {crowd}")).collect();
+    let notes = if policies.len() > 1 { vec![names.join("\n")] } else { Vec::new() };
+    Ok(Report { tables: vec![table], notes, picture })
+}
+
+/// What is known of one delay, in seconds.
+struct Row {
+    bound: Bound,
+    delays: Quantiles,
+    /// When the attempt after it comes.
+    times: Quantiles,
+}
+
+/// The delays one after the other.
+fn rows(policy: &Policy, retries: usize, samples: u32, seed: u64, place: u64) -> Vec<Row> {
+    let mut random = random(seed, &[place]);
+    let mut states = vec![(policy.start(), Duration::ZERO); samples as usize];
+    let mut rows = Vec::with_capacity(retries);
+    for bound in policy.bounds().take(retries) {
+        let (mut delays, mut times) =
+            (Vec::with_capacity(states.len()), Vec::with_capacity(states.len()));
+        for (state, now) in &mut states {
+            let delay = policy.next_delay(state, *now, &mut random);
+            *now = now.saturating_add(delay);
+            delays.push(delay.as_secs_f32());
+            times.push(now.as_secs_f32());
+        }
+        rows.push(Row { bound, delays: Quantiles::new(delays), times: Quantiles::new(times) });
+    }
+    rows
+}
+
+fn table(policies: &[Policy], samples: u32) -> Table {
+    let title = match policies {
+        [one] => format!("{one}: delays, and the times of the retries after them"),
+        _ => "Delays, and the times of the retries after them".into(),
+    };
+    let mut policy = Column::new("policy", "policy", "");
+    policy.shown = policies.len() > 1;
+    Table::new(
+        "delays",
+        format!("{title}; {samples} samples"),
+        vec![
+            policy,
+            Column::new("retry", "retry", ""),
+            Column::new("delay_least_s", "delay", "least s"),
+            Column::new("delay_median_s", "median", "s"),
+            Column::hidden("delay_mean_s"),
+            Column::new("delay_p90_s", "p90", "s"),
+            Column::new("delay_most_s", "most", "s"),
+            Column::new("time_least_s", "time", "least s"),
+            Column::new("time_median_s", "median", "s"),
+            Column::new("time_p90_s", "p90", "s"),
+            Column::new("time_most_s", "most", "s"),
+            Column::hidden("backoff"),
+        ],
+    )
+}
+
+fn shown(policy: &Policy, label: &str, retry: usize, row: &Row) -> Vec<Value> {
+    let length = |length: Duration| match length {
+        Duration::MAX => Value::Missing,
+        length => Value::number(length.as_secs_f64()),
+    };
+    let Row { bound, delays, times } = row;
+    vec![
+        label.into(),
+        retry.into(),
+        length(bound.least),
+        delays.at(0.5).into(),
+        delays.mean().into(),
+        delays.at(0.9).into(),
+        length(bound.most),
+        length(bound.earliest),
+        times.at(0.5).into(),
+        times.at(0.9).into(),
+        length(bound.latest),
+        policy.to_string().into(),
+    ]
+}
+
+fn picture(policies: &[Policy], labels: &[String], rows: &[Vec<Row>]) -> Picture {
+    type Curve<'a> = (&'a str, Style, &'a dyn Fn(&Row) -> Option<f64>);
+    let panel = |title: &str, y: &str, curves: [Curve; 3]| {
+        let mut series = Vec::new();
+        for (at, rows) in rows.iter().enumerate() {
+            for (name, style, value) in &curves {
+                let points = rows
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(at, row)| Some(((at + 1) as f64, value(row)?)));
+                let name = if policies.len() > 1 {
+                    format!("{}, {name}", labels[at])
+                } else {
+                    (*name).to_owned()
+                };
+                series.push(Series { name, points: points.collect(), style: *style, color: at });
+            }
+        }
+        Panel { title: title.to_owned(), x: Axis::linear("retry"), y: Axis::log(y), series }
+    };
+    let finite = |length: Duration| (length < Duration::MAX).then_some(length.as_secs_f64());
+    let title = match policies {
+        [one] => one.to_string(),
+        _ => "Delays of policies".into(),
+    };
+    let delays = panel(
+        "Delay before each retry",
+        "delay, s",
+        [
+            ("median", Style::LineAndDots, &|row| row.delays.at(0.5)),
+            ("90 %", Style::Line, &|row| row.delays.at(0.9)),
+            ("at most", Style::Dashes, &|row| finite(row.bound.most)),
+        ],
+    );
+    let times = panel(
+        "Time of each retry, if attempts fail at once",
+        "time since the first failure, s",
+        [
+            ("median", Style::LineAndDots, &|row| row.times.at(0.5)),
+            ("90 %", Style::Line, &|row| row.times.at(0.9)),
+            ("at most", Style::Dashes, &|row| finite(row.bound.latest)),
+        ],
+    );
+    Picture { title, panels: vec![delays, times] }
+}
+
+/// The tries of a script.
+fn script(path: &std::path::Path, policy: &Policy) -> Result<Report> {
+    let name = path.display().to_string();
+    let text = std::fs::read(path).with_context(|| format!("can't read {name}"))?;
+    let script = match parse_bytes(&name, &text) {
+        Ok(script) => script,
+        Err(errors) => bail!("{name} has mistakes:\n{}", diagnostic::render_all(&errors)),
+    };
+    let schedules = schedules(&script, policy);
+    let mut table = Table::new(
+        "tries",
+        format!(
+            "The tries of {name}: how long until one gives up at the least, and ends at the most"
+        ),
+        vec![
+            Column::new("line", "line", ""),
+            Column::new("try", "try", ""),
+            Column::new("attempts", "attempts", "at most"),
+            Column::new("least", "at least", ""),
+            Column::new("most", "at most", ""),
+            Column::hidden("least_s"),
+            Column::hidden("most_s"),
+            Column::hidden("depth"),
+            Column::hidden("backoff"),
+        ],
+    );
+    let mut series = Vec::new();
+    for (at, schedule) in schedules.iter().enumerate() {
+        table.push(row(schedule));
+        let ends = [schedule.least, schedule.most].into_iter().flatten();
+        series.push(Series {
+            name: format!("line {}", schedule.line),
+            points: ends.map(|end| (end.as_secs_f64(), f64::from(schedule.line))).collect(),
+            style: Style::LineAndDots,
+            color: at,
+        });
+    }
     let panel = Panel {
-        title: "Mean delay before each retry".into(),
-        x: Axis::linear("retry"),
-        y: Axis::log("delay, s"),
+        title: "From the least until a try gives up to the most it takes".into(),
+        x: Axis::linear("time, s"),
+        y: Axis::linear("line"),
         series,
     };
-    let picture = Picture { title: format!("{policy}"), panels: vec![panel] };
-    Ok(Report { tables: vec![table], notes: Vec::new(), picture })
+    let notes = vec![
+        "At least: until it gives up, if every attempt fails at once. At most: whatever its commands \
+         do, but for the time they take to end when they are told to. `no limit`: as long as a command \
+         takes; `?`: only running it can tell."
+            .into(),
+    ];
+    Ok(Report { tables: vec![table], notes, picture: Picture { title: name, panels: vec![panel] } })
+}
+
+fn row(schedule: &Schedule) -> Vec<Value> {
+    let is_known = schedule.policy.is_some();
+    let unknown = if is_known { "no limit" } else { "?" };
+    let length = |length: Option<Duration>, none: &str| match length {
+        Some(Duration::MAX) => "for ever".into(),
+        Some(length) => Value::Text(Human(length).to_string()),
+        None => none.into(),
+    };
+    let seconds = |length: Option<Duration>| {
+        length.map_or(Value::Missing, |it| Value::number(it.as_secs_f64()))
+    };
+    vec![
+        u64::from(schedule.line).into(),
+        format!("{}{}", "  ".repeat(schedule.depth), schedule.head).into(),
+        schedule.times.map_or(Value::Missing, Value::Count),
+        length(schedule.least, "?"),
+        length(schedule.most, unknown),
+        seconds(schedule.least),
+        seconds(schedule.most),
+        schedule.depth.into(),
+        schedule.policy.as_ref().map_or(Value::Missing, |policy| policy.to_string().into()),
+    ]
 }

@@ -8,8 +8,8 @@ use ftsh::backoff::{Policy, State};
 use rand_distr::{Distribution, Normal};
 
 use crate::common::{
-    Axis, Column, Common, Crowd, Panel, Picture, Progress, Random, Report, Series, Style, Table,
-    Value, input, labels, random, trials,
+    Axis, Column, Common, Crowd, Panel, Picture, Progress, Queue, Random, Report, Series, Style,
+    Table, Value, input, labels, legend, random, trials,
 };
 
 /// Contention for one row: time and calls until all clients have updated it
@@ -49,10 +49,8 @@ pub const POLICIES: [&str; 5] = [
 pub struct Run {
     /// Until the last client knew of its success, in nanoseconds.
     pub time: u64,
-    /// Writes that reached the database.
+    /// Writes that reached the database, each after a read.
     pub calls: u64,
-    /// Messages that reached it: reads and writes.
-    pub events: u64,
 }
 
 /// Runs the scenario.
@@ -108,7 +106,7 @@ pub fn run(options: &Options) -> Result<Report> {
         curves[*crowd].1.push((f64::from(*clients), time / 1e3));
     }
     let picture = picture(options, &crowds, &labels, &clients, &network, &curves);
-    let notes = vec![crate::common::legend(&crowds, &labels)];
+    let notes = vec![legend(&crowds, &labels)];
     Ok(Report { tables: vec![table], notes, picture })
 }
 
@@ -184,17 +182,21 @@ impl Network {
     }
 }
 
-/// A client, of which one message is always under way to the database.
+/// A client whose next write is under way to the database.
 #[derive(Clone, Copy)]
 struct Client {
     backoff: State,
-    first_failed: u64,
-    version: u32,
-    writes: bool,
+    /// When its read was answered.
+    read: u64,
+    /// When it heard of its first failure, if it did.
+    failed: u64,
 }
 
 /// Lets clients contend, all from the same moment on; `at_call` is told when calls arrive, in
 /// nanoseconds.
+///
+/// Only writes need an event: a write succeeds if no other did since its client's read was answered,
+/// and when that was is known when the read is sent.
 pub fn contend(
     crowd: &Crowd,
     clients: u32,
@@ -203,45 +205,37 @@ pub fn contend(
     mut at_call: impl FnMut(u64),
 ) -> Run {
     let policies: Vec<&Policy> = (0..clients as usize).map(|it| crowd.policy(it)).collect();
-    let mut states: Vec<_> = policies
-        .iter()
-        .map(|policy| Client {
-            backoff: policy.start(),
-            first_failed: 0,
-            version: 0,
-            writes: false,
-        })
-        .collect();
-    let mut queue = crate::common::Queue::new((0..clients).map(|_| network.delay(&mut random)));
-    let mut version = 0;
-    let mut run = Run { time: 0, calls: 0, events: 0 };
+    let client = |policy: &&Policy| {
+        let read = network.delay(&mut random);
+        Client { backoff: policy.start(), read, failed: 0 }
+    };
+    let mut states: Vec<_> = policies.iter().map(client).collect();
+    let mut queue = Queue::new(states.iter().map(|state| {
+        // The version goes back, and comes with the write.
+        state.read + network.delay(&mut random) + network.delay(&mut random)
+    }));
+    let mut last_write = 0;
+    let mut run = Run { time: 0, calls: 0 };
     while let Some((now, client)) = queue.first() {
-        run.events += 1;
-        let state = &mut states[client];
-        if !state.writes {
-            // The version goes back, and comes with the write.
-            state.version = version;
-            state.writes = true;
-            queue.replace_first(now + network.delay(&mut random) + network.delay(&mut random));
-            continue;
-        }
         run.calls += 1;
         at_call(now);
-        let told = now + network.delay(&mut random);
-        if state.version == version {
-            version += 1;
+        let told = now.saturating_add(network.delay(&mut random));
+        let state = &mut states[client];
+        if state.read >= last_write {
+            last_write = now;
             run.time = run.time.max(told);
             queue.remove_first();
             continue;
         }
-        state.writes = false;
-        if state.first_failed == 0 {
-            state.first_failed = told;
+        if state.failed == 0 {
+            state.failed = told;
         }
-        let elapsed = Duration::from_nanos(told - state.first_failed);
+        let elapsed = Duration::from_nanos(told - state.failed);
         let delay = policies[client].next_delay(&mut state.backoff, elapsed, &mut random);
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        queue.replace_first(told.saturating_add(delay).saturating_add(network.delay(&mut random)));
+        state.read = told.saturating_add(delay).saturating_add(network.delay(&mut random));
+        let back_and_forth = network.delay(&mut random) + network.delay(&mut random);
+        queue.replace_first(state.read.saturating_add(back_and_forth));
     }
     run
 }

@@ -85,8 +85,8 @@ pub fn run(options: &Options) -> Result<Report> {
     tables.extend((!halves.rows.is_empty()).then_some(halves));
     tables.extend([survivors.table, arrivals]);
     let notes = vec![
-        "Waves are local maxima of the smoothed arrivals, after the first rise, beyond four \
-         standard deviations of noise and 2 %; the largest rise is from a minimum to the \
+        "Waves are local maxima of the smoothed arrivals, after the first rise, beyond six \
+         standard deviations of noise and 2 %. Depth is that of the deepest minimum below the \
          maximum after it."
             .to_owned(),
         legend(&crowds, &labels),
@@ -110,7 +110,7 @@ fn outage_table(options: &Options) -> Table {
             Column::new("peak_per_s", "peak", "/s"),
             Column::new("peak_to_mean", "peak/", "mean"),
             Column::new("waves", "waves", ""),
-            Column::new("largest_rise_percent", "rise", "%"),
+            Column::new("deepest_wave_percent", "depth", "%"),
             Column::new("contact_median_s", "contact", "median s"),
             Column::new("contact_p99_s", "p99", "s"),
             Column::new("contact_worst_s", "worst", "s"),
@@ -158,13 +158,13 @@ fn load(options: &Options, result: &Retries) -> Vec<Value> {
     // The first is from the silence after the beginning.
     let waves: Vec<_> =
         rises(&smoothed).into_iter().filter(|rise| !is_first(rise, &smoothed)).collect();
-    let largest = waves.iter().map(|rise| rise.part() * 100.0).fold(0.0, f64::max);
+    let deepest = waves.iter().map(|rise| rise.depth() * 100.0).fold(0.0, f64::max);
     vec![
         Value::Number(total / f64::from(options.clients), 2),
         Value::Number(peak / options.bucket.as_secs_f64(), 0),
         Value::Number(peak / mean, 1),
         waves.len().into(),
-        Value::Number(largest, 0),
+        Value::Number(deepest, 0),
     ]
 }
 

@@ -1,0 +1,411 @@
+//! Which backoff to use: the rules of Thain, *Exponential Backoff in Distributed Systems*, 2009, and
+//! a simulation of what comes of them.
+
+mod check;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::value_parser;
+use ftsh::backoff::{Kind, Policy};
+use ftsh::duration::Exact;
+
+pub use self::check::{Checked, HEADROOM, check};
+use crate::common::{
+    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
+    trials,
+};
+
+/// Which policy to use, for so many clients of a server of some capacity
+///
+/// The rules: T is the time in which the service answers 99 % of its requests, F is 2, M is at least
+/// the clients divided by the capacity, so that the server can stand them all retrying for ever, and
+/// at most the time in which clients should notice that it is back. Then a long outage is simulated,
+/// with that policy and with others.
+///
+/// Example: ftsh-lab advise --clients 1000 --capacity 50/s --p99 10ms --notice 1m
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Options {
+    /// How many clients there are
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
+    pub clients: u32,
+    /// How many requests the server can answer or refuse, like `50/s` or `3000/min`
+    #[arg(long, value_name = "RATE", value_parser = input::rate)]
+    pub capacity: f64,
+    /// The time in which it answers 99 % of requests when all is well
+    #[arg(long, value_name = "TIME", value_parser = input::length)]
+    pub p99: Duration,
+    /// How soon clients should notice the end of an outage
+    #[arg(long, value_name = "TIME", value_parser = input::length)]
+    pub notice: Duration,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub common: Common,
+}
+
+/// The policies that are tried besides the rules': all that grow and are random, and plain backoff.
+const KINDS: [Kind; 7] = [
+    Kind::Ethernet,
+    Kind::Exponential,
+    Kind::Full,
+    Kind::Equal,
+    Kind::Decorrelated,
+    Kind::Proportional,
+    Kind::Windowed,
+];
+
+/// How much longer the cap is made if it is too short for the server, one after the other.
+const STRETCHES: [f64; 9] = [1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0];
+
+/// A candidate and what came of it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// With the cap that was found for it.
+    pub policy: Policy,
+    /// What came of it.
+    pub checked: Checked,
+    /// Whether the server can stand it.
+    pub is_sustained: bool,
+    /// Whether 99 % of the clients notice in time.
+    pub is_prompt: bool,
+}
+
+/// Gives advice.
+pub fn run(options: &Options) -> Result<Report> {
+    let (candidates, is_rules) = candidates(options)?;
+    // The least cap of the rules, and the most.
+    let least = options.clients_per_capacity();
+    let best = best(&candidates);
+    let mut table = table(options);
+    for (at, candidate) in candidates.iter().enumerate() {
+        table.push(row(candidate, best == Some(at)));
+    }
+    let mut notes = vec![marks()];
+    let conflict = least > options.notice || options.p99 > options.notice;
+    if is_rules {
+        notes.push(rules(options, &candidates[0]));
+    }
+    notes.push(verdict(options, &candidates, best));
+    if conflict && is_rules {
+        notes.push(conflicts(options, least));
+    }
+    Ok(Report { tables: vec![table], notes, picture: picture(options, &candidates) })
+}
+
+impl Options {
+    /// How long the clients take to try once each at the server's capacity.
+    fn clients_per_capacity(&self) -> Duration {
+        Duration::try_from_secs_f64(f64::from(self.clients) / self.capacity)
+            .unwrap_or(Duration::MAX)
+    }
+}
+
+/// The longest cap that is advised, or simulated.
+const LONGEST: Duration = Duration::from_secs(100 * 86_400);
+
+/// What is compared: the rules' policy first, or else what was asked for.
+fn candidates(options: &Options) -> Result<(Vec<Candidate>, bool)> {
+    let least = options.clients_per_capacity();
+    if least > LONGEST {
+        bail!(
+            "at {}/s it takes {} clients over {} to try once each: no backoff helps",
+            options.capacity,
+            options.clients,
+            Exact(LONGEST)
+        );
+    }
+    let judge = |policy: Policy, place: u64| {
+        let checked = check(options, &policy, place);
+        let is_sustained = checked.long_run_p99 <= HEADROOM * options.capacity;
+        let is_prompt =
+            checked.notice.at(0.99).is_some_and(|it| it <= options.notice.as_secs_f64());
+        Candidate { policy, checked, is_sustained, is_prompt }
+    };
+    let asked_for = &options.common.policies;
+    if !asked_for.is_empty() {
+        let policies: Option<Vec<_>> =
+            asked_for.iter().map(|crowd| crowd.single().cloned()).collect();
+        let Some(policies) = policies else {
+            bail!("advice is about one policy at a time, not `A + B`")
+        };
+        for policy in &policies {
+            check::refuse_rapid(options, policy)?;
+        }
+        let cases: Vec<_> = policies.into_iter().enumerate().collect();
+        let progress = Progress::new(cases.len());
+        let judge = |(at, policy): &(usize, Policy)| judge(policy.clone(), *at as u64);
+        return Ok((trials(&cases, &progress, judge), false));
+    }
+    let policy = |kind: Kind, to: Duration| {
+        let mut policy = Policy::new(kind);
+        policy.from = options.p99.min(to);
+        policy.to = to;
+        policy.by = 2.0;
+        policy
+    };
+    // The rules' own, which isn't made to fit, and the others.
+    let cases: Vec<_> =
+        std::iter::once((Kind::Ethernet, false)).chain(KINDS.map(|kind| (kind, true))).collect();
+    let progress = Progress::new(cases.len());
+    let found = trials(&cases, &progress, |(kind, fits)| {
+        let mean = check::mean_part(*kind);
+        let mut found = None;
+        for (at, stretch) in STRETCHES.iter().enumerate() {
+            let part = if *fits { stretch / mean } else { 1.0 };
+            let to = round_up(least.mul_f64(part).max(options.p99));
+            let candidate = judge(policy(*kind, to), *kind as u64 * 100 + at as u64);
+            if candidate.is_sustained || !fits {
+                return candidate;
+            }
+            // If none will do, the first shows why.
+            found.get_or_insert(candidate);
+        }
+        found.unwrap_or_else(|| judge(policy(*kind, round_up(least)), 0))
+    });
+    let mut found = found;
+    // It may do as it is.
+    if found.len() > 1 && found[0].policy == found[1].policy {
+        found.remove(1);
+    }
+    Ok((found, true))
+}
+
+/// To two digits, upwards.
+fn round_up(length: Duration) -> Duration {
+    let nanos = length.as_nanos();
+    let mut step = 1;
+    while nanos / step >= 100 {
+        step *= 10;
+    }
+    let rounded = nanos.div_ceil(step) * step;
+    Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX))
+}
+
+/// The measure: of the policies that the server can stand in the long run, the one with which 99 %
+/// of the clients notice soonest.
+fn best(candidates: &[Candidate]) -> Option<usize> {
+    let notice = |at: &usize| candidates[*at].checked.notice.at(0.99).unwrap_or(f64::INFINITY);
+    let sustained = (0..candidates.len()).filter(|at| candidates[*at].is_sustained);
+    sustained.min_by(|a, b| notice(a).total_cmp(&notice(b)))
+}
+
+fn table(options: &Options) -> Table {
+    let title = format!(
+        "{} clients and a server for {} requests/s in a long outage: the rate of retries, and the \
+         time until clients notice its end",
+        options.clients, options.capacity
+    );
+    Table::new(
+        "advise",
+        title,
+        vec![
+            Column::new("policy", "policy", ""),
+            Column::new("to_s", "to", "s"),
+            Column::new("peak_per_s", "peak", "/s"),
+            Column::new("over_capacity_s", "over", "s"),
+            Column::new("long_run_per_s", "long", "run /s"),
+            Column::new("long_run_p99_per_s", "p99", "/s"),
+            Column::new("notice_median_s", "notice", "median s"),
+            Column::new("notice_p99_s", "p99", "s"),
+            Column::new("notice_worst_s", "worst", "s"),
+            Column::new("mark", "fits", ""),
+            Column::hidden("sustained"),
+            Column::hidden("prompt"),
+            Column::hidden("recommended"),
+            Column::hidden("backoff"),
+        ],
+    )
+}
+
+fn marks() -> String {
+    format!(
+        "peak: the most in any interval; over: how long the rate is over {HEADROOM} times the capacity; long \
+         run: the second half of the outage, the mean and what 99 % of its intervals are below. \
+         fits: server, if that p99 is within {HEADROOM} times the capacity; notice, if 99 % of the \
+         clients notice in time. An interval is as long as it takes for 100 requests at the capacity."
+    )
+}
+
+fn row(candidate: &Candidate, is_best: bool) -> Vec<Value> {
+    let Candidate { policy, checked, is_sustained, is_prompt } = candidate;
+    let mark = match (is_sustained, is_prompt) {
+        (true, true) => "both",
+        (true, false) => "server",
+        (false, true) => "notice",
+        (false, false) => "neither",
+    };
+    let notice = |part| Value::from(checked.notice.at(part));
+    vec![
+        format!("{}{}", policy.kind.name(), if is_best { " *" } else { "" }).into(),
+        Value::number(policy.to.as_secs_f64()),
+        Value::number(checked.peak),
+        Value::number(checked.over),
+        Value::number(checked.long_run),
+        Value::number(checked.long_run_p99),
+        notice(0.5),
+        notice(0.99),
+        notice(1.0),
+        mark.into(),
+        Value::Flag(*is_sustained),
+        Value::Flag(*is_prompt),
+        Value::Flag(is_best),
+        policy.to_string().into(),
+    ]
+}
+
+/// What the rules say, and whether it holds.
+fn rules(options: &Options, own: &Candidate) -> String {
+    let mut text = format!(
+        "By the rules: from {} (the time of 99 % of requests), by 2, to {} ({} clients ÷ {}/s):\n  \
+         backoff {}\n",
+        Exact(options.p99),
+        Exact(own.policy.to),
+        options.clients,
+        options.capacity,
+        own.policy
+    );
+    if own.is_sustained {
+        text += "The simulation confirms that the server can stand it.";
+    } else {
+        text += &format!(
+            "The simulation shows bursts of {:.0} requests/s: at their cap its delays are all the \
+             same, so what was once a crowd comes back as one.",
+            own.checked.long_run_p99
+        );
+    }
+    text
+}
+
+/// The policy to paste, or what to change.
+fn verdict(options: &Options, candidates: &[Candidate], best: Option<usize>) -> String {
+    let Some(best) = best.map(|at| &candidates[at]) else {
+        return "None of these policies keeps within the capacity: use longer delays.".into();
+    };
+    let notice = |part| Exact(round_up(seconds(best.checked.notice.at(part)))).to_string();
+    let (median, p99) = (notice(0.5), notice(0.99));
+    let after = format!(
+        "Predicted: {:.0} retries/s in the long run, 99 % of the time below {:.0}/s, {:.0}/s at the \
+         beginning; after the outage half of the clients notice within {median}, 99 % within {p99}.",
+        best.checked.long_run, best.checked.long_run_p99, best.checked.peak
+    );
+    let why = "Recommended (*), as the policy within the capacity whose clients notice soonest";
+    if best.is_prompt {
+        return format!("{why}:\n\n  backoff {}\n\n{after}", best.policy);
+    }
+    // All but the first delays are in proportion to clients ÷ capacity.
+    let excess = best.checked.notice.at(0.99).unwrap_or(f64::NAN) / options.notice.as_secs_f64();
+    format!(
+        "The wishes conflict: no policy both keeps within {}/s and lets 99 % of {} clients notice \
+         within {}. A capacity of about {}/s would do, or a notice time of {p99}, or {} clients.\n\n\
+         {why}, though not in time:\n\n  backoff {}\n\n{after}",
+        options.capacity,
+        options.clients,
+        Exact(options.notice),
+        two_digits_up(options.capacity * excess),
+        (f64::from(options.clients) / excess).floor().max(1.0),
+        best.policy
+    )
+}
+
+/// Where the rules themselves contradict each other.
+fn conflicts(options: &Options, least: Duration) -> String {
+    let [notice, p99, least_shown] = [options.notice, options.p99, round_up(least)].map(Exact);
+    let mut text = String::new();
+    if options.p99 > options.notice {
+        text += &format!(
+            "The notice time of {notice} is shorter than what the service takes for a request, {p99}. "
+        );
+    }
+    if least > options.notice {
+        let capacity = two_digits_up(f64::from(options.clients) / options.notice.as_secs_f64());
+        text += &format!(
+            "The rules alone conflict: M must be at least {least_shown} for the server, and at most {notice} for the \
+             clients; by them a capacity of {capacity}/s or a notice time of {least_shown} would do."
+        );
+    }
+    text.trim_end().to_owned()
+}
+
+fn seconds(seconds: Option<f64>) -> Duration {
+    Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or(Duration::MAX)
+}
+
+/// To two digits, upwards.
+fn two_digits_up(number: f64) -> f64 {
+    let step = 10_f64.powf(number.log10().floor() - 1.0);
+    // Without what a division by a step of binary fractions adds.
+    let rounded = (number / step - 1e-9).ceil() * step;
+    format!("{rounded:.1e}").parse().unwrap_or(rounded)
+}
+
+fn picture(options: &Options, candidates: &[Candidate]) -> Picture {
+    let label = |candidate: &Candidate| {
+        let Policy { kind, to, .. } = &candidate.policy;
+        format!("{} to {}", kind.name(), Exact(*to))
+    };
+    let mut rates: Vec<_> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| Series {
+            name: label(candidate),
+            points: candidate.checked.rates.clone(),
+            style: Style::Line,
+            color: at,
+        })
+        .collect();
+    let end = candidates
+        .iter()
+        .filter_map(|it| it.checked.rates.last())
+        .map(|it| it.0)
+        .fold(1.0, f64::max);
+    rates.push(Series {
+        name: "capacity".into(),
+        points: vec![(0.0, options.capacity), (end, options.capacity)],
+        style: Style::Dashes,
+        color: 6,
+    });
+    let mut notice: Vec<_> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| {
+            let points = (0..=100).map(|percent| {
+                let time = candidate.checked.notice.at(f64::from(percent) / 100.0);
+                (time.unwrap_or(f64::NAN), f64::from(percent))
+            });
+            Series {
+                name: label(candidate),
+                points: points.collect(),
+                style: Style::Line,
+                color: at,
+            }
+        })
+        .collect();
+    let wish = options.notice.as_secs_f64();
+    notice.push(Series {
+        name: "wish".into(),
+        points: vec![(wish, 0.0), (wish, 100.0)],
+        style: Style::Dashes,
+        color: 6,
+    });
+    Picture {
+        title: format!(
+            "{} clients and a server for {} requests/s",
+            options.clients, options.capacity
+        ),
+        panels: vec![
+            Panel {
+                title: "Retries during a long outage".into(),
+                x: Axis::linear("time since the beginning of the outage, s"),
+                y: Axis::log("retries a second"),
+                series: rates,
+            },
+            Panel {
+                title: "Clients that have noticed its end".into(),
+                x: Axis::linear("time since the end of the outage, s"),
+                y: Axis::linear("clients, %").between(0.0, 100.0),
+                series: notice,
+            },
+        ],
+    }
+}
