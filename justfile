@@ -22,6 +22,14 @@ test *FILTER:
 run SCRIPT="examples/hello.ftsh" *ARGS:
     cargo run --release -- {{ SCRIPT }} {{ ARGS }}
 
+# Run an experiment of the laboratory
+lab *ARGS="--help":
+    cargo run --release -p ftsh-lab -- {{ ARGS }}
+
+# Draw the pictures of lab/README.md
+pictures:
+    lab/draw-pictures
+
 # Put ftsh into cargo's bin directory
 install:
     cargo install --locked --path .

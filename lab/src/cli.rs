@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::common::{Common, Output, Report};
 use crate::scenario::{advise, delays, occ, outage, recovery};
@@ -69,7 +69,15 @@ pub fn main() -> ExitCode {
 
 fn parse() -> Result<Scenario, clap::Error> {
     // So that a negative number is refused as what it is.
-    let command = CommandLine::command().mut_subcommands(|it| it.allow_negative_numbers(true));
+    let command = CommandLine::command().mut_subcommands(|scenario| {
+        let scenario = scenario.allow_negative_numbers(true);
+        scenario.mut_args(|it| match it.get_action() {
+            ArgAction::Set | ArgAction::Append if it.get_long().is_some() => {
+                it.allow_hyphen_values(true)
+            }
+            _ => it,
+        })
+    });
     Ok(CommandLine::from_arg_matches(&command.try_get_matches()?)?.scenario)
 }
 

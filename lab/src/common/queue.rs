@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn events_come_in_the_order_of_time() {
-        for clients in 1..20_u64 {
-            let mut queue = Queue::new((0..clients).map(|client| client * 7 % 5));
+        for clients in 1..20_u32 {
+            let mut queue = Queue::new((0..clients).map(|client| u64::from(client * 7 % 5)));
             let mut last = 0;
             let mut count = 0;
             while let Some((time, client)) = queue.first() {

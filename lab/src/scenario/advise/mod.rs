@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 use clap::value_parser;
 use ftsh::backoff::{Kind, Policy};
 use ftsh::duration::Exact;
+use ftsh::machine::outcome::Human;
 
 pub use self::check::{Checked, HEADROOM, check};
 use crate::common::{
@@ -282,7 +283,7 @@ fn verdict(options: &Options, candidates: &[Candidate], best: Option<usize>) -> 
     let Some(best) = best.map(|at| &candidates[at]) else {
         return "None of these policies keeps within the capacity: use longer delays.".into();
     };
-    let notice = |part| Exact(round_up(seconds(best.checked.notice.at(part)))).to_string();
+    let notice = |part| Human(round_up(seconds(best.checked.notice.at(part)))).to_string();
     let (median, p99) = (notice(0.5), notice(0.99));
     let after = format!(
         "Predicted: {:.0} retries/s in the long run, 99 % of the time below {:.0}/s, {:.0}/s at the \

@@ -1,0 +1,117 @@
+//! The command line: every scenario, and every mistake.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use crate::support::{lab, printed};
+
+/// A quick command line of each scenario.
+const SCENARIOS: [&[&str]; 5] = [
+    &["occ", "--clients", "10,20", "--trials", "3"],
+    &["outage", "--clients", "2000", "--outage", "20s"],
+    &["recovery", "--outage", "30s", "--trials", "100"],
+    &["delays", "full from 100 ms to 20 s", "--samples", "100"],
+    &["advise", "--clients", "100", "--capacity", "50/s", "--p99", "10ms", "--notice", "1min"],
+];
+
+#[test]
+fn every_scenario_runs_and_fits_the_screen() {
+    for args in SCENARIOS {
+        let text = printed(args);
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= 80), "{args:?}:\n{text}");
+        let json = printed(&[args, &["--json"]].concat());
+        for line in json.lines() {
+            let row: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+            assert!(
+                row["table"].is_string() && row["backoff"].is_string() || row["part"].is_string(),
+                "{row}"
+            );
+        }
+        let csv = printed(&[args, &["--csv"]].concat());
+        let mut lines = csv.lines();
+        let columns = lines.next().map(|line| line.matches(',').count());
+        assert!(lines.all(|line| line.contains('"') || Some(line.matches(',').count()) == columns));
+        let help = printed(&[args[0], "--help"]);
+        assert!(help.contains(&format!("ftsh-lab {}", args[0])), "{help}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_however_many_threads() {
+    for args in SCENARIOS {
+        for format in [&["--json"][..], &["--csv"], &[]] {
+            let with = |more: &[&str]| printed(&[args, format, more].concat());
+            let one = with(&["--threads", "1"]);
+            assert_eq!(one, with(&["--threads", "3"]), "{args:?}");
+            if format == ["--json"] {
+                assert_ne!(one, with(&["--seed", "2"]), "{args:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn impossible_parameters_get_one_clear_line() {
+    let mistakes: [(&[&str], &str); 21] = [
+        (&["occ", "--clients", "0"], "0 is not in 1..=10000"),
+        (&["occ", "--clients", "-5"], "-5 is not in 1..=10000"),
+        (&["occ", "--trials", "0"], "0 is not in 1..=1000000"),
+        (&["occ", "--policy", "full from 10 s to 1 s"], "`from` (10 s) is above `to` (1 s)"),
+        (&["occ", "--policy", "ful"], "did you mean `full`?"),
+        (&["occ", "--policy", "full by NaN"], "`by` must be a number from 1"),
+        (&["occ", "--delay", "0s"], "must be above 0"),
+        (&["occ", "--plot", "/nowhere/a.svg"], "can't write /nowhere/a.svg"),
+        (&["occ", "--plot", "a.jpg"], "must end in .svg or .png"),
+        (&["occ", "--table", "x"], "there is no table `x`"),
+        (&["outage", "--clients", "99999999999"], "not in 1..="),
+        (&["outage", "--policy", "none"], "too many to simulate"),
+        (&["outage", "--outage", "900 days", "--bucket", "1ms"], "use a longer --bucket"),
+        (&["outage", "--outage", "99999999999d"], "longer than 1000 days"),
+        (&["recovery", "--outage", "-1s"], "not a length of time"),
+        (&["delays"], "required arguments were not provided"),
+        (&["delays", "full + fixed"], "name one at a time"),
+        (&["delays", "full", "--retries", "10000", "--samples", "1000000"], "too many"),
+        (
+            &["advise", "--clients", "10", "--capacity", "NaN/s", "--p99", "1s", "--notice", "1s"],
+            "above 0",
+        ),
+        (
+            &["advise", "--clients", "10", "--capacity", "5", "--p99", "1s", "--notice", "1s"],
+            "not a rate",
+        ),
+        (&["scenario"], "unrecognized subcommand"),
+    ];
+    for (args, message) in mistakes {
+        let output = lab(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.starts_with("ftsh-lab: ") && said.contains(message), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_picture_that_was_not_drawn_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.svg");
+    let plot = path.to_str().expect("text");
+    assert_eq!(lab(&["outage", "--policy", "none", "--plot", plot]).status.code(), Some(2));
+    assert!(!path.exists());
+}
+
+#[test]
+fn nobody_who_reads_to_the_end_is_no_failure() {
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"))
+        .args(["outage", "--clients", "100", "--outage", "10min", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the laboratory runs");
+    drop(lab.stdout.take());
+    let mut said = String::new();
+    lab.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(lab.wait().expect("an end").success(), "{said}");
+    assert_eq!(said, "");
+}

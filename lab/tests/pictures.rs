@@ -1,0 +1,29 @@
+//! Pictures in files.
+
+use crate::support::printed;
+
+#[test]
+fn pictures_are_drawn_as_svg_and_png() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, beginning) in [("a.svg", &b"<svg"[..]), ("a.png", b"\x89PNG")] {
+        let path = folder.path().join(name);
+        let plot = path.to_str().expect("text");
+        printed(&["delays", "full", "--samples", "10", "--plot", plot]);
+        let bytes = std::fs::read(&path).expect("a picture");
+        assert!(bytes.starts_with(beginning), "{name}");
+    }
+    let svg = std::fs::read_to_string(folder.path().join("a.svg")).expect("text");
+    for words in ["full from 1 s to 1 h by 2", "delay, s", "retry", "median"] {
+        assert!(svg.contains(words), "no {words}");
+    }
+}
+
+#[test]
+fn a_shorter_picture_replaces_a_longer_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.svg");
+    std::fs::write(&path, "x".repeat(1_000_000)).expect("a file");
+    printed(&["delays", "fixed", "--samples", "1", "--plot", path.to_str().expect("text")]);
+    let svg = std::fs::read_to_string(&path).expect("text");
+    assert!(svg.trim_end().ends_with("</svg>"));
+}

@@ -1,0 +1,36 @@
+//! Runs the laboratory from outside.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The laboratory, with arguments.
+pub fn lab(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"));
+    command.args(args).output().expect("the laboratory runs")
+}
+
+/// What it prints when it succeeds.
+pub fn printed(args: &[&str]) -> String {
+    let output = lab(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The rows of one of its tables.
+pub fn rows(table: &str, args: &[&str]) -> Vec<Value> {
+    let args = [args, &["--json", "--table", table]].concat();
+    let row = |line: &str| serde_json::from_str(line).expect("an object a line");
+    printed(&args).lines().map(row).collect()
+}
+
+/// A number of a row.
+pub fn number(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {row}"))
+}
+
+/// The row of a policy.
+pub fn of<'r>(rows: &'r [Value], policy: &str) -> &'r Value {
+    rows.iter().find(|row| row["policy"] == policy).unwrap_or_else(|| panic!("no {policy}"))
+}
