@@ -142,7 +142,7 @@ fn picture(
         let points = buckets.iter().enumerate().filter(|(_, calls)| **calls > 0);
         points.map(|(at, it)| (at as f64 * width.as_secs_f64() * 1e3, f64::from(*it))).collect()
     };
-    let panels = vec![
+    let mut panels = vec![
         Panel {
             title: "Calls until all have succeeded".into(),
             x: Axis::linear("clients"),
@@ -155,13 +155,18 @@ fn picture(
             y: Axis::log("time, s"),
             series: series(&|at| curves[at].1.clone(), Style::LineAndDots),
         },
-        Panel {
-            title: format!("Calls of one run with {shown} clients"),
-            x: Axis::linear("time, ms"),
-            y: Axis::log("calls in 20 ms"),
-            series: series(&calls, Style::Dots),
-        },
     ];
+    panels.extend((0..crowds.len()).map(|at| Panel {
+        title: format!("Calls of one run with {shown} clients, its first 10 s: {}", labels[at]),
+        x: Axis::linear("time, ms").between(0.0, 10_000.0),
+        y: Axis::linear("calls in 20 ms"),
+        series: vec![Series {
+            name: String::new(),
+            points: calls(at),
+            style: Style::Sticks,
+            color: at,
+        }],
+    }));
     Picture { title: "Contention for one row".into(), panels }
 }
 

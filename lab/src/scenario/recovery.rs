@@ -117,7 +117,7 @@ fn table(options: &Options) -> Table {
             Column::new("policy", "policy", ""),
             Column::new("outage_s", "outage", "s"),
             Column::new("notice_median_s", "median", "s"),
-            Column::new("notice_p90_s", "p90", "s"),
+            Column::hidden("notice_p90_s"),
             Column::new("notice_p99_s", "p99", "s"),
             Column::new("notice_worst_s", "worst", "s"),
             Column::new("worst_stretch", "worst", "/outage"),

@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 pub struct Axis {
     /// What it measures, with the unit.
     pub label: String,
-    /// Whether equal steps are equal factors. What isn't above 0 can't be shown then.
+    /// Whether equal steps are equal factors. What isn't above 0 is at the lower end then.
     pub log: bool,
     /// Both ends; of the data unless given.
     pub range: Option<(f64, f64)>,
@@ -60,7 +60,7 @@ impl Axis {
             return (0.0, 1.0);
         }
         if self.log {
-            let room = 0.03 * (high - low).max(0.3);
+            let room = (0.03 * (high - low)).max(0.25 - 0.5 * (high - low));
             return (low - room, high + room);
         }
         // Lengths and counts are compared from 0.
@@ -73,7 +73,7 @@ impl Axis {
         if self.log {
             let factors: &[f64] = match to - from {
                 ..1.2 => &[1.0, 2.0, 3.0, 5.0, 7.0],
-                ..2.5 => &[1.0, 2.0, 5.0],
+                ..3.0 => &[1.0, 2.0, 5.0],
                 _ => &[1.0],
             };
             let decades = from.floor() as i32..=to.ceil() as i32;
@@ -115,9 +115,16 @@ pub(super) struct Scale<'a> {
 }
 
 impl Scale<'_> {
-    /// Where a value is, if it can be shown.
+    /// Where a value is, if it can be shown. What is too little for an axis of factors, as is 0,
+    /// is at its lower end.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
-        self.axis.place(value).filter(|place| (self.ends.0..=self.ends.1).contains(place))
+        let (low, high) = self.ends;
+        let place = match self.axis.place(value) {
+            Some(place) if self.axis.log => place.max(low),
+            None if self.axis.log && value <= 0.0 => low,
+            place => place?,
+        };
+        (low..=high).contains(&place).then_some(place)
     }
 }
 

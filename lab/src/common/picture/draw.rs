@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
 use super::{Panel, Picture, Style};
@@ -106,6 +107,11 @@ fn draw_panel(panel: &Panel, area: &Area) -> Drawn {
                 chart.draw_series(LineSeries::new(places, line))?;
             }
             Style::Dots => drop(chart.draw_series(dots(FINE, 0.5))?),
+            Style::Sticks => {
+                let foot = y.range().start;
+                let stick = |at: &(f64, f64)| PathElement::new(vec![(at.0, foot), *at], line);
+                chart.draw_series(places.iter().map(stick))?;
+            }
         }
     }
     Ok(())
@@ -122,7 +128,7 @@ fn draw_legend(panel: &Panel, area: &Area) -> Drawn {
             )
         };
         match series.style {
-            Style::Line => area.draw(&line(0, 22))?,
+            Style::Line | Style::Sticks => area.draw(&line(0, 22))?,
             Style::Dashes => {
                 area.draw(&line(0, 8))?;
                 area.draw(&line(13, 21))?;

@@ -58,6 +58,8 @@ pub enum Style {
     LineAndDots,
     /// Dots.
     Dots,
+    /// A line from the lower end of the axis up to each point.
+    Sticks,
 }
 
 /// The picture as SVG.

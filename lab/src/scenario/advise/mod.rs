@@ -355,11 +355,9 @@ fn picture(options: &Options, candidates: &[Candidate]) -> Picture {
             color: at,
         })
         .collect();
-    let end = candidates
-        .iter()
-        .filter_map(|it| it.checked.rates.last())
-        .map(|it| it.0)
-        .fold(1.0, f64::max);
+    // The shortest of the outages.
+    let ends = candidates.iter().filter_map(|it| it.checked.rates.last()).map(|it| it.0);
+    let end = ends.fold(f64::INFINITY, f64::min);
     rates.push(Series {
         name: "capacity".into(),
         points: vec![(0.0, options.capacity), (end, options.capacity)],
@@ -397,7 +395,7 @@ fn picture(options: &Options, candidates: &[Candidate]) -> Picture {
         panels: vec![
             Panel {
                 title: "Retries during a long outage".into(),
-                x: Axis::linear("time since the beginning of the outage, s"),
+                x: Axis::linear("time since the beginning of the outage, s").between(0.0, end),
                 y: Axis::log("retries a second"),
                 series: rates,
             },

@@ -84,7 +84,7 @@ pub fn table(options: &Options, crowds: &[Crowd], labels: &[String]) -> Result<S
             "Success by a deadline of {}, with the last attempt and without",
             Exact(deadline)
         ),
-        x: Axis::linear("length of the outage, % of the deadline").between(0.0, 100.0),
+        x: Axis::linear("length of the outage, % of the deadline").between(50.0, 100.0),
         y: Axis::linear("clients that succeed, %").between(0.0, 100.0),
         series,
     };

@@ -178,21 +178,33 @@ fn contact(contact: &Contact) -> Vec<Value> {
     [contact.median, contact.p99, contact.worst].map(|time| Value::Number(time, 2)).to_vec()
 }
 
+/// So many are also shown in one panel.
+const COMPARED: usize = 3;
+
 fn picture(options: &Options, labels: &[String], results: &[Retries], deadline: Panel) -> Picture {
     let width = options.bucket.as_secs_f64();
-    let panel = |at: usize| {
+    let counts = results.iter().flat_map(|result| &result.arrivals);
+    let peak = counts.copied().fold(0.0, f64::max) / width;
+    let series = |at: usize, name: &str| {
         let points = results[at].arrivals.iter().enumerate();
         let points = points.map(|(bucket, count)| ((bucket as f64 + 0.5) * width, count / width));
-        let series =
-            Series { name: String::new(), points: points.collect(), style: Style::Line, color: at };
-        Panel {
-            title: format!("Retries: {}", labels[at]),
-            x: Axis::linear("time since the beginning of the outage, s"),
-            y: Axis::log("retries / s"),
-            series: vec![series],
-        }
+        Series { name: name.to_owned(), points: points.collect(), style: Style::Line, color: at }
     };
-    let mut panels: Vec<_> = (0..results.len()).map(panel).collect();
+    let panel = |title: String, series: Vec<Series>| Panel {
+        title,
+        x: Axis::linear("time since the beginning of the outage, s"),
+        // The same for all, so that they can be compared.
+        y: Axis::log("retries / s").between(peak / 2e3, peak * 1.5),
+        series,
+    };
+    let compared = 0..results.len().min(COMPARED);
+    let mut panels = Vec::new();
+    if compared.len() > 1 {
+        let series = compared.map(|at| series(at, &labels[at])).collect();
+        panels.push(panel("Retries".to_owned(), series));
+    }
+    let one = |at: usize| panel(format!("Retries: {}", labels[at]), vec![series(at, "")]);
+    panels.extend((0..results.len()).map(one));
     panels.push(deadline);
     let clients = options.clients;
     Picture { title: format!("An outage that {clients} clients see begin"), panels }
