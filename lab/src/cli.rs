@@ -97,6 +97,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let command = CommandLine::command();
+        let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        complain(&format!("which scenario? There are {}; see --help", names.join(", ")));
+        return ExitCode::from(WRONG_USAGE);
+    }
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let told: Vec<_> =

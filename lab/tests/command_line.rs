@@ -53,7 +53,23 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 
 #[test]
 fn impossible_parameters_get_one_clear_line() {
-    let mistakes: [(&[&str], &str); 21] = [
+    let mistakes: [(&[&str], &str); 24] = [
+        (&[], "which scenario? There are"),
+        (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
+        (
+            &[
+                "advise",
+                "--clients",
+                "10",
+                "--capacity",
+                "1e-300/s",
+                "--p99",
+                "1s",
+                "--notice",
+                "1s",
+            ],
+            "no server",
+        ),
         (&["occ", "--clients", "0"], "0 is not in 1..=10000"),
         (&["occ", "--clients", "-5"], "-5 is not in 1..=10000"),
         (&["occ", "--trials", "0"], "0 is not in 1..=1000000"),

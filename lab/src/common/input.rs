@@ -31,5 +31,6 @@ pub fn positive(text: &str) -> Result<f64, String> {
 pub fn rate(text: &str) -> Result<f64, String> {
     let (amount, unit) = text.split_once('/').ok_or("not a rate, like `50/s`")?;
     let unit = duration::Unit::named(unit.trim()).ok_or("not a rate, like `50/s` or `10/min`")?;
-    Ok(positive(amount.trim())? / unit.duration().as_secs_f64())
+    let rate = positive(amount.trim())? / unit.duration().as_secs_f64();
+    if (1e-9..=1e12).contains(&rate) { Ok(rate) } else { Err("no server is like that".into()) }
 }

@@ -43,8 +43,8 @@ pub struct Options {
     pub common: Common,
 }
 
-/// More delays than this take too long to draw.
-const MOST_DELAYS: u64 = 100_000_000;
+/// More delays than this take too much memory.
+const MOST_DELAYS: u64 = 20_000_000;
 
 /// Runs the scenario.
 pub fn run(options: &Options) -> Result<Report> {

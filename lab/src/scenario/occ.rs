@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use ftsh::backoff::{Policy, State};
 use rand_distr::{Distribution, Normal};
 
@@ -44,6 +44,9 @@ pub const POLICIES: [&str; 5] = [
     "decorrelated from 5 ms to 2 s",
 ];
 
+/// More calls than this take too long to simulate.
+const MOST_CALLS: f64 = 2e10;
+
 /// One run's result.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
@@ -61,6 +64,12 @@ pub fn run(options: &Options) -> Result<Report> {
         given => given.to_vec(),
     };
     let repeats = u64::from(options.common.trials(100));
+    // Without backoff it is about a quarter of the square.
+    let calls = |clients: &u32| 0.25 * f64::from(*clients).powi(2);
+    let total = clients.iter().map(calls).sum::<f64>() * repeats as f64 * crowds.len() as f64;
+    if total > MOST_CALLS {
+        bail!("that may be {total:.0e} calls, too many to simulate: use fewer clients or trials");
+    }
     let network = Network::new(options.delay, options.deviation)?;
     let cases: Vec<_> = (0..crowds.len())
         .flat_map(|crowd| clients.iter().map(move |clients| (crowd, *clients)))

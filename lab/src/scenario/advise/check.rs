@@ -35,6 +35,9 @@ pub const HEADROOM: f64 = 1.25;
 /// Requests that arrive in an interval at the capacity.
 const PER_INTERVAL: f64 = 100.0;
 
+/// Where delays are far longer than intervals have to be, they are longer too.
+const MOST_INTERVALS: f64 = 5000.0;
+
 /// So many clients stand for all if there are more.
 const MOST_CLIENTS: u32 = 20_000;
 
@@ -49,6 +52,7 @@ pub fn check(options: &Options, policy: &Policy, place: u64) -> Checked {
     let interval = PER_INTERVAL * weight / options.capacity;
     let outage = length(policy, interval);
     let seconds = outage.as_secs_f64();
+    let interval = interval.max(seconds / MOST_INTERVALS);
     let intervals = (seconds / interval) as usize;
     let mut counts = vec![0_u32; intervals + 1];
     let mut notice = Vec::with_capacity(clients as usize);

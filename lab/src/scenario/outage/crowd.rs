@@ -123,9 +123,9 @@ fn retries(
             tally
         })
         .reduce(none, Tally::add);
-    let parts = tally.contacts.iter().cloned().map(Contact::new).collect();
     let arrivals = tally.arrivals.iter().map(|count| *count as f64 / f64::from(repeats)).collect();
-    Retries { arrivals, contact: Contact::new(tally.contacts.concat()), parts }
+    let contact = Contact::new(tally.contacts.concat());
+    Retries { arrivals, contact, parts: tally.contacts.into_iter().map(Contact::new).collect() }
 }
 
 /// One client's retries, of which those before the end of the outage fail at once. The result is the

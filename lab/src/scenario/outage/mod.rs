@@ -27,7 +27,7 @@ use crate::common::{
 #[command(verbatim_doc_comment)]
 pub struct Options {
     /// How many clients
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=10_000_000))]
     pub clients: u32,
     /// How long the outage lasts
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = input::length)]
