@@ -317,8 +317,8 @@ mod tests {
 
     #[test]
     fn a_limit_of_time_bounds_all() {
-        // Attempts at 0, 1, 3, 7, 17, 27 s; the next delay would pass the limit.
-        assert_eq!(of("try for 30 seconds\n  a\nend"), [(Some(27.0), Some(30.0))]);
+        // Attempts at 0, 1, 3, 7, 15, 25 s; the next delay would pass the limit.
+        assert_eq!(of("try for 30 seconds\n  a\nend"), [(Some(25.0), Some(30.0))]);
         assert_eq!(of("try for 1 minute backoff full\n  a\nend"), [(Some(0.0), Some(60.0))]);
         assert_eq!(of("try for 1 minute every 25 seconds\n  a\nend"), [(Some(50.0), Some(60.0))]);
         assert_eq!(of("try for 1 hour or 2 times\n  a\nend"), [(Some(1.0), Some(3600.0))]);
