@@ -83,6 +83,16 @@ impl Unit {
     }
 }
 
+/// Reads what a script would say: `5 minutes`, `500ms`, `1h30m`.
+pub fn parse(text: &str) -> Option<Duration> {
+    let mut words = text.split_whitespace();
+    match (words.next()?, words.next(), words.next()) {
+        (joined, None, _) => parse_joined(joined),
+        (amount, Some(unit), None) => Unit::named(unit)?.times(amount),
+        _ => None,
+    }
+}
+
 /// Reads amounts with their units written together, like `500ms`, `1h30m`, `1.5h`.
 pub fn parse_joined(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
@@ -166,6 +176,16 @@ mod tests {
         }
         for bad in ["", "5", "m", "5x", "5 m", "1h30", "h1", "-5s", "1..5s", "5µs"] {
             assert_eq!(parse_joined(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_unit_may_stand_apart() {
+        assert_eq!(parse("5 minutes"), Some(Duration::from_secs(300)));
+        assert_eq!(parse(" 1.5  h "), Some(Duration::from_secs(5400)));
+        assert_eq!(parse("1h30m"), Some(Duration::from_secs(5400)));
+        for bad in ["", " ", "5", "5 minutes 3 s", "5 minutse", "minutes", "-1 s", "1h 30"] {
+            assert_eq!(parse(bad), None, "{bad:?}");
         }
     }
 

@@ -50,24 +50,51 @@ fn a_script_on_standard_input() {
 
 #[test]
 fn help_says_what_there_is() {
-    for option in ["-h", "--help"] {
-        let help = Ftsh::new().arg(option).success().text();
-        for name in [
-            "-f",
-            "-l",
-            "-D",
-            "-n",
-            "-p",
-            "-t",
-            "-k",
-            "-V",
-            "--seed",
-            "--backoff",
-            "--unset",
-            "--log-format",
-            "-c",
-        ] {
-            assert!(help.contains(name), "{name} isn't in the help:\n{help}");
+    let help = Ftsh::new().arg("--help").success().text();
+    for argument in ftsh::cli::flags::command().get_arguments().filter(|it| !it.is_hide_set()) {
+        let short = argument.get_short().map(|short| format!("-{short}"));
+        let long = argument.get_long().map(|long| format!("--{long}"));
+        for name in short.into_iter().chain(long) {
+            assert!(help.contains(&name), "{name} isn't in the help:\n{help}");
+        }
+    }
+    for name in ["FTSH_DEADLINE", "Exit status", "124"] {
+        assert!(help.contains(name), "{name} isn't in the help:\n{help}");
+    }
+}
+
+#[test]
+fn short_help_says_what_is_used_most() {
+    let help = Ftsh::new().arg("-h").success().text();
+    for name in ["-c", "-n", "-f", "-l", "--cron", "--lock", "--help"] {
+        assert!(help.contains(name), "{name} isn't in the help:\n{help}");
+    }
+    assert!(!help.contains("--log-format"), "{help}");
+}
+
+/// The paragraphs of the help on a terminal of so many columns.
+fn paragraphs(option: &str, columns: usize) -> Vec<Vec<String>> {
+    let help = Ftsh::new().arg(option).env("COLUMNS", columns.to_string()).success().text();
+    let paragraphs = help.trim_end().split("\n\n");
+    paragraphs.map(|text| text.lines().map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn short_help_fits_a_screen() {
+    let lines: Vec<_> = paragraphs("-h", 80).join(&String::new());
+    assert!(lines.len() <= 24, "{}", lines.join("\n"));
+}
+
+#[test]
+fn help_comes_in_groups_that_fit_a_screen() {
+    for (columns, height) in [(80, 24), (40, 40)] {
+        for paragraph in paragraphs("--help", columns) {
+            let shown = paragraph.join("\n");
+            assert!(paragraph.len() <= height, "{columns} columns:\n{shown}");
+            let widest = paragraph.iter().map(|line| line.chars().count()).max();
+            // The usage is never broken.
+            let limit = if shown.starts_with("Usage:") { 44 } else { columns };
+            assert!(widest <= Some(limit), "{columns} columns:\n{shown}");
         }
     }
 }

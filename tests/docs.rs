@@ -37,7 +37,7 @@ fn examples(document: &str) -> Vec<Example> {
 
 #[test]
 fn the_scripts_of_the_documents_are_right() {
-    for document in ["README.md", "ARCHITECTURE.md", "docs/language.md"] {
+    for document in ["README.md", "ARCHITECTURE.md", "docs/language.md", "docs/cookbook.md"] {
         for Example { line, text, .. } in examples(document) {
             let checked = Ftsh::script(&text).options(["-n"]).stdout("").success();
             assert_eq!(checked.errors(), "", "{document}:{line}");
@@ -65,15 +65,39 @@ fn the_scripts_of_the_reference_do_what_it_says() {
 }
 
 #[test]
-fn the_index_of_the_reference_leads_somewhere() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/language.md");
-    let text = fs::read_to_string(path).expect("the reference");
-    let anchors: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
-        .collect();
-    for link in text.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
-        assert!(anchors.iter().any(|anchor| anchor == link), "#{link} leads nowhere");
+fn the_indexes_of_the_documents_lead_somewhere() {
+    for document in ["docs/language.md", "docs/cookbook.md", "docs/cron.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+        let text = fs::read_to_string(path).expect("a document");
+        let anchors: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+            .collect();
+        for link in text.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(anchors.iter().any(|anchor| anchor == link), "{document}: #{link}");
+        }
     }
+}
+
+#[test]
+fn the_lines_of_the_crontabs_are_right() {
+    let mut lines = 0;
+    for document in ["README.md", "docs/cron.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+        let text = fs::read_to_string(path).expect("a document");
+        for crontab in text.split("```crontab\n").skip(1).filter_map(|it| it.split("```").next()) {
+            let Some((_, ours)) = crontab.split_once("SHELL=/usr/bin/ftsh\n") else { continue };
+            let jobs =
+                ours.lines().filter(|line| line.starts_with(|c: char| "0123456789*".contains(c)));
+            for job in jobs {
+                let line = job.split_whitespace().skip(5).collect::<Vec<_>>().join(" ");
+                assert!(!line.replace("\\%", "").contains('%'), "{job}");
+                let checked = Ftsh::command(&line.replace("\\%", "%")).options(["-n"]).success();
+                assert_eq!(checked.errors(), "", "{document}: {job}");
+                lines += 1;
+            }
+        }
+    }
+    assert!(lines >= 4, "{lines} lines");
 }

@@ -7,12 +7,16 @@ mod support;
 
 mod bad_input;
 mod cli;
+mod cookbook;
+mod cron;
 mod docs;
 mod examples;
 mod leftovers;
+mod lock;
 mod logging;
 mod machine;
 mod nesting;
+mod packaging;
 mod printing;
 mod scripts;
 mod shebang;

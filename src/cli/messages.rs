@@ -1,7 +1,9 @@
 //! What the shell itself says on its standard output and error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fs::File;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
 use super::source::plain;
 use crate::machine::Outcome;
@@ -26,9 +28,21 @@ pub fn complain(message: &str) {
     report(&format!("ftsh: {}\n", crate::log::one_line(message)));
 }
 
-/// Writes on standard error. If that fails, there is nobody left to tell.
+/// Writes on standard error, also when what goes there otherwise is kept. If that fails, there is
+/// nobody left to tell.
 pub fn report(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = match VOICE.get() {
+        Some(mut voice) => voice.write_all(text.as_bytes()),
+        None => io::stderr().write_all(text.as_bytes()),
+    };
+}
+
+/// Where the shell's own messages go if standard error is kept.
+static VOICE: OnceLock<File> = OnceLock::new();
+
+/// Has messages go there instead of to standard error, for good.
+pub fn speak_through(voice: File) {
+    let _ = VOICE.set(voice);
 }
 
 /// Makes a panic, in whatever thread, end the shell with a message: half a shell must not go on.

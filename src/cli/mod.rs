@@ -1,6 +1,8 @@
 //! The command line: from arguments and environment to an exit status.
 
+mod begin;
 pub mod flags;
+mod lock;
 mod messages;
 mod run;
 mod settings;

@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use rand::TryRng;
 use rand::rngs::SysRng;
 
-use super::end;
 use super::messages::complain;
 use super::settings::Settings;
 use super::source::plain;
+use super::{begin, end};
 use crate::driver::{self, process};
 use crate::log::{Log, Style};
 use crate::machine::record::Level;
@@ -22,7 +22,9 @@ use crate::syntax::Script;
 
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
 /// means that nothing was run.
-pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
+pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
+    let keep = begin::keep(&settings)?;
+    let is_cron = keep.is_some();
     let level = settings.config.log_level;
     let style = Style {
         format: settings.log_format,
@@ -31,19 +33,26 @@ pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
         run: format!("{:016x}", random()?),
     };
     let log = Log::open(settings.log_file.as_deref(), level, style).map_err(|error| {
-        let file = settings.log_file.unwrap_or_default();
+        let file = settings.log_file.clone().unwrap_or_default();
         anyhow!("can't open the log `{}`: {}", file.display(), plain(&error))
     })?;
     let log = Rc::new(RefCell::new(log));
     let writer = Rc::clone(&log);
-    let environment =
-        std::env::vars_os().map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
     let seed = settings.seed.map_or_else(random, Ok)?;
+    if let Some(outcome) = begin::wait(&mut settings, seed, &mut log.borrow_mut())? {
+        return Ok(outcome);
+    }
+    let environment = std::env::vars_os()
+        .filter(|(name, _)| !begin::VARIABLES.iter().any(|ours| name == ours))
+        .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
     let mut machine =
         Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
     let file = Arc::clone(script.source.name());
     let told = settings.told;
-    let conduct = move |machine: &mut Machine, supervision| {
+    let conduct = move |machine: &mut Machine, supervision: Option<_>| {
+        if is_cron && supervision.is_none() {
+            bail!("can't keep what is printed: there is no second process to be had");
+        }
         let mut driver = process::ProcessDriver::new(process::Settings {
             file,
             log_level: level,
@@ -54,17 +63,20 @@ pub fn run(script: &Script, settings: Settings) -> Result<Outcome> {
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         let outcome = driver::run(machine, &mut driver);
         if let Outcome::Failed(failure) = &outcome
-            && level > Level::NOTHING
-            && !log.borrow().has_told(failure)
+            // What the log told is kept, and comes after this.
+            && (is_cron || level > Level::NOTHING && !log.borrow().has_told(failure))
         {
             complain(&failure.to_string());
         }
         Ok(outcome)
     };
-    if !machine.may_run_programs() {
+    if !is_cron && !machine.may_run_programs() {
         return conduct(&mut machine, None);
     }
-    process::supervise(move |supervision| -> Infallible { end(conduct(&mut machine, supervision)) })
+    let duties = process::Duties { keep: keep.map(Rc::new), stay: settings.lock.is_some() };
+    process::supervise(duties, move |supervision| -> Infallible {
+        end(conduct(&mut machine, supervision))
+    })
 }
 
 fn random() -> Result<u64> {

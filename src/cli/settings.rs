@@ -8,13 +8,15 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use bstr::BString;
 
-use super::flags::Flags;
+use super::flags::{Flags, Lock};
+use super::lock::Place;
 use super::source::Program;
 use crate::backoff::{Clauses, Kind, Policy};
-use crate::duration::{Exact, Unit};
+use crate::duration::{self, Exact, Unit};
 use crate::log::Format;
 use crate::machine::record::Level;
 use crate::machine::{Config, Time};
+use crate::nearest::nearest;
 
 /// What to do with the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,16 @@ pub struct Settings {
     pub log_format: Format,
     /// Whether the log has times in seconds since 1970.
     pub log_decimal: bool,
+    /// Whether output is shown only if the script fails.
+    pub cron: bool,
+    /// What keeps a second run from starting.
+    pub lock: Option<Place>,
+    /// Where the locks of scripts are, if not in the usual place.
+    pub lock_directory: Option<PathBuf>,
+    /// How long to wait for the lock.
+    pub lock_wait: Duration,
+    /// A random part of this is waited first.
+    pub splay: Duration,
     /// For the machine.
     pub config: Config,
     /// Variables that tell nested shells what this one was told by options.
@@ -181,6 +193,15 @@ impl Settings {
             })
         });
 
+        let cron = around.read("FTSH_CRON", switch)?.unwrap_or_default();
+        let lock_wait = around.given(
+            ("--lock-wait", flags.lock_wait.as_ref()),
+            "FTSH_LOCK_WAIT",
+            duration_of_words,
+        )?;
+        let splay =
+            around.given(("--splay", flags.splay.as_ref()), "FTSH_SPLAY", duration_of_words)?;
+
         let mut words = flags.words.into_iter().peekable();
         let program = match flags.text {
             Some(text) => Program::Text { text, named: words.peek().cloned() },
@@ -192,6 +213,20 @@ impl Settings {
                 }
             },
         };
+        let lock = match (flags.lock, &program) {
+            (Some(Lock::File(file)), _) if file.is_empty() => bail!("`--lock=` lacks its file"),
+            (Some(Lock::File(file)), _) => Some(Place::File(around.directory.join(file))),
+            (Some(Lock::Alone), Program::File(script)) => Some(Place::Script(script.clone())),
+            (Some(Lock::Alone), _) => {
+                bail!("`--lock` alone is for script files; here it needs a name: --lock=FILE")
+            }
+            (None, _) => {
+                around.get("FTSH_LOCK").map(|file| Place::File(around.directory.join(file)))
+            }
+        };
+        if lock.is_none() && flags.lock_wait.is_some() {
+            bail!("`--lock-wait` without `--lock` waits for nothing");
+        }
         let mut arguments: Vec<BString> = words.map(|word| word.into_vec().into()).collect();
         if matches!(program, Program::StandardInput) || arguments.is_empty() {
             arguments.insert(0, "ftsh".into());
@@ -209,6 +244,11 @@ impl Settings {
             log_file,
             log_format: log_format.map_or(Format::default(), |(format, _)| format),
             log_decimal: log_decimal || flags.log_decimal,
+            cron: cron || flags.cron,
+            lock,
+            lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
+            lock_wait: lock_wait.map(|(time, _)| time).unwrap_or_default(),
+            splay: splay.map(|(time, _)| time).unwrap_or_default(),
             config: Config {
                 pid: around.pid,
                 backoff: policy.map(|(policy, _)| policy).or(policy_of_2003).unwrap_or_default(),
@@ -233,6 +273,18 @@ fn switch(text: &str) -> Result<bool, String> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     Unit::Seconds.times(text).ok_or("it is a number of seconds, from 0".into())
+}
+
+fn duration_of_words(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| {
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim();
+        match nearest(unit, Unit::names()) {
+            Some(known) if known != unit => {
+                format!("there is no unit `{unit}`; did you mean `{known}`?")
+            }
+            _ => "it is a duration, like `90s` or `5 minutes`".into(),
+        }
+    })
 }
 
 /// Seconds as a decimal number.

@@ -47,13 +47,6 @@ fn the_definition_is_sound() {
 }
 
 #[test]
-fn help_fits_a_screen() {
-    let help = flags::command().render_help().to_string();
-    assert!(help.lines().count() <= 40, "{help}");
-    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
-}
-
-#[test]
 fn without_options_there_are_defaults() {
     let settings = settings(&["s.ftsh", "-l", "x"], &[]);
     assert!(matches!(&settings.program, Program::File(path) if path == Path::new("s.ftsh")));

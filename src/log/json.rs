@@ -74,6 +74,9 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             details.extend([("attempts", json!(attempts)), ("duration", seconds(*elapsed))]);
             ("try_failed", details)
         }
+        LogEvent::Waiting { reason, time } => {
+            ("waiting", vec![("reason", json!(reason)), ("delay", seconds(*time))])
+        }
         LogEvent::CommandStarted(command) => ("command_started", vec![("command", json!(command))]),
         LogEvent::CommandSucceeded { command, elapsed } => (
             "command_succeeded",

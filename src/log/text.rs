@@ -52,6 +52,9 @@ impl fmt::Display for Told<'_> {
                 write!(f, "try gave up after {attempts} {times} in {}: ", Human(*elapsed))?;
                 write!(f, "{}", failure.message)
             }
+            LogEvent::Waiting { reason, time } => {
+                write!(f, "waiting for up to {}: {reason}", Human(*time))
+            }
             LogEvent::CommandStarted(command) => write!(f, "start: {command}"),
             LogEvent::CommandSucceeded { command, elapsed } => {
                 write!(f, "exit 0 after {}: {command}", Human(*elapsed))

@@ -52,6 +52,13 @@ pub enum LogEvent {
         /// How long it tried.
         elapsed: Duration,
     },
+    /// The script doesn't begin yet.
+    Waiting {
+        /// What for.
+        reason: String,
+        /// How long, at most.
+        time: Duration,
+    },
     /// A command starts; its words.
     CommandStarted(String),
     /// A command succeeded.
@@ -162,9 +169,10 @@ impl LogEvent {
             | Self::TryFailed { .. }
             | Self::Survivor { .. }
             | Self::Interrupted(_) => Level::FAILURES,
-            Self::CommandStarted(_) | Self::CommandSucceeded { .. } | Self::Assigned { .. } => {
-                Level::COMMANDS
-            }
+            Self::Waiting { .. }
+            | Self::CommandStarted(_)
+            | Self::CommandSucceeded { .. }
+            | Self::Assigned { .. } => Level::COMMANDS,
             Self::Attempt(_)
             | Self::Delay { .. }
             | Self::TrySucceeded(_)

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use bstr::BString;
@@ -99,8 +100,26 @@ fn anonymous_file() -> io::Result<OwnedFd> {
 }
 
 fn unlinked_file() -> io::Result<OwnedFd> {
-    let template = std::env::temp_dir().join("ftsh-XXXXXX");
-    let (fd, path) = nix::unistd::mkstemp(&template)?;
+    unlinked_file_in(&std::env::temp_dir())
+}
+
+/// A file on a disk, if there is room for one.
+pub fn file_on_disk() -> io::Result<OwnedFd> {
+    // `/tmp` may be memory.
+    let places = [std::env::var_os("TMPDIR"), Some("/var/tmp".into()), Some("/tmp".into())];
+    let places = places.into_iter().flatten().filter(|place| !place.is_empty());
+    let mut result = Err(io::ErrorKind::NotFound.into());
+    for place in places {
+        result = unlinked_file_in(Path::new(&place));
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+fn unlinked_file_in(directory: &Path) -> io::Result<OwnedFd> {
+    let (fd, path) = nix::unistd::mkstemp(&directory.join("ftsh-XXXXXX"))?;
     std::fs::remove_file(path)?;
     sys::duplicate(fd.as_fd()) // closed on exec
 }

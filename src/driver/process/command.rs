@@ -187,8 +187,13 @@ impl ProcessDriver {
         self.limit.restore_in(self.pid);
         let subreaper = matches!(self.containment, Containment::Subreaper);
         let error = match &self.supervision {
-            Some(supervision) => supervision.replace(replacement),
-            None => replacement.execute(subreaper),
+            Some(supervision) if !supervision.stays() => supervision.replace(replacement),
+            supervision => {
+                if supervision.is_some() {
+                    sys::die_with_parent();
+                }
+                replacement.execute(subreaper)
+            }
         };
         let message = format!("{}: {}", replacement.file(), plain(&error));
         SpawnError { kind: SpawnErrorKind::System, message }

@@ -12,6 +12,7 @@ mod family;
 mod files;
 mod glob;
 mod io;
+mod keep;
 mod offload;
 mod poll;
 mod proc;
@@ -19,6 +20,7 @@ mod purge;
 mod replace;
 mod signal;
 mod spawn;
+mod store;
 mod stream;
 mod supervisor;
 mod survey;
@@ -35,8 +37,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
 
+pub use self::keep::Keep;
 pub use self::signal::die_by;
-pub use self::supervisor::{Supervision, resume, supervise};
+pub use self::supervisor::{Duties, Supervision, resume, supervise};
 
 use self::child::Child;
 use self::command::{Answer, Command, Waiting};

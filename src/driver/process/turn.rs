@@ -133,6 +133,9 @@ impl ProcessDriver {
             }
         }
         self.terminal = None; // gives it back
+        if let Some(supervision) = &self.supervision {
+            supervision.finish_alone();
+        }
         die_by(libc::SIGKILL)
     }
 

@@ -6,9 +6,11 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 
 use super::super::block::Block;
 use super::super::io::plain;
+use super::super::keep::Keep;
 use super::super::replace::Replacement;
 use super::super::tag::Key;
 use super::super::{has_pidfds, purge, sys};
@@ -37,11 +39,18 @@ pub struct Duty {
     pub strangers: Vec<i32>,
     /// The signals that were blocked before.
     pub mask: sys::Mask,
+    /// What is printed, if that is kept.
+    pub keep: Option<Rc<Keep>>,
 }
 
 impl Duty {
     /// Passes signals on, until the interpreter ends; then ends likewise, with nothing left.
     pub fn perform(self) -> ! {
+        let collector = self.keep.as_ref().map(|keep| (keep, keep.collect()));
+        if let Some((_, Err(error))) = &collector {
+            eprintln!("ftsh: can't keep what is printed: {}", plain(error));
+            let _ = sys::kill(self.interpreter, libc::SIGKILL);
+        }
         let status = accompany(self.interpreter);
         if matches!(status, Status::Signaled(_)) {
             if self.subreaper {
@@ -49,6 +58,9 @@ impl Duty {
             } else {
                 purge::empty_marked(&self.key);
             }
+        }
+        if let Some((keep, collector)) = collector {
+            keep.finish(collector, status);
         }
         if status == Status::Exited(0)
             && let Some(replacement) = Replacement::receive(&self.socket)
@@ -81,6 +93,7 @@ impl Duty {
             subreaper: true,
             strangers: Vec::new(),
             mask: sys::Mask::from_bits(mask),
+            keep: None,
         })
     }
 }

@@ -15,9 +15,11 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::time::Duration;
 
 use self::duty::{Duty, Successor};
+use super::keep::Keep;
 use super::replace::Replacement;
 use super::tag::Key;
 use super::{proc, sys};
@@ -32,9 +34,39 @@ pub struct Supervision {
     /// The supervisor's process id, that of the shell for its user.
     pid: i32,
     key: Key,
+    duties: Duties,
+}
+
+/// What a supervisor does besides.
+#[derive(Clone, Default)]
+pub struct Duties {
+    /// Collects what is printed, and shows it if the run fails.
+    pub keep: Option<Rc<Keep>>,
+    /// Outlives an `exec`, whose program takes the interpreter's place instead, and holds what is
+    /// open now to its end.
+    pub stay: bool,
+}
+
+impl Duties {
+    /// Whether the supervisor has to be the process that it was from the beginning to the end.
+    fn is_bound(&self) -> bool {
+        self.stay || self.keep.is_some()
+    }
 }
 
 impl Supervision {
+    /// Whether the supervisor outlives an `exec`.
+    pub(super) fn stays(&self) -> bool {
+        self.duties.is_bound()
+    }
+
+    /// The supervisor was killed: does what it was to do at the end.
+    pub(super) fn finish_alone(&self) {
+        if let Some(keep) = &self.duties.keep {
+            keep.finish_alone(Status::Signaled(libc::SIGKILL));
+        }
+    }
+
     /// The process id of the shell as its user knows it, `$$`.
     pub fn shell_pid(&self) -> u32 {
         self.pid as u32
@@ -71,7 +103,7 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// Splits this process in two: `interpret` runs in a child, this one becomes its supervisor. Where
 /// that can't be had, `interpret` runs here, without.
 /// To be called while there is one thread only, and before a driver is made.
-pub fn supervise(interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> ! {
+pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> ! {
     let Ok((ours, theirs)) = sockets() else { match interpret(None) {} };
     let key = Key::new();
     let pid = std::process::id() as i32;
@@ -83,7 +115,10 @@ pub fn supervise(interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> !
         strangers: if sys::has_no_children() { Vec::new() } else { proc::children(pid) },
         mask: sys::hold_signals(),
         socket: ours,
+        keep: duties.keep.clone(),
     };
+    // Executing itself anew, it would lose the lock and what it keeps.
+    let is_bound = duties.is_bound();
     let (socket, mask) = (duty.socket.as_raw_fd(), duty.mask.clone());
     let their_socket = theirs.as_raw_fd();
     let begin = move |supervised: bool| {
@@ -94,14 +129,15 @@ pub fn supervise(interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> !
         }
         sys::close_number(socket);
         die_of_panics();
-        interpret(Some(Supervision { socket: theirs, pid, key }))
+        interpret(Some(Supervision { socket: theirs, pid, key, duties }))
     };
     let mut begin = Some(begin);
     let mut begin = |supervised| match begin.take() {
         Some(begin) => begin(supervised),
         None => sys::exit_now(1),
     };
-    if let Some(successor) = Successor::of(&duty)
+    if !is_bound
+        && let Some(successor) = Successor::of(&duty)
         && let Ok(interpreter) = sys::share(|| begin(true))
     {
         sys::close_shared(their_socket);

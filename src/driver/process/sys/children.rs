@@ -144,6 +144,12 @@ pub fn become_subreaper(wanted: bool) -> bool {
     }
 }
 
+/// Has this process killed when its parent ends, also after an `exec`; where that can be had.
+pub fn die_with_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
+}
+
 /// Sends a signal to a process, or with a negative number to a group.
 pub fn kill(pid: pid_t, signal: c_int) -> Result<(), Errno> {
     // SAFETY: a plain call.

@@ -57,6 +57,11 @@ impl Kept {
         Some(Self { fd, closed_on_exec: !is_passed_on(number) })
     }
 
+    /// The descriptor that keeps it open.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     /// Puts it back.
     pub fn restore(&self, number: RawFd) {
         if install(self.fd.as_raw_fd(), number).is_ok() && self.closed_on_exec {

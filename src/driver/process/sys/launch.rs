@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
 use libc::{c_char, c_int, pid_t};
@@ -10,6 +10,7 @@ use nix::errno::Errno;
 
 use super::super::block::Block;
 use super::children::become_subreaper;
+use super::descriptors::close_number;
 use super::signals::{SignalSet, is_ignored, set_action, sigpipe_was_ignored};
 
 /// A program to start; the same for `spawn` and `exec`.
@@ -213,4 +214,19 @@ pub fn fork() -> Result<Option<pid_t>, Errno> {
 pub fn exit_now(code: c_int) -> ! {
     // SAFETY: never returns.
     unsafe { libc::_exit(code) }
+}
+
+/// Makes the child of a fork a process of its own that holds nothing open but one descriptor. It
+/// must not drop what owned the others.
+pub fn detach(but: BorrowedFd) {
+    let _ = nix::unistd::setsid();
+    let _ = std::env::set_current_dir("/");
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<RawFd> =
+        open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in open.into_iter().filter(|number| *number != but.as_raw_fd()) {
+        close_number(number);
+    }
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_name(c"ftsh-reader");
 }

@@ -8,8 +8,8 @@ mod share;
 mod signals;
 
 pub use children::{
-    Change, NAME, become_subreaper, ended_child, group_of, has_no_children, has_pidfds, is_child,
-    kill, name, pidfd_open, set_name, stopped_child, wait_for,
+    Change, NAME, become_subreaper, die_with_parent, ended_child, group_of, has_no_children,
+    has_pidfds, is_child, kill, name, pidfd_open, set_name, stopped_child, wait_for,
 };
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
@@ -17,7 +17,7 @@ pub use descriptors::{
     FileLimit, Kept, add_flags, borrow, close_number, duplicate, has_data, install, is_passed_on,
     move_up, pass_on, receive_descriptors, send_descriptors, set_foreground, take_over, write_now,
 };
-pub use launch::{Launch, Ready, exec, exit_now, fork, prepare_exec, spawn};
+pub use launch::{Launch, Ready, detach, exec, exit_now, fork, prepare_exec, spawn};
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};
 #[cfg(test)]

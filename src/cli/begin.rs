@@ -1,0 +1,88 @@
+//! What comes before a script's first command: keeping its output, a random delay, the lock.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use super::lock::{self, Holder, Taken};
+use super::messages::{complain, speak_through};
+use super::settings::Settings;
+use super::source::{Program, plain};
+use crate::driver::process::Keep;
+use crate::log::Log;
+use crate::machine::record::{LogEvent, Record};
+use crate::machine::{Outcome, Time};
+
+/// What these say is meant for one shell, not for those that it starts.
+pub const VARIABLES: [&str; 4] = ["FTSH_CRON", "FTSH_LOCK", "FTSH_LOCK_WAIT", "FTSH_SPLAY"];
+
+/// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
+const BUSY: u8 = 75;
+/// The exit status when a deadline has passed.
+const OUT_OF_TIME: u8 = 124;
+
+/// Begins to keep what is printed, if that is asked for. Messages are still told.
+pub fn keep(settings: &Settings) -> Result<Option<Keep>> {
+    if !settings.cron {
+        return Ok(None);
+    }
+    let begin = || {
+        let keep = Keep::begin(&settings.program.name())?;
+        if let Some(voice) = keep.voice() {
+            speak_through(File::from(voice.try_clone_to_owned()?));
+        }
+        Ok(keep)
+    };
+    begin()
+        .map(Some)
+        .map_err(|error: std::io::Error| anyhow!("can't keep what is printed: {}", plain(&error)))
+}
+
+/// Waits a random part of the splay and takes the lock, in that order: who only waits keeps nobody
+/// away. An outcome means that the run is over before it began.
+pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<Outcome>> {
+    let start = Instant::now();
+    let deadline = settings.config.deadline.map(Time::elapsed);
+    let left = || deadline.map_or(Duration::MAX, |time| time.saturating_sub(start.elapsed()));
+    let file: Arc<str> = settings.program.name().into();
+    let mut tell = |reason: &str, time| {
+        let event = LogEvent::Waiting { reason: reason.into(), time };
+        log.write(&Record { task: None, file: Arc::clone(&file), line: 0, event });
+    };
+    let longest = settings.splay.min(left());
+    if !longest.is_zero() {
+        let delay = longest.mul_f64(fraction(seed));
+        tell("splay", delay);
+        std::thread::sleep(delay);
+    }
+    if let Some(place) = &settings.lock {
+        let path = place.file(settings.lock_directory.take())?;
+        let script = match &settings.program {
+            Program::File(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+            other => other.name().into(),
+        };
+        let holder = Holder { pid: settings.config.pid, script: &script.to_string_lossy() };
+        let patience = settings.lock_wait.min(left());
+        if let Taken::Busy(owner) = lock::take(&path, &holder, patience, |owner| {
+            tell(owner, patience);
+        })? {
+            let cut_short = patience < settings.lock_wait;
+            complain(&format!("{}: not run: {owner}", settings.program.name()));
+            return Ok(Some(Outcome::Exited(if cut_short { OUT_OF_TIME } else { BUSY })));
+        }
+    }
+    // Time has passed since the deadline was looked at.
+    settings.config.deadline = settings.config.deadline.map(|_| Time::after(left()));
+    Ok(None)
+}
+
+/// A number from 0 to 1, of a stream that the script's own choices don't use.
+fn fraction(seed: u64) -> f64 {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(1);
+    random.random()
+}

@@ -1,0 +1,351 @@
+//! The scripts of the cookbook, with stand-ins for the programs that they call.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::Ftsh;
+use crate::support::run::Finished;
+
+/// The script below a heading, with delays that don't keep a test waiting.
+fn script(heading: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cookbook.md");
+    let text = fs::read_to_string(path).expect("the cookbook");
+    let section = text.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let script = section.split("```ftsh\n").nth(1).expect("a script");
+    let script = script.split("```").next().unwrap_or(script);
+    let mut words = Vec::new();
+    for line in script.split('\n') {
+        let line = match line.split_once("every ") {
+            Some((head, _)) if head.trim_start().starts_with("try") => format!("{head}every 5 ms"),
+            _ => line.to_owned(),
+        };
+        words.push(match line.split_once("backoff ") {
+            Some((head, policy)) => {
+                let name = policy.split(' ').next().unwrap_or_default();
+                format!("{head}backoff {name} from 1 ms")
+            }
+            None => line,
+        });
+    }
+    words.join("\n")
+}
+
+#[test]
+fn every_recipe_is_tried() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cookbook.md");
+    let text = fs::read_to_string(path).expect("the cookbook");
+    let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert!(headings.len() >= 20);
+    for heading in headings {
+        let tried = format!("Recipe::new(\"{heading}\")");
+        assert!(include_str!("cookbook.rs").contains(&tried), "{heading} isn't tried");
+    }
+}
+
+/// A run of the script below a heading.
+struct Recipe(Ftsh);
+
+impl Recipe {
+    fn new(heading: &str) -> Self {
+        let run = Ftsh::script(script(heading));
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", run.path("bin").display());
+        Self(run.env("PATH", path).env("FTSH_BACKOFF", "fixed from 1 ms"))
+    }
+
+    /// Gives it a stand-in, which notes its words in `calls`.
+    fn program(self, name: &str, body: &str) -> Self {
+        let text = format!("#!/bin/sh\necho {name} $* >> calls\n{body}\n");
+        Self(self.0.program(&format!("bin/{name}"), &text))
+    }
+
+    fn file(self, name: &str, content: &str) -> Self {
+        Self(self.0.file(name, content))
+    }
+
+    fn args(self, arguments: &[&str]) -> Self {
+        Self(self.0.args(arguments))
+    }
+
+    fn stdout(self, text: &str) -> Self {
+        Self(self.0.stdout(text))
+    }
+
+    fn success(self) -> Finished {
+        self.failure(0)
+    }
+
+    fn failure(self, code: i32) -> Finished {
+        let finished = self.0.failure(code);
+        finished.nothing_left();
+        finished
+    }
+}
+
+/// A stand-in that fails so often before it works.
+fn fails(times: u32, then: &str) -> String {
+    format!("echo x >> times; test $(wc -l < times) -gt {times} || exit 5\n{then}")
+}
+
+/// How many lines of a file of the run begin so.
+fn count(finished: &Finished, file: &str, start: &str) -> usize {
+    finished.read(file).lines().filter(|line| line.starts_with(start)).count()
+}
+
+#[test]
+fn one_of_several_mirrors() {
+    let wget = "case $4 in *.de.*) echo data > \"$3\";; *) exit 4;; esac";
+    let finished = Recipe::new("One of several mirrors").program("wget", wget).args(&["a b"]);
+    assert_eq!(finished.success().read("a b"), "data\n");
+}
+
+#[test]
+fn a_copy_that_goes_on_where_it_stopped() {
+    let recipe = Recipe::new("A copy that goes on where it stopped");
+    let finished = recipe.program("rsync", &fails(3, "")).args(&["from", "to"]).success();
+    assert_eq!(count(&finished, "calls", "rsync -a --partial --timeout=60 from to"), 4);
+}
+
+/// A stand-in for curl that has these answers, one after the other, and then 200.
+fn curl(answers: &str) -> String {
+    format!(
+        "echo x >> times
+         set -- {answers}
+         shift $(($(wc -l < times) - 1)) 2> /dev/null || set --
+         printf 'HTTP/1.1 %s\\r\\nRetry-After: 0\\r\\n' ${{1:-200}} > headers
+         echo body ${{1:-200}} > reply
+         printf '%s' ${{1:-200}}"
+    )
+}
+
+#[test]
+fn an_api_with_a_rate_limit() {
+    let recipe = |answers| {
+        let recipe = Recipe::new("An API with a rate limit").program("curl", &curl(answers));
+        recipe.args(&["http://api.example.org/"])
+    };
+    let finished = recipe("429 503 429").stdout("body 200\n").success();
+    assert_eq!(count(&finished, "calls", "curl"), 4);
+    let finished = recipe("429 404").stdout("").failure(1);
+    finished.expect_stderr("status 404: asking again won't help");
+    assert_eq!(count(&finished, "calls", "curl"), 2);
+}
+
+#[test]
+fn wait_for_a_port() {
+    let recipe = Recipe::new("Wait for a port").program("nc", &fails(4, ""));
+    let finished = recipe.args(&["host", "5432"]).success();
+    assert_eq!(count(&finished, "calls", "nc -z -w 2 host 5432"), 5);
+}
+
+#[test]
+fn wait_until_something_is_ready() {
+    let recipe = |last: &str| {
+        let cloud = format!(
+            "echo x >> times; case $(wc -l < times) in 1) exit 1;; 2) echo starting;; *) echo {last};; esac"
+        );
+        let recipe = Recipe::new("Wait until something is ready").program("cloud", &cloud);
+        recipe.args(&["box"])
+    };
+    recipe("ready").stdout("box is ready\n").success();
+    let finished = recipe("failed").stdout("").failure(1);
+    finished.expect_stderr("box will never be ready");
+    assert_eq!(count(&finished, "calls", "cloud"), 3);
+}
+
+#[test]
+fn wait_for_room_on_a_disk() {
+    let df = "echo x >> times; test $(wc -l < times) -gt 2 && free=600 || free=20
+              echo Filesystem 1M-blocks Used Available; echo disk 1000 400 $free 40% /";
+    let recipe = Recipe::new("Wait for room on a disk").program("df", df);
+    // The first time, the disk is full half way.
+    let tar = "test -e \"$4/half\" && exit 9; echo half > \"$4/half\"; echo t >> tars
+               test $(wc -l < tars) = 2";
+    let finished = recipe.program("tar", tar).file("d/other", "").args(&["a.tar", "d"]).success();
+    assert_eq!(finished.read("d/data/half"), "half\n");
+    assert_eq!(count(&finished, "calls", "df"), 4);
+}
+
+#[test]
+fn deploy_to_many_hosts() {
+    let recipe = Recipe::new("Deploy to many hosts");
+    let finished = recipe.program("rsync", "").program("ssh", "").args(&["a", "b", "c"]).success();
+    let text = finished.text();
+    assert!(["a", "b", "c"].iter().all(|host| text.contains(&format!("{host} is done\n"))));
+    let recipe = Recipe::new("Deploy to many hosts").program("rsync", "exec sleep 60");
+    let ssh = recipe.program("ssh", "").program("rsync", "case $4 in b:*) exit 12;; esac");
+    let finished = ssh.args(&["b"]).failure(12);
+    assert_eq!(count(&finished, "calls", "rsync"), 3);
+}
+
+#[test]
+fn ask_all_hosts() {
+    let ssh = "case $3 in down) echo half; exit 255;; *) echo \"$3 is up\";; esac";
+    let recipe = Recipe::new("Ask all hosts").program("ssh", ssh).args(&["a", "down", "z"]);
+    let stdout =
+        "a is up\n`ssh -o BatchMode=yes down uptime > answers/down` exited with 255\nz is up\n";
+    let finished = recipe.success();
+    let text = finished.text();
+    assert_eq!(text.lines().count(), stdout.lines().count(), "{text}");
+    assert!(text.starts_with("a is up\n") && text.ends_with("z is up\n"), "{text}");
+    assert!(finished.read("answers/down.failed").contains("exited with 255"));
+    assert!(!finished.directory.path().join("answers/down").exists());
+}
+
+#[test]
+fn restart_one_after_the_other() {
+    let recipe = Recipe::new("Restart one after the other").program("ssh", "");
+    let curl = fails(2, "case $6 in *//b:*) exit 7;; esac");
+    let recipe = recipe.program("curl", &curl).args(&["a"]).stdout("a is back\n");
+    let finished = recipe.success();
+    assert_eq!(count(&finished, "calls", "ssh"), 1, "restarted once");
+    let shorter = script("Restart one after the other").replace("for 2 minutes", "3 times");
+    let run = Ftsh::script(shorter)
+        .program("bin/ssh", "#!/bin/sh\necho $3 >> restarted\n")
+        .program("bin/curl", "#!/bin/sh\ncase $6 in *//b:*) exit 7;; esac\n")
+        .args(["a", "b", "c"]);
+    let path = format!("{}:/usr/bin:/bin", run.path("bin").display());
+    let finished = run.env("PATH", path).stdout("a is back\n").run();
+    assert_eq!(finished.read("restarted"), "a\nb\n", "c is left alone");
+}
+
+#[test]
+fn fail_over() {
+    let recipe = |curl: &str| {
+        let recipe = Recipe::new("Fail over").program("curl", curl);
+        recipe.program("switch-over", "").args(&["one", "two"])
+    };
+    let finished = recipe(&fails(2, "")).stdout("").success();
+    assert_eq!(count(&finished, "calls", "switch-over"), 0);
+    let finished = recipe("exit 7").success();
+    assert_eq!(count(&finished, "calls", "switch-over --from one --to two"), 1);
+    assert!(finished.text().ends_with("two has taken over\n"));
+}
+
+#[test]
+fn a_backup_that_raises_an_alarm() {
+    let recipe = |pg_dump: &str| {
+        let text = script("A backup that raises an alarm").replace("for 2 hours", "3 times");
+        let run = Recipe(Recipe::new("A backup that raises an alarm").0.file("script.ftsh", text));
+        let run = run.program("pg_dump", pg_dump).program("rsync", &fails(1, ""));
+        run.program("mail", "cat > mailed").args(&["shop"])
+    };
+    let finished = recipe("echo data").success();
+    assert_eq!(count(&finished, "calls", "pg_dump"), 1, "dumped once");
+    assert_eq!(count(&finished, "calls", "rsync"), 2);
+    assert!(finished.directory.path().join("shop.sql.gz").exists());
+    let finished = recipe("echo half; exit 3").failure(1);
+    assert!(finished.read("mailed").contains("`pg_dump shop` exited with 3"));
+    assert!(!finished.directory.path().join("shop.sql.gz").exists());
+}
+
+#[test]
+fn a_database_migration() {
+    let recipe = |psql: &str| {
+        let recipe = Recipe::new("A database migration").program("pg_isready", &fails(2, ""));
+        recipe.program("psql", psql).args(&["new.sql"])
+    };
+    let lost = "echo x >> lost; test $(wc -l < lost) -gt 2 || exit 2";
+    assert_eq!(count(&recipe(lost).success(), "calls", "psql"), 3);
+    assert_eq!(count(&recipe("exit 3").failure(3), "calls", "psql"), 1);
+}
+
+#[test]
+fn jobs_for_a_cluster() {
+    let squeue = "echo x >> times; test $(wc -l < times) -gt 2 && seq 20 || seq 600";
+    let recipe = Recipe::new("Jobs for a cluster").program("squeue", squeue);
+    let recipe = recipe.program("sbatch", "echo 4711").args(&["job.sh"]);
+    let recipe = Recipe(recipe.0.env("USER", "me"));
+    let finished = recipe.stdout("job.sh is job 4711\n").success();
+    assert_eq!(count(&finished, "calls", "sbatch"), 1);
+}
+
+#[test]
+fn clean_up_after_a_failure() {
+    let recipe = |index: &str| {
+        let recipe = Recipe::new("Clean up after a failure").program("index", index);
+        recipe.program("unzip", "echo text > $4/text").args(&["a.zip"])
+    };
+    let left = |finished: &Finished| {
+        let entries = fs::read_dir(finished.directory.path()).expect("a directory");
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("tmp.") || name.contains(".part")).count()
+    };
+    let finished = recipe("ls $1").success();
+    assert_eq!((finished.read("index").as_str(), left(&finished)), ("text\n", 0));
+    let finished = recipe("exit 3").failure(1);
+    assert_eq!(left(&finished), 0);
+}
+
+#[test]
+fn a_job_for_cron() {
+    let recipe = Recipe::new("A job for cron").file("data/a b.csv", "").file("data/c.csv", "");
+    let recipe = recipe.program("rsync", "").program("report", "echo \"on $1\"").args(&["data"]);
+    let finished = recipe.success();
+    assert_eq!(finished.read("data/a b.csv.report"), "on a b.csv\n");
+}
+
+#[test]
+fn one_at_a_time() {
+    let recipe = |flock: &str| {
+        let recipe = Recipe::new("One at a time").program("prepare", "");
+        recipe.program("flock", flock).program("reindex", "")
+    };
+    let finished = recipe("echo x >> times; test $(wc -l < times) -gt 2 || exit 75; shift 4; $*");
+    let finished = finished.success();
+    assert_eq!(count(&finished, "calls", "flock"), 3);
+    assert_eq!(count(&finished, "calls", "reindex"), 1);
+    assert_eq!(count(&recipe("exit 3").failure(3), "calls", "flock"), 1);
+}
+
+#[test]
+fn instead_of_a_retry_loop_in_bash() {
+    let recipe = |curl: &str| {
+        let recipe = Recipe::new("Instead of a retry loop in bash").program("curl", curl);
+        recipe.program("process", "").args(&["http://host/"])
+    };
+    let finished = recipe(&fails(4, "")).success();
+    assert_eq!(count(&finished, "calls", "process data"), 1);
+    let finished = recipe("exit 22").failure(22);
+    assert_eq!((count(&finished, "calls", "curl"), count(&finished, "calls", "process")), (5, 0));
+}
+
+#[test]
+fn instead_of_timeout() {
+    let text = script("Instead of timeout").replace("5 minutes", "100 ms");
+    let recipe = |make: &str| {
+        let run = Recipe::new("Instead of timeout").0.file("script.ftsh", &text);
+        Recipe(run).program("make", make)
+    };
+    recipe("setsid sleep 60 & sleep 60").stdout("too late\n").failure(1);
+    let slower = script("Instead of timeout");
+    let run = Recipe::new("Instead of timeout").0.file("script.ftsh", slower);
+    let finished = Recipe(run).program("make", "exit 124").failure(1);
+    assert_eq!(finished.text(), "failed: `make test` exited with 124\n");
+}
+
+#[test]
+fn instead_of_a_retry_tool() {
+    let recipe = Recipe::new("Instead of a retry tool").program("fetch", &fails(4, "echo data"));
+    let finished = recipe.program("unpack", "cat > unpacked").success();
+    assert_eq!(finished.read("unpacked"), "data\n");
+}
+
+#[test]
+fn instead_of_gnu_parallel() {
+    let recipe = Recipe::new("Instead of GNU parallel").file("a b.svg", "A").file("c.svg", "C");
+    let convert = "cp \"$1\" \"${2#png:}\"";
+    let finished = recipe.program("convert", convert).success();
+    assert_eq!(
+        (finished.read("a b.svg.png"), finished.read("c.svg.png")),
+        ("A".into(), "C".into())
+    );
+}
+
+#[test]
+fn instead_of_xargs() {
+    let recipe =
+        Recipe::new("Instead of xargs -P").file("logs/a b.log", "A").file("logs/c.log", "");
+    let finished = recipe.success();
+    assert!(finished.directory.path().join("logs/a b.log.gz").exists());
+}

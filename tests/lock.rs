@@ -1,0 +1,333 @@
+//! `--lock`, `--lock-wait` and `--splay`.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::Signal;
+
+use crate::support::Ftsh;
+use crate::support::run::Running;
+
+/// Says that it is there, and waits for the file `go`.
+const WAITS: &str = "sh -c 'echo ready > ready; until test -e go; do sleep 0.01; done'";
+
+/// A run that holds the lock `lock` in its directory.
+fn holder(options: &[&str]) -> Running {
+    holder_of(WAITS, options)
+}
+
+fn holder_of(script: &str, options: &[&str]) -> Running {
+    let run = Ftsh::script(script).options(["--lock=lock"]).options(options).start();
+    run.until_lines("ready", 1);
+    run
+}
+
+fn go(run: &Running) {
+    fs::write(run.directory().join("go"), "").expect("a file");
+}
+
+/// Another run that wants the lock.
+fn rival(run: &Running, script: &str) -> Ftsh {
+    let lock = run.directory().join("lock");
+    Ftsh::command(script).options(["--lock".as_ref(), lock.as_os_str()])
+}
+
+fn in_seconds(seconds: f64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    (now.as_secs_f64() + seconds).to_string()
+}
+
+#[test]
+fn a_second_run_is_refused_and_told_who_is_on() {
+    let run = holder(&[]);
+    let (pid, script) = (run.pid().to_string(), run.directory().join("script.ftsh"));
+    let refused = rival(&run, "echo never").stdout("").failure(75);
+    refused.one_line();
+    for text in ["not run", &format!("process {pid}"), &script.display().to_string(), "since 20"] {
+        refused.expect_stderr(text);
+    }
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn the_lock_is_free_after_a_run() {
+    let run = holder(&[]);
+    let lock = run.directory().join("lock");
+    go(&run);
+    let finished = run.wait();
+    let again = Ftsh::command("echo mine").options(["--lock".as_ref(), lock.as_os_str()]);
+    again.stdout("mine\n").success();
+    drop(finished);
+}
+
+#[test]
+fn the_lock_is_free_after_a_kill() {
+    for is_supervisor in [true, false] {
+        let run = holder(&[]);
+        let lock = run.directory().join("lock");
+        let shells = run.processes();
+        let shells = shells.iter().filter(|process| process.command.contains("--lock=lock"));
+        let victim = shells
+            .map(|process| process.pid)
+            .find(|pid| (*pid == run.pid().as_raw()) == is_supervisor)
+            .expect("two processes");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(victim), Signal::SIGKILL)
+            .expect("it lives");
+        run.until("everything gone", |run| run.processes().is_empty());
+        let finished = run.wait();
+        finished.killed_by(Signal::SIGKILL);
+        let again = Ftsh::command("echo mine").options(["--lock".as_ref(), lock.as_os_str()]);
+        again.stdout("mine\n").success();
+    }
+}
+
+#[test]
+fn the_lock_is_held_until_nothing_is_left() {
+    let script = format!("trap '' TERM; {}", &WAITS["sh -c '".len()..WAITS.len() - 1]);
+    let script = format!("sh -c \"{}\"", script.replace('"', "\\\""));
+    let run = holder_of(&script, &["-f", "log"]);
+    run.signal(Signal::SIGTERM);
+    run.until_lines("log", 1);
+    rival(&run, "echo never").stdout("").failure(75);
+    go(&run);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+}
+
+#[test]
+fn daemons_don_t_hold_the_lock() {
+    let outer = "ftsh --lock=lock -c \"sh -c 'sleep 60 &'\" && ftsh --lock=lock -c 'echo mine'";
+    Ftsh::new().file("outer.sh", outer).args(["-c", "sh outer.sh"]).stdout("mine\n").success();
+}
+
+#[test]
+fn an_exec_keeps_the_lock() {
+    let run = holder_of(&format!("exec {WAITS}"), &[]);
+    rival(&run, "echo never").stdout("").failure(75);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_run_can_wait_for_the_lock() {
+    let run = holder(&[]);
+    let waiting = rival(&run, "echo mine").options(["--lock-wait", "1 minute", "-l20", "-flog"]);
+    let waiting = waiting.start();
+    waiting.until_lines("log", 1);
+    go(&run);
+    let finished = waiting.wait();
+    finished.expect_code(0);
+    finished.expect_stdout(b"mine\n");
+    assert!(finished.read("log").contains("waiting for up to 1 min: the lock"));
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn waiting_ends_in_time() {
+    let run = holder(&[]);
+    let late = rival(&run, "echo never").options(["--lock-wait", "20ms"]).stdout("");
+    late.stderr("still after").failure(75);
+    let deadline = in_seconds(0.1);
+    let late = rival(&run, "echo never").options(["--lock-wait", "1h"]).stdout("");
+    late.env("FTSH_DEADLINE", deadline).failure(124);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn signals_end_the_waiting() {
+    let run = holder(&[]);
+    let waiting = rival(&run, "echo never").options(["--lock-wait", "1h", "-l20", "-flog"]);
+    let waiting = waiting.start();
+    waiting.until_lines("log", 1);
+    waiting.signal(Signal::SIGTERM);
+    waiting.wait().killed_by(Signal::SIGTERM);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn a_refusal_is_shown_under_cron() {
+    let run = holder(&[]);
+    rival(&run, "echo never").options(["--cron"]).stderr("not run: the lock").failure(75);
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn another_program_s_lock_is_respected() {
+    let script = "flock lock ftsh --lock=lock -c 'echo never'";
+    Ftsh::command(script).stderr("is held by another program").failure(75);
+}
+
+#[test]
+fn a_script_has_a_lock_of_its_own() {
+    let run = Ftsh::script(WAITS).options(["--lock"]).env("FTSH_LOCK_DIR", "locks").start();
+    run.until_lines("ready", 1);
+    let directory = run.directory();
+    symlink("script.ftsh", directory.join("linked.ftsh")).expect("a link");
+    let same = |script: &str| {
+        Ftsh::new()
+            .env("FTSH_LOCK_DIR", directory.join("locks"))
+            .arg("--lock")
+            .arg(directory.join(script))
+            .arg("argument")
+    };
+    same("script.ftsh").stderr("is held by process").failure(75);
+    same("linked.ftsh").stderr("is held by process").failure(75);
+    fs::write(directory.join("other.ftsh"), "echo $1").expect("a script");
+    same("other.ftsh").stdout("argument\n").success();
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn locks_of_scripts_are_out_of_others_reach() {
+    let refused = |prepare: &dyn Fn(&Ftsh), message: &str| {
+        let run = Ftsh::script("echo never").options(["--lock"]).env("FTSH_LOCK_DIR", "locks");
+        prepare(&run);
+        run.refused(&[message, "--lock=FILE"]).one_line();
+    };
+    refused(
+        &|run| {
+            fs::create_dir(run.path("locks")).expect("a directory");
+            let open = fs::Permissions::from_mode(0o777);
+            fs::set_permissions(run.path("locks"), open).expect("permissions");
+        },
+        "others can write to it",
+    );
+    refused(&|run| symlink(".", run.path("locks")).expect("a link"), "it is no directory");
+    refused(&|run| fs::write(run.path("locks"), "").expect("a file"), "it is no directory");
+}
+
+#[test]
+fn what_is_no_lock_is_left_alone() {
+    let script = "mkdir directory; mkfifo fifo; ln -s nowhere link; printf precious > data
+        for file in directory fifo link data nosuch/lock
+            try
+                ftsh --lock=$file -c 'echo never'
+            catch
+                # It says why.
+                echo $error_code
+            end
+        end
+        cat data";
+    let finished = Ftsh::script(script).stdout("2\n2\n2\n2\n2\nprecious").success();
+    for text in [
+        "directory` as a lock: it is a directory",
+        "fifo` as a lock: it is no plain file",
+        "link` as a lock: it is a symbolic link",
+        "data` as a lock: it holds something else",
+        "nosuch/lock` as a lock: No such file",
+    ] {
+        finished.expect_stderr(text);
+    }
+}
+
+#[test]
+fn the_word_after_lock_is_its_file_or_the_script() {
+    let run = |words: &[&str]| {
+        Ftsh::new()
+            .file("job.ftsh", "echo job $*")
+            .file("job", "#!/usr/bin/ftsh\necho named $*")
+            .file("data", "precious")
+            .env("FTSH_LOCK_DIR", "locks")
+            .args(words)
+    };
+    // The script, with a lock of its own.
+    run(&["--lock", "job.ftsh"]).stdout("job\n").success();
+    run(&["--lock", "job.ftsh", "a", "b"]).stdout("job a b\n").success();
+    run(&["--lock", "job", "a"]).stdout("named a\n").success();
+    run(&["--lock", "--", "job", "a"]).stdout("named a\n").success();
+    run(&["--lock", "--cron", "job.ftsh"]).stdout("").success();
+    run(&["--lock", "data"]).stderr("precious").failure(127);
+    run(&["--lock", "nosuch"]).refused(&["can't read the script `nosuch`"]);
+    run(&["--lock", "missing.ftsh", "a"]).refused(&["can't read the script `missing.ftsh`"]);
+    // The lock.
+    run(&["--lock", "new", "job", "a"]).stdout("named a\n").success();
+    run(&["--lock=new", "job", "a"]).stdout("named a\n").success();
+    run(&["--lock", "new", "-c", "echo text"]).stdout("text\n").success();
+    run(&["-c", "echo text $0", "--lock", "new", "name"]).stdout("text name\n").success();
+    run(&["--lock", "new", "--cron", "job"]).stdout("").success();
+    run(&["--lock", "new", "--lock", "newer", "job"]).stdout("named\n").success();
+    // In doubt.
+    run(&["--lock", "data", "job"]).refused(&["is that the lock or the script?"]).one_line();
+    // Neither.
+    for words in [&["--lock", "-c", "echo text"][..], &["--lock"], &["--lock", "-"]] {
+        run(words).refused(&["--lock=FILE"]).one_line();
+    }
+    run(&["--lock=", "job"]).refused(&["lacks its file"]).one_line();
+    run(&["--lock-wait", "1s", "job"]).refused(&["without `--lock`"]).one_line();
+}
+
+#[test]
+fn variables_name_a_lock_but_not_for_others() {
+    let script = "ftsh -c 'echo inner'; sh -c 'echo \"<$FTSH_LOCK$FTSH_LOCK_WAIT$FTSH_SPLAY>\"'";
+    let run = Ftsh::script(script)
+        .env("FTSH_LOCK", "lock")
+        .env("FTSH_LOCK_WAIT", "5 minutes")
+        .env("FTSH_SPLAY", "1ms");
+    let finished = run.stdout("inner\n<>\n").success();
+    assert!(finished.read("lock").contains("script.ftsh"));
+}
+
+#[test]
+fn a_splay_is_random_repeatable_and_logged() {
+    let splay = |seed: &str| {
+        let options = ["--splay", "40ms", "--seed", seed, "-l", "20", "-f", "log"];
+        let log = Ftsh::command("success").options(options).success().read("log");
+        let line = log.lines().next().unwrap_or_default().to_owned();
+        line.split(" waiting for up to ").nth(1).unwrap_or_default().to_owned()
+    };
+    assert!(splay("1").ends_with(" ms: splay"), "{}", splay("1"));
+    assert_eq!(splay("1"), splay("1"));
+    assert!((2..6).any(|seed| splay(&seed.to_string()) != splay("1")));
+}
+
+#[test]
+fn a_splay_holds_no_lock_and_obeys_signals() {
+    let options = ["--splay", "10 days", "--seed", "1", "--lock=lock", "-l20", "-flog"];
+    let run = Ftsh::script("echo never").options(options).start();
+    run.until_lines("log", 1);
+    rival(&run, "echo mine").stdout("mine\n").success();
+    run.signal(Signal::SIGTERM);
+    run.wait().killed_by(Signal::SIGTERM);
+}
+
+#[test]
+fn a_splay_ends_with_the_deadline() {
+    let deadline = in_seconds(-1.0);
+    let run = Ftsh::command("sleep 1 hour").options(["--splay", "10 days"]);
+    run.env("FTSH_DEADLINE", deadline).failure(124);
+}
+
+#[test]
+fn a_wait_uses_up_the_time_of_a_deadline() {
+    let run = holder(&[]);
+    let waiting = rival(&run, "try; sleep 1 hour; end").options(["--lock-wait", "1h"]);
+    let waiting = waiting.options(["-l20", "-flog"]).env("FTSH_DEADLINE", in_seconds(2.0));
+    let waiting = waiting.start();
+    waiting.until_lines("log", 1);
+    go(&run);
+    let finished = waiting.wait();
+    finished.expect_code(124);
+    assert!(finished.elapsed.as_secs_f64() < 10.0, "{}", finished.story());
+    run.wait().expect_code(0);
+}
+
+#[test]
+fn durations_are_those_of_the_language() {
+    for (value, message) in [
+        ("5", "it is a duration, like `90s` or `5 minutes`"),
+        ("5 minutse", "did you mean `minutes`?"),
+        ("-1s", "it is a duration"),
+        ("", "it is a duration"),
+    ] {
+        for option in ["--splay", "--lock-wait"] {
+            let run = Ftsh::command("echo never").options([option, value, "--lock=lock"]);
+            run.refused(&[option, message]).one_line();
+        }
+    }
+}
