@@ -52,6 +52,18 @@ fn a_second_run_is_refused_and_told_who_is_on() {
 }
 
 #[test]
+fn a_text_is_told_by_its_beginning() {
+    let script = format!("{WAITS}; echo {}", "x".repeat(1000));
+    let run = Ftsh::command(&script).options(["--lock=lock"]).start();
+    run.until_lines("ready", 1);
+    let refused = rival(&run, "echo never").stdout("").failure(75);
+    refused.one_line().expect_stderr("`-c sh -c 'echo ready > ready; ");
+    assert!(refused.errors().len() < 400, "{}", refused.errors());
+    go(&run);
+    run.wait().expect_code(0);
+}
+
+#[test]
 fn the_lock_is_free_after_a_run() {
     let run = holder(&[]);
     let lock = run.directory().join("lock");

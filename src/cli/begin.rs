@@ -22,6 +22,8 @@ pub const VARIABLES: [&str; 4] = ["FTSH_CRON", "FTSH_LOCK", "FTSH_LOCK_WAIT", "F
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;
+/// Nobody needs to read more of another run's text.
+const SHOWN: usize = 60;
 /// The exit status when a deadline has passed.
 const OUT_OF_TIME: u8 = 124;
 
@@ -61,11 +63,7 @@ pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<
     }
     if let Some(place) = &settings.lock {
         let path = place.file(settings.lock_directory.take())?;
-        let script = match &settings.program {
-            Program::File(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
-            other => other.name().into(),
-        };
-        let holder = Holder { pid: settings.config.pid, script: &script.to_string_lossy() };
+        let holder = Holder { pid: settings.config.pid, script: &description(&settings.program) };
         let patience = settings.lock_wait.min(left());
         if let Taken::Busy(owner) = lock::take(&path, &holder, patience, |owner| {
             tell(owner, patience);
@@ -78,6 +76,23 @@ pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<
     // Time has passed since the deadline was looked at.
     settings.config.deadline = settings.config.deadline.map(|_| Time::after(left()));
     Ok(None)
+}
+
+/// A program in a message to another run, which may be in another directory.
+fn description(program: &Program) -> String {
+    match program {
+        Program::File(path) => {
+            let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            whole.display().to_string()
+        }
+        Program::Text { text, named: None } => {
+            let text = text.to_string_lossy();
+            let start: String = text.chars().take(SHOWN).collect();
+            let rest = if start.len() < text.len() { " …" } else { "" };
+            format!("-c {start}{rest}")
+        }
+        other => other.name(),
+    }
 }
 
 /// A number from 0 to 1, of a stream that the script's own choices don't use.

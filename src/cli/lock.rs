@@ -257,9 +257,10 @@ fn sign(mut file: &File, holder: &Holder) -> io::Result<()> {
         holder.pid,
         host().unwrap_or_default(),
     );
+    // Some file systems wait for the disk when a file was emptied first.
     file.rewind()?;
-    file.set_len(0)?;
     file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
     Ok(())
 }
 
