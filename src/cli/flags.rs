@@ -75,7 +75,7 @@ pub enum Request {
 }
 
 const USAGE: &str = "ftsh [options] script.ftsh [args]
-       ftsh [options] -c 'text' [name args]
+       ftsh [options] -c TEXT [args]
        … | ftsh [options]";
 
 /// What the environment says; options override it.
