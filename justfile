@@ -29,6 +29,7 @@ lab *ARGS="--help":
 # Draw the pictures of lab/README.md
 pictures:
     lab/draw-pictures
+
 # Write the manual page and the completions into FOLDER
 dist FOLDER="dist":
     cargo run --example dist -- {{ FOLDER }}
