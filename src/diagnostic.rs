@@ -168,7 +168,15 @@ fn shown(text: &str) -> String {
     shown
 }
 
-fn printable(text: &str) -> String {
+/// The beginning of a line of a script, fit to be shown.
+pub fn excerpt(line: &str) -> String {
+    let end = line.char_indices().nth(MAX_COLUMNS).map_or(line.len(), |(end, _)| end);
+    let after = if end < line.len() { "…" } else { "" };
+    format!("{}{after}", shown(&line[..end]))
+}
+
+/// Text in one line, without what would upset a terminal.
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 

@@ -12,4 +12,6 @@ pub mod lint;
 pub mod log;
 pub mod machine;
 pub mod nearest;
+pub mod report;
+pub mod status;
 pub mod syntax;

@@ -67,7 +67,7 @@ fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("backoff", &["duration", "nearest"]),
@@ -75,13 +75,16 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("diagnostic", &["syntax"]),
     ("lint", &["syntax", "backoff", "duration"]),
     ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic"]),
+    ("report", &["machine", "diagnostic"]),
+    ("status", &["machine", "diagnostic"]),
     ("log", &["machine"]),
-    ("driver", &["machine", "syntax"]),
+    ("driver", &["machine", "status", "syntax"]),
     (
         "cli",
         &[
             "driver",
             "log",
+            "report",
             "machine",
             "lint",
             "diagnostic",

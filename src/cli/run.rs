@@ -10,14 +10,14 @@ use anyhow::{Result, anyhow, bail};
 use rand::TryRng;
 use rand::rngs::SysRng;
 
-use super::messages::complain;
 use super::settings::Settings;
 use super::source::plain;
-use super::{begin, end};
+use super::{begin, end, messages};
 use crate::driver::{self, process};
 use crate::log::{Log, Style};
 use crate::machine::record::Level;
 use crate::machine::{Machine, Outcome};
+use crate::report;
 use crate::syntax::Script;
 
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
@@ -62,11 +62,16 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         })
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         let outcome = driver::run(machine, &mut driver);
-        if let Outcome::Failed(failure) = &outcome
+        let log = log.borrow();
+        let failure = match &outcome {
+            Outcome::Failed(failure) => Some(&**failure),
+            _ => log.withheld(),
+        };
+        if let Some(failure) = failure
             // What the log told is kept, and comes after this.
-            && (is_cron || level > Level::NOTHING && !log.borrow().has_told(failure))
+            && (is_cron || level > Level::NOTHING && !log.is_read_by_programs())
         {
-            complain(&failure.to_string());
+            messages::report(&report::render(failure));
         }
         Ok(outcome)
     };

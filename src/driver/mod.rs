@@ -13,7 +13,12 @@ pub trait Driver {
     /// Carries out one effect, without blocking.
     fn perform(&mut self, effect: Effect);
 
-    /// Waits for the next event, but not past `until`; none if that moment came first.
+    /// A look at the machine, before each wait and at the end, for a driver that shows what it is
+    /// doing.
+    fn watch(&mut self, _machine: &Machine) {}
+
+    /// Waits for the next event, but not past `until`; none if that moment came first, or the
+    /// driver wants another look at the machine.
     fn wait(&mut self, until: Time) -> Option<Event>;
 }
 
@@ -24,11 +29,17 @@ pub fn run(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
     loop {
         match machine.poll_output() {
             Output::Effect(effect) => driver.perform(effect),
-            Output::Timeout(until) => match driver.wait(until) {
-                Some(event) => machine.handle_event(driver.now(), event),
-                None => machine.handle_timeout(driver.now()),
-            },
-            Output::Finished(outcome) => return outcome,
+            Output::Timeout(until) => {
+                driver.watch(machine);
+                match driver.wait(until) {
+                    Some(event) => machine.handle_event(driver.now(), event),
+                    None => machine.handle_timeout(driver.now()),
+                }
+            }
+            Output::Finished(outcome) => {
+                driver.watch(machine);
+                return outcome;
+            }
         }
     }
 }

@@ -39,8 +39,16 @@ pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, re
     }
     let (name, details) = describe(&record.event);
     put("event", json!(name));
+    if let Some(attempt) = record.attempt
+        && !details.iter().any(|(name, _)| *name == "attempt")
+    {
+        put("attempt", json!(attempt));
+    }
     for (name, value) in details {
         put(name, value);
+    }
+    if record.uncaught {
+        put("uncaught", json!(true));
     }
     out.push('}');
 }
@@ -60,6 +68,9 @@ fn failure(failure: &Failure) -> Details {
     if !failure.command.is_empty() {
         details.push(("command", json!(failure.command)));
     }
+    if let Some(elapsed) = failure.elapsed {
+        details.push(("duration", seconds(elapsed)));
+    }
     details
 }
 
@@ -69,6 +80,8 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Failed(cause) => ("failed", failure(cause)),
         LogEvent::TryFailed { failure: cause, attempts, elapsed } => {
             let mut details = failure(cause);
+            // The one of the whole `try` follows.
+            details.retain(|(name, _)| *name != "duration");
             // Where the failed command stands; the record's own line is that of the `try`.
             details.push(("command_line", json!(cause.line)));
             details.extend([("attempts", json!(attempts)), ("duration", seconds(*elapsed))]);

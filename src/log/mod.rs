@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::machine::Failure;
-use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::record::{Level, Record};
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,9 @@ pub struct Log {
     style: Style,
     zone: Option<TimeZone>,
     line: String,
-    /// The last failure that standard error was told.
-    told: Option<Failure>,
     broken: bool,
+    /// The failure that is left to the report at the end.
+    withheld: Option<Box<Failure>>,
 }
 
 impl Log {
@@ -67,7 +67,7 @@ impl Log {
             Some(path) => Sink::File(OpenOptions::new().append(true).create(true).open(path)?),
             None => Sink::StandardError,
         };
-        Ok(Self { sink, level, style, zone: None, line: String::new(), told: None, broken: false })
+        Ok(Self { sink, level, style, zone: None, line: String::new(), broken: false, withheld: None })
     }
 
     /// Writes a record, if the level asks for it. A log that can't be written is told once, on
@@ -76,10 +76,11 @@ impl Log {
         if record.event.level() > self.level {
             return;
         }
-        if matches!(self.sink, Sink::StandardError)
-            && let Some(failure) = record.event.failure()
+        if self.is_read_by_people()
+            && let Some(failure) = record.uncaught.then(|| record.event.failure()).flatten()
         {
-            self.told = Some(failure.clone());
+            self.withheld = Some(Box::new(failure.clone()));
+            return;
         }
         self.line.clear();
         let now = Timestamp::now();
@@ -105,19 +106,21 @@ impl Log {
         }
     }
 
-    /// Whether standard error was told of this failure last, so that it needn't be told again.
-    pub fn has_told(&self, failure: &Failure) -> bool {
-        self.told.as_ref() == Some(failure)
+    /// Whether its lines are text on standard error. Then the failure that ends the run is left to
+    /// the report that comes last.
+    fn is_read_by_people(&self) -> bool {
+        matches!(self.sink, Sink::StandardError) && self.style.format == Format::Text
     }
-}
 
-impl LogEvent {
-    fn failure(&self) -> Option<&Failure> {
-        match self {
-            Self::CommandFailed(failure)
-            | Self::Failed(failure)
-            | Self::TryFailed { failure, .. } => Some(failure),
-            _ => None,
-        }
+    /// The failure that was about to end the run when it was logged. Something else may have ended
+    /// it while what it had started was being ended.
+    pub fn withheld(&self) -> Option<&Failure> {
+        self.withheld.as_deref()
+    }
+
+    /// Whether its lines are JSON on standard error, for a program: then a report in words would
+    /// be in the way.
+    pub fn is_read_by_programs(&self) -> bool {
+        matches!(self.sink, Sink::StandardError) && self.style.format == Format::Json
     }
 }

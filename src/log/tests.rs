@@ -1,12 +1,15 @@
 //! Records as they are written.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
 use super::*;
-use crate::machine::FailureKind;
+use crate::machine::{Failure, FailureKind, Time};
+use crate::machine::record::LogEvent;
+use crate::syntax::Source;
 use crate::machine::effect::TaskId;
 use crate::machine::outcome::Tried;
 
@@ -15,7 +18,15 @@ fn style(format: Format, decimal: bool) -> Style {
 }
 
 fn record(event: LogEvent) -> Record {
-    Record { task: Some(TaskId(0)), file: "backup.ftsh".into(), line: 3, event }
+    Record {
+        at: Time::START,
+        task: Some(TaskId(0)),
+        file: "backup.ftsh".into(),
+        line: 3,
+        attempt: None,
+        uncaught: false,
+        event,
+    }
 }
 
 fn failure() -> Failure {
@@ -24,10 +35,21 @@ fn failure() -> Failure {
         code: 7,
         message: "`rsync a b` exited with 7".into(),
         command: "rsync a b".into(),
-        file: "backup.ftsh".into(),
+        elapsed: Some(Duration::from_millis(250)),
+        source: Arc::new(Source::new("backup.ftsh", "")),
         line: 3,
-        tries: vec![Tried { line: 2, attempts: 5, elapsed: Duration::from_secs(90) }],
+        tries: vec![Tried {
+            file: "backup.ftsh".into(),
+            line: 2,
+            attempts: 5,
+            elapsed: Duration::from_secs(90),
+        }],
+        earlier: None,
     }
+}
+
+fn uncaught() -> Record {
+    Record { uncaught: true, ..record(LogEvent::CommandFailed(Box::new(failure()))) }
 }
 
 fn written(style: &Style, record: &Record) -> String {
@@ -118,8 +140,8 @@ fn json_lines() {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
     }
     insta::assert_snapshot!(lines.join("\n").replace(&head, ""), @r#"
-    {"event":"command_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b"}
-    {"event":"failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b"}
+    {"event":"command_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","duration":0.25}
+    {"event":"failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","duration":0.25}
     {"event":"try_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","command_line":3,"attempts":5,"duration":1.5}
     {"event":"command_started","command":"sleep 3"}
     {"event":"command_succeeded","command":"sleep 3","code":0,"duration":1.5}
@@ -183,17 +205,20 @@ fn a_log_is_appended_to_and_keeps_its_level() {
         let mut log = Log::open(Some(&path), Level::COMMANDS, style).expect("a log");
         log.write(&record(LogEvent::CommandStarted("true".into())));
         log.write(&record(LogEvent::Catch));
-        // What a file was told, standard error was not.
-        log.write(&record(LogEvent::CommandFailed(Box::new(failure()))));
-        assert!(!log.has_told(&failure()));
+        log.write(&uncaught());
+        assert_eq!(log.withheld(), None);
     }
     let text = std::fs::read_to_string(path).expect("the log");
     assert_eq!(text.lines().count(), 4, "{text}");
 }
 
 #[test]
-fn standard_error_is_told_once() {
-    let mut log = Log::open(None, Level::NOTHING, style(Format::Text, true)).expect("a log");
-    log.write(&record(LogEvent::CommandFailed(Box::new(failure()))));
-    assert!(!log.has_told(&failure()), "at level 0 it is told nothing");
+fn the_failure_that_ends_the_run_is_left_to_the_report() {
+    let open = |level, format| Log::open(None, level, style(format, true)).expect("a log");
+    let mut log = open(Level::FAILURES, Format::Text);
+    log.write(&uncaught());
+    assert_eq!(log.withheld(), Some(&failure()));
+    let mut log = open(Level::NOTHING, Format::Text);
+    log.write(&uncaught());
+    assert_eq!(log.withheld(), None, "at level 0 nothing is told");
 }

@@ -1,13 +1,11 @@
 //! Cutting things short: limits, failing siblings, signals.
 
-use std::sync::Arc;
-
 use super::Machine;
 use super::effect::{Effect, ScopeId, TaskId};
 use super::frame::{FrameKind, TryPhase};
 use super::join::children;
 use super::outcome::{Failure, FailureKind, Outcome};
-use super::record::{LogEvent, Record};
+use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
 use super::task::{AfterEmptied, Ending, State, Task, Thrown};
 use super::try_block::timeout;
@@ -35,7 +33,7 @@ impl Machine {
         if innermost && matches!(task.state, State::Emptying(..)) {
             return keep_waiting(task);
         }
-        let running = self.running_command(task);
+        let mut running = self.running(task);
         self.halt_task(task);
         while task.frames.len() > position + 1 {
             self.leave_cut(task);
@@ -46,7 +44,12 @@ impl Machine {
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),
             (TryPhase::Condition, Some(last)) => last,
-            _ => timeout(task, limit, &running),
+            _ => {
+                // Of those around this one nothing is known yet.
+                let around = task.tries().count();
+                running.tries.truncate(running.tries.len() - around);
+                timeout(task, limit, running)
+            }
         };
         task.scope = scope;
         let height = task.frames.last().map_or(0, |frame| frame.height);
@@ -116,12 +119,12 @@ impl Machine {
 
     /// The shell was told to end: ends everything first.
     pub(super) fn interrupted(&mut self, signal: i32) {
-        let file = self.tasks.get(&super::MAIN).map(|main| Arc::clone(&main.program.file));
-        if let Some(file) = file
-            && self.config.log_level >= super::record::Level::FAILURES
+        if let Some(main) = self.tasks.get(&super::MAIN)
+            && self.config.log_level >= Level::FAILURES
         {
-            let event = LogEvent::Interrupted(signal);
-            self.effects.push_back(Effect::Log(Record { task: None, file, line: 0, event }));
+            let record = self.record(main, 0, LogEvent::Interrupted(signal));
+            let record = Record { task: None, attempt: None, ..record };
+            self.effects.push_back(Effect::Log(record));
         }
         self.finish_early(Outcome::Interrupted(signal));
     }
@@ -129,8 +132,13 @@ impl Machine {
     /// The limit that the run lives under passed.
     pub(super) fn run_deadline_passed(&mut self) {
         let Some(main) = self.tasks.remove(&super::MAIN) else { return };
-        let running = self.running_command(&main);
-        let failure = timeout(&main, None, &running);
+        let running = self.running(&main);
+        let failure = timeout(&main, None, running);
+        if self.config.log_level >= Level::FAILURES {
+            let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
+            let record = self.record(&main, failure.line, event);
+            self.effects.push_back(Effect::Log(Record { uncaught: true, ..record }));
+        }
         self.tasks.insert(super::MAIN, main);
         self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))));
     }

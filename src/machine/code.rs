@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::value::Value;
 use crate::backoff::Kind;
+use crate::syntax::Source;
 use crate::syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
 
 /// A place in a [`Program`].
@@ -13,8 +14,8 @@ pub type Address = usize;
 /// A script, ready to run.
 #[derive(Debug)]
 pub struct Program {
-    /// The script's name.
-    pub file: Arc<str>,
+    /// The text it was made from.
+    pub source: Arc<Source>,
     /// What to do.
     pub code: Vec<Instruction>,
     /// The line of each instruction.

@@ -167,9 +167,9 @@ impl Machine {
             state => return Flow::Wait(state),
         };
         let text = command.text;
+        let elapsed = self.now - command.started;
         match status {
             Status::Exited(0) => {
-                let elapsed = self.now - command.started;
                 let event = || LogEvent::CommandSucceeded { command: text, elapsed };
                 self.log(task, event, Level::COMMANDS);
                 if let Some(name) = &command.reads {
@@ -196,11 +196,11 @@ impl Machine {
             Status::Exited(code) if command.last => Flow::End(Ending::Exited(code as u8)),
             Status::Exited(code) => {
                 let message = format!("`{}` exited with {code}", shorten(&text));
-                Flow::Throw(task.thrown(FailureKind::Exit, code, message, &text))
+                Flow::Throw(task.thrown(FailureKind::Exit, code, message, &text).after(elapsed))
             }
             Status::Signaled(signal) => {
                 let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
-                Flow::Throw(task.thrown(FailureKind::Signal, signal, message, &text))
+                Flow::Throw(task.thrown(FailureKind::Signal, signal, message, &text).after(elapsed))
             }
         }
     }

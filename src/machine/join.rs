@@ -139,6 +139,7 @@ impl Machine {
             scope,
             inherited: task.bequest(),
             state: State::Ready,
+            since: self.now,
             answers: Vec::new(),
             opened: None,
         })

@@ -30,7 +30,7 @@ pub fn lower(script: &Script) -> Program {
         lower.emit(Instruction::Return { value: false });
     }
     Program {
-        file: Arc::clone(script.source.name()),
+        source: Arc::clone(&script.source),
         code: lower.code,
         lines: lower.lines,
         functions: lower.functions,

@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod record;
 mod redirect;
 mod scope;
+pub mod status;
 mod step;
 mod task;
 pub mod time;
@@ -122,6 +123,7 @@ impl Machine {
             scope: ScopeId::SCRIPT,
             inherited: Inherited { deadline: config.deadline, ..Inherited::default() },
             state: State::Ready,
+            since: Time::START,
             answers: Vec::new(),
             opened: None,
         };
@@ -327,9 +329,21 @@ impl Machine {
     /// Logs an event of a task, if the log tells such.
     fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: record::Level) {
         if self.config.log_level >= level {
-            let file = Arc::clone(&task.program.file);
-            let (task, line) = (Some(task.id), task.line());
-            self.effects.push_back(Effect::Log(Record { task, file, line, event: event() }));
+            let record = self.record(task, task.line(), event());
+            self.effects.push_back(Effect::Log(record));
+        }
+    }
+
+    /// What the log tells of an event of a task.
+    fn record(&self, task: &Task, line: u32, event: LogEvent) -> Record {
+        Record {
+            at: self.now,
+            task: Some(task.id),
+            file: Arc::clone(task.program.source.name()),
+            line,
+            attempt: task.attempt().map(|attempt| attempt.number),
+            uncaught: false,
+            event,
         }
     }
 }

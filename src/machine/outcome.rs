@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::syntax::Source;
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -41,17 +43,24 @@ pub struct Failure {
     pub message: String,
     /// The command that failed, as typed words.
     pub command: String,
+    /// How long the command ran, if one did.
+    pub elapsed: Option<Duration>,
     /// The script it stands in.
-    pub file: Arc<str>,
+    pub source: Arc<Source>,
     /// The line, from 1.
     pub line: u32,
-    /// The tries that gave up on it, innermost first.
+    /// The tries it ended, innermost first.
     pub tries: Vec<Tried>,
+    /// An earlier failure that explains this one: what was being handled, or what had failed
+    /// before time ran out.
+    pub earlier: Option<Arc<Failure>>,
 }
 
 /// How often and how long a `try` tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
+    /// The script the `try` stands in.
+    pub file: Arc<str>,
     /// The line of the `try`.
     pub line: u32,
     /// The number of attempts made.
@@ -114,6 +123,11 @@ impl Failure {
 }
 
 impl Failure {
+    /// The name of the script it stands in.
+    pub fn file(&self) -> &Arc<str> {
+        self.source.name()
+    }
+
     /// One line for people: what happened, after how many attempts; without the place.
     pub fn summary(&self) -> String {
         // One line, whatever a script or a file name says.
@@ -129,7 +143,7 @@ impl Failure {
 impl fmt::Display for Failure {
     /// The place and the summary.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.summary())
+        write!(f, "{}:{}: {}", self.file(), self.line, self.summary())
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::effect::TaskId;
 use super::outcome::Failure;
+use super::time::Time;
 
 /// How much a log tells: each level includes those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,12 +27,18 @@ impl Level {
 /// Something that happened, where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// When.
+    pub at: Time,
     /// The task it happened in, if any.
     pub task: Option<TaskId>,
     /// The script.
     pub file: Arc<str>,
     /// The line, from 1; 0 if there is none.
     pub line: u32,
+    /// The present attempt of the innermost `try`, from 1.
+    pub attempt: Option<u64>,
+    /// Whether it is a failure that nothing contains, so that the run ends by it.
+    pub uncaught: bool,
     /// What happened.
     pub event: LogEvent,
 }
@@ -161,6 +168,16 @@ pub enum LogEvent {
 }
 
 impl LogEvent {
+    /// The failure it tells of.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::CommandFailed(failure)
+            | Self::Failed(failure)
+            | Self::TryFailed { failure, .. } => Some(failure),
+            _ => None,
+        }
+    }
+
     /// The lowest level of a log that tells it.
     pub fn level(&self) -> Level {
         match self {

@@ -90,6 +90,7 @@ impl Machine {
     /// Empties a scope of the task, then goes on with `after`.
     pub(super) fn empty(&mut self, task: &mut Task, scope: ScopeId, after: AfterEmptied) -> Flow {
         if self.terminate(scope) {
+            task.since = self.now;
             Flow::Wait(State::Emptying(scope, after))
         } else {
             self.scopes.remove(scope);

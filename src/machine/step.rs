@@ -36,6 +36,7 @@ pub type Step = Result<Flow, Halt>;
 impl Machine {
     /// Runs a task until it waits, fails, ends or the budget is used up.
     pub(super) fn run(&mut self, task: &mut Task) -> Flow {
+        task.since = self.now;
         while self.budget > 0 {
             self.budget -= 1;
             match self.step(task) {

@@ -1,6 +1,7 @@
 //! A task: a position in a program and the structures it is in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::BString;
 
@@ -13,6 +14,7 @@ use super::time::Time;
 use super::timer::TimerKey;
 use super::value::{Handle, Value};
 use super::variables::Variables;
+use crate::syntax::Source;
 use crate::syntax::ast::Name;
 
 /// The script, a branch or a stage.
@@ -44,6 +46,8 @@ pub struct Task {
     pub inherited: Inherited,
     /// What it waits for.
     pub state: State,
+    /// Since when it does what it does.
+    pub since: Time,
     /// What was found out for the present instruction.
     pub answers: Vec<(Query, Reply)>,
     /// What was opened for the present instruction.
@@ -147,6 +151,15 @@ pub enum Ending {
     Failed(Thrown),
 }
 
+impl Thrown {
+    /// Says how long the command ran; right after the failure was made.
+    #[must_use]
+    pub fn after(mut self, elapsed: Duration) -> Self {
+        Arc::make_mut(&mut self.failure).elapsed = Some(elapsed);
+        self
+    }
+}
+
 impl Task {
     /// The line of the present instruction.
     pub fn line(&self) -> u32 {
@@ -160,9 +173,11 @@ impl Task {
             code,
             message,
             command: command.into(),
-            file: Arc::clone(&self.program.file),
+            elapsed: None,
+            source: Arc::clone(&self.program.source),
             line: self.line(),
             tries: Vec::new(),
+            earlier: self.caught().cloned(),
         };
         Thrown { failure: Arc::new(failure), fatal: false, logged: false }
     }
@@ -192,9 +207,25 @@ impl Task {
         }
     }
 
-    fn tries(&self) -> impl Iterator<Item = &TryFrame> {
+    /// The tries it is in, innermost first.
+    pub fn tries(&self) -> impl Iterator<Item = &TryFrame> {
         self.frames.iter().rev().filter_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(&**frame),
+            _ => None,
+        })
+    }
+
+    /// The tries it is in, innermost first, each with the text it stands in.
+    pub fn placed_tries(&self) -> impl Iterator<Item = (&TryFrame, &Arc<Source>)> {
+        let frames = self.frames.iter().rev();
+        let placed = frames.scan(&self.program.source, |source, frame| {
+            if let FrameKind::Call(call) = &frame.kind {
+                *source = &call.program.source;
+            }
+            Some((&frame.kind, *source))
+        });
+        placed.filter_map(|(kind, source)| match kind {
+            FrameKind::Try(frame) => Some((&**frame, source)),
             _ => None,
         })
     }

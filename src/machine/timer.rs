@@ -41,6 +41,13 @@ pub struct Timers {
     count: u64,
 }
 
+impl TimerKey {
+    /// When the timer is due.
+    pub fn due(self) -> Time {
+        self.0
+    }
+}
+
 impl Timers {
     /// Arms a timer.
     pub fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {

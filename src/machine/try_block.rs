@@ -9,14 +9,17 @@ use super::expand::Halt;
 use super::expression::pop;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::outcome::{Failure, FailureKind, Tried};
-use super::record::{Level, LogEvent};
+use super::effect::Effect;
+use super::record::{Level, LogEvent, Record};
 use super::step::{Flow, Step};
 use super::task::{State, Task, Thrown};
 use super::time::Time;
 use super::timer::Timer;
+use super::unwind::{Running, is_uncaught};
 use super::value::Value;
 use crate::backoff::{Backoff, Clauses, Policy, last_attempt};
 use crate::duration;
+use crate::syntax::Source;
 
 impl Machine {
     /// Reads the clauses, whose values are on the stack, and makes the first attempt.
@@ -166,6 +169,7 @@ impl Machine {
         if next <= now {
             return self.begin_attempt(task);
         }
+        task.since = now;
         Flow::Wait(State::Sleeping(self.timers.arm(next, Timer::Wake(id))))
     }
 
@@ -189,13 +193,17 @@ impl Machine {
         self.timers.cancel(frame.deadline_timer);
         self.timers.cancel(frame.attempt_timer);
         task.scope = frame.outer_scope;
-        let elapsed = self.now - frame.started;
-        let (attempts, line) = (frame.attempt, frame.code.line);
+        let tried = frame.tried(&task.program.source, self.now);
+        let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let mut failure = Arc::unwrap_or_clone(failure);
-        failure.tries.push(Tried { line, attempts, elapsed });
-        let shown =
-            || LogEvent::TryFailed { failure: Box::new(failure.clone()), attempts, elapsed };
-        self.log_at(task, line, shown, Level::FAILURES);
+        failure.tries.push(tried);
+        if self.config.log_level >= Level::FAILURES {
+            let shown = Box::new(failure.clone());
+            let event = LogEvent::TryFailed { failure: shown, attempts, elapsed };
+            let uncaught = frame.code.catch.is_none() && is_uncaught(task);
+            let record = Record { uncaught, ..self.record(task, line, event) };
+            self.effects.push_back(Effect::Log(record));
+        }
         let failure = Arc::new(failure);
         match frame.code.catch {
             Some((address, line)) => {
@@ -209,12 +217,20 @@ impl Machine {
     }
 }
 
+impl TryFrame {
+    /// How often and how long it has tried by now, for a failure that ends it.
+    pub fn tried(&self, source: &Source, now: Time) -> Tried {
+        let file = Arc::clone(source.name());
+        let elapsed = now - self.started;
+        Tried { file, line: self.code.line, attempts: self.attempt, elapsed }
+    }
+}
+
 /// What a `try` fails with when its limit cuts an attempt short.
-pub fn timeout(task: &Task, limit: Option<Duration>, running: &(String, u32)) -> Arc<Failure> {
-    let (command, line) = running;
+pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Failure> {
     let after =
         limit.map_or_else(String::new, |limit| format!(" after {}", super::outcome::Human(limit)));
-    let message = match command.as_str() {
+    let message = match running.command.as_str() {
         "" => format!("ran out of time{after}"),
         command => format!("`{}` ran out of time{after}", super::command::shorten(command)),
     };
@@ -222,10 +238,12 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: &(String, u32)) ->
         kind: FailureKind::Timeout,
         code: 124,
         message,
-        command: command.clone(),
-        file: Arc::clone(&task.program.file),
-        line: *line,
-        tries: Vec::new(),
+        command: running.command,
+        elapsed: running.elapsed,
+        source: Arc::clone(&task.program.source),
+        line: running.line,
+        tries: running.tries,
+        earlier: running.earlier.or_else(|| task.caught().cloned()),
     })
 }
 

@@ -1,12 +1,13 @@
 //! How failures find the structure that contains them, and how tasks end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Machine;
-use super::effect::ScopeId;
+use super::effect::{Effect, ScopeId};
 use super::frame::{FrameKind, TryPhase};
 use super::join::{children, is_cut_off};
-use super::outcome::{Failure, FailureKind, Outcome};
+use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
 use super::task::{AfterEmptied, Ending, State, Task, Thrown};
@@ -62,16 +63,18 @@ impl Machine {
     }
 
     fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>, level: Level) {
-        let failure = || Box::new(Failure::clone(failure));
-        let event = || {
-            let failure = failure();
-            if failure.command.is_empty() {
-                LogEvent::Failed(failure)
-            } else {
-                LogEvent::CommandFailed(failure)
-            }
+        if self.config.log_level < level {
+            return;
+        }
+        let failure = Box::new(Failure::clone(failure));
+        let event = if failure.command.is_empty() {
+            LogEvent::Failed(failure)
+        } else {
+            LogEvent::CommandFailed(failure)
         };
-        self.log(task, event, level);
+        let record = self.record(task, task.line(), event);
+        let record = Record { uncaught: is_uncaught(task), ..record };
+        self.effects.push_back(Effect::Log(record));
     }
 
     /// Leaves a structure early, by a failure or by `return`.
@@ -135,27 +138,61 @@ impl Machine {
         level: Level,
     ) {
         if self.config.log_level >= level {
-            let (task, file) = (Some(task.id), Arc::clone(&task.program.file));
-            let record = Record { task, file, line, event: event() };
-            self.effects.push_back(super::Effect::Log(record));
+            let record = self.record(task, line, event());
+            self.effects.push_back(Effect::Log(record));
         }
     }
 
-    /// The command that runs in a task or first below it, for messages, and its line.
-    pub(super) fn running_command(&self, task: &Task) -> (String, u32) {
-        match &task.state {
-            State::Command(command) => (command.text.clone(), task.line()),
+    /// What a task, or the first one below it, is in the middle of.
+    pub(super) fn running(&self, task: &Task) -> Running {
+        let mut running = match &task.state {
+            State::Command(command) => Running {
+                command: command.text.clone(),
+                elapsed: Some(self.now - command.started),
+                line: task.line(),
+                ..Running::default()
+            },
             State::Children | State::Forking => {
-                let children = children(task);
-                let mut children = children.iter().filter_map(|child| self.tasks.get(child));
-                children.next().map_or_else(
-                    || (String::new(), task.line()),
-                    |child| self.running_command(child),
-                )
+                let first = children(task).into_iter().find_map(|child| self.tasks.get(&child));
+                first.map_or_else(Running::default, |child| self.running(child))
             }
-            _ => (String::new(), task.line()),
+            _ => Running::default(),
+        };
+        if running.line == 0 {
+            running.line = task.line();
         }
+        let tries = task.placed_tries();
+        running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now)));
+        // That time ran out before as well says nothing; what had failed before that may.
+        let earlier = |failure: &Arc<Failure>| match failure.kind {
+            FailureKind::Timeout => failure.earlier.clone(),
+            _ => Some(Arc::clone(failure)),
+        };
+        let earlier = || task.tries().find_map(|frame| frame.failure.as_ref().and_then(earlier));
+        running.earlier = running.earlier.or_else(earlier);
+        running
     }
+}
+
+/// What is cut short when a limit passes.
+#[derive(Debug, Default)]
+pub struct Running {
+    /// The command, if one runs.
+    pub command: String,
+    /// How long it has run.
+    pub elapsed: Option<Duration>,
+    /// The line.
+    pub line: u32,
+    /// The tries around it, innermost first.
+    pub tries: Vec<Tried>,
+    /// How the innermost of them failed that did.
+    pub earlier: Option<Arc<Failure>>,
+}
+
+/// Whether the run ends if the task fails: nothing around could go on.
+pub fn is_uncaught(task: &Task) -> bool {
+    let contains = |kind: &FrameKind| matches!(kind, FrameKind::Try(_) | FrameKind::ForAny(_));
+    task.parent.is_none() && !task.frames.iter().any(|frame| contains(&frame.kind))
 }
 
 /// The innermost structure that a failure doesn't simply pass through.

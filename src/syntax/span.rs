@@ -1,5 +1,6 @@
 //! Places in source text.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,11 +33,18 @@ impl From<Span> for Range<usize> {
 }
 
 /// A named text and where its lines begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Source {
     name: Arc<str>,
     text: String,
     line_starts: Vec<usize>,
+}
+
+impl fmt::Debug for Source {
+    /// Its name: the text would hide everything else.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Source({:?})", self.name)
+    }
 }
 
 impl Source {
@@ -61,6 +69,14 @@ impl Source {
     /// The number of the line that holds byte `at`, from 1.
     pub fn line(&self, at: usize) -> u32 {
         u32::try_from(self.line_starts.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
+    }
+
+    /// The text of line `number` (from 1), without its line ending; empty if there is none.
+    pub fn line_text(&self, number: u32) -> &str {
+        match self.line_starts.get((number as usize).wrapping_sub(1)) {
+            Some(_) => &self.text[Range::from(self.line_span(number))],
+            None => "",
+        }
     }
 
     /// The range of bytes of line `number` (from 1), without its line ending.

@@ -219,8 +219,9 @@ impl ProcessDriver {
     /// Writes to the log what the level asks for.
     fn log(&mut self, line: u32, event: LogEvent) {
         if event.level() <= self.settings.log_level {
-            let file = self.settings.file.clone();
-            (self.settings.log)(&Record { task: None, file, line, event });
+            let (at, file) = (self.now(), self.settings.file.clone());
+            let (task, attempt, uncaught) = (None, None, false);
+            (self.settings.log)(&Record { at, task, file, line, attempt, uncaught, event });
         }
     }
 

@@ -1,0 +1,255 @@
+//! What a run is doing: a snapshot, for people who ask and for the line that a terminal shows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Machine;
+use super::code::Loop;
+use super::effect::TaskId;
+use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
+use super::outcome::Failure;
+use super::task::{State, Task};
+use super::time::Time;
+use crate::syntax::Source;
+
+/// A snapshot of a run.
+#[derive(Debug)]
+pub struct Status {
+    /// When it was taken.
+    pub now: Time,
+    /// The tasks, each before those it waits for; as many as were asked for.
+    pub tasks: Vec<TaskStatus>,
+    /// How many of the other tasks do what at which line of which script. Those that only wait for
+    /// others are not counted.
+    pub more: BTreeMap<(Arc<str>, u32, &'static str), usize>,
+}
+
+/// What a task is doing.
+#[derive(Debug)]
+pub struct TaskStatus {
+    /// The task.
+    pub task: TaskId,
+    /// `name=value` of the `forall` that it is a branch of.
+    pub item: Option<String>,
+    /// The script.
+    pub source: Arc<Source>,
+    /// The line.
+    pub line: u32,
+    /// What it does there.
+    pub doing: Doing,
+    /// Since when.
+    pub since: Time,
+    /// The tries that it is in itself, innermost first.
+    pub tries: Vec<TryStatus>,
+}
+
+/// What a task can be doing.
+#[derive(Debug)]
+pub enum Doing {
+    /// Nothing that takes long.
+    Computing,
+    /// Running this command.
+    Command(String),
+    /// Waiting for a file system: an opening, a test, a search.
+    Files,
+    /// In a `sleep`.
+    Sleeping {
+        /// Its end.
+        until: Time,
+    },
+    /// Waiting before the next attempt of its innermost `try`.
+    Waiting {
+        /// The attempt's start.
+        until: Time,
+    },
+    /// Waiting for the branches of a `forall`.
+    Branches(Box<Branches>),
+    /// Waiting for the stages of a pipeline.
+    Stages,
+    /// Waiting for the end of what a failed or cancelled attempt, branch or script started.
+    Ending,
+}
+
+/// The branches of a `forall`.
+#[derive(Debug)]
+pub struct Branches {
+    /// The loop's variable.
+    pub variable: String,
+    /// How many there are.
+    pub total: u64,
+    /// How many have succeeded.
+    pub done: u64,
+    /// How many are making an attempt, or anything else.
+    pub running: u64,
+    /// How many have failed for now, and wait before their next attempt.
+    pub waiting: u64,
+    /// The first of these to go on: when, and how it had failed.
+    pub next: Option<(Time, Arc<Failure>)>,
+    /// Whether a branch has failed for good, and the others are being cancelled.
+    pub failed: bool,
+}
+
+/// How far a `try` has come.
+#[derive(Debug)]
+pub struct TryStatus {
+    /// The script it stands in.
+    pub file: Arc<str>,
+    /// Its line.
+    pub line: u32,
+    /// The present attempt, or the one before the present delay; from 1.
+    pub attempt: u64,
+    /// How many may be made, if that is limited.
+    pub times: Option<u64>,
+    /// When it must end, if it must.
+    pub deadline: Option<Time>,
+    /// How its last failed attempt failed.
+    pub failure: Option<Arc<Failure>>,
+}
+
+impl Doing {
+    /// In a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Computing => "computing",
+            Self::Command(_) => "running",
+            Self::Files => "opening files",
+            Self::Sleeping { .. } => "sleeping",
+            Self::Waiting { .. } => "waiting",
+            Self::Branches(_) | Self::Stages => "in others",
+            Self::Ending => "ending",
+        }
+    }
+}
+
+impl Machine {
+    /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
+    pub fn status(&self, most: usize) -> Status {
+        let mut status = Status { now: self.now, tasks: Vec::new(), more: BTreeMap::new() };
+        let mut left: Vec<(&Task, Option<&Loop>)> = Vec::new();
+        if self.outcome.is_none() {
+            left.extend(self.tasks.get(&super::MAIN).map(|main| (&**main, None)));
+        }
+        while let Some((task, code)) = left.pop() {
+            if let Some(join) = join(task) {
+                let code = match &join.kind {
+                    JoinKind::Branches { code, .. } => Some(&**code),
+                    JoinKind::Stages(_) => None,
+                };
+                let children = join.running.iter().rev().filter_map(|child| self.tasks.get(child));
+                left.extend(children.map(|child| (&**child, code)));
+            }
+            if status.tasks.len() < most {
+                status.tasks.push(self.task_status(task, code));
+            } else if join(task).is_none() {
+                let (source, line) = place(task);
+                let place = (Arc::clone(source.name()), line, self.doing(task).name());
+                *status.more.entry(place).or_default() += 1;
+            }
+        }
+        status
+    }
+
+    fn task_status(&self, task: &Task, code: Option<&Loop>) -> TaskStatus {
+        let item = code.and_then(|code| {
+            let value = task.variables.get(&code.variable)?.value.brief()?;
+            Some(format!("{}={value}", code.variable))
+        });
+        let (source, line) = place(task);
+        TaskStatus {
+            task: task.id,
+            item,
+            source: Arc::clone(source),
+            line,
+            doing: self.doing(task),
+            since: match &task.state {
+                State::Command(command) => command.started,
+                _ => task.since,
+            },
+            tries: task.placed_tries().map(|(frame, source)| try_status(frame, source)).collect(),
+        }
+    }
+
+    fn doing(&self, task: &Task) -> Doing {
+        match &task.state {
+            State::Ready => Doing::Computing,
+            State::Query(..) | State::Opening(..) | State::Piped(_) => Doing::Files,
+            State::Command(command) => Doing::Command(command.text.clone()),
+            State::Sleeping(timer) if delayed(task).is_some() => {
+                Doing::Waiting { until: timer.due() }
+            }
+            State::Sleeping(timer) => Doing::Sleeping { until: timer.due() },
+            State::Children | State::Forking => match join(task) {
+                Some(join) => self.joining(join),
+                None => Doing::Stages,
+            },
+            State::Emptying(..) => Doing::Ending,
+        }
+    }
+
+    fn joining(&self, join: &JoinFrame) -> Doing {
+        let JoinKind::Branches { code, items, next, failed, .. } = &join.kind else {
+            return Doing::Stages;
+        };
+        let mut waiting = 0;
+        let mut soonest: Option<(Time, Arc<Failure>)> = None;
+        for child in join.running.iter().filter_map(|child| self.tasks.get(child)) {
+            let (State::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
+                continue;
+            };
+            waiting += 1;
+            if let Some(failure) = &frame.failure
+                && soonest.as_ref().is_none_or(|(time, _)| timer.due() < *time)
+            {
+                soonest = Some((timer.due(), Arc::clone(failure)));
+            }
+        }
+        let here = join.running.len() as u64;
+        Doing::Branches(Box::new(Branches {
+            variable: code.variable.to_string(),
+            total: items.len(),
+            done: next.saturating_sub(here + u64::from(failed.is_some())),
+            running: here - waiting,
+            waiting,
+            next: soonest,
+            failed: failed.is_some(),
+        }))
+    }
+}
+
+/// The structure whose tasks a task waits for.
+fn join(task: &Task) -> Option<&JoinFrame> {
+    match task.frames.last() {
+        Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
+        _ => None,
+    }
+}
+
+/// The `try` before whose next attempt a task waits.
+fn delayed(task: &Task) -> Option<&TryFrame> {
+    match task.frames.last() {
+        Some(Frame { kind: FrameKind::Try(frame), .. }) if frame.phase == TryPhase::Delay => {
+            Some(frame)
+        }
+        _ => None,
+    }
+}
+
+/// Where a task is: between attempts at its `try`, not at the command that failed.
+fn place(task: &Task) -> (&Arc<Source>, u32) {
+    let line = match &task.state {
+        State::Sleeping(_) => delayed(task).map(|frame| frame.code.line),
+        _ => None,
+    };
+    (&task.program.source, line.unwrap_or_else(|| task.line()))
+}
+
+fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
+    TryStatus {
+        file: Arc::clone(source.name()),
+        line: frame.code.line,
+        attempt: frame.attempt,
+        times: (frame.times < u64::MAX).then_some(frame.times),
+        deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
+        failure: frame.failure.clone(),
+    }
+}

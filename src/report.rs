@@ -1,0 +1,145 @@
+//! The last words about a script that failed.
+//!
+//! ```text
+//! ftsh: mirror.ftsh:3: `wget -q http://a/index` exited with 4 after 12 s
+//!   3 | wget -q "http://$mirror/index"
+//!   in the `try` at line 2: 5 attempts in 3 min 2 s
+//! ```
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::diagnostic::{excerpt, printable};
+use crate::machine::outcome::{Failure, FailureKind, Human, Tried};
+
+/// How many tries around a failure are told.
+const MAX_TRIES: usize = 3;
+
+/// Says which command failed, where and how, inside which tries and after how many attempts; lines
+/// that end in a newline.
+pub fn render(failure: &Failure) -> String {
+    // Writing to a string can't fail.
+    let mut text = format!("ftsh: {}{}\n", place(failure, None), message(failure));
+    let source = failure.source.line_text(failure.line).trim();
+    // Only the quotes may differ.
+    if !source.is_empty() && source.replace('"', "'") != failure.command {
+        let _ = writeln!(text, "  {} | {}", failure.line, excerpt(source));
+    }
+    for tried in failure.tries.iter().take(MAX_TRIES) {
+        let _ = writeln!(text, "  {}", attempts(tried, failure));
+    }
+    if let Some(more) = failure.tries.len().checked_sub(MAX_TRIES + 1) {
+        let noun = if more == 0 { "try" } else { "tries" };
+        let _ = writeln!(text, "  in {} more {noun} around", more + 1);
+    }
+    // Scripts often say `failure "…: $error"`.
+    if let Some(earlier) = &failure.earlier
+        && !failure.message.contains(&earlier.message)
+    {
+        let (place, summary) = (place(earlier, Some(failure)), earlier.summary());
+        let _ = writeln!(text, "  before that: {place}{}", printable(&summary));
+    }
+    text
+}
+
+/// `script:3: `, or `line 3: ` in the script of another failure.
+fn place(failure: &Failure, other: Option<&Failure>) -> String {
+    match other {
+        Some(other) if other.file() == failure.file() => format!("line {}: ", failure.line),
+        _ => format!("{}:{}: ", printable(failure.file()), failure.line),
+    }
+}
+
+fn message(failure: &Failure) -> String {
+    let message = printable(&failure.message);
+    match failure.elapsed {
+        Some(elapsed)
+            if elapsed >= Duration::from_secs(1)
+                && matches!(failure.kind, FailureKind::Exit | FailureKind::Signal) =>
+        {
+            format!("{message} after {}", Human(elapsed))
+        }
+        _ => message,
+    }
+}
+
+fn attempts(tried: &Tried, failure: &Failure) -> String {
+    let place = if tried.file == *failure.file() {
+        format!("line {}", tried.line)
+    } else {
+        format!("{}:{}", printable(&tried.file), tried.line)
+    };
+    let noun = if tried.attempts == 1 { "attempt" } else { "attempts" };
+    let (attempts, elapsed) = (tried.attempts, Human(tried.elapsed));
+    format!("in the `try` at {place}: {attempts} {noun} in {elapsed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::syntax::Source;
+
+    fn failure() -> Failure {
+        let text = "try 5 times\n    try 3 times\n        wget \"$url\"\n    end\nend\n";
+        Failure {
+            kind: FailureKind::Exit,
+            code: 4,
+            message: "`wget http://a` exited with 4".into(),
+            command: "wget http://a".into(),
+            elapsed: Some(Duration::from_millis(12_300)),
+            source: Arc::new(Source::new("mirror.ftsh", text)),
+            line: 3,
+            tries: Vec::new(),
+            earlier: None,
+        }
+    }
+
+    fn tried(line: u32, attempts: u64) -> Tried {
+        let elapsed = Duration::from_millis(4200 * attempts);
+        Tried { file: "mirror.ftsh".into(), line, attempts, elapsed }
+    }
+
+    #[test]
+    fn all_is_told() {
+        let elsewhere = Tried { file: "main.ftsh".into(), ..tried(9, 1) };
+        let message = "ran out of time".into();
+        let earlier = Failure { line: 1, message, tries: vec![tried(1, 5)], ..failure() };
+        let failure = Failure {
+            tries: vec![tried(2, 3), tried(1, 5), elsewhere.clone(), elsewhere],
+            earlier: Some(Arc::new(earlier)),
+            ..failure()
+        };
+        insta::assert_snapshot!(render(&failure), @r#"
+        ftsh: mirror.ftsh:3: `wget http://a` exited with 4 after 12.3 s
+          3 | wget "$url"
+          in the `try` at line 2: 3 attempts in 12.6 s
+          in the `try` at line 1: 5 attempts in 21 s
+          in the `try` at main.ftsh:9: 1 attempt in 4.2 s
+          in 1 more try around
+          before that: line 1: ran out of time, 5 attempts in 21 s
+        "#);
+        let said = Failure { message: "no luck: ran out of time".into(), ..failure };
+        assert!(!render(&said).contains("before"));
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_new_is_left_out() {
+        let source = Arc::new(Source::new("-c", "false"));
+        let (message, command) = ("`false` exited with 1".into(), "false".into());
+        let failure = Failure { source, message, command, line: 1, elapsed: None, ..failure() };
+        insta::assert_snapshot!(render(&failure), @"ftsh: -c:1: `false` exited with 1");
+        let nowhere = Failure { line: 7, ..failure };
+        insta::assert_snapshot!(render(&nowhere), @"ftsh: -c:7: `false` exited with 1");
+    }
+
+    #[test]
+    fn terminals_are_safe() {
+        let source = Arc::new(Source::new("a\x1b[1m", "echo '\x1b[2J\u{202e}' x; false"));
+        let message = "`a\nb\x1b[3m` exited with 4".into();
+        let text = render(&Failure { source, message, line: 1, ..failure() });
+        assert!(!text.contains(['\x1b', '\u{202e}']), "{text:?}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+    }
+}

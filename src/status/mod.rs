@@ -1,0 +1,45 @@
+//! What a run is doing, in words: a line while it waits at a terminal, and a page for who asks.
+
+mod line;
+mod page;
+#[cfg(test)]
+mod tests;
+
+pub use self::line::line;
+pub use self::page::page;
+
+use std::time::Duration;
+
+use crate::machine::outcome::Human;
+use crate::machine::status::TryStatus;
+use crate::machine::time::Time;
+
+/// Tasks that a page shows one by one.
+pub const TASKS_ON_PAGE: usize = 20;
+
+/// `attempt 3 of 10`
+fn attempt(number: u64, times: Option<u64>) -> String {
+    match times {
+        Some(times) => format!("attempt {number} of {times}"),
+        None => format!("attempt {number}"),
+    }
+}
+
+/// How long until a moment, if there is such a moment.
+fn left(deadline: Option<Time>, now: Time) -> Option<Duration> {
+    deadline.map(|deadline| deadline - now)
+}
+
+/// A time that is counted down: tenths of seconds up to ten seconds, then whole ones.
+fn countdown(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < 10 {
+        return format!("{}.{} s", seconds, duration.subsec_millis() / 100);
+    }
+    Human(Duration::from_secs(seconds)).to_string()
+}
+
+/// The number of the attempt that comes after the present one.
+fn next_attempt(tried: &TryStatus) -> String {
+    attempt(tried.attempt + 1, tried.times)
+}
