@@ -77,7 +77,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic"]),
     ("report", &["machine", "diagnostic"]),
     ("status", &["machine", "diagnostic"]),
-    ("log", &["machine"]),
+    ("log", &["machine", "diagnostic"]),
     ("driver", &["machine", "status", "syntax"]),
     (
         "cli",

@@ -42,6 +42,8 @@ pub struct Flags {
     pub backoff: Option<OsString>,
     /// `--unset=empty`
     pub unset: Option<OsString>,
+    /// `--summary`
+    pub summary: bool,
     /// `--seed N`
     pub seed: Option<OsString>,
     /// `--cron`
@@ -209,6 +211,7 @@ pub fn command() -> Command {
             .value_parser(Suggest(vec!["text", "json"]))
             .hide_short_help(true)
             .help("Log as text or json [text]"),
+        flag("summary").long("summary").help("Sum up at the end what was tried and failed"),
     ];
     let cron = [
         flag("cron").long("cron").help("Show what is printed only if the script fails"),
@@ -304,6 +307,7 @@ fn read(words: &[OsString]) -> Result<Request> {
         kill_mode: take(&mut matches, "kill-mode"),
         backoff: take(&mut matches, "backoff"),
         unset: take(&mut matches, "unset"),
+        summary: matches.get_flag("summary"),
         seed: take(&mut matches, "seed"),
         cron: matches.get_flag("cron"),
         lock: take(&mut matches, "lock").map(|file| match file {

@@ -13,8 +13,8 @@ use rand::rngs::SysRng;
 use super::settings::Settings;
 use super::source::plain;
 use super::{begin, end, messages};
-use crate::driver::{self, process};
-use crate::log::{Log, Style};
+use crate::driver::{self, Driver, process};
+use crate::log::{Log, Style, Summary};
 use crate::machine::record::Level;
 use crate::machine::{Machine, Outcome};
 use crate::report;
@@ -38,6 +38,12 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     })?;
     let log = Rc::new(RefCell::new(log));
     let writer = Rc::clone(&log);
+    let summary = settings.summary.then(|| Rc::new(RefCell::new(Summary::default())));
+    let adder = summary.clone();
+    if summary.is_some() {
+        settings.config.log_level = level.max(Summary::LEVEL);
+    }
+    let recorded = settings.config.log_level;
     let seed = settings.seed.map_or_else(random, Ok)?;
     if let Some(outcome) = begin::wait(&mut settings, seed, &mut log.borrow_mut())? {
         return Ok(outcome);
@@ -54,14 +60,26 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             bail!("can't keep what is printed: there is no second process to be had");
         }
         let mut driver = process::ProcessDriver::new(process::Settings {
-            file,
-            log_level: level,
-            log: Box::new(move |record| writer.borrow_mut().write(record)),
+            file: Arc::clone(&file),
+            log_level: recorded,
+            log: Box::new(move |record| {
+                writer.borrow_mut().write(record);
+                if let Some(summary) = &adder {
+                    summary.borrow_mut().add(record);
+                }
+            }),
             told,
+            live: level > Level::NOTHING,
             supervision,
         })
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         let outcome = driver::run(machine, &mut driver);
+        // A job that goes well is silent.
+        if let Some(summary) = summary
+            && !(is_cron && outcome.exit_code() == 0)
+        {
+            messages::report(&summary.take().render(&file, &outcome, driver.now()));
+        }
         let log = log.borrow();
         let failure = match &outcome {
             Outcome::Failed(failure) => Some(&**failure),

@@ -56,6 +56,8 @@ pub struct Settings {
     pub lock_wait: Duration,
     /// A random part of this is waited first.
     pub splay: Duration,
+    /// Whether to say at the end what the run came to.
+    pub summary: bool,
     /// For the machine.
     pub config: Config,
     /// Variables that tell nested shells what this one was told by options.
@@ -249,6 +251,7 @@ impl Settings {
             lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
             lock_wait: lock_wait.map(|(time, _)| time).unwrap_or_default(),
             splay: splay.map(|(time, _)| time).unwrap_or_default(),
+            summary: flags.summary,
             config: Config {
                 pid: around.pid,
                 backoff: policy.map(|(policy, _)| policy).or(policy_of_2003).unwrap_or_default(),

@@ -2,11 +2,13 @@
 //! standard error.
 
 mod json;
+mod summary;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::summary::Summary;
 pub use self::text::one_line;
 
 use std::fs::{File, OpenOptions};
@@ -67,13 +69,21 @@ impl Log {
             Some(path) => Sink::File(OpenOptions::new().append(true).create(true).open(path)?),
             None => Sink::StandardError,
         };
-        Ok(Self { sink, level, style, zone: None, line: String::new(), broken: false, withheld: None })
+        Ok(Self {
+            sink,
+            level,
+            style,
+            zone: None,
+            line: String::new(),
+            broken: false,
+            withheld: None,
+        })
     }
 
     /// Writes a record, if the level asks for it. A log that can't be written is told once, on
     /// standard error; the run goes on.
     pub fn write(&mut self, record: &Record) {
-        if record.event.level() > self.level {
+        if record.level > self.level {
             return;
         }
         if self.is_read_by_people()

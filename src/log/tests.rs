@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
 use super::*;
-use crate::machine::{Failure, FailureKind, Time};
-use crate::machine::record::LogEvent;
-use crate::syntax::Source;
 use crate::machine::effect::TaskId;
 use crate::machine::outcome::Tried;
+use crate::machine::record::LogEvent;
+use crate::machine::{Failure, FailureKind, Time};
+use crate::syntax::Source;
 
 fn style(format: Format, decimal: bool) -> Style {
     Style { format, decimal, pid: 42, run: "0123456789abcdef".into() }
@@ -20,6 +20,7 @@ fn style(format: Format, decimal: bool) -> Style {
 fn record(event: LogEvent) -> Record {
     Record {
         at: Time::START,
+        level: event.level(),
         task: Some(TaskId(0)),
         file: "backup.ftsh".into(),
         line: 3,
@@ -78,6 +79,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Delay { delay: second, attempt: 3, last: true },
         LogEvent::TrySucceeded(3),
         LogEvent::Catch,
+        LogEvent::Cancelled,
         LogEvent::Condition(true),
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
         LogEvent::Returned("5".into()),
@@ -112,6 +114,7 @@ fn text_lines() {
     try: 1.5 s until attempt 3, the last
     try: attempt 3 succeeded
     catch
+    cancelled
     condition: true
     forany: x=a
     return 5
@@ -151,6 +154,7 @@ fn json_lines() {
     {"event":"delay","delay":1.5,"attempt":3,"last":true}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}
+    {"event":"cancelled"}
     {"event":"condition","value":true}
     {"event":"iteration","loop":"forany","name":"x","value":"a"}
     {"event":"returned","value":"5"}

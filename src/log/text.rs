@@ -68,6 +68,7 @@ impl fmt::Display for Told<'_> {
             }
             LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
             LogEvent::Catch => f.write_str("catch"),
+            LogEvent::Cancelled => f.write_str("cancelled"),
             LogEvent::Condition(value) => write!(f, "condition: {value}"),
             LogEvent::Iteration { kind, name, value } => write!(f, "{kind}: {name}={value}"),
             LogEvent::Returned(value) => write!(f, "return {value}"),

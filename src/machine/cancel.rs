@@ -41,6 +41,7 @@ impl Machine {
         let Some(frame) = task.top_try() else { return keep_waiting(task) };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
         let limit = if whole { frame.limit } else { frame.each };
+        let mut fresh = false;
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),
             (TryPhase::Condition, Some(last)) => last,
@@ -48,16 +49,20 @@ impl Machine {
                 // Of those around this one nothing is known yet.
                 let around = task.tries().count();
                 running.tries.truncate(running.tries.len() - around);
+                fresh = true;
                 timeout(task, limit, running)
             }
         };
+        if fresh {
+            self.log_failure(task, &failure, Level::FAILURES);
+        }
         task.scope = scope;
         let height = task.frames.last().map_or(0, |frame| frame.height);
         task.stack.truncate(height);
         let after = if whole {
             AfterEmptied::EndTry(failure)
         } else {
-            AfterEmptied::Fail(Thrown { failure, fatal: false, logged: false })
+            AfterEmptied::Fail(Thrown { failure, fatal: false, logged: true })
         };
         self.empty(task, scope, after)
     }
@@ -83,6 +88,7 @@ impl Machine {
             State::Children | State::Forking => {
                 for child in children(task) {
                     if let Some(mut child) = self.tasks.remove(&child) {
+                        self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
                         self.drop_task(&mut child);
                     }
                 }
@@ -111,6 +117,7 @@ impl Machine {
                 }
                 let message = "cancelled: another branch failed".to_owned();
                 let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
+                machine.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
                 machine.drop_task(task);
                 machine.empty(task, task.scope, AfterEmptied::End(Ending::Failed(thrown)))
             });

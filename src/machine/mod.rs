@@ -201,6 +201,11 @@ impl Machine {
         }
     }
 
+    /// Whether the run is over.
+    pub fn is_finished(&self) -> bool {
+        self.outcome.is_some()
+    }
+
     /// Something happened, at `now`.
     pub fn handle_event(&mut self, now: Time, event: Event) {
         self.handle_timeout(now);
@@ -338,6 +343,7 @@ impl Machine {
     fn record(&self, task: &Task, line: u32, event: LogEvent) -> Record {
         Record {
             at: self.now,
+            level: event.level(),
             task: Some(task.id),
             file: Arc::clone(task.program.source.name()),
             line,

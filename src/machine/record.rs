@@ -29,6 +29,8 @@ impl Level {
 pub struct Record {
     /// When.
     pub at: Time,
+    /// The lowest level of a log that tells it.
+    pub level: Level,
     /// The task it happened in, if any.
     pub task: Option<TaskId>,
     /// The script.
@@ -97,6 +99,8 @@ pub enum LogEvent {
     TrySucceeded(u64),
     /// A `catch` block begins.
     Catch,
+    /// A branch or a stage ends early: another one failed, or time ran out.
+    Cancelled,
     /// An `if` or `while` decided.
     Condition(bool),
     /// A loop's variable got its next value.
@@ -178,7 +182,7 @@ impl LogEvent {
         }
     }
 
-    /// The lowest level of a log that tells it.
+    /// The lowest level of a log that tells such events.
     pub fn level(&self) -> Level {
         match self {
             Self::CommandFailed(_)
@@ -194,6 +198,7 @@ impl LogEvent {
             | Self::Delay { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
+            | Self::Cancelled
             | Self::Condition(_)
             | Self::Iteration { .. }
             | Self::Returned(_) => Level::STRUCTURES,

@@ -123,8 +123,9 @@ impl Doing {
 
 impl Machine {
     /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
-    pub fn status(&self, most: usize) -> Status {
-        let mut status = Status { now: self.now, tasks: Vec::new(), more: BTreeMap::new() };
+    /// `now` is the time of the snapshot.
+    pub fn status(&self, most: usize, now: Time) -> Status {
+        let mut status = Status { now, tasks: Vec::new(), more: BTreeMap::new() };
         let mut left: Vec<(&Task, Option<&Loop>)> = Vec::new();
         if self.outcome.is_none() {
             left.extend(self.tasks.get(&super::MAIN).map(|main| (&**main, None)));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::Machine;
 use super::code::{BackoffCode, Scale, TryCode};
+use super::effect::Effect;
 use super::expand::Halt;
 use super::expression::pop;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::outcome::{Failure, FailureKind, Tried};
-use super::effect::Effect;
 use super::record::{Level, LogEvent, Record};
 use super::step::{Flow, Step};
 use super::task::{State, Task, Thrown};
@@ -234,14 +234,16 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Fa
         "" => format!("ran out of time{after}"),
         command => format!("`{}` ran out of time{after}", super::command::shorten(command)),
     };
+    let (source, line) =
+        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
     Arc::new(Failure {
         kind: FailureKind::Timeout,
         code: 124,
         message,
         command: running.command,
         elapsed: running.elapsed,
-        source: Arc::clone(&task.program.source),
-        line: running.line,
+        source,
+        line,
         tries: running.tries,
         earlier: running.earlier.or_else(|| task.caught().cloned()),
     })

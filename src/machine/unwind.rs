@@ -12,6 +12,7 @@ use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
 use super::task::{AfterEmptied, Ending, State, Task, Thrown};
 use super::value::Value;
+use crate::syntax::Source;
 
 impl Machine {
     /// Leaves structures up to the one that contains the failure.
@@ -62,18 +63,20 @@ impl Machine {
             && self.parent_of_stage(task).is_some_and(|(_, index, count)| index + 1 < count)
     }
 
-    fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>, level: Level) {
+    /// Logs a failure where it happens.
+    pub(super) fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>, level: Level) {
         if self.config.log_level < level {
             return;
         }
+        let (file, line) = (Arc::clone(failure.file()), failure.line);
         let failure = Box::new(Failure::clone(failure));
         let event = if failure.command.is_empty() {
             LogEvent::Failed(failure)
         } else {
             LogEvent::CommandFailed(failure)
         };
-        let record = self.record(task, task.line(), event);
-        let record = Record { uncaught: is_uncaught(task), ..record };
+        let record = self.record(task, line, event);
+        let record = Record { file, level, uncaught: is_uncaught(task), ..record };
         self.effects.push_back(Effect::Log(record));
     }
 
@@ -149,7 +152,7 @@ impl Machine {
             State::Command(command) => Running {
                 command: command.text.clone(),
                 elapsed: Some(self.now - command.started),
-                line: task.line(),
+                place: Some((Arc::clone(&task.program.source), task.line())),
                 ..Running::default()
             },
             State::Children | State::Forking => {
@@ -158,9 +161,7 @@ impl Machine {
             }
             _ => Running::default(),
         };
-        if running.line == 0 {
-            running.line = task.line();
-        }
+        running.place.get_or_insert_with(|| (Arc::clone(&task.program.source), task.line()));
         let tries = task.placed_tries();
         running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now)));
         // That time ran out before as well says nothing; what had failed before that may.
@@ -181,8 +182,8 @@ pub struct Running {
     pub command: String,
     /// How long it has run.
     pub elapsed: Option<Duration>,
-    /// The line.
-    pub line: u32,
+    /// The script and the line.
+    pub place: Option<(Arc<Source>, u32)>,
     /// The tries around it, innermost first.
     pub tries: Vec<Tried>,
     /// How the innermost of them failed that did.

@@ -46,8 +46,12 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     let Branches { total, done, running, waiting, next, .. } = branches;
     let next_in = next.as_ref().map(|(time, _)| countdown(*time - now));
     let failed = next.as_ref().map(|(_, failure)| told(failure)).unwrap_or_default();
-    let mut full = format!("forall: {done} of {total} done, {running} running, {waiting} failed");
-    let mut brief = format!("{done}/{total} done, {running} run, {waiting} fail");
+    let mut full = format!("forall: {done} of {total} done, {running} running");
+    let mut brief = format!("{done}/{total} done, {running} run");
+    if *waiting > 0 {
+        full.push_str(&format!(", {waiting} failed"));
+        brief.push_str(&format!(", {waiting} fail"));
+    }
     if let Some(wait) = next_in {
         full.push_str(&format!(", next in {wait}"));
         brief.push_str(&format!(", {wait}"));

@@ -11,11 +11,28 @@ pub use self::page::page;
 use std::time::Duration;
 
 use crate::machine::outcome::Human;
-use crate::machine::status::TryStatus;
+use crate::machine::status::{Doing, Status, TryStatus};
 use crate::machine::time::Time;
 
 /// Tasks that a page shows one by one.
 pub const TASKS_ON_PAGE: usize = 20;
+
+/// Tasks that a line is made of: it tells of the first one that waits.
+pub const TASKS_FOR_LINE: usize = 10;
+
+/// Whether a line counts tenths of seconds, so that it changes often.
+pub fn is_fast(status: &Status) -> bool {
+    let now = status.now;
+    let soon = |until: Time| until > now && until - now < TENTHS;
+    status.tasks.iter().any(|task| match &task.doing {
+        Doing::Waiting { until } => soon(*until),
+        Doing::Branches(branches) => branches.next.as_ref().is_some_and(|next| soon(next.0)),
+        _ => false,
+    })
+}
+
+/// Shorter times are told in tenths of seconds.
+const TENTHS: Duration = Duration::from_secs(10);
 
 /// `attempt 3 of 10`
 fn attempt(number: u64, times: Option<u64>) -> String {
@@ -33,8 +50,8 @@ fn left(deadline: Option<Time>, now: Time) -> Option<Duration> {
 /// A time that is counted down: tenths of seconds up to ten seconds, then whole ones.
 fn countdown(duration: Duration) -> String {
     let seconds = duration.as_secs();
-    if seconds < 10 {
-        return format!("{}.{} s", seconds, duration.subsec_millis() / 100);
+    if duration < TENTHS {
+        return format!("{seconds}.{} s", duration.subsec_millis() / 100);
     }
     Human(Duration::from_secs(seconds)).to_string()
 }

@@ -28,6 +28,8 @@ pub struct Command {
     pub line: u32,
     /// The `PATH` it is looked for along.
     path: BString,
+    /// Whether it can't write to the terminal; known only if that matters.
+    pub quiet: bool,
     /// Whether a worker may be starting its program right now.
     pub starting: bool,
     /// Whether its end is still to be told.
@@ -37,7 +39,7 @@ pub struct Command {
 impl Command {
     fn new(scope: ScopeId, name: BString, line: u32) -> Self {
         let (stage, path) = (Stage::Running(0), BString::default());
-        Self { scope, stage, name, line, path, starting: false, wanted: true }
+        Self { scope, stage, name, line, path, quiet: false, starting: false, wanted: true }
     }
 
     /// Whether its program is being started right now, or was and nobody knows yet.
@@ -93,6 +95,10 @@ impl ProcessDriver {
             Action::ReadLine => "read".into(),
         };
         let mut command = Command::new(scope, name, line);
+        command.quiet = self.live.is_on() && plan.is_quiet();
+        if !command.quiet {
+            self.live.hide();
+        }
         match action {
             Action::Program { words, environment, overrides } => {
                 let mut told = self.told(deadline, &directory, &environment);
@@ -173,6 +179,7 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(message) => return self.refuse(process, redirect_error(message)),
         };
+        self.live.hide();
         let told = self.told(deadline, &directory, &environment);
         let name = words.first().cloned().unwrap_or_default();
         let program = Program { words, environment, told, overrides, directory, file: None };
@@ -238,6 +245,7 @@ impl ProcessDriver {
     /// Forgets a command that is over; says whether its end is to be told.
     pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
         let command = self.commands.remove(&process)?;
+        self.live.reconsider();
         let wanted = self.families.leave(command.scope, process) && command.wanted;
         Some((command, wanted))
     }

@@ -1,7 +1,7 @@
 //! Tables of descriptors, variables used as files, and pipes.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
@@ -119,6 +119,33 @@ impl Plan {
     /// Whether carrying it out may take long, or forever.
     pub fn may_block(&self) -> bool {
         self.blocking
+    }
+
+    /// Whether no descriptor of the table will be a terminal. Files that scripts open are none,
+    /// but for devices.
+    pub fn is_quiet(&self) -> bool {
+        let is_quiet = |fd: &Fd| match fd {
+            Fd::Memory(_) | Fd::Null(_) => true,
+            Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
+        };
+        let mut quiet = self.table.0.each_ref().map(|fd| fd.as_ref().is_none_or(is_quiet));
+        for step in &self.steps {
+            let (to, result) = match step {
+                Step::Set(to, fd) => (*to, is_quiet(fd)),
+                Step::Copy { to, from } => {
+                    (*to, quiet.get(usize::from(*from)).is_none_or(|quiet| *quiet))
+                }
+                Step::Open { to, path, .. } => {
+                    (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
+                }
+                Step::Read(to, _) => (*to, true),
+                Step::Write(..) | Step::CopyBuffer { .. } => continue,
+            };
+            if let Some(place) = quiet.get_mut(usize::from(to)) {
+                *place = result;
+            }
+        }
+        quiet == [true; SIZE]
     }
 
     /// Makes the table; an error is one line for people.

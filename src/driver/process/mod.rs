@@ -13,6 +13,7 @@ mod files;
 mod glob;
 mod io;
 mod keep;
+mod live;
 mod offload;
 mod poll;
 mod proc;
@@ -45,12 +46,14 @@ use self::child::Child;
 use self::command::{Answer, Command, Waiting};
 use self::family::Families;
 use self::io::{Io, plain};
+use self::live::Live;
 use self::offload::{Handle, Pool, Ticket};
 use self::poll::Poller;
 use self::signal::{Interrupts, Signals};
 use self::tag::Key;
 use self::terminal::Terminal;
 use super::Driver;
+use crate::machine::Machine;
 use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
 use crate::machine::event::{Event, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
@@ -75,6 +78,8 @@ pub struct Settings {
     pub log: Log,
     /// Variables for every command, such as `FTSH_KILL_TIMEOUT`; they win over exported ones.
     pub told: Vec<(&'static str, BString)>,
+    /// Whether a terminal shows what the run waits for.
+    pub live: bool,
     /// What `supervise` returned, if it was called.
     pub supervision: Option<Supervision>,
 }
@@ -87,6 +92,7 @@ impl Default for Settings {
             log_level: Level::NOTHING,
             log: Box::new(|_| ()),
             told: Vec::new(),
+            live: false,
             supervision: None,
         }
     }
@@ -130,6 +136,8 @@ pub struct ProcessDriver {
     pid: i32,
     /// How many commands workers are starting.
     starting: usize,
+    /// What people are told.
+    live: Live,
 }
 
 /// How processes that lost their parents are found.
@@ -157,6 +165,7 @@ impl ProcessDriver {
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();
+        let live = Live::new(settings.live);
         let signals = Signals::catch()?;
         let pool = Pool::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
@@ -199,6 +208,7 @@ impl ProcessDriver {
             key,
             pid,
             starting: 0,
+            live,
         };
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
@@ -219,9 +229,10 @@ impl ProcessDriver {
     /// Writes to the log what the level asks for.
     fn log(&mut self, line: u32, event: LogEvent) {
         if event.level() <= self.settings.log_level {
+            self.live.hide();
             let (at, file) = (self.now(), self.settings.file.clone());
-            let (task, attempt, uncaught) = (None, None, false);
-            (self.settings.log)(&Record { at, task, file, line, attempt, uncaught, event });
+            let (level, task, attempt, uncaught) = (event.level(), None, None, false);
+            (self.settings.log)(&Record { at, level, task, file, line, attempt, uncaught, event });
         }
     }
 
@@ -354,11 +365,16 @@ impl Driver for ProcessDriver {
             Effect::CloseIo(io) => self.io.close(io),
             Effect::DropBuffer(buffer) => self.io.drop_buffer(buffer),
             Effect::Log(record) => {
-                if record.event.level() <= self.settings.log_level {
+                if record.level <= self.settings.log_level {
+                    self.live.hide();
                     (self.settings.log)(&record);
                 }
             }
         }
+    }
+
+    fn watch(&mut self, machine: &Machine) {
+        self.look_at(machine);
     }
 
     fn wait(&mut self, until: Time) -> Option<Event> {
@@ -371,7 +387,7 @@ impl Driver for ProcessDriver {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.now() >= until {
+            if self.now() >= until || self.live.wants_a_look() {
                 return None;
             }
         }

@@ -18,8 +18,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches what ends or stops the shell. There can be only one such object in a process at a
-    /// time.
+    /// Catches what ends or stops the shell, or asks what it is doing. There can be only one such
+    /// object in a process at a time.
     pub fn catch() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let pipe = PipeReader::from(sys::move_up(reader.into())?);
@@ -28,7 +28,7 @@ impl Signals {
         sys::add_flags(writer.as_fd(), OFlag::O_NONBLOCK)?;
         let signals: Vec<i32> = ENDING
             .into_iter()
-            .chain([libc::SIGTSTP])
+            .chain([libc::SIGTSTP, libc::SIGUSR1])
             .filter(|&signal| !sys::is_ignored(signal))
             .collect();
         sys::catch(&signals, writer);

@@ -141,6 +141,7 @@ impl ProcessDriver {
 
     /// Stops all commands and the shell, until it is continued.
     pub(super) fn suspend(&mut self, wanting: Option<i32>) {
+        self.live.hide();
         let groups: Vec<i32> = self.children.keys().copied().collect();
         for group in &groups {
             let _ = sys::kill(-group, libc::SIGSTOP);
@@ -187,6 +188,14 @@ impl ProcessDriver {
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
         if self.interrupts.count(signal, forwarded) {
             self.ready.push_back(Event::Interrupted(signal));
+        }
+    }
+
+    /// Somebody asks what the run is doing.
+    pub(super) fn asked(&mut self, sender: i32) {
+        let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
+        if self.interrupts.count(libc::SIGUSR1, forwarded) {
+            self.live.ask();
         }
     }
 }

@@ -17,7 +17,7 @@ const BRIEF: Duration = Duration::from_millis(50);
 impl ProcessDriver {
     /// The moment something has to be done even if nothing happens.
     fn next_due(&self) -> Option<Instant> {
-        family::earliest([self.pool.next_due(), self.sweep, self.next_look()])
+        family::earliest([self.pool.next_due(), self.sweep, self.next_look(), self.live.due()])
     }
 
     /// Waits for something to happen, and takes note of it.
@@ -94,6 +94,7 @@ impl ProcessDriver {
                     self.child_changed(caught.sender);
                 }
                 libc::SIGTSTP => self.suspend(None),
+                libc::SIGUSR1 => self.asked(caught.sender),
                 signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
                 _ => {}
             }

@@ -14,8 +14,9 @@ pub use children::{
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
 pub use descriptors::{
-    FileLimit, Kept, add_flags, borrow, close_number, duplicate, has_data, install, is_passed_on,
-    move_up, pass_on, receive_descriptors, send_descriptors, set_foreground, take_over, write_now,
+    FileLimit, Kept, add_flags, borrow, close_number, columns, duplicate, has_data, install,
+    is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors, set_foreground,
+    take_over, write_now,
 };
 pub use launch::{Launch, Ready, detach, exec, exit_now, fork, prepare_exec, spawn};
 #[cfg(target_os = "linux")]

@@ -1,0 +1,184 @@
+//! Telling people what the run is doing: a line at the terminal while it waits, and a page on
+//! standard error when SIGUSR1 asks.
+//!
+//! Commands share the terminal, and nothing they write may mix with the line. So it is there only
+//! while no process that belongs to the shell has the terminal open, and it is taken away before
+//! anything else is written.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{getpgrp, tcgetpgrp};
+
+use super::{Containment, ProcessDriver, proc, sys};
+use crate::driver::Driver;
+use crate::machine::Machine;
+use crate::status;
+
+/// A line appears when nothing has been written for so long.
+const CALM: Duration = Duration::from_millis(200);
+/// How often a line that counts tenths of seconds changes.
+const FAST: Duration = Duration::from_millis(100);
+/// How often another line changes, and how often is looked whether there should be one.
+const SLOW: Duration = Duration::from_secs(1);
+/// Columns left free, so that the `^C` that a terminal shows begins no new line.
+const ECHO: u16 = 3;
+/// Of the time, looking may take the share of 1 / this.
+const SHARE: u32 = 50;
+
+/// What people are told while the run goes on.
+pub struct Live {
+    /// How the line looks; none if there is never one.
+    style: Option<Style>,
+    /// What the terminal shows.
+    shown: Option<String>,
+    /// When to look whether to show something else.
+    due: Option<Instant>,
+    /// Whether a page was asked for.
+    asked: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    /// Whether it may be dim.
+    colour: bool,
+}
+
+impl Live {
+    /// With a line, if standard error is a terminal that can show one. If standard output is a
+    /// pipe, whoever reads it may write to the terminal at any time.
+    pub fn new(wanted: bool) -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let capable = set("TERM").is_some_and(|term| term != "dumb");
+        let shared = || {
+            let kind = fstat(io::stdout()).map_or(SFlag::empty(), |stat| {
+                SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
+            });
+            kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
+        };
+        let on = wanted && capable && io::stderr().is_terminal() && !shared();
+        let style = on.then(|| Style { colour: set("NO_COLOR").is_none() });
+        let due = on.then(|| Instant::now() + CALM);
+        Self { style, shown: None, due, asked: false }
+    }
+
+    /// Whether there may be a line, so that it matters who writes to the terminal.
+    pub fn is_on(&self) -> bool {
+        self.style.is_some()
+    }
+
+    /// Takes the line away, before something else is written.
+    pub fn hide(&mut self) {
+        if self.shown.take().is_some() {
+            write("\r\x1b[K");
+        }
+        if self.is_on() {
+            self.due = Some(Instant::now() + CALM);
+        }
+    }
+
+    /// Something has changed that may have kept the line away.
+    pub fn reconsider(&mut self) {
+        if self.is_on() && self.due.is_none() {
+            self.due = Some(Instant::now() + CALM);
+        }
+    }
+
+    /// A page is to be told.
+    pub fn ask(&mut self) {
+        self.asked = true;
+    }
+
+    /// When the machine is to be looked at, whatever happens.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Whether the machine is to be looked at now.
+    pub fn wants_a_look(&self) -> bool {
+        self.asked || self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    fn show(&mut self, text: String) {
+        if self.shown.as_ref() == Some(&text) {
+            return;
+        }
+        match self.style {
+            Some(Style { colour: true }) => write(&format!("\r\x1b[2m{text}\x1b[0m\x1b[K")),
+            _ => write(&format!("\r{text}\x1b[K")),
+        }
+        self.shown = Some(text);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.hide();
+    }
+}
+
+/// Writes to standard error, also as a job in the background, which wouldn't show a line but may
+/// have to take one away.
+fn write(text: &str) {
+    // Nobody is left to be told of an error.
+    sys::without_stopping(|| drop(io::stderr().write_all(text.as_bytes())));
+}
+
+impl ProcessDriver {
+    /// Shows what there is to show.
+    pub(super) fn look_at(&mut self, machine: &Machine) {
+        if std::mem::take(&mut self.live.asked) {
+            self.live.hide();
+            let shell = self.supervision.as_ref().map_or(self.pid as u32, |it| it.shell_pid());
+            let status = machine.status(status::TASKS_ON_PAGE, self.now());
+            let page = status::page(&status, &self.settings.file, shell);
+            let _ = io::stderr().write_all(page.as_bytes());
+        }
+        if !self.live.is_on() {
+            return;
+        }
+        if self.commands.is_empty() {
+            self.live.reconsider();
+        }
+        let now = Instant::now();
+        if machine.is_finished() {
+            self.live.hide();
+        } else if self.live.due.is_some_and(|due| due <= now) {
+            self.live.due = self.show_line(machine, now);
+        }
+    }
+
+    /// Shows or updates the line, if nothing else has the terminal; says when to look again.
+    fn show_line(&mut self, machine: &Machine, now: Instant) -> Option<Instant> {
+        if self.commands.values().any(|command| !command.quiet) {
+            self.live.hide();
+            return None; // the end of a command is when to look again
+        }
+        if self.has_strangers() {
+            self.live.hide();
+            return Some(now + SLOW);
+        }
+        let status = machine.status(status::TASKS_FOR_LINE, self.now());
+        let columns = sys::columns(&io::stderr()).unwrap_or(80).saturating_sub(ECHO);
+        let own = tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp());
+        match status::line(&status, usize::from(columns)).filter(|_| own) {
+            Some(text) => self.live.show(text),
+            None => self.live.hide(),
+        }
+        let interval = if status::is_fast(&status) { FAST } else { SLOW };
+        let interval = if self.live.shown.is_some() { interval } else { SLOW };
+        Some(now + interval.max(now.elapsed() * SHARE))
+    }
+
+    /// Whether there are processes besides commands: left running by some, they may write
+    /// whenever they like.
+    fn has_strangers(&self) -> bool {
+        match self.containment {
+            Containment::Subreaper => {
+                proc::children(self.pid).iter().any(|pid| !self.children.contains_key(pid))
+            }
+            Containment::Groups { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a run came to: attempts, time working against time waiting, and failures.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::text::signal_name;
+use crate::diagnostic::{excerpt, printable};
+use crate::machine::effect::TaskId;
+use crate::machine::outcome::{Human, Outcome};
+use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::time::Time;
+
+/// Lines of the script that are told, those with the most failures.
+const MOST_LINES: usize = 10;
+
+/// Adds up the records of a run, up to [`Level::STRUCTURES`].
+#[derive(Debug, Default)]
+pub struct Summary {
+    tries: u64,
+    attempts: u64,
+    gave_up: u64,
+    delays: u64,
+    working: Duration,
+    waiting: Duration,
+    kinds: BTreeMap<&'static str, u64>,
+    /// The failures of each line, and the last message.
+    lines: BTreeMap<(Arc<str>, u32), (u64, String)>,
+    open: HashMap<TaskId, Open>,
+}
+
+/// What a task does since when.
+#[derive(Debug)]
+enum Open {
+    Working(Time),
+    /// For at most this long.
+    Waiting(Time, Duration),
+}
+
+impl Summary {
+    /// The level of the records that are needed.
+    pub const LEVEL: Level = Level::STRUCTURES;
+
+    /// Takes a record into account.
+    pub fn add(&mut self, record: &Record) {
+        if let Some(task) = record.task {
+            // Whatever comes next, the command or the delay before is over.
+            self.close(task, record.at);
+            match &record.event {
+                LogEvent::CommandStarted(_) => {
+                    self.open.insert(task, Open::Working(record.at));
+                }
+                LogEvent::Delay { delay, .. } => {
+                    self.delays += 1;
+                    self.open.insert(task, Open::Waiting(record.at, *delay));
+                }
+                _ => {}
+            }
+        }
+        match &record.event {
+            LogEvent::Attempt(attempt) => {
+                self.attempts += 1;
+                self.tries += u64::from(*attempt == 1);
+            }
+            LogEvent::TryFailed { .. } => self.gave_up += 1,
+            LogEvent::CommandFailed(failure) | LogEvent::Failed(failure)
+                if record.level <= Level::FAILURES =>
+            {
+                *self.kinds.entry(failure.kind.name()).or_default() += 1;
+                let place = (Arc::clone(failure.file()), failure.line);
+                let (count, message) = self.lines.entry(place).or_default();
+                *count += 1;
+                message.clone_from(&failure.message);
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, task: TaskId, now: Time) {
+        match self.open.remove(&task) {
+            Some(Open::Working(since)) => self.working += now - since,
+            Some(Open::Waiting(since, delay)) => self.waiting += delay.min(now - since),
+            None => {}
+        }
+    }
+
+    /// The summary of a run of `script` that ended at `now`; lines that end in a newline.
+    pub fn render(mut self, script: &str, outcome: &Outcome, now: Time) -> String {
+        for task in self.open.keys().copied().collect::<Vec<_>>() {
+            self.close(task, now);
+        }
+        let ended = match outcome {
+            Outcome::Succeeded => "succeeded".to_owned(),
+            Outcome::Exited(code) => format!("exit {code}"),
+            Outcome::Failed(_) => "failed".to_owned(),
+            Outcome::Interrupted(signal) => format!("ended by {}", signal_name(*signal)),
+        };
+        let (script, elapsed) = (printable(script), now.elapsed());
+        // Writing to a string can't fail.
+        let mut text = format!("ftsh: summary of {script}: {ended} after {}\n", Human(elapsed));
+        let mut row = |name: &str, value: &str| {
+            let _ = writeln!(text, "  {name:<10}{value}");
+        };
+        let plural = |count: u64, one: &str, many: &str| {
+            format!("{count} {}", if count == 1 { one } else { many })
+        };
+        // Branches side by side work and wait more than time passes.
+        let sum = if self.working + self.waiting > elapsed { ", all branches" } else { "" };
+        if self.attempts > 0 {
+            let tries = plural(self.tries, "try", "tries");
+            let gave_up = match self.gave_up {
+                0 => String::new(),
+                count => format!(", {count} gave up"),
+            };
+            row("attempts", &format!("{} in {tries}{gave_up}", self.attempts));
+        }
+        row("working", &format!("{}{sum}", Human(self.working)));
+        if self.delays > 0 {
+            let delays = plural(self.delays, "delay", "delays");
+            row("waiting", &format!("{} in {delays}{sum}", Human(self.waiting)));
+        }
+        if self.kinds.is_empty() {
+            row("failures", "none");
+            return text;
+        }
+        let kinds: Vec<_> =
+            self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        row("failures", &kinds.join(", "));
+        let mut lines: Vec<_> = self.lines.iter().collect();
+        lines.sort_by_key(|(_, (count, _))| Reverse(*count));
+        for ((file, line), (count, message)) in lines.iter().take(MOST_LINES) {
+            let place = if **file == *script {
+                format!("line {line}")
+            } else {
+                format!("{}:{line}", printable(file))
+            };
+            let message = excerpt(&printable(message));
+            let _ = writeln!(text, "    {count} at {place}: {message}");
+        }
+        if let Some(more) = lines.len().checked_sub(MOST_LINES + 1) {
+            let _ = writeln!(text, "    and at {} more", plural(more as u64 + 1, "line", "lines"));
+        }
+        text
+    }
+}
