@@ -13,6 +13,8 @@ mod docs;
 mod examples;
 mod leftovers;
 mod lock;
+mod live;
+mod log_schema;
 mod logging;
 mod machine;
 mod nesting;

@@ -3,6 +3,7 @@
 pub mod expectations;
 pub mod processes;
 pub mod run;
+pub mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -111,6 +111,11 @@ impl Running {
         kill(self.pid(), signal).expect("the shell takes a signal");
     }
 
+    /// What standard error was told by now.
+    pub fn errors(&self) -> String {
+        String::from_utf8_lossy(&read(&self.stderr)).into_owned()
+    }
+
     /// Waits until `condition` holds; fails the test when the run's limit passes first.
     pub fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
         while !condition(self) {

@@ -110,6 +110,7 @@ impl ProcessDriver {
         match signal {
             // It wants the terminal.
             libc::SIGTTIN | libc::SIGTTOU => {
+                self.live.hide();
                 let current = tcgetpgrp(terminal.tty.as_fd()).map(Pid::as_raw).ok();
                 if current == Some(terminal.own.as_raw()) || current.is_some() && current == held {
                     terminal.hand_to(pid);

@@ -1,0 +1,290 @@
+//! What people are told while a script runs: the line at a terminal, the answer to SIGUSR1, the
+//! report and the summary at the end.
+
+use std::os::unix::process::ExitStatusExt;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::support::Ftsh;
+use crate::support::terminal::User;
+
+/// A terminal that can show a line.
+const ABLE: (&str, &str) = ("TERM", "xterm");
+
+/// Takes a line away.
+const ERASED: &str = "\r\x1b[K";
+
+/// Waits until the file `go` is there, then succeeds.
+fn patient(go: &std::path::Path) -> String {
+    format!("try for 1 hour every 1200 ms; test -e {}; end; echo done", go.display())
+}
+
+#[test]
+fn a_terminal_shows_what_is_waited_for() {
+    let place = tempfile::tempdir().expect("a directory");
+    let go = place.path().join("go");
+    let script = format!("echo before\n{}", patient(&go));
+    let mut user = User::start(&["-c", &script], &[ABLE], 100, None);
+    user.sees("before\r\n");
+    user.sees("failed: `test -e");
+    user.sees("\r\x1b[2mattempt 2 in ");
+    user.sees(" left: line 2: `test -e");
+    std::fs::write(&go, "").expect("a file");
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+    assert!(
+        seen.ends_with(&format!("{ERASED}done\r\n")) || seen.ends_with("\ndone\r\n"),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn the_line_fits_and_obeys() {
+    let script = "try 5 times every 1 hour; sh -c 'exit 7'; end";
+    let mut user = User::start(&["-c", script], &[ABLE, ("NO_COLOR", "1")], 40, None);
+    user.sees("exited with 7\r\n");
+    user.sees("\r2/5 in 59 min ");
+    let line = user.sees("\x1b[K");
+    assert!(line.ends_with('…') && line.chars().count() <= 37 - 14, "{line:?}");
+    let status = user.interrupts();
+    assert_eq!(status.signal(), Some(libc::SIGINT));
+}
+
+#[test]
+fn there_is_no_line_where_it_would_be_in_the_way() {
+    let script = "try 2 times every 700 ms; sh -c 'exit 7'; end";
+    let quiet = [ABLE];
+    for (options, variables, wrapper) in [
+        (&["-c", script][..], &[("TERM", "dumb")][..], None),
+        (&["-c", script], &[("TERM", "")], None),
+        (&["-l", "0", "-c", script], &quiet, None),
+        (&["-c", script], &quiet, Some("\"$@\" | cat")),
+        (&["-c", script], &quiet, Some("\"$@\" 2>&1 < /dev/null | cat")),
+        (&["-c", script], &quiet, Some("set -m; \"$@\" & wait $!")),
+    ] {
+        let user = User::start(options, variables, 80, wrapper);
+        let (_, seen) = user.ends_after();
+        assert!(
+            !seen.contains("attempt 2") && !seen.contains('\x1b'),
+            "{options:?} {wrapper:?} {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn commands_that_have_the_terminal_have_it_alone() {
+    // The second branch waits, and would be told of, but the first may write at any time.
+    let place = tempfile::tempdir().expect("a directory");
+    let done = place.path().join("done").display().to_string();
+    let script = format!(
+        "forall x in 1 2\n\
+         if $x .eql. 1; sh -c 'echo a; sleep 1; echo b'; end\n\
+         try 2 times every 600 ms; sh -c 'exit 7' >& /dev/null; catch; end\n\
+         end\n\
+         sh -c 'until test -e {done}; do sleep 0.01; done &'\n\
+         try 2 times every 600 ms; failure; catch; end\n\
+         echo > {done}"
+    );
+    let user = User::start(&["-f", "/dev/null", "-c", &script], &[ABLE], 80, None);
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+    let while_first = seen.split("b\r\n").next().unwrap_or_default();
+    assert!(while_first.starts_with("a\r\n") && !while_first.contains('\x1b'), "{seen:?}");
+    assert!(!seen.contains("attempt 2 of 2 in"), "something of the shell's still ran: {seen:?}");
+}
+
+#[test]
+fn branches_are_counted() {
+    let place = tempfile::tempdir().expect("a directory");
+    let go = place.path().join("go").display().to_string();
+    let script = format!(
+        "forall x in 1 2 3 4\n\
+         if $x .le. 2; sh -c 'until test -e {go}; do sleep 0.01; done' > /dev/null 2>&1; end\n\
+         if $x .eql. 3; try for 1 hour every 1100 ms; test -e {go} >& /dev/null; end; end\n\
+         end"
+    );
+    let mut user = User::start(&["-f", "/dev/null", "-c", &script], &[ABLE], 100, None);
+    user.sees("forall: 1 of 4 done, 2 running, 1 failed, next in ");
+    std::fs::write(&go, "").expect("a file");
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+    assert!(seen.ends_with(ERASED), "{seen:?}");
+}
+
+#[test]
+fn a_shell_tells_where_it_is() {
+    let script = "try 3 times every 1 hour\n    sh -c 'exit 7'\nend\n";
+    let running = Ftsh::script(script).start();
+    running.until("a failure", |run| run.errors().contains("exited with 7"));
+    running.signal(Signal::SIGUSR1);
+    running.until("a status", |run| run.errors().contains("last failure"));
+    running.signal(Signal::SIGTERM);
+    let finished = running.wait();
+    let errors = finished.errors();
+    let told = errors.split("ftsh: status of script.ftsh [").nth(1).expect("a status");
+    for line in [
+        "line 1: waiting for ",
+        ", attempt 2 of 3 in 59 min 59 s\n",
+        "    1 | try 3 times every 1 hour\n",
+    ] {
+        assert!(told.contains(line), "{line} in {errors}");
+    }
+    assert!(
+        told.contains("    last failure: line 2: `sh -c 'exit 7'` exited with 7\n"),
+        "{errors}"
+    );
+    finished.killed_by(Signal::SIGTERM);
+}
+
+#[test]
+fn a_busy_shell_tells_where_it_is_and_goes_on() {
+    let running = Ftsh::command("n=0; echo > begun; while true; n=$n .add. 1; end").start();
+    running.until("a beginning", |run| run.directory().join("begun").exists());
+    for round in 1..=3 {
+        running.signal(Signal::SIGUSR1);
+        running.until("a status", |run| run.errors().matches("ftsh: status of").count() >= round);
+    }
+    running.signal(Signal::SIGTERM);
+    running.wait().killed_by(Signal::SIGTERM);
+}
+
+#[test]
+fn many_branches_are_told_in_few_lines() {
+    let running = Ftsh::command(
+        "echo > begun; forall n in 1 .to. 3000; try 2 times every 1 hour; failure $n; end; end",
+    )
+    .options(["-l", "1"])
+    .start();
+    running.until("a beginning", |run| run.directory().join("begun").exists());
+    running.until("all branches", |run| {
+        let _ = kill(run.pid(), Signal::SIGUSR1);
+        run.errors().contains("and 2981 more:\n    line 1: 2981 waiting\n")
+    });
+    running.signal(Signal::SIGTERM);
+    let finished = running.wait();
+    let errors = finished.errors();
+    let mut pages = errors.split("ftsh: status");
+    let last = pages.find(|page| page.contains("2981 waiting")).expect("a status");
+    assert!(last.contains("3000 waiting after a failure"), "{last}");
+    assert!(last.lines().count() < 100, "{last}");
+}
+
+#[test]
+fn a_request_ignored_at_the_start_stays_ignored() {
+    let running = Ftsh::command("echo > begun; try 2 times every 400 ms; test -e no; end")
+        .ignoring(Signal::SIGUSR1)
+        .start();
+    running.until("a beginning", |run| run.directory().join("begun").exists());
+    running.signal(Signal::SIGUSR1);
+    let finished = running.wait();
+    finished.expect_code(1);
+    assert!(!finished.errors().contains("status"), "{}", finished.story());
+}
+
+#[test]
+fn commands_get_the_request_as_they_would_without_the_shell() {
+    Ftsh::command("try; sh -c 'kill -USR1 $$'; catch; echo $error_kind $error_code; end")
+        .stdout("signal 10\n")
+        .success();
+}
+
+#[test]
+fn a_failed_script_ends_with_what_where_and_how_often() {
+    let script =
+        "function fetch\n    sh -c \"exit $1\"\nend\ntry 2 times backoff none\n    fetch 7\nend\n";
+    let finished = Ftsh::script(script).failure(7);
+    let errors = finished.errors();
+    let lines: Vec<_> = errors.lines().collect();
+    let last = lines[lines.len() - 3..].join("\n");
+    let (last, time) = last.rsplit_once(" in ").expect("a time");
+    assert_eq!(
+        last,
+        "ftsh: script.ftsh:2: `sh -c 'exit 7'` exited with 7\n  2 | sh -c \"exit $1\"\n  \
+         in the `try` at line 4: 2 attempts",
+        "{errors}"
+    );
+    assert!(time.ends_with('s'), "{errors}");
+    assert_eq!(errors.matches("exited with 7").count(), 3, "two attempts and the report: {errors}");
+    let quiet = Ftsh::script(script).options(["-l", "0"]).failure(7);
+    assert_eq!(quiet.errors(), "");
+}
+
+#[test]
+fn a_report_says_how() {
+    for (script, told) in [
+        ("sh -c 'kill -SEGV $$'", "ftsh: -c:1: `sh -c 'kill -SEGV $$'` was killed by SIGSEGV\n"),
+        ("nosuch", "ftsh: -c:1: nosuch: not found along PATH\n"),
+        (
+            "try for 30 ms; sh -c 'exec sleep 100'; end",
+            "ftsh: -c:1: `sh -c 'exec sleep 100'` ran out of time after 30 ms\n",
+        ),
+        (
+            "try; false; catch; failure; end",
+            "ftsh: -c:1: failure\n  1 | try; false; catch; failure; end\n  \
+             before that: line 1: `false` exited with 1\n",
+        ),
+    ] {
+        let errors = Ftsh::command(script).run().errors();
+        assert!(errors.contains(told), "{told} in {errors}");
+    }
+    // A program reads JSON.
+    let errors =
+        Ftsh::command("sh -c 'exit 7'").options(["--log-format", "json"]).failure(7).errors();
+    assert!(
+        errors.starts_with('{') && errors.trim_end().ends_with("\"uncaught\":true}"),
+        "{errors}"
+    );
+    // A file has the log, standard error the report alone.
+    let finished = Ftsh::command("sh -c 'exit 7'").options(["-f", "the.log"]).failure(7);
+    assert_eq!(
+        finished.errors().lines().next(),
+        Some("ftsh: -c:1: `sh -c 'exit 7'` exited with 7")
+    );
+    assert!(finished.read("the.log").contains("failed: `sh -c 'exit 7'` exited with 7"));
+}
+
+#[test]
+fn a_failure_is_told_even_if_a_signal_comes_while_it_is_cleaned_up() {
+    let running = Ftsh::script(
+        "sh -c '(trap \"\" TERM; echo > begun; while :; do sleep 0.01; done) & :'\n\
+         sh -c 'until test -e begun; do :; done; echo > failed; exit 7'",
+    )
+    .options(["-t", "5"])
+    .start();
+    running.until("a failure", |run| run.directory().join("failed").exists());
+    running.until("the end of the failed command", |run| {
+        !run.processes().iter().any(|process| process.command.contains("echo > failed"))
+    });
+    running.signal(Signal::SIGTERM);
+    let finished = running.wait();
+    finished.killed_by(Signal::SIGTERM);
+    assert!(finished.errors().contains("exited with 7"), "{}", finished.story());
+}
+
+#[test]
+fn a_summary_says_what_a_run_came_to() {
+    let script = "try 3 times every 10 ms\n    sh -c 'exit 7'\ncatch\nend\nforall x in a b\n    \
+                  try 2 times backoff none\n        test $attempt = 2\n    end\nend\n";
+    let finished = Ftsh::script(script).options(["--summary", "-l", "0"]).success();
+    let errors = finished.errors();
+    let lines: Vec<_> = errors.lines().collect();
+    assert!(lines[0].starts_with("ftsh: summary of script.ftsh: succeeded after "), "{errors}");
+    assert_eq!(lines[1], "  attempts  7 in 3 tries, 1 gave up", "{errors}");
+    assert!(lines[2].starts_with("  working   "), "{errors}");
+    assert!(lines[3].starts_with("  waiting   ") && lines[3].contains("4 delays"), "{errors}");
+    assert_eq!(lines[4], "  failures  5 exit", "{errors}");
+    assert_eq!(lines[5], "    3 at line 2: `sh -c 'exit 7'` exited with 7", "{errors}");
+    assert!(lines[6].starts_with("    2 at line 7: `test 1 = 2` exited"), "{errors}");
+    assert_eq!(lines.len(), 7, "{errors}");
+
+    let running = Ftsh::command("echo > begun; sleep 1000").options(["--summary"]).start();
+    running.until("a beginning", |run| run.directory().join("begun").exists());
+    running.signal(Signal::SIGTERM);
+    let finished = running.wait();
+    finished.killed_by(Signal::SIGTERM);
+    finished.expect_stderr("ftsh: summary of -c: ended by SIGTERM after ");
+
+    let errors = Ftsh::command("false | cat").options(["--summary"]).failure(1).errors();
+    let (summary, report) = (errors.find("summary"), errors.find("ftsh: -c:1: `false`"));
+    assert!(summary.is_some() && summary < report, "the report is the last: {errors}");
+}

@@ -1,0 +1,155 @@
+//! A terminal and its user.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::unistd::{Pid, tcgetpgrp};
+use wait_timeout::ChildExt;
+
+/// Nothing here takes as long.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// A user at a terminal, where a shell runs a script.
+pub struct User {
+    terminal: File,
+    slave: OwnedFd,
+    seen: String,
+    /// All that the terminal has shown.
+    pub shown: String,
+    shell: Child,
+}
+
+impl User {
+    /// Runs it; with job control if there is a `wrapper`, a line of shell in which `"$@"` stands
+    /// for our shell.
+    pub fn run(script: &str, wrapper: Option<&str>) -> Self {
+        Self::start(&["-c", script], &[("TERM", "xterm")], 80, wrapper)
+    }
+
+    /// Runs the shell with these arguments and variables, at a terminal of so many columns.
+    pub fn start(
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        columns: u16,
+        wrapper: Option<&str>,
+    ) -> Self {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).expect("a terminal");
+        for end in [&pty.master, &pty.slave] {
+            fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("a terminal");
+        }
+        let copy = || pty.slave.try_clone().expect("a descriptor");
+        let mut command = Command::new("setsid");
+        command.arg("--ctty");
+        if let Some(wrapper) = wrapper {
+            command.args(["bash", "-c", wrapper, "bash"]);
+        }
+        let shell = command
+            .arg(env!("CARGO_BIN_EXE_ftsh"))
+            .args(arguments)
+            .env_remove("NO_COLOR")
+            .envs(variables.iter().copied())
+            .stdin(copy())
+            .stdout(copy())
+            .stderr(copy())
+            .spawn()
+            .expect("setsid exists");
+        let flags = FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK);
+        fcntl(&pty.master, flags).expect("a terminal");
+        Self {
+            terminal: pty.master.into(),
+            slave: pty.slave,
+            seen: String::new(),
+            shown: String::new(),
+            shell,
+        }
+    }
+
+    pub fn types(&mut self, text: &str) {
+        self.terminal.write_all(text.as_bytes()).expect("a terminal");
+    }
+
+    /// Waits until the terminal has shown this since the last time; says what came before it.
+    pub fn sees(&mut self, text: &str) -> String {
+        let start = Instant::now();
+        loop {
+            self.look();
+            if let Some(at) = self.seen.find(text) {
+                let mut before: String = self.seen.drain(..at + text.len()).collect();
+                before.truncate(at);
+                return before;
+            }
+            assert!(start.elapsed() < LONG, "no {text:?} in {:?}", self.seen);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn awaits(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !condition(self) {
+            self.look();
+            assert!(start.elapsed() < LONG, "no {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The command that has the terminal.
+    pub fn foreground(&self) -> String {
+        let leader = tcgetpgrp(&self.terminal).map_or(0, Pid::as_raw);
+        std::fs::read_to_string(format!("/proc/{leader}/cmdline")).unwrap_or_default()
+    }
+
+    pub fn echo_is_on(&self) -> bool {
+        let modes = tcgetattr(&self.slave).expect("a terminal");
+        modes.local_flags.contains(LocalFlags::ECHO)
+    }
+
+    pub fn ends(mut self) -> ExitStatus {
+        self.shell.wait_timeout(LONG).expect("a shell").expect("an end")
+    }
+
+    /// Waits for its end; says all that the terminal has shown since the last time.
+    pub fn ends_after(mut self) -> (ExitStatus, String) {
+        let status = self.shell.wait_timeout(LONG).expect("a shell").expect("an end");
+        self.look();
+        (status, std::mem::take(&mut self.seen))
+    }
+
+    /// Takes in what the terminal shows.
+    fn look(&mut self) {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = self.terminal.read(&mut bytes) {
+            let text = String::from_utf8_lossy(&bytes[..count]);
+            self.seen.push_str(&text);
+            self.shown.push_str(&text);
+        }
+    }
+
+    /// Ctrl-C until it ends: one that is typed while a command is about to give the terminal back
+    /// is for that command alone.
+    pub fn interrupts(mut self) -> ExitStatus {
+        let start = Instant::now();
+        while start.elapsed() < LONG {
+            self.types("\x03");
+            if let Some(status) =
+                self.shell.wait_timeout(Duration::from_millis(100)).expect("a shell")
+            {
+                return status;
+            }
+        }
+        panic!("no end: {:?}", self.seen)
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
