@@ -1,8 +1,10 @@
 //! The line that a terminal shows while a run waits.
 
+use std::time::Duration;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{countdown, left, next_attempt};
+use super::{TENTHS, countdown, left, next_attempt};
 use crate::diagnostic::printable;
 use crate::machine::outcome::Failure;
 use crate::machine::status::{Branches, Doing, Status, TaskStatus};
@@ -10,6 +12,8 @@ use crate::machine::time::Time;
 
 /// Columns that are left for what failed, or the rest is said in fewer words.
 const LEAST_STORY: usize = 30;
+/// With fewer columns left there is no point in beginning to say what failed.
+const NO_STORY: usize = 8;
 
 /// What to show in a line of so many columns; nothing if nothing waits between attempts.
 ///
@@ -28,46 +32,60 @@ pub fn line(status: &Status, columns: usize) -> Option<String> {
 /// `attempt 3 of 10 in 4.2 s, 3 min 12 s left: line 3: wget … exited with 4`
 fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<String> {
     let tried = task.tries.first()?;
-    let wait = countdown(until - now);
-    let left = left(tried.deadline, now).map(countdown);
-    let failed = tried.failure.as_deref().map(told).unwrap_or_default();
-    let full = match &left {
-        Some(left) => format!("{} in {wait}, {left} left", next_attempt(tried)),
-        None => format!("{} in {wait}", next_attempt(tried)),
-    };
+    let wait = until - now;
+    let left = left(tried.deadline, now);
+    let mut full = format!("{} in {}", next_attempt(tried), countdown(wait));
     let times = tried.times.map(|times| format!("/{times}")).unwrap_or_default();
-    let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
-    let brief = format!("{}{times} in {wait}{left}", tried.attempt + 1);
-    Some(joined(&full, &brief, &failed, columns))
+    let mut brief = format!("{}{times} in {}", tried.attempt + 1, compact(wait));
+    if let Some(left) = left {
+        full.push_str(&format!(", {} left", countdown(left)));
+        brief.push_str(&format!(", {} left", compact(left)));
+    }
+    Some(joined(&full, &brief, tried.failure.as_deref(), columns))
 }
 
 /// `forall: 12 of 100 done, 8 running, 3 failed, next in 4.2 s: line 3: …`
 fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     let Branches { total, done, running, waiting, next, .. } = branches;
-    let next_in = next.as_ref().map(|(time, _)| countdown(*time - now));
-    let failed = next.as_ref().map(|(_, failure)| told(failure)).unwrap_or_default();
     let mut full = format!("forall: {done} of {total} done, {running} running");
     let mut brief = format!("{done}/{total} done, {running} run");
     if *waiting > 0 {
         full.push_str(&format!(", {waiting} failed"));
         brief.push_str(&format!(", {waiting} fail"));
     }
-    if let Some(wait) = next_in {
-        full.push_str(&format!(", next in {wait}"));
-        brief.push_str(&format!(", {wait}"));
+    if let Some((next, _)) = next {
+        full.push_str(&format!(", next in {}", countdown(*next - now)));
+        brief.push_str(&format!(", {}", compact(*next - now)));
     }
-    joined(&full, &brief, &failed, columns)
-}
-
-fn told(failure: &Failure) -> String {
-    printable(&format!("line {}: {}", failure.line, failure.message))
+    joined(&full, &brief, next.as_ref().map(|(_, failure)| &**failure), columns)
 }
 
 /// What happens next, and what had failed as far as there is room.
-fn joined(full: &str, brief: &str, failed: &str, columns: usize) -> String {
-    let needed = LEAST_STORY.min(failed.width());
-    let head = if full.width() + 2 + needed <= columns { full } else { brief };
-    cut(&if failed.is_empty() { head.to_owned() } else { format!("{head}: {failed}") }, columns)
+fn joined(full: &str, brief: &str, failed: Option<&Failure>, columns: usize) -> String {
+    let message = failed.map(|failure| printable(&failure.message)).unwrap_or_default();
+    let place = failed.map(|failure| format!("line {}: ", failure.line)).unwrap_or_default();
+    let needed = LEAST_STORY.min(place.width() + message.width());
+    if full.width() + 2 + needed <= columns {
+        let full =
+            if message.is_empty() { full.into() } else { format!("{full}: {place}{message}") };
+        return cut(&full, columns);
+    }
+    if brief.width() + 2 + NO_STORY > columns || message.is_empty() {
+        return cut(brief, columns);
+    }
+    cut(&format!("{brief}: {message}"), columns)
+}
+
+/// A time in few characters: `4.2s`, `42s`, `4m58s`, `5h12m`, `3d4h`.
+fn compact(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        _ if duration < TENTHS => format!("{seconds}.{}s", duration.subsec_millis() / 100),
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3600..86400 => format!("{}h{}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86400, seconds / 3600 % 24),
+    }
 }
 
 /// The beginning of a text that fits in so many columns.

@@ -1,1 +1,186 @@
+//! What is told of runs in virtual time.
 
+use std::time::Duration;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::*;
+use crate::driver::simulated::{Model, Simulated};
+use crate::driver::{self, Driver};
+use crate::machine::{Config, Effect, Event, Machine};
+
+/// A world that takes a snapshot at a moment.
+struct Watched {
+    world: Simulated,
+    at: Time,
+    most: usize,
+    taken: Option<Status>,
+}
+
+impl Driver for Watched {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.world.perform(effect);
+    }
+
+    fn watch(&mut self, machine: &Machine) {
+        // The last look before the moment shows what is true then.
+        if self.now() <= self.at {
+            self.taken = Some(machine.status(self.most, self.at));
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.world.wait(until)
+    }
+}
+
+fn status(script: &str, at: f64, most: usize) -> Status {
+    let world = Simulated::new(1)
+        .command("ok", |_, _| Model::succeeds())
+        .command("hang", |_, _| Model::hangs())
+        .command("stubborn", |_, _| Model::hangs().stubborn())
+        .command("fail", |_, _| Model::fails(7));
+    let at = Time::after(Duration::from_secs_f64(at));
+    let mut watched = Watched { world, at, most, taken: None };
+    let script = crate::syntax::parse("job", script).expect("a script");
+    let mut machine = Machine::new(&script, vec!["job".into()], vec![], Config::default(), 7);
+    driver::run(&mut machine, &mut watched);
+    watched.taken.expect("a snapshot")
+}
+
+fn told(script: &str, at: f64) -> String {
+    page(&status(script, at, TASKS_ON_PAGE), "job", 42)
+}
+
+#[test]
+fn a_command_in_a_try_is_told() {
+    let script =
+        "try for 1 minute\n  try 3 times every 10 s each 4 s\n    hang \"a b\"\n  end\nend";
+    insta::assert_snapshot!(told(script, 12.5), @r#"
+    ftsh: status of job [42] after 12.5 s
+      line 3: running `hang 'a b'` for 2.5 s
+        3 | hang "a b"
+        `try` at line 2: attempt 2 of 3, 47 s left
+        last failure: line 3: `hang 'a b'` ran out of time after 4 s
+        `try` at line 1: attempt 1, 47 s left
+    "#);
+    insta::assert_snapshot!(told(script, 6.0), @"
+    ftsh: status of job [42] after 6 s
+      line 2: waiting for 2 s, attempt 2 of 3 in 4.0 s
+        2 | try 3 times every 10 s each 4 s
+        `try` at line 2: 54 s left
+        last failure: line 3: `hang 'a b'` ran out of time after 4 s
+        `try` at line 1: attempt 1, 54 s left
+    ");
+}
+
+#[test]
+fn what_else_takes_long_is_told() {
+    insta::assert_snapshot!(told("function f\n  sleep 9\nend\nf", 2.0), @"
+    ftsh: status of job [42] after 2 s
+      line 2: sleeping for 2 s, 7.0 s to go
+        2 | sleep 9
+    ");
+    insta::assert_snapshot!(told("try for 5 s; stubborn; end", 8.0), @"
+    ftsh: status of job [42] after 8 s
+      line 1: ending what it started for 3 s
+        1 | try for 5 s; stubborn; end
+        `try` at line 1: attempt 1, 0.0 s left
+    ");
+    insta::assert_snapshot!(told("try for 5 s\n  ok | hang\nend", 1.0), @"
+    ftsh: status of job [42] after 1 s
+      line 2: a pipeline for 1 s
+        2 | ok | hang
+        `try` at line 1: attempt 1, 4.0 s left
+      stage, line 2: running `hang` for 1 s
+        2 | ok | hang
+    ");
+}
+
+const BRANCHES: &str = "try for 1 hour
+    forall host in a b c d e f at most 4
+        if $host .eq. a; ok; else if $host .eq. b; hang
+        else
+            try 5 times every 30 s
+                fail $host
+            end
+        end
+    end
+end";
+
+#[test]
+fn branches_are_told_one_by_one_or_counted() {
+    insta::assert_snapshot!(told(BRANCHES, 31.0), @"
+    ftsh: status of job [42] after 31 s
+      line 2: forall host: 1 of 6 done, 1 running, 3 waiting after a failure, 1 to come
+        2 | forall host in a b c d e f at most 4
+        `try` at line 1: attempt 1, 59 min 29 s left
+      host=b, line 3: running `hang` for 31 s
+        3 | if $host .eq. a; ok; else if $host .eq. b; hang
+      host=c, line 5: waiting for 1 s, attempt 3 of 5 in 29 s
+        5 | try 5 times every 30 s
+        `try` at line 5: 59 min 29 s left
+        last failure: line 6: `fail c` exited with 7
+      host=d, line 5: waiting for 1 s, attempt 3 of 5 in 29 s
+        5 | try 5 times every 30 s
+        `try` at line 5: 59 min 29 s left
+        last failure: line 6: `fail d` exited with 7
+      host=e, line 5: waiting for 1 s, attempt 3 of 5 in 29 s
+        5 | try 5 times every 30 s
+        `try` at line 5: 59 min 29 s left
+        last failure: line 6: `fail e` exited with 7
+    ");
+    let few = page(&status(BRANCHES, 31.0, 2), "job", 42);
+    insta::assert_snapshot!(few, @"
+    ftsh: status of job [42] after 31 s
+      line 2: forall host: 1 of 6 done, 1 running, 3 waiting after a failure, 1 to come
+        2 | forall host in a b c d e f at most 4
+        `try` at line 1: attempt 1, 59 min 29 s left
+      host=b, line 3: running `hang` for 31 s
+        3 | if $host .eq. a; ok; else if $host .eq. b; hang
+      and 3 more:
+        line 5: 3 waiting
+    ");
+}
+
+#[test]
+fn a_line_tells_the_first_delay_in_the_room_there_is() {
+    let script =
+        "try for 1 hour or 9 times every 5 minutes\n  fail \"$attempt 世界世界世界世界\"\nend";
+    let status = status(script, 601.5, TASKS_FOR_LINE);
+    let lines: Vec<_> =
+        [100, 70, 37, 20, 5, 1, 0].iter().map(|columns| line(&status, *columns)).collect();
+    let lines: Vec<String> = lines.into_iter().flatten().collect();
+    for (line, columns) in lines.iter().zip([100, 70, 37, 20, 5, 1, 0]) {
+        assert!(line.width() <= columns.max(1), "{line}");
+    }
+    insta::assert_snapshot!(lines.join("\n"), @"
+    attempt 4 of 9 in 4 min 58 s, 49 min 58 s left: line 2: `fail '3 世界世界世界世界'` exited with 7
+    4/9 in 4m58s, 49m58s left: `fail '3 世界世界世界世界'` exited with 7
+    4/9 in 4m58s, 49m58s left: `fail '3 …
+    4/9 in 4m58s, 49m58…
+    4/9 …
+    …
+    ");
+    assert!(!is_fast(&status));
+}
+
+#[test]
+fn a_line_counts_the_branches_of_a_forall() {
+    let status = status(BRANCHES, 31.0, TASKS_FOR_LINE);
+    let line = |columns| line(&status, columns).expect("a line");
+    insta::assert_snapshot!([line(120), line(60), line(37)].join("\n"), @"
+    forall: 1 of 6 done, 1 running, 3 failed, next in 29 s: line 6: `fail c` exited with 7
+    1/6 done, 1 run, 3 fail, 29s: `fail c` exited with 7
+    1/6 done, 1 run, 3 fail, 29s
+    ");
+}
+
+#[test]
+fn there_is_no_line_while_nothing_waits() {
+    assert_eq!(line(&status("ok; sleep 5", 0.0, 9), 80), None);
+}
