@@ -18,6 +18,8 @@ use crate::syntax::{Source, Span};
 
 /// Columns of source text shown of one line; a longer line is cut around the underlined place.
 const MAX_COLUMNS: usize = 100;
+/// Even in the narrowest terminal.
+const MIN_COLUMNS: usize = 20;
 /// Mistakes shown of one script.
 const MAX_ERRORS: usize = 10;
 const TAB_WIDTH: usize = 4;
@@ -42,9 +44,18 @@ impl Severity {
 
 /// Renders a mistake with its place in `source`, ending in a newline.
 pub fn render(source: &Source, severity: Severity, error: &SyntaxError) -> String {
-    let mut places = vec![Place::new(source, error.span, '^', error.label.as_deref())];
+    render_within(source, severity, error, MAX_COLUMNS)
+}
+
+fn render_within(
+    source: &Source,
+    severity: Severity,
+    error: &SyntaxError,
+    columns: usize,
+) -> String {
+    let mut places = vec![Place::new(source, error.span, '^', error.label.as_deref(), columns)];
     if let Some((span, note)) = &error.related {
-        places.push(Place::new(source, *span, '-', Some(note)));
+        places.push(Place::new(source, *span, '-', Some(note), columns));
     }
     let digits = places.iter().map(|place| place.number.to_string().len()).max().unwrap_or(1);
     let (name, line, column) = (source.name(), places[0].number, places[0].column);
@@ -76,8 +87,19 @@ pub fn render(source: &Source, severity: Severity, error: &SyntaxError) -> Strin
 
 /// Renders the mistakes of a script, the first ten of them.
 pub fn render_all(errors: &SyntaxErrors) -> String {
+    render_all_within(errors, None)
+}
+
+/// Renders the mistakes of a script, the first ten of them, for a terminal of so many columns:
+/// were lines of source longer, what is underlined would be elsewhere.
+pub fn render_all_within(errors: &SyntaxErrors, columns: Option<usize>) -> String {
     let shown = &errors.errors[..errors.errors.len().min(MAX_ERRORS)];
-    let mut text = render_each(&errors.source, Severity::Error, shown);
+    let columns = columns.map_or(MAX_COLUMNS, |columns| {
+        let digits = errors.source.line(errors.source.text().len()).to_string().len();
+        // Beside the text there are the number, ` | `, and maybe dots at both ends.
+        columns.saturating_sub(digits + 5).clamp(MIN_COLUMNS, MAX_COLUMNS)
+    });
+    let mut text = render_each(&errors.source, Severity::Error, shown, columns);
     let more = errors.errors.len().saturating_sub(MAX_ERRORS);
     if more > 0 {
         let _ = writeln!(text, "\n… and {more} more");
@@ -87,11 +109,17 @@ pub fn render_all(errors: &SyntaxErrors) -> String {
 
 /// Renders what the static look found, all of it: who asks for it wants to know.
 pub fn render_warnings(source: &Source, warnings: &[SyntaxError]) -> String {
-    render_each(source, Severity::Warning, warnings)
+    render_each(source, Severity::Warning, warnings, MAX_COLUMNS)
 }
 
-fn render_each(source: &Source, severity: Severity, errors: &[SyntaxError]) -> String {
-    let rendered: Vec<_> = errors.iter().map(|error| render(source, severity, error)).collect();
+fn render_each(
+    source: &Source,
+    severity: Severity,
+    errors: &[SyntaxError],
+    columns: usize,
+) -> String {
+    let rendered: Vec<_> =
+        errors.iter().map(|error| render_within(source, severity, error, columns)).collect();
     rendered.join("\n")
 }
 
@@ -111,7 +139,13 @@ struct Place<'e> {
 }
 
 impl<'e> Place<'e> {
-    fn new(source: &Source, span: Span, mark: char, label: Option<&'e str>) -> Self {
+    fn new(
+        source: &Source,
+        span: Span,
+        mark: char,
+        label: Option<&'e str>,
+        columns: usize,
+    ) -> Self {
         let text = source.text();
         let start = boundary(text, span.start);
         let number = source.line(start);
@@ -122,7 +156,7 @@ impl<'e> Place<'e> {
         let end = boundary(text, span.end).clamp(line.start + start, line.end) - line.start;
 
         let column = content[..start].chars().count() + 1;
-        let (from, to) = window(content, start, end);
+        let (from, to) = window(content, start, end, columns);
         let (before, after) =
             (if from > 0 { "…" } else { "" }, if to < content.len() { "…" } else { "" });
         let marked = width(&content[start..end.min(to)]).max(1);
@@ -138,16 +172,26 @@ impl<'e> Place<'e> {
     }
 }
 
-/// The part of a line to show.
-fn window(line: &str, start: usize, end: usize) -> (usize, usize) {
-    if line.len() <= MAX_COLUMNS {
+/// The part of a line to show: no more than `most` columns, and of these the marked ones.
+fn window(line: &str, start: usize, end: usize, most: usize) -> (usize, usize) {
+    if width(line) <= most {
         return (0, line.len());
     }
-    let marked = (end - start).min(MAX_COLUMNS);
-    let from =
-        if end <= MAX_COLUMNS { 0 } else { start.saturating_sub((MAX_COLUMNS - marked) / 2) };
-    let from = boundary(line, from);
-    (from, boundary(line, (from + MAX_COLUMNS).min(line.len())).max(start))
+    let fits = |room: usize, columns: &mut usize, c: char| {
+        *columns += column_width(c);
+        *columns <= room
+    };
+    let from = if width(&line[..end]) <= most {
+        0
+    } else {
+        let room = most.saturating_sub(width(&line[start..end])) / 2;
+        let mut columns = 0;
+        let before = line[..start].char_indices().rev();
+        before.take_while(|(_, c)| fits(room, &mut columns, *c)).last().map_or(start, |it| it.0)
+    };
+    let mut columns = 0;
+    let after = line[from..].char_indices().find(|(_, c)| !fits(most, &mut columns, *c));
+    (from, after.map_or(line.len(), |(at, _)| from + at).max(start))
 }
 
 /// The nearest character boundary at or before `at`.
@@ -187,13 +231,15 @@ fn is_harmless(c: char) -> bool {
 
 /// How many columns text takes when shown.
 fn width(text: &str) -> usize {
-    text.chars()
-        .map(|c| match c {
-            '\t' => TAB_WIDTH,
-            c if is_harmless(c) => c.width().unwrap_or(0),
-            _ => 1,
-        })
-        .sum()
+    text.chars().map(column_width).sum()
+}
+
+fn column_width(c: char) -> usize {
+    match c {
+        '\t' => TAB_WIDTH,
+        c if is_harmless(c) => c.width().unwrap_or(0),
+        _ => 1,
+    }
 }
 
 #[cfg(test)]
@@ -263,6 +309,25 @@ error: wrong
 1 | …aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa here bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
   |                                                  ^^^^ here
 ");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_less_of_a_line() {
+        let text = format!("\techo 世界 {} || cp one-file another-file", "世".repeat(30));
+        let errors = crate::syntax::parse("t", &text).expect_err("a mistake");
+        insta::assert_snapshot!(render_all_within(&errors, Some(40)), @"
+        error: unexpected `||`
+         --> t:1:41
+          |
+        1 | …世世世世世世世 || cp one-file anot…
+          |                 ^^ expected the end of the command
+          = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+        ");
+        for columns in [0, 1, 12, 25, 40, 60, 80, 100, 1000] {
+            let text = render_all_within(&errors, Some(columns));
+            let line = text.lines().find(|line| line.starts_with("1 |")).unwrap_or_default();
+            assert!(width(line) <= columns.max(MIN_COLUMNS + 6), "{columns}: {line}");
+        }
     }
 
     #[test]

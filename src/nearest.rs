@@ -20,9 +20,17 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(distance, candidate)| *distance <= most && *distance < candidate.len())
         .min_by_key(|(distance, candidate)| {
             let common = candidate.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-            (*distance, candidate.len().abs_diff(name.len()), Reverse(common))
+            // Letters are left out more often than added.
+            let shorter = Reverse(is_part(name, candidate));
+            (*distance, shorter, candidate.len().abs_diff(name.len()), Reverse(common))
         })
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether the letters of `name` come in this order in `candidate`.
+fn is_part(name: &str, candidate: &str) -> bool {
+    let mut letters = candidate.chars();
+    name.chars().all(|letter| letters.any(|other| other == letter))
 }
 
 #[cfg(test)]
@@ -34,7 +42,8 @@ mod tests {
         let units = crate::duration::Unit::names;
         assert_eq!(nearest("minutse", units()), Some("minutes"));
         assert_eq!(nearest("secnods", units()), Some("seconds"));
-        assert_eq!(nearest("hous", units()), Some("hour"));
+        assert_eq!(nearest("hous", units()), Some("hours"));
+        assert_eq!(nearest("tims", ["time", "times"]), Some("times"));
         assert_eq!(nearest(".ad.", [".and.", ".add."]), Some(".add."));
         assert_eq!(nearest("fortnights", units()), None);
         assert_eq!(nearest("x", units()), None);

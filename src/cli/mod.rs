@@ -67,7 +67,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
     let script = match parse_bytes(&program.name(), &program.read()?) {
         Ok(script) => script,
         Err(errors) => {
-            messages::report(&diagnostic::render_all(&errors));
+            messages::report(&diagnostic::render_all_within(&errors, process::columns()));
             return Ok(Outcome::Exited(NOTHING_WAS_RUN));
         }
     };

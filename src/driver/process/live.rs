@@ -23,7 +23,7 @@ const FAST: Duration = Duration::from_millis(100);
 /// How often another line changes, and how often is looked whether there should be one.
 const SLOW: Duration = Duration::from_secs(1);
 /// Columns left free, so that the `^C` that a terminal shows begins no new line.
-const ECHO: u16 = 3;
+const ECHO: usize = 3;
 /// Of the time, looking may take the share of 1 / this.
 const SHARE: u32 = 50;
 
@@ -118,6 +118,11 @@ impl Drop for Live {
     }
 }
 
+/// The columns of the terminal that standard error is, if it is one.
+pub fn columns() -> Option<usize> {
+    sys::columns(&io::stderr()).map(usize::from)
+}
+
 /// Writes to standard error, also as a job in the background, which wouldn't show a line but may
 /// have to take one away.
 fn write(text: &str) {
@@ -160,9 +165,9 @@ impl ProcessDriver {
             return Some(now + SLOW);
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
-        let columns = sys::columns(&io::stderr()).unwrap_or(80).saturating_sub(ECHO);
+        let columns = columns().unwrap_or(80).saturating_sub(ECHO);
         let own = tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp());
-        match status::line(&status, usize::from(columns)).filter(|_| own) {
+        match status::line(&status, columns).filter(|_| own) {
             Some(text) => self.live.show(text),
             None => self.live.hide(),
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::line::{Head, Line};
-use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
+use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES, misspelled};
 use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -29,6 +29,10 @@ pub(super) struct Blocks {
     suspects: Vec<SyntaxError>,
     errors: Vec<SyntaxError>,
     too_deep: bool,
+    /// Misspelled heads that a stray line was explained by.
+    blamed: Vec<Span>,
+    /// How many of these have an `end` still to come.
+    owed_ends: usize,
 }
 
 /// One open structure.
@@ -188,8 +192,12 @@ impl Blocks {
     fn innermost(&mut self, keyword: &str, place: Place) -> Option<&mut Frame> {
         let Some(at) = self.frames.iter().rposition(|it| it.structure.keyword() == keyword) else {
             let word = if keyword == "try" { "catch" } else { "else" };
-            let message = format!("`{word}` without `{keyword}`");
-            self.errors.push(SyntaxError::new(place.span, message));
+            if self.blame_head(word, place) {
+                self.owed_ends += 1;
+            } else if self.owed_ends == 0 {
+                let message = format!("`{word}` without `{keyword}`");
+                self.errors.push(SyntaxError::new(place.span, message));
+            }
             return None;
         };
         while self.frames.len() > at + 1 {
@@ -200,6 +208,23 @@ impl Blocks {
             }
         }
         self.frames.last_mut()
+    }
+
+    /// Explains a stray line by a command before it that was meant to be a head, if there is one.
+    fn blame_head(&mut self, word: &str, place: Place) -> bool {
+        let commands = match self.frames.last() {
+            Some(frame) => &frame.commands,
+            None => &self.script,
+        };
+        let Some((head, span, meant)) = misspelled::last_head(commands, &self.blamed) else {
+            return false;
+        };
+        let error = SyntaxError::new(span, format!("`{head}` begins no structure"))
+            .hint(format!("did you mean `{meant}`?"))
+            .related(place.span, format!("so this `{word}` belongs to none"));
+        self.errors.push(error);
+        self.blamed.push(span);
+        true
     }
 
     fn catch(&mut self, place: Place) {
@@ -230,8 +255,12 @@ impl Blocks {
 
     fn end(&mut self, redirects: Vec<Redirect>, place: Place) {
         let Some(frame) = self.frames.pop() else {
-            let error = SyntaxError::new(place.span, "`end` without a structure to end");
-            self.errors.push(error);
+            if self.owed_ends > 0 {
+                self.owed_ends -= 1;
+            } else if !self.blame_head("end", place) {
+                let error = SyntaxError::new(place.span, "`end` without a structure to end");
+                self.errors.push(error);
+            }
             return;
         };
         self.suspect(&frame, place);
@@ -295,6 +324,7 @@ fn opened(line: &str) -> Option<&'static str> {
     let last_stage = line.rsplit('|').next().unwrap_or(line).trim_start();
     let words = [first_word(line), first_word(last_stage)];
     let head = HEADS.into_iter().find(|head| words.contains(head));
+    let head = head.or_else(|| misspelled::meant(words[0]));
     let function = line.split_once('(').is_some_and(|(_, rest)| rest.starts_with(") {"));
     head.or(function.then_some("function"))
 }

@@ -110,8 +110,24 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         return error.label("expected `times`, `seconds`, `minutes`, `hours` or `days` after it");
     }
     let error = expected_duration(span);
-    if text == "and" {
-        return error.hint("limits are joined by `or`: the first one reached ends the `try`");
+    let hint = match text {
+        "and" => Some("limits are joined by `or`: the first one reached ends the `try`"),
+        "for" => Some("the first limit may have a `for`, another one not: `… or 10 minutes`"),
+        "with" | "using" => Some("clauses simply follow each other: `backoff full`"),
+        "delay" | "wait" | "sleep" | "pause" | "interval" => Some(
+            "attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them",
+        ),
+        "timeout" | "within" => {
+            Some("`for 5 minutes` limits the `try`, `each 1 minute` an attempt")
+        }
+        "max" | "at" | "upto" => Some("`try 5 times` makes at most 5 attempts"),
+        "do" | "then" | "{" => {
+            Some("a block begins on the line after its head, or after a `;`, and ends with `end`")
+        }
+        _ => None,
+    };
+    if let Some(hint) = hint {
+        return error.hint(hint);
     }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or_default();
     let (number, unit) = text.split_at(digits);
@@ -149,5 +165,10 @@ pub(super) fn check_count(count: &Expr) -> Result<()> {
         Ok(_) => format!("`{text}` is too few: the least is 1"),
         Err(_) => format!("expected a whole number, not `{text}`"),
     };
-    Err(Box::new(SyntaxError::new(count.span, message)))
+    let error = SyntaxError::new(count.span, message);
+    Err(Box::new(if text.bytes().all(|byte| byte.is_ascii_alphabetic()) && !text.is_empty() {
+        error.hint(format!("write it in digits, or `${text}` if it is a variable"))
+    } else {
+        error
+    }))
 }

@@ -31,6 +31,9 @@ pub(super) fn explain(
     if let Some(error) = condition_of_test(statement, start) {
         return error;
     }
+    if let Some(error) = unknown_operator(before, start) {
+        return error;
+    }
     let error = if found.text.is_empty() {
         SyntaxError::new(found.span, format!("expected {expected}")).label("the command ends here")
     } else {
@@ -38,6 +41,9 @@ pub(super) fn explain(
             .label(format!("expected {expected}"))
     };
     if found.text.is_empty() && expected == "a command" {
+        if before.ends_with('|') {
+            return error;
+        }
         return error.hint(if before.contains(['<', '>']) {
             "to make an empty file, `echo -n > file`"
         } else {
@@ -48,6 +54,20 @@ pub(super) fn explain(
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+/// Something in the shape of an operator is a plain word if there is no such operator; then what
+/// follows is where the grammar stops.
+fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
+    let word = before.rsplit([' ', '\t', '(']).next()?;
+    if !habit::is_operator(word) || habit::OPERATORS.contains(&word) {
+        return None;
+    }
+    let meant = nearest(word, habit::OPERATORS)?;
+    let end = start + before.len();
+    let error =
+        SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
+    Some(error.hint(format!("did you mean `{meant}`?")))
 }
 
 /// What stands where something else was expected.
@@ -126,7 +146,7 @@ fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
         } else {
             "a file"
         }
-    } else if has(&WORDS) {
+    } else if has(&WORDS) || before.ends_with('|') {
         "a command"
     } else {
         "a value"
@@ -173,6 +193,18 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
     {
         return Some(format!("did you mean `{meant}`?"));
     }
+    let dotted = format!(".{}.", found.trim_matches('.'));
+    if expression && habit::OPERATORS.contains(&dotted.as_str()) && found != dotted {
+        return Some(format!("an operator stands between dots: `{dotted}`"));
+    }
+    if asks && matches!(first, "not" | "!") && habit::is_operator(found) {
+        return Some(format!("`{first}` is written `.not.`"));
+    }
+    if before.ends_with(".succeeds.") && !found.is_empty() {
+        let command = line.rsplit(".succeeds.").next().unwrap_or_default();
+        let command = command.split([';', '#']).next().unwrap_or_default().trim();
+        return Some(format!("the command stands in parentheses: `.succeeds. ({command})`"));
+    }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
     if let Some((_, condition)) = tested
         && matches!(found, "&&" | "||")
@@ -213,6 +245,24 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
         ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
             "count with a range: `for n in 1 .to. 10`"
         }
+        ("for", _) if matches!(first, "all" | "any" | "each") => {
+            let keyword = if first == "each" { "for" } else { &format!("for{first}") };
+            return Some(format!("it is one word: `{keyword} x in …`"));
+        }
+        ("for" | "forany" | "forall", "=" | ":=") => {
+            "count with a range: `for n in 1 .to. 10`; else `for x in a b c`"
+        }
+        ("for" | "forany" | "forall", "from" | "of" | ":") => "write `in`: `for x in a b c`",
+        ("for" | "forany" | "forall", "(") => {
+            "no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count"
+        }
+        ("catch", found) if !found.is_empty() => {
+            "the failure is in `$error`; put the command on the next line, or after a `;`"
+        }
+        ("try", _) if before.ends_with(" or for") => {
+            "limits follow each other: `try for 10 minutes or 5 times`"
+        }
+        ("try", _) if before.ends_with(" up to") => "`try 5 times` makes at most 5 attempts",
         ("else" | "catch" | "end", found) if !found.is_empty() => {
             "put the command on the next line, or after a `;`"
         }

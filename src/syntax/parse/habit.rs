@@ -10,7 +10,7 @@ use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 /// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 17] = [
+const WORDS: [(&[&str], &str); 18] = [
     (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
     (
         &["then", "do"],
@@ -20,6 +20,10 @@ const WORDS: [(&[&str], &str); 17] = [
         &["{"],
         "a block begins on the line after its head and ends with `end`; \
          to redirect several commands, `try … end > file`",
+    ),
+    (
+        &["except", "rescue", "finally", "ensure"],
+        "`catch` handles the failure of a `try`; what is to be done in any case goes after its `end`",
     ),
     (&["elif", "elsif", "elseif"], "write `else if`"),
     (&["case"], "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`"),
@@ -123,6 +127,7 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
         "%" => ".mod.",
         "**" | "^" => ".pow.",
         ".." => ".to.",
+        "not" | "!" => ".not.",
         _ => return None,
     })
 }

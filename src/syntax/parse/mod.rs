@@ -15,6 +15,7 @@ mod expr;
 mod habit;
 mod line;
 pub(crate) mod literal;
+mod misspelled;
 mod operator;
 mod reader;
 mod try_;

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use super::mistakes;
 use crate::diagnostic;
-use crate::syntax::parse_bytes;
+use crate::syntax::{parse, parse_bytes};
 
 #[test]
 fn missing_ends_are_blamed_by_indentation() {
@@ -98,7 +98,147 @@ error: unexpected `bar`
   |
 2 | catch bar
   |       ^^^ expected the end of the command
-  = hint: put the command on the next line, or after a `;`
+  = hint: the failure is in `$error`; put the command on the next line, or after a `;`
+");
+}
+
+#[test]
+fn misspelled_heads_are_blamed_for_what_they_leave_stray() {
+    assert_snapshot!(mistakes("try\n  tyr 5 times\n    cp a b\n  end\nend\n"), @"
+error: `tyr` begins no structure
+ --> t:2:3
+  |
+2 |   tyr 5 times
+  |   ^^^
+ ...
+5 | end
+  | --- so this `end` belongs to none
+  = hint: did you mean `try`?
+");
+    assert_snapshot!(mistakes("retry 5 times\n  cp a b\ncatch\n  echo\nend\nforeach x in a\n  echo\nend\nend"), @"
+error: `retry` begins no structure
+ --> t:1:1
+  |
+1 | retry 5 times
+  | ^^^^^
+ ...
+3 | catch
+  | ----- so this `catch` belongs to none
+  = hint: did you mean `try`?
+
+error: `foreach` begins no structure
+ --> t:6:1
+  |
+6 | foreach x in a
+  | ^^^^^^^
+ ...
+8 | end
+  | --- so this `end` belongs to none
+  = hint: did you mean `for`?
+
+error: `end` without a structure to end
+ --> t:9:1
+  |
+9 | end
+  | ^^^
+");
+    assert!(parse("t", "retry 5 times\nrepeat\n").is_ok(), "programs may be called so");
+}
+
+#[test]
+fn operators_and_clauses_of_others() {
+    assert_snapshot!(mistakes("if .exist. x\nend\nif $x eq 5\nend\nif not .exists. x\nend\na |\n"), @"
+error: unknown operator `.exist.`
+ --> t:1:4
+  |
+1 | if .exist. x
+  |    ^^^^^^^
+  = hint: did you mean `.exists.`?
+
+error: unexpected `eq`
+ --> t:3:7
+  |
+3 | if $x eq 5
+  |       ^^ expected an operator, or the end of the command
+  = hint: an operator stands between dots: `.eq.`
+
+error: unexpected `.exists.`
+ --> t:5:8
+  |
+5 | if not .exists. x
+  |        ^^^^^^^^ expected an operator, or the end of the command
+  = hint: `not` is written `.not.`
+
+error: expected a command
+ --> t:8:1
+  |
+8 |
+  | ^ the command ends here
+");
+    assert_snapshot!(mistakes("for x = 1 to 9\nend\nfor all x in a\nend\nfor (i=0; i<9; i++)\nend\nfor x from a\nend"), @"
+error: unexpected `=`
+ --> t:1:7
+  |
+1 | for x = 1 to 9
+  |       ^ expected `in` and a list
+  = hint: count with a range: `for n in 1 .to. 10`; else `for x in a b c`
+
+error: unexpected `x`
+ --> t:3:9
+  |
+3 | for all x in a
+  |         ^ expected `in` and a list
+  = hint: it is one word: `forall x in …`
+
+error: unexpected `(`
+ --> t:5:5
+  |
+5 | for (i=0; i<9; i++)
+  |     ^ expected the name of the loop's variable
+  = hint: no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count
+
+error: unexpected `from`
+ --> t:7:7
+  |
+7 | for x from a
+  |       ^^^^ expected `in` and a list
+  = hint: write `in`: `for x in a b c`
+");
+    assert_snapshot!(mistakes("try 5 times delay 5 s\nend\ntry up to 5 times\nend\ntry 5 tims or for 1 s\nend\ntry 5 times {\nend\ntry five times\nend"), @"
+error: expected a duration, like `5 minutes`
+ --> t:1:13
+  |
+1 | try 5 times delay 5 s
+  |             ^^^^^
+  = hint: attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them
+
+error: unexpected `5`
+ --> t:3:11
+  |
+3 | try up to 5 times
+  |           ^ expected a duration, like `5 minutes`
+  = hint: `try 5 times` makes at most 5 attempts
+
+error: unexpected `1`
+ --> t:5:19
+  |
+5 | try 5 tims or for 1 s
+  |                   ^ expected a limit, like `5 times` or `10 minutes`
+  = hint: limits follow each other: `try for 10 minutes or 5 times`
+
+error: expected a duration, like `5 minutes`
+ --> t:7:13
+  |
+7 | try 5 times {
+  |             ^
+  = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
+
+error: expected a whole number, not `five`
+ --> t:9:5
+  |
+9 | try five times
+  |     ^^^^
+  = hint: write it in digits, or `$five` if it is a variable
 ");
 }
 
@@ -305,6 +445,7 @@ error: unexpected `grep`
   |
 7 | if .succeeds. grep x
   |               ^^^^ expected `(` and a command
+  = hint: the command stands in parentheses: `.succeeds. (grep x)`
 
 error: unexpected `)`
  --> t:9:16

@@ -94,6 +94,7 @@ error: expected a whole number, not `x`
   |
 7 | try x times
   |     ^
+  = hint: write it in digits, or `$x` if it is a variable
 ");
     assert_snapshot!(mistakes("try for five minutes\nend\ntry every 0 s\nend\ntry each 5 times\nend"), @"
 error: `five` is not a number
