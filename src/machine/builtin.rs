@@ -41,6 +41,12 @@ pub enum Builtin {
 }
 
 impl Builtin {
+    /// The names of all.
+    pub const NAMES: [&str; 13] = [
+        "cd", "echo", "exec", "exit", "export", "failure", "giveup", "pwd", "read", "sleep",
+        "source", "success", "unset",
+    ];
+
     /// The builtin of this name.
     pub fn named(name: &BString) -> Option<Self> {
         Some(match name.as_bytes() {

@@ -16,6 +16,7 @@ use super::record::{Level, LogEvent};
 use super::step::{Flow, Step};
 use super::task::{Command, Ending, State, Task};
 use super::value::Value;
+use crate::nearest::nearest;
 use crate::syntax::ast::{Name, Simple};
 
 /// A command whose words are expanded.
@@ -137,7 +138,7 @@ impl Machine {
     }
 
     /// The command that a task waited for could not be started.
-    pub(super) fn command_refused(task: &mut Task, error: SpawnError) -> Flow {
+    pub(super) fn command_refused(&self, task: &mut Task, error: SpawnError) -> Flow {
         let command = match std::mem::replace(&mut task.state, State::Ready) {
             State::Command(command) => command,
             state => return Flow::Wait(state),
@@ -149,10 +150,24 @@ impl Machine {
             SpawnErrorKind::System => (FailureKind::Spawn, 1),
         };
         let message = match kind {
-            FailureKind::NotFound => error.message,
+            FailureKind::NotFound => match self.meant(&error, &command.text) {
+                Some(meant) => format!("{}, did you mean `{meant}`?", error.message),
+                None => error.message,
+            },
             _ => format!("`{}`: {}", shorten(&command.text), error.message),
         };
         Flow::Throw(task.thrown(kind, code, message, &command.text))
+    }
+
+    /// What a command that isn't there may have been meant to be.
+    fn meant(&self, error: &SpawnError, text: &str) -> Option<&str> {
+        const HEADS: [&str; 6] = ["try", "if", "while", "forany", "forall", "function"];
+        if error.kind != SpawnErrorKind::NotFound {
+            return None;
+        }
+        let functions = self.functions.keys().map(|name| &**name);
+        let known = functions.chain(Builtin::NAMES).chain(HEADS);
+        nearest(text.split(' ').next().unwrap_or_default(), known)
     }
 
     /// The command that a task waited for ended.

@@ -315,7 +315,7 @@ impl Machine {
 
     fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
         if let Some(task) = self.processes.remove(&process) {
-            self.resume(task, |_, task| Self::command_refused(task, error));
+            self.resume(task, |machine, task| machine.command_refused(task, error));
         }
     }
 

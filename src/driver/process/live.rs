@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-use super::{Containment, ProcessDriver, proc, sys};
+use super::{Containment, ProcessDriver, Supervision, proc, sys};
 use crate::driver::Driver;
 use crate::machine::Machine;
 use crate::status;
@@ -135,7 +135,8 @@ impl ProcessDriver {
     pub(super) fn look_at(&mut self, machine: &Machine) {
         if std::mem::take(&mut self.live.asked) {
             self.live.hide();
-            let shell = self.supervision.as_ref().map_or(self.pid as u32, |it| it.shell_pid());
+            let shell = self.supervision.as_ref().map(Supervision::shell_pid);
+            let shell = shell.unwrap_or(self.pid as u32);
             let status = machine.status(status::TASKS_ON_PAGE, self.now());
             let page = status::page(&status, &self.settings.file, shell);
             let _ = io::stderr().write_all(page.as_bytes());
