@@ -50,6 +50,7 @@ fn the_schema_describes_the_log() {
         seen.extend(events(script, &[], &validator));
     }
     seen.extend(events("false", &["-D"], &validator));
+    seen.extend(events("success", &["--splay", "1 ms"], &validator));
     // What only a signal, a sick kernel or an old one brings about is checked by the log's own
     // tests.
     seen.extend(["interrupted", "survivor", "note"].map(String::from));
