@@ -140,7 +140,11 @@ impl Machine {
                 thrown.fatal = builtin == Builtin::Giveup;
                 return Ok(Flow::Throw(thrown));
             }
-            Builtin::Exit => return Ok(Flow::End(exit(args)?)),
+            Builtin::Exit => {
+                let ending = exit(args)?;
+                self.left |= task.parent.is_none();
+                return Ok(Flow::End(ending));
+            }
             Builtin::Cd => Self::change_directory(task, args)?,
             Builtin::Export => Self::export(task, args)?,
             Builtin::Unset => {

@@ -1,7 +1,7 @@
 //! Cutting things short: limits, failing siblings, signals.
 
 use super::Machine;
-use super::effect::{Effect, ScopeId, TaskId};
+use super::effect::{Effect, TaskId};
 use super::frame::{FrameKind, TryPhase};
 use super::join::children;
 use super::outcome::{Failure, FailureKind, Outcome};
@@ -152,20 +152,26 @@ impl Machine {
 
     fn finish_early(&mut self, outcome: Outcome) {
         self.resume(super::MAIN, |machine, main| {
-            if let State::Emptying(ScopeId::SCRIPT, AfterEmptied::Finish(planned)) = &mut main.state
+            let scope = machine.scope_to_end(main, &outcome);
+            if let State::Emptying(emptied, AfterEmptied::Finish(planned)) = &mut main.state
+                && *emptied == scope
             {
                 // A second signal is impatience. A first one, as from the shell whose deadline
                 // this one shares, finds commands that have just been told to end.
                 if matches!(outcome, Outcome::Interrupted(_)) {
-                    let before = std::mem::replace(planned, outcome);
-                    if matches!(before, Outcome::Interrupted(_)) {
-                        machine.kill(ScopeId::SCRIPT);
+                    if matches!(planned, Outcome::Interrupted(_)) {
+                        machine.kill(scope);
+                    }
+                    // What ends a session isn't taken back by what cancels a statement.
+                    if !Self::is_cancelling(&outcome) || !matches!(planned, Outcome::Interrupted(_))
+                    {
+                        *planned = outcome;
                     }
                 }
                 return keep_waiting(main);
             }
             machine.drop_task(main);
-            machine.empty(main, ScopeId::SCRIPT, AfterEmptied::Finish(outcome))
+            machine.empty(main, scope, AfterEmptied::Finish(outcome))
         });
     }
 }

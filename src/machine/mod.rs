@@ -21,6 +21,7 @@ pub mod record;
 mod redirect;
 mod scope;
 pub mod status;
+mod session;
 mod step;
 mod task;
 pub mod time;
@@ -92,6 +93,8 @@ pub struct Machine {
     /// How many instructions may run before the next look at the clock.
     budget: usize,
     outcome: Option<Outcome>,
+    /// Whether the script said `exit`.
+    left: bool,
 }
 
 /// The script's own task.
@@ -144,6 +147,7 @@ impl Machine {
             ids: 0,
             budget: SLICE,
             outcome: None,
+            left: false,
             config,
         };
         machine.define_functions(&program);

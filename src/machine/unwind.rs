@@ -111,11 +111,15 @@ impl Machine {
                     Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
                 }
             };
-            if good {
-                self.outcome = Some(outcome);
-                return Flow::Wait(State::Ready);
+            if !good {
+                return self.empty(task, task.scope, AfterEmptied::Finish(outcome));
             }
-            return self.empty(task, ScopeId::SCRIPT, AfterEmptied::Finish(outcome));
+            if task.scope != ScopeId::SCRIPT {
+                self.hand_over(task.scope, ScopeId::SCRIPT);
+                task.scope = ScopeId::SCRIPT;
+            }
+            self.outcome = Some(outcome);
+            return Flow::Wait(State::Ready);
         };
         // The stages of a pipeline share the scope of the task that waits for them.
         let outer = self.tasks.get(&parent).map(|parent| parent.scope);

@@ -95,6 +95,19 @@ impl Variables {
         }
     }
 
+    /// All variables that are set, with their values; none for a buffer or what has more than
+    /// `longest` bytes.
+    pub fn all(&self, longest: usize) -> Vec<(Name, Option<BString>)> {
+        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
+        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
+        own.chain(shared)
+            .map(|(name, variable)| {
+                let text = variable.value.text().filter(|text| text.len() <= longest);
+                (Arc::clone(name), text.map(std::borrow::Cow::into_owned))
+            })
+            .collect()
+    }
+
     /// The first exported variable that is a buffer, whose content must be fetched before
     /// [`Variables::environment`] can tell it.
     pub fn exported_buffer(&self) -> Option<(&Name, &Value)> {

@@ -8,6 +8,7 @@ mod hostile;
 mod loops;
 mod plumbing;
 mod properties;
+mod sessions;
 mod trying;
 
 use std::time::Duration;

@@ -67,7 +67,7 @@ enum Structure {
 }
 
 impl Structure {
-    fn keyword(&self) -> &str {
+    fn keyword(&self) -> &'static str {
         match self {
             Self::Try { .. } => "try",
             Self::If { .. } => "if",
@@ -83,6 +83,20 @@ impl Blocks {
     /// Whether reading on makes no sense.
     pub(super) fn hopeless(&self) -> bool {
         self.too_deep || self.errors.len() >= MAX_MISTAKES
+    }
+
+    /// How many mistakes were found so far.
+    pub(super) fn mistakes(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// The keyword whose commands are being read, if they are of a structure.
+    pub(super) fn innermost_keyword(&self) -> Option<&'static str> {
+        self.frames.last().map(|frame| match &frame.structure {
+            Structure::Try { catch: Some(_), .. } => "catch",
+            Structure::If { condition: None, .. } => "else",
+            structure => structure.keyword(),
+        })
     }
 
     /// Adds a line.

@@ -73,6 +73,27 @@ pub fn parse(name: &str, text: &str) -> std::result::Result<Script, SyntaxErrors
     }
 }
 
+/// What a text needs before it can be run, as someone types it line by line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// The `end` of a structure; the keyword whose commands come next: `try`, `catch`, `else` …
+    Block(&'static str),
+    /// The closing quote of a string.
+    Quote(char),
+    /// The last line of a here-document.
+    Document,
+    /// The next stage of a pipeline.
+    Pipeline,
+    /// The line that a `\` joins to this one.
+    Line,
+}
+
+/// What `text` lacks to be a script, if something is missing at its end and nothing else is wrong.
+pub fn unfinished(text: &str) -> Option<Unfinished> {
+    pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
+    reader::unfinished(text)
+}
+
 /// Parses a script that may not be UTF-8.
 pub fn parse_bytes(name: &str, bytes: &[u8]) -> std::result::Result<Script, SyntaxErrors> {
     let error = match std::str::from_utf8(bytes) {

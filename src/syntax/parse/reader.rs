@@ -5,27 +5,25 @@ use pest::error::InputLocation;
 
 use super::block::{Blocks, Place};
 use super::builder::Builder;
-use super::{Grammar, Pair, Rule, expected};
+use super::{Grammar, Pair, Rule, Unfinished, expected};
 use crate::syntax::ast::Block;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 /// Parses a whole script; yields all its mistakes if it has any, in the order of the text.
 pub(super) fn script(text: &str) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
-    let mut reader = Reader {
-        text,
-        builder: Builder::new(text),
-        blocks: Blocks::default(),
-        at: byte_order_mark,
-        fresh: true,
-        held: Vec::new(),
-        lost: false,
-    };
-    while reader.at < text.len() && !reader.blocks.hopeless() {
-        reader.step();
-    }
+    let reader = Reader::read(text);
     reader.blocks.finish(reader.lost)
+}
+
+/// What a text lacks at its end to be a script, if there is nothing else wrong with it.
+pub(super) fn unfinished(text: &str) -> Option<Unfinished> {
+    let reader = Reader::read(text);
+    match (reader.blocks.mistakes(), reader.lacks) {
+        (0, _) => reader.blocks.innermost_keyword().map(Unfinished::Block),
+        (1, lacks) => lacks,
+        _ => None,
+    }
 }
 
 struct Reader<'s> {
@@ -42,6 +40,8 @@ struct Reader<'s> {
     /// Whether some of the text was lost to a string or here-document that never ends, and with it
     /// perhaps an `end`.
     lost: bool,
+    /// What the last line lacks.
+    lacks: Option<Unfinished>,
 }
 
 /// A command as the grammar sees it.
@@ -53,6 +53,25 @@ struct Parsed<'s> {
 }
 
 impl<'s> Reader<'s> {
+    /// Reads a whole text.
+    fn read(text: &'s str) -> Self {
+        let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
+        let mut reader = Reader {
+            text,
+            builder: Builder::new(text),
+            blocks: Blocks::default(),
+            at: byte_order_mark,
+            fresh: true,
+            held: Vec::new(),
+            lost: false,
+            lacks: None,
+        };
+        while reader.at < text.len() && !reader.blocks.hopeless() {
+            reader.step();
+        }
+        reader
+    }
+
     /// Parses one command, comment, or part of a structure.
     fn step(&mut self) {
         let base = self.at;
@@ -92,6 +111,7 @@ impl<'s> Reader<'s> {
         if self.builder.documents.endless {
             self.at = self.text.len();
             self.lost = true;
+            self.lacks = Some(Unfinished::Document);
         }
     }
 
@@ -108,11 +128,16 @@ impl<'s> Reader<'s> {
                     if self.builder.documents.at == documents_at {
                         self.builder.documents.pass(text);
                     }
+                    // A lone backslash: what it joins is still to come.
+                    if error.span.end == self.text.len() && self.text[error.span.start..] == *"\\" {
+                        self.lacks = Some(Unfinished::Line);
+                    }
                     self.blocks.broken(text, *error, place);
                 }
             }
             if let Some(at) = self.builder.endless_string.take() {
                 self.lost = true;
+                self.lacks = self.text[at..].chars().next().map(Unfinished::Quote);
                 self.at = self.next_line(at);
                 self.fresh = true;
             }
@@ -139,6 +164,10 @@ impl<'s> Reader<'s> {
         self.fresh = true;
         let start = base + start;
         place.span = Span::new(start, start + statement.len());
+        let end = self.text.trim_end();
+        if base + at >= end.len() && (end.ends_with('|') || end.ends_with("|&")) {
+            self.lacks = Some(Unfinished::Pipeline);
+        }
         let error = expected::explain(self.text, base, start, error);
         self.blocks.broken(statement, error, place);
     }

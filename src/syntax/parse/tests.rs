@@ -6,6 +6,7 @@ mod mistakes;
 mod programs;
 mod roundtrip;
 mod tries;
+mod unfinished;
 
 use super::*;
 use crate::diagnostic;

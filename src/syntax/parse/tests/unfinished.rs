@@ -1,0 +1,58 @@
+//! What is missing at the end of a text.
+
+use crate::syntax::Unfinished::{self, Block, Document, Line, Pipeline, Quote};
+use crate::syntax::unfinished;
+
+#[test]
+fn what_is_missing_is_told() {
+    let lacks = |text: &str, expected: Unfinished| {
+        assert_eq!(unfinished(text), Some(expected), "{text}");
+    };
+    lacks("try", Block("try"));
+    lacks("try for 5 minutes; cp a b", Block("try"));
+    lacks("try\n cp a b\ncatch\n", Block("catch"));
+    lacks("try\nforall x in a b\n", Block("forall"));
+    lacks("if true\nelse if false", Block("if"));
+    lacks("if true\nelse\n # comment", Block("else"));
+    lacks("function f\nwhile true\nend", Block("function"));
+    lacks("echo 'a\nb", Quote('\''));
+    lacks("try; echo \"a $b", Quote('"'));
+    lacks("x=\"", Quote('"'));
+    lacks("cat <<EOF\ntext", Document);
+    lacks("cat <<A <<'B'\nA\ntext\n", Document);
+    lacks("cat <<EOF", Document);
+    lacks("ls |", Pipeline);
+    lacks("ls |&  ", Pipeline);
+    lacks("ls | sort |\n", Pipeline);
+    lacks("try; ls |", Pipeline);
+    lacks("echo a \\", Line);
+    lacks("echo a\\", Line);
+}
+
+#[test]
+fn what_is_whole_or_wrong_lacks_nothing() {
+    for text in [
+        "",
+        "  \n",
+        "ls",
+        "try; ls; end",
+        "# it's",
+        "echo a \\\\",
+        "echo # a \\",
+        "cat <<EOF\ntext\nEOF",
+        "ls || true",
+        "ls &&",
+        "try 5 minutse",
+        "end",
+        "try; end; end",
+        "if true; then; ls; fi",
+        "catch; echo 'a",
+        "try\n5 .add.\nif (a\n",
+        "echo )",
+        "echo `",
+        "for",
+        "|",
+    ] {
+        assert_eq!(unfinished(text), None, "{text}");
+    }
+}
