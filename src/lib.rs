@@ -14,4 +14,5 @@ pub mod machine;
 pub mod nearest;
 pub mod report;
 pub mod status;
+pub mod repl;
 pub mod syntax;

@@ -67,7 +67,7 @@ fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("backoff", &["duration", "nearest"]),
@@ -79,10 +79,12 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("status", &["machine", "diagnostic"]),
     ("log", &["machine", "diagnostic"]),
     ("driver", &["machine", "status", "syntax"]),
+    ("repl", &["driver", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"]),
     (
         "cli",
         &[
             "driver",
+            "repl",
             "log",
             "report",
             "machine",

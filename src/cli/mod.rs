@@ -12,6 +12,7 @@ mod source;
 mod tests;
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -61,6 +62,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             directory: &directory,
             now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
             pid: std::process::id(),
+            terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
         },
     )?;
     let program = &settings.program;

@@ -11,12 +11,13 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 
 use super::settings::Settings;
-use super::source::plain;
+use super::source::{Program, plain};
 use super::{begin, end, messages};
 use crate::driver::{self, Driver, process};
 use crate::log::{Log, Style, Summary};
 use crate::machine::record::Level;
 use crate::machine::{Machine, Outcome};
+use crate::repl;
 use crate::report;
 use crate::syntax::Script;
 
@@ -51,11 +52,12 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     let environment = std::env::vars_os()
         .filter(|(name, _)| !begin::VARIABLES.iter().any(|ours| name == ours))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
-    let mut machine =
+    let machine =
         Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
     let file = Arc::clone(script.source.name());
     let told = settings.told;
-    let conduct = move |machine: &mut Machine, supervision: Option<_>| {
+    let talks = matches!(settings.program, Program::Prompt);
+    let conduct = move |mut machine: Machine, supervision: Option<_>| {
         if is_cron && supervision.is_none() {
             bail!("can't keep what is printed: there is no second process to be had");
         }
@@ -69,11 +71,16 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
                 }
             }),
             told,
-            live: level > Level::NOTHING,
+            live: talks || level > Level::NOTHING,
             supervision,
+            repair: if talks { repl::repair() } else { None },
         })
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
-        let outcome = driver::run(machine, &mut driver);
+        if talks {
+            let tell = |failure: &_| messages::report(&report::render(failure));
+            return Ok(repl::run(machine, driver, tell));
+        }
+        let outcome = driver::run(&mut machine, &mut driver);
         // A job that goes well is silent.
         if let Some(summary) = summary
             && !(is_cron && outcome.exit_code() == 0)
@@ -93,12 +100,16 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         }
         Ok(outcome)
     };
-    if !is_cron && !machine.may_run_programs() {
-        return conduct(&mut machine, None);
+    if !is_cron && !talks && !machine.may_run_programs() {
+        return conduct(machine, None);
     }
-    let duties = process::Duties { keep: keep.map(Rc::new), stay: settings.lock.is_some() };
+    let duties = process::Duties {
+        keep: keep.map(Rc::new),
+        stay: settings.lock.is_some(),
+        repair: if talks { repl::repair() } else { None }.map(Rc::new),
+    };
     process::supervise(duties, move |supervision| -> Infallible {
-        end(conduct(&mut machine, supervision))
+        end(conduct(machine, supervision))
     })
 }
 

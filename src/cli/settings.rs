@@ -74,6 +74,8 @@ pub struct Surroundings<'a> {
     pub now: Duration,
     /// The process id.
     pub pid: u32,
+    /// Whether someone is there to talk to.
+    pub terminal: bool,
 }
 
 /// How much less time than its parent a nested shell has to kill in, so that it is done first.
@@ -209,6 +211,7 @@ impl Settings {
             Some(text) => Program::Text { text, named: words.peek().cloned() },
             None => match words.peek() {
                 Some(path) if path != "-" => Program::File(path.into()),
+                None if around.terminal && !flags.check && !flags.print => Program::Prompt,
                 _ => {
                     words.next();
                     Program::StandardInput
@@ -229,6 +232,11 @@ impl Settings {
         if lock.is_none() && flags.lock_wait.is_some() {
             bail!("`--lock-wait` without `--lock` waits for nothing");
         }
+        // At a prompt one sees what fails; a log is for those who asked for one.
+        let usual_level = match program {
+            Program::Prompt if log_file.is_none() => Level::NOTHING,
+            _ => Level::FAILURES,
+        };
         let mut arguments: Vec<BString> = words.map(|word| word.into_vec().into()).collect();
         if matches!(program, Program::StandardInput) || arguments.is_empty() {
             arguments.insert(0, "ftsh".into());
@@ -259,7 +267,7 @@ impl Settings {
                 kill_strong: kill_strong.is_none_or(|(strong, _)| strong),
                 unset_is_empty: unset.is_some_and(|(empty, _)| empty),
                 deadline: deadline.map(|moment| Time::after(moment.saturating_sub(around.now))),
-                log_level: log_level.map_or(Level::FAILURES, |(level, _)| Level(level)),
+                log_level: log_level.map_or(usual_level, |(level, _)| Level(level)),
             },
             told,
         })

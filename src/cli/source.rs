@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use nix::errno::Errno;
 
+use crate::repl;
+
 /// Where the script comes from.
 #[derive(Debug)]
 pub enum Program {
@@ -22,6 +24,8 @@ pub enum Program {
     },
     /// Standard input, to its end.
     StandardInput,
+    /// The user of a terminal, one statement after the other.
+    Prompt,
 }
 
 impl Program {
@@ -32,6 +36,7 @@ impl Program {
             Self::Text { named: Some(name), .. } => name.to_string_lossy().into_owned(),
             Self::Text { named: None, .. } => "-c".into(),
             Self::StandardInput => "stdin".into(),
+            Self::Prompt => repl::NAME.into(),
         }
     }
 
@@ -41,6 +46,7 @@ impl Program {
         let bytes = match self {
             Self::File(path) => std::fs::read(path),
             Self::Text { text, .. } => Ok(text.as_bytes().to_vec()),
+            Self::Prompt => Ok(Vec::new()),
             Self::StandardInput => {
                 let mut bytes = Vec::new();
                 io::stdin().read_to_end(&mut bytes).map(|_| bytes)

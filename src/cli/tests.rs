@@ -25,6 +25,7 @@ fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, Str
         directory: Path::new("/here"),
         now: Duration::from_secs(1000),
         pid: 7,
+        terminal: false,
     };
     Settings::resolve(*flags, &around).map_err(|error| error.to_string())
 }

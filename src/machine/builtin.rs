@@ -22,6 +22,12 @@ use super::value::Value;
 use super::variables::Variable;
 use crate::duration;
 
+/// The names of the builtins.
+pub const NAMES: [&str; 13] = [
+    "cd", "echo", "exec", "exit", "export", "failure", "giveup", "pwd", "read", "sleep", "source",
+    "success", "unset",
+];
+
 /// The builtins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {

@@ -152,7 +152,7 @@ impl Machine {
 
     fn finish_early(&mut self, outcome: Outcome) {
         self.resume(super::MAIN, |machine, main| {
-            let scope = machine.scope_to_end(main, &outcome);
+            let scope = Self::scope_to_end(main, &outcome);
             if let State::Emptying(emptied, AfterEmptied::Finish(planned)) = &mut main.state
                 && *emptied == scope
             {

@@ -14,6 +14,7 @@ use super::frame::FrameKind;
 use super::lower::lower;
 use super::outcome::Outcome;
 use super::task::{AfterEmptied, State, Task};
+use super::time::Time;
 use super::{MAIN, Machine, SLICE};
 use crate::syntax::Script;
 use crate::syntax::ast::Name;
@@ -58,27 +59,26 @@ impl Machine {
         self.left
     }
 
-    /// The limit that the whole session lives under, if it has passed: every command would be cut
-    /// short.
-    pub fn is_out_of_time(&self) -> bool {
-        self.config.deadline.is_some_and(|deadline| deadline <= self.now)
+    /// When the whole session must end, if it must.
+    pub fn deadline(&self) -> Option<Time> {
+        self.config.deadline
     }
 
     /// What has to end for a run to end early: the statement that the user of a session cancels,
     /// or all there is.
-    pub(super) fn scope_to_end(&self, main: &Task, outcome: &Outcome) -> ScopeId {
-        match (outcome, &main.state) {
-            (Outcome::Interrupted(_), _) if !Self::is_cancelling(outcome) => ScopeId::SCRIPT,
-            // It is ending already; or all is, and no less.
-            (_, State::Emptying(scope, AfterEmptied::Finish(_))) => *scope,
-            _ => {
-                let outermost = main.frames.iter().find_map(|frame| match &frame.kind {
-                    FrameKind::Try(frame) => Some(frame.outer_scope),
-                    _ => None,
-                });
-                outermost.unwrap_or(main.scope)
-            }
+    pub(super) fn scope_to_end(main: &Task, outcome: &Outcome) -> ScopeId {
+        if !Self::is_cancelling(outcome) {
+            return ScopeId::SCRIPT;
         }
+        if let State::Emptying(scope, AfterEmptied::Finish(_)) = &main.state {
+            // It is ending already; or all is, and no less.
+            return *scope;
+        }
+        let outermost = main.frames.iter().find_map(|frame| match &frame.kind {
+            FrameKind::Try(frame) => Some(frame.outer_scope),
+            _ => None,
+        });
+        outermost.unwrap_or(main.scope)
     }
 
     /// The directory of the session, if it isn't the one the shell was started in.

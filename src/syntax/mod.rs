@@ -9,6 +9,6 @@ mod spelling;
 
 pub use ast::Script;
 pub use error::{SyntaxError, SyntaxErrors};
-pub use parse::{Unfinished, parse, parse_bytes, unfinished};
+pub use parse::{OPERATORS, Unfinished, parse, parse_bytes, unfinished};
 pub use print::print;
 pub use span::{Source, Span};

@@ -195,9 +195,9 @@ fn the_deadline_of_a_session_cuts_its_statement_short() {
         config.deadline = Some(ftsh::machine::Time::after(seconds(10.0)));
     };
     let mut session = world().config(ends).session();
-    session.prints("work 4", "");
-    assert!(!session.machine.is_out_of_time());
+    session.prints("work 4; daemon", "");
     session.fails("work 40", "timeout");
     assert!((session.elapsed() - 10.0).abs() < 1e-6);
-    assert!(session.machine.is_out_of_time());
+    assert!(session.machine.deadline() <= Some(session.world.now()));
+    assert!(session.world.running().is_empty());
 }

@@ -3,6 +3,7 @@
 //! The loop waits for pidfds, signals and the answers of worker threads. What may block is done by
 //! workers, so that time limits hold whatever a file system does.
 
+mod aside;
 mod block;
 mod buffer;
 mod child;
@@ -18,6 +19,7 @@ mod offload;
 mod poll;
 mod proc;
 mod purge;
+mod repair;
 mod replace;
 mod signal;
 mod spawn;
@@ -40,6 +42,8 @@ use bstr::BString;
 
 pub use self::keep::Keep;
 pub use self::live::columns;
+pub use self::aside::{Aside, Attended};
+pub use self::repair::Repair;
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
 
@@ -83,6 +87,8 @@ pub struct Settings {
     pub live: bool,
     /// What `supervise` returned, if it was called.
     pub supervision: Option<Supervision>,
+    /// How the terminal is to be left if the supervisor is killed.
+    pub repair: Option<Repair>,
 }
 
 impl Default for Settings {
@@ -95,6 +101,7 @@ impl Default for Settings {
             told: Vec::new(),
             live: false,
             supervision: None,
+            repair: None,
         }
     }
 }
@@ -131,6 +138,7 @@ pub struct ProcessDriver {
     supervision: Option<Supervision>,
     interrupts: Interrupts,
     terminal: Option<Terminal>,
+    repair: Option<Repair>,
     /// The name of this run in the environment of its commands.
     key: Key,
     /// Our own process id.
@@ -152,6 +160,7 @@ enum Containment {
 const SIGNALS: poll::Token = 0;
 const ANSWERS: poll::Token = 1;
 const SUPERVISOR: poll::Token = 2;
+const ASIDE: poll::Token = 3;
 /// A child's pidfd has its process id plus this.
 const CHILDREN: poll::Token = 1 << 32;
 
@@ -171,7 +180,7 @@ impl ProcessDriver {
         let pool = Pool::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(pool.readiness(), ANSWERS)?;
-        let supervision = settings.supervision.take();
+        let (supervision, repair) = (settings.supervision.take(), settings.repair.take());
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
@@ -206,6 +215,7 @@ impl ProcessDriver {
             supervision,
             interrupts: Interrupts::default(),
             terminal,
+            repair,
             key,
             pid,
             starting: 0,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::child::SWEEP_INTERVAL;
 use super::command::{Answer, Waiting};
 use super::{
-    ANSWERS, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family, purge,
-    signal, sys,
+    ANSWERS, ASIDE, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family,
+    purge, signal, sys,
 };
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
@@ -56,6 +56,7 @@ impl ProcessDriver {
                 SIGNALS => self.take_signals(),
                 ANSWERS => self.take_answers(),
                 SUPERVISOR => self.die_with_supervisor(),
+                ASIDE => {} // whoever attends to it will see
                 _ => self.reap((token - CHILDREN) as i32),
             }
         }
@@ -134,6 +135,7 @@ impl ProcessDriver {
             }
         }
         self.terminal = None; // gives it back
+        self.repair_terminal();
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }

@@ -70,7 +70,7 @@ const PROGRAMS: [&str; 13] = [
 ];
 
 /// The names of all operators.
-pub(super) const OPERATORS: [&str; 33] = [
+pub const OPERATORS: [&str; 33] = [
     ".to.",
     ".step.",
     ".or.",

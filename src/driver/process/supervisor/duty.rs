@@ -11,6 +11,7 @@ use std::rc::Rc;
 use super::super::block::Block;
 use super::super::io::plain;
 use super::super::keep::Keep;
+use super::super::repair::Repair;
 use super::super::replace::Replacement;
 use super::super::tag::Key;
 use super::super::{has_pidfds, purge, sys};
@@ -41,6 +42,8 @@ pub struct Duty {
     pub mask: sys::Mask,
     /// What is printed, if that is kept.
     pub keep: Option<Rc<Keep>>,
+    /// What to do to the terminal if the interpreter is killed.
+    pub repair: Option<Rc<Repair>>,
 }
 
 impl Duty {
@@ -57,6 +60,9 @@ impl Duty {
                 purge::empty(&self.strangers.iter().copied().collect::<HashSet<_>>());
             } else {
                 purge::empty_marked(&self.key);
+            }
+            if let Some(repair) = &self.repair {
+                repair.apply();
             }
         }
         if let Some((keep, collector)) = collector {
@@ -94,6 +100,7 @@ impl Duty {
             strangers: Vec::new(),
             mask: sys::Mask::from_bits(mask),
             keep: None,
+            repair: None,
         })
     }
 }

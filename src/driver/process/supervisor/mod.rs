@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use self::duty::{Duty, Successor};
 use super::keep::Keep;
+use super::repair::Repair;
 use super::replace::Replacement;
 use super::tag::Key;
 use super::{proc, sys};
@@ -45,11 +46,17 @@ pub struct Duties {
     /// Outlives an `exec`, whose program takes the interpreter's place instead, and holds what is
     /// open now to its end.
     pub stay: bool,
+    /// What to do to the terminal if the interpreter is killed.
+    pub repair: Option<Rc<Repair>>,
 }
 
 impl Duties {
     /// Whether the supervisor has to be the process that it was from the beginning to the end.
     fn is_bound(&self) -> bool {
+        self.stays() || self.repair.is_some()
+    }
+
+    fn stays(&self) -> bool {
         self.stay || self.keep.is_some()
     }
 }
@@ -57,7 +64,7 @@ impl Duties {
 impl Supervision {
     /// Whether the supervisor outlives an `exec`.
     pub(super) fn stays(&self) -> bool {
-        self.duties.is_bound()
+        self.duties.stays()
     }
 
     /// The supervisor was killed: does what it was to do at the end.
@@ -116,8 +123,9 @@ pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> 
         mask: sys::hold_signals(),
         socket: ours,
         keep: duties.keep.clone(),
+        repair: duties.repair.clone(),
     };
-    // Executing itself anew, it would lose the lock and what it keeps.
+    // Executing itself anew, it would lose the lock, what it keeps and how the terminal was.
     let is_bound = duties.is_bound();
     let (socket, mask) = (duty.socket.as_raw_fd(), duty.mask.clone());
     let their_socket = theirs.as_raw_fd();

@@ -1,0 +1,101 @@
+//! Waiting for a person, on a thread of its own, while this one takes care of processes and
+//! signals: whatever ends is reaped, and who tells the shell to end needn't wait for a key.
+
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{self, Receiver};
+
+use nix::sys::signal::{SigSet, Signal};
+
+use super::{ASIDE, ProcessDriver, sys};
+use crate::driver::Driver;
+use crate::machine::event::Event;
+use crate::machine::time::Time;
+
+/// Something that another thread is doing.
+pub struct Aside<T> {
+    answer: Receiver<T>,
+    /// At its end when the thread has answered.
+    done: PipeReader,
+}
+
+/// What came first.
+pub enum Attended<T> {
+    /// The other thread's answer.
+    Answer(T),
+    /// Something that the machine wants to know, or a signal to the shell.
+    Event(Event),
+    /// The moment to wait for.
+    Timeout,
+}
+
+/// Parsing what a person types needs as much as the main thread has.
+const STACK_SIZE: usize = 8 * 1024 * 1024;
+
+/// What a line editor wants to hear of itself: other threads must not take it away.
+fn of_the_editor() -> SigSet {
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
+}
+
+impl ProcessDriver {
+    /// Has another thread do something that may take for ever.
+    pub fn begin<T: Send + 'static>(
+        &mut self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Aside<T>> {
+        let (done, writer) = io::pipe()?;
+        let done = PipeReader::from(sys::move_up(done.into())?);
+        let writer = sys::move_up(writer.into())?;
+        let (sender, answer) = mpsc::sync_channel(1);
+        self.poller.add(done.as_fd(), ASIDE)?;
+        // The thread starts with these held back, and lets them come itself.
+        let _ = of_the_editor().thread_block();
+        let work = move || {
+            let _ = of_the_editor().thread_unblock();
+            let _ = sender.send(job());
+            drop(writer);
+        };
+        let builder = std::thread::Builder::new().name("aside".into()).stack_size(STACK_SIZE);
+        let aside = Aside { answer, done };
+        match builder.spawn(work) {
+            Ok(_) => Ok(aside),
+            Err(error) => {
+                self.leave_alone(&aside);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the other thread, but also for events, and not past `until`.
+    pub fn attend<T>(&mut self, aside: &mut Aside<T>, until: Time) -> Attended<T> {
+        loop {
+            self.settle();
+            if let Some(event) = self.ready.pop_front() {
+                return Attended::Event(event);
+            }
+            if let Ok(answer) = aside.answer.try_recv() {
+                // The thread closes its end next: then nothing is left to wake anybody up.
+                let _ = aside.done.read(&mut [0]);
+                self.leave_alone(aside);
+                return Attended::Answer(answer);
+            }
+            if self.now() >= until {
+                return Attended::Timeout;
+            }
+            self.poll(until);
+        }
+    }
+
+    /// Waits no more for the other thread, which goes on.
+    pub fn leave_alone<T>(&mut self, aside: &Aside<T>) {
+        self.poller.remove(aside.done.as_fd());
+        let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
+    }
+
+    /// Makes the terminal usable after the other thread was left alone with it.
+    pub fn repair_terminal(&self) {
+        if let Some(repair) = &self.repair {
+            repair.apply();
+        }
+    }
+}

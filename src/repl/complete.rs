@@ -1,0 +1,314 @@
+//! What may come next, for the Tab key.
+
+use super::files::{self, Wanted};
+use super::help;
+use super::known::Known;
+use super::tokens::{CLAUSES, HEADS, KEYWORDS, Part, Role, Token, Tokens, scan};
+use crate::backoff::Kind;
+use crate::duration::Unit;
+use crate::machine::BUILTINS;
+
+/// Something that may come next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// As it is listed.
+    pub display: String,
+    /// As it is put into the line.
+    pub replacement: String,
+    /// What follows if it is the only one.
+    pub ending: &'static str,
+}
+
+impl Candidate {
+    fn word(word: impl Into<String>) -> Self {
+        let word = word.into();
+        Self { display: word.clone(), replacement: word, ending: " " }
+    }
+}
+
+/// What an attempt, or a failure, defines.
+const SPECIAL: [&str; 8] = [
+    "attempt",
+    "elapsed",
+    "remaining",
+    "error",
+    "error_kind",
+    "error_code",
+    "error_command",
+    "error_line",
+];
+/// Commands whose first word is a command.
+const PREFIXES: [&str; 9] =
+    ["exec", "sudo", "nohup", "nice", "env", "time", "setsid", "xargs", "command"];
+/// More candidates than this are no help.
+const MOST: usize = 5_000;
+
+/// Where in `text`, whose end is at the cursor, the candidates begin, and what they are, sorted.
+pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
+    let scanned = scan(text);
+    let last = scanned.tokens.last().filter(|token| token.range.end == text.len());
+    let word = last.filter(|token| is_word(token.role));
+    let start = word.map_or(text.len(), |token| token.range.start);
+    if last.is_some_and(|it| matches!(it.role, Role::Comment | Role::Document)) {
+        return (start, Vec::new());
+    }
+    if let Some(found) = word.and_then(|token| variable(text, token, known)) {
+        return finish(found.0, found.1);
+    }
+    let before = scanned.tokens.len() - usize::from(word.is_some());
+    let place = Place { text, scanned: &scanned, before, word: &text[start..], known };
+    let (offset, found) = place.complete();
+    finish(start + offset, found)
+}
+
+fn is_word(role: Role) -> bool {
+    !matches!(role, Role::Separator | Role::Symbol | Role::Comment | Role::Document)
+}
+
+fn finish(start: usize, mut found: Vec<Candidate>) -> (usize, Vec<Candidate>) {
+    found.sort_by(|a, b| a.display.cmp(&b.display));
+    found.dedup_by(|a, b| a.display == b.display);
+    if found.len() > MOST {
+        found.clear();
+    }
+    if let [only] = &mut found[..] {
+        only.replacement.push_str(only.ending);
+    }
+    (start, found)
+}
+
+/// The names for a variable that is being typed.
+fn variable(text: &str, token: &Token, known: &Known) -> Option<(usize, Vec<Candidate>)> {
+    let variables = token.parts.iter().rev().find(|(_, part)| *part == Part::Variable);
+    let typed = match variables.filter(|(range, _)| range.end == text.len()) {
+        Some((range, _)) => &text[range.start..],
+        // A `$` alone isn't one yet.
+        None if text.ends_with('$') && !text.ends_with("\\$") => "$",
+        None => return None,
+    };
+    let in_single = token.parts.iter().any(|(range, part)| {
+        matches!(part, Part::Quoted(false)) && text[range.start..].starts_with('\'')
+    });
+    if in_single {
+        return None;
+    }
+    let name = typed.trim_start_matches(['$', '{', '(']);
+    if typed.len() - name.len() > 2 || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return None;
+    }
+    let closing = match typed.as_bytes().get(1) {
+        Some(b'{') => "}",
+        Some(b'(') => ")",
+        _ => "",
+    };
+    let names = variable_names(known).filter(|it| it.starts_with(name));
+    let candidates = names.map(|it| Candidate { ending: closing, ..Candidate::word(it) });
+    Some((text.len() - name.len(), candidates.collect()))
+}
+
+fn variable_names(known: &Known) -> impl Iterator<Item = &str> {
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    known.variables.keys().map(String::as_str).filter(is_name).chain(SPECIAL)
+}
+
+/// A word to complete and what is before it.
+struct Place<'a> {
+    text: &'a str,
+    scanned: &'a Tokens,
+    /// How many tokens are before the word.
+    before: usize,
+    word: &'a str,
+    known: &'a Known,
+}
+
+impl<'a> Place<'a> {
+    /// The words of this command before the word, redirections included.
+    fn words(&self) -> Vec<(&'a str, Role)> {
+        let tokens = &self.scanned.tokens[..self.before];
+        let ends = |token: &Token| {
+            let is_pipe =
+                token.role == Role::Symbol && self.text[token.range.clone()].starts_with('|');
+            token.role == Role::Separator || is_pipe
+        };
+        let start = tokens.iter().rposition(ends).map_or(0, |at| at + 1);
+        tokens[start..].iter().map(|it| (&self.text[it.range.clone()], it.role)).collect()
+    }
+
+    fn fitting<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Vec<Candidate> {
+        let fitting = words.into_iter().filter(|word| word.starts_with(self.word));
+        fitting.map(Candidate::word).collect()
+    }
+
+    fn files(&self, wanted: Wanted) -> (usize, Vec<Candidate>) {
+        files::complete(self.word, wanted, self.known)
+    }
+
+    fn complete(&self) -> (usize, Vec<Candidate>) {
+        let words = self.words();
+        let last = words.last().copied();
+        if let Some((operator, Role::Symbol)) = last {
+            if operator.contains(['<', '>']) {
+                if operator.contains('-') && !operator.ends_with("<<-") {
+                    return (0, self.fitting(variable_names(self.known)));
+                }
+                return if operator.ends_with("<<") {
+                    (0, Vec::new())
+                } else {
+                    self.files(Wanted::Files)
+                };
+            }
+            if operator == "(" && words.iter().rev().nth(1).is_some_and(|it| it.0 == ".succeeds.") {
+                return self.command(false);
+            }
+        }
+        let mut plain =
+            words.iter().filter(|(_, role)| !matches!(role, Role::Assignment(_) | Role::Symbol));
+        let Some(&(head, role)) = plain.next() else {
+            // `name=./fi`
+            if let Some(length) = super::tokens::assigned(self.word) {
+                let value = Place { word: &self.word[length + 1..], ..*self };
+                let (offset, found) = value.files(Wanted::Files);
+                return (length + 1 + offset, found);
+            }
+            return self.command(words.is_empty());
+        };
+        match (role, head) {
+            (Role::Keyword, "try") => (0, self.clause(&words)),
+            (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
+            (Role::Keyword, "for" | "forany" | "forall") if words.len() == 1 => (0, Vec::new()),
+            (Role::Keyword, "for" | "forany" | "forall") if words.len() == 2 => {
+                (0, self.fitting(["in"]))
+            }
+            (Role::Keyword, "function" | "end" | "catch") => (0, Vec::new()),
+            (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
+                let operators = crate::syntax::OPERATORS;
+                let found = self.fitting(operators);
+                if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
+            }
+            (Role::Command, "cd") => self.files(Wanted::Directories),
+            (Role::Command, "unset" | "export" | "read") => {
+                (0, self.fitting(variable_names(self.known)))
+            }
+            (Role::Command, "sleep") if words.len() == 2 => (0, self.fitting(Unit::names())),
+            (Role::Command, help::COMMAND) => (0, self.fitting(help::topics())),
+            (Role::Command, prefix) if PREFIXES.contains(&prefix) && words.len() == 1 => {
+                self.command(false)
+            }
+            _ => self.files(Wanted::Files),
+        }
+    }
+
+    /// A command; `first` of its line, so that it may be a keyword.
+    fn command(&self, first: bool) -> (usize, Vec<Candidate>) {
+        if self.word.contains(['/', '~', '"', '\'', '\\']) || self.word == "." {
+            return self.files(Wanted::Programs);
+        }
+        let mut found = self.fitting(BUILTINS);
+        found.extend(self.fitting([help::COMMAND]));
+        found.extend(self.fitting(self.known.functions.iter().map(String::as_str)));
+        if first {
+            let inside = !self.scanned.open.is_empty();
+            let fits =
+                |word: &&str| inside || HEADS.contains(word) || matches!(*word, "return" | "shift");
+            found.extend(self.fitting(KEYWORDS.into_iter().filter(fits)));
+        }
+        if !self.word.is_empty() {
+            found.extend(self.known.programs(self.word).into_iter().map(Candidate::word));
+        }
+        (0, found)
+    }
+
+    /// A word in the head of a `try`.
+    fn clause(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
+        let last = words.last().map_or("", |(word, _)| word);
+        let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
+        let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
+        let has = |word: &str| words.iter().any(|it| *it == (word, Role::Clause));
+        match last {
+            "backoff" => self.fitting(Kind::ALL.map(Kind::name)),
+            "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
+            _ if is_number && !matches!(before, "by" | "jitter") => {
+                let limit = !matches!(before, "every" | "each" | "from" | "to");
+                let mut found = self.fitting(Unit::names());
+                if limit {
+                    found.extend(self.fitting(["times", "time"]));
+                }
+                found
+            }
+            _ => {
+                let of_policies = ["from", "to", "by", "jitter"];
+                let clauses = CLAUSES.into_iter().filter(|clause| match *clause {
+                    "times" | "time" => false,
+                    clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
+                    "for" => words.len() == 1,
+                    "or" => words.len() > 1,
+                    clause => !has(clause),
+                });
+                self.fitting(clauses)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line after Tab, and what is listed if there are several.
+    fn tab(text: &str) -> String {
+        let known = Known {
+            functions: vec!["fetch_all".into()],
+            variables: [("HOME".to_owned(), None), ("name".to_owned(), None)].into(),
+            directory: "/nowhere".into(),
+            ..Known::default()
+        };
+        let (start, found) = complete(text, &known);
+        match &found[..] {
+            [only] => format!("{}{}", &text[..start], only.replacement),
+            many => many.iter().map(|it| it.display.as_str()).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    #[test]
+    fn commands_and_keywords() {
+        assert_eq!(tab("fetch_"), "fetch_all ");
+        assert_eq!(tab("ls | fetch_"), "ls | fetch_all ");
+        assert_eq!(tab("ls; fora"), "forall forany");
+        assert_eq!(tab("try; giveu"), "try; giveup ");
+        assert_eq!(tab("try\ncatc"), "try\ncatch ");
+        assert!(!tab("cat").contains("catch"));
+        assert_eq!(tab("if .succeeds. (fetch_"), "if .succeeds. (fetch_all ");
+        assert_eq!(tab("exec fetch_"), "exec fetch_all ");
+        assert_eq!(tab("help jit"), "");
+        assert_eq!(tab("help foran"), "help forany ");
+    }
+
+    #[test]
+    fn clauses_units_and_policies() {
+        assert_eq!(tab("try for 5 minu"), "minute minutes");
+        assert_eq!(tab("try 5 ti"), "time times");
+        assert_eq!(tab("try for 5 minutes ev"), "try for 5 minutes every ");
+        assert_eq!(tab("try every 5 ti"), "");
+        assert_eq!(tab("try 5 times backoff de"), "try 5 times backoff decorrelated ");
+        assert_eq!(tab("try backoff full fr"), "try backoff full from ");
+        assert_eq!(tab("try fr"), "");
+        assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
+        assert_eq!(tab("if $x .con"), "if $x .contains. ");
+        assert_eq!(tab("for x "), "for x in ");
+        assert_eq!(tab("if x\nelse "), "if x\nelse if ");
+    }
+
+    #[test]
+    fn variables() {
+        assert_eq!(tab("echo $na"), "echo $name");
+        assert_eq!(tab("echo \"a ${na"), "echo \"a ${name}");
+        assert_eq!(tab("echo $error_l"), "echo $error_line");
+        assert_eq!(tab("echo x -> na"), "echo x -> name ");
+        assert_eq!(tab("unset HO"), "unset HOME ");
+        assert_eq!(tab("echo '$na"), "");
+        assert!(tab("echo $").contains("name"));
+        assert_eq!(tab("# $na"), "");
+    }
+}

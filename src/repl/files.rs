@@ -1,0 +1,234 @@
+//! File names for a word that is being typed, quoted as that word is.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::complete::Candidate;
+use super::known::{Known, is_program};
+
+/// Directories with more entries than this aren't read to the end.
+const MOST_ENTRIES: usize = 50_000;
+
+/// Which files fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All.
+    Files,
+    /// Those that can be run, and directories on the way to them.
+    Programs,
+    /// Directories.
+    Directories,
+}
+
+/// In which quotes something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quote {
+    None,
+    Single,
+    Double,
+}
+
+/// What was typed of a name, understood as far as that is possible without running anything.
+struct Typed {
+    /// The directory to look in.
+    directory: Vec<u8>,
+    /// The beginning of the name in it.
+    name: String,
+    /// Where that begins in the word, and in which quotes.
+    start: usize,
+    quote: Quote,
+}
+
+/// Where in the word the candidates begin, and what they are.
+pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candidate>) {
+    let Some(typed) = understand(word, known) else { return (word.len(), Vec::new()) };
+    let directory = known.directory.join(PathBuf::from(OsString::from_vec(typed.directory)));
+    let Ok(entries) = std::fs::read_dir(directory) else { return (typed.start, Vec::new()) };
+    let mut found = Vec::new();
+    for entry in entries.take(MOST_ENTRIES).flatten() {
+        // What isn't UTF-8, or has control characters, can't be typed.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !name.starts_with(&typed.name)
+            || name.starts_with('.') && !typed.name.starts_with('.')
+            || name.chars().any(char::is_control)
+        {
+            continue;
+        }
+        let path = entry.path();
+        let is_directory = match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => path.is_dir(),
+            Ok(kind) => kind.is_dir(),
+            Err(_) => false,
+        };
+        let fits = match wanted {
+            Wanted::Files => true,
+            Wanted::Directories => is_directory,
+            Wanted::Programs => is_directory || is_program(&path),
+        };
+        if fits {
+            found.push(candidate(name, is_directory, typed.quote));
+        }
+    }
+    (typed.start, found)
+}
+
+fn candidate(name: String, is_directory: bool, quote: Quote) -> Candidate {
+    let mut replacement = quoted(&name, quote);
+    let (mut display, mut ending) = (name, " ");
+    if is_directory {
+        display.push('/');
+        replacement.push('/');
+        ending = "";
+    }
+    let ending = match quote {
+        Quote::Single if !is_directory => "' ",
+        Quote::Double if !is_directory => "\" ",
+        _ => ending,
+    };
+    Candidate { display, replacement, ending }
+}
+
+/// A name as it is written in these quotes.
+fn quoted(name: &str, quote: Quote) -> String {
+    let special: &[char] = match quote {
+        Quote::None => &[
+            ' ', '\'', '"', '\\', '$', '`', '*', '?', '[', ';', '|', '&', '<', '>', '#', '~', '(',
+            ')', ',', '=',
+        ],
+        Quote::Single => &['\'', '\\'],
+        Quote::Double => &['"', '\\', '$', '`'],
+    };
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        // Ordinary in the middle of a command's word, and common in names.
+        let plain = quote == Quote::None && matches!(c, ',' | '=') && !text.is_empty();
+        if special.contains(&c) && !plain {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// None if the word has something that only running it could tell.
+fn understand(word: &str, known: &Known) -> Option<Typed> {
+    let mut value: Vec<u8> = Vec::new();
+    let mut quote = Quote::None;
+    // Where the name begins: in the word, in its value, and in which quotes.
+    let mut name = (0, 0, Quote::None);
+    let mut rest = word;
+    if let Some(after) = rest.strip_prefix('~') {
+        if !(after.is_empty() || after.starts_with('/')) {
+            return None;
+        }
+        value.extend_from_slice(known.home()?.as_os_str().as_encoded_bytes());
+        rest = after;
+    }
+    while let Some(c) = rest.chars().next() {
+        let at = word.len() - rest.len();
+        let mut length = c.len_utf8();
+        let mut plain = |value: &mut Vec<u8>, text: &str| {
+            value.extend_from_slice(text.as_bytes());
+            if text.ends_with('/') {
+                name = (at + text.len(), value.len(), quote);
+            }
+        };
+        match (quote, c) {
+            (Quote::None, '\'') => quote = Quote::Single,
+            (Quote::None, '"') => quote = Quote::Double,
+            (Quote::Single, '\'') | (Quote::Double, '"') => quote = Quote::None,
+            (Quote::None | Quote::Double, '$') => {
+                let (variable, taken) = variable(rest)?;
+                value.extend_from_slice(known.variable(variable)?);
+                length = taken;
+            }
+            (Quote::None, '*' | '?' | '[' | '`') => return None,
+            (_, '\\') => {
+                let next = rest[1..].chars().next()?;
+                let escapes = match quote {
+                    Quote::None => true,
+                    Quote::Single => matches!(next, '\'' | '"' | '\\'),
+                    Quote::Double => matches!(next, '"' | '\'' | '$' | '\\' | '`'),
+                };
+                if escapes {
+                    length += next.len_utf8();
+                    value.extend_from_slice(next.to_string().as_bytes());
+                } else {
+                    plain(&mut value, "\\");
+                }
+            }
+            _ => plain(&mut value, &rest[..length]),
+        }
+        rest = &rest[length..];
+    }
+    // `"my f` stays in its quotes.
+    if name.0 == 0 && word.starts_with(['\'', '"']) {
+        name = (1, 0, if word.starts_with('"') { Quote::Double } else { Quote::Single });
+    }
+    let tail = value.split_off(name.1);
+    Some(Typed {
+        directory: value,
+        name: String::from_utf8(tail).ok()?,
+        start: name.0,
+        quote: name.2,
+    })
+}
+
+/// The name of the variable that a text begins with, and the length of it all.
+fn variable(text: &str) -> Option<(&str, usize)> {
+    let rest = &text[1..];
+    let (name, around) = match rest.strip_prefix('{') {
+        Some(inner) => (inner.split_once('}')?.0, 3),
+        None => {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            (&rest[..end.unwrap_or(rest.len())], 1)
+        }
+    };
+    let good = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    good.then_some((name, name.len() + around))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_like_the_word() {
+        let place = tempfile::tempdir().expect("a directory");
+        for name in ["plain", "a b$c", "it's", "-dash", ".hidden", "a=b"] {
+            std::fs::write(place.path().join(name), "").expect("a file");
+        }
+        std::fs::create_dir(place.path().join("sub dir")).expect("a directory");
+        let home = Some(place.path().to_str().expect("a name").into());
+        let known = Known {
+            directory: place.path().into(),
+            variables: [("HOME".to_owned(), home)].into(),
+            ..Known::default()
+        };
+        let complete = |word: &str| {
+            let (start, mut found) = complete(word, Wanted::Files, &known);
+            found.sort_by(|a, b| a.display.cmp(&b.display));
+            let words = found
+                .iter()
+                .map(|it| format!("{}{}{}|", &word[..start], it.replacement, it.ending));
+            words.collect::<String>()
+        };
+        assert_eq!(complete("pl"), "plain |");
+        assert_eq!(complete("a "), "");
+        assert_eq!(complete("a\\ "), "a\\ b\\$c |");
+        assert_eq!(complete("\"a b"), "\"a b\\$c\" |");
+        assert_eq!(complete("'a b"), "'a b$c' |");
+        assert_eq!(complete("\"it"), "\"it's\" |");
+        assert_eq!(complete("it"), "it\\'s |");
+        assert_eq!(complete("./s"), "./sub\\ dir/|");
+        assert_eq!(complete("$HOME/pl"), "$HOME/plain |");
+        assert_eq!(complete("\"${HOME}/pl"), "\"${HOME}/plain\" |");
+        assert_eq!(complete("~/pl"), "~/plain |");
+        assert_eq!(complete(".h"), ".hidden |");
+        assert_eq!(complete("a="), "a=b |");
+        assert!(!complete("").contains("hidden"));
+        assert_eq!(complete("*/pl"), "");
+        assert_eq!(complete("nowhere/"), "");
+    }
+}

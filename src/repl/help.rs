@@ -1,0 +1,177 @@
+//! `help`: the language, explained at the prompt.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::tokens::KEYWORDS;
+use crate::backoff::Kind;
+use crate::machine::BUILTINS;
+use crate::nearest::nearest;
+use crate::syntax::Script;
+use crate::syntax::ast::{CommandKind, Part};
+
+/// The command.
+pub const COMMAND: &str = "help";
+
+/// Each topic begins with `@` and its names; lines indented by two blanks are examples.
+const TEXT: &str = include_str!("help.txt");
+
+/// What isn't a keyword, a builtin or a policy.
+const MORE: [&str; 8] =
+    ["variables", "expressions", "quoting", "redirection", "backoff", "units", "keys", "prompt"];
+
+/// Lines get no longer than this, however wide the terminal is.
+const WIDEST: usize = 80;
+
+/// The topics that are asked for, if a script is nothing but a call for help.
+pub fn asked(script: &Script) -> Option<Vec<String>> {
+    let [command] = &script.body.commands[..] else { return None };
+    let CommandKind::Pipeline(pipeline) = &command.kind else { return None };
+    let [stage] = &pipeline.stages[..] else { return None };
+    let simple = &stage.command;
+    if !simple.assignments.is_empty() || !simple.redirects.is_empty() {
+        return None;
+    }
+    let words = simple.words.iter().map(|word| match &word.parts[..] {
+        [Part::Bare(word)] => Some(word.clone()),
+        _ => None,
+    });
+    let words = words.collect::<Option<Vec<String>>>()?;
+    let (first, topics) = words.split_first()?;
+    (first == COMMAND).then(|| topics.to_vec())
+}
+
+/// Every topic.
+pub fn topics() -> impl Iterator<Item = &'static str> {
+    TEXT.lines().filter_map(|line| line.strip_prefix("@ ")).flat_map(str::split_whitespace)
+}
+
+/// What is to be said about topics, for a terminal of so many columns.
+pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
+    let columns = columns.clamp(20, WIDEST);
+    if topics.is_empty() {
+        return overview(columns, colours);
+    }
+    let about = |topic: &String| match find(topic) {
+        Some(text) => {
+            let title = if colours { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
+            format!("{title}\n{}", wrapped(text, columns))
+        }
+        None => {
+            let meant = nearest(topic, self::topics());
+            let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
+            format!("There is no help on `{topic}`{meant}\n")
+        }
+    };
+    topics.iter().map(about).collect::<Vec<_>>().join("\n")
+}
+
+fn find(topic: &str) -> Option<&'static str> {
+    let mut texts = TEXT.split("@ ").filter_map(|text| text.split_once('\n'));
+    texts.find(|(names, _)| names.split_whitespace().any(|name| name == topic)).map(|it| it.1)
+}
+
+fn overview(columns: usize, colours: bool) -> String {
+    let mut text = wrapped(
+        "Commands run one after the other, and the first that fails ends the line. `try` repeats \
+         commands until they succeed, `forall` runs them at once.\n\n\
+         `help` and one of these words says more:\n",
+        columns,
+    );
+    let policies = Kind::ALL.map(Kind::name);
+    let groups: [(&str, &[&str]); 4] =
+        [("structures", &KEYWORDS), ("commands", &BUILTINS), ("delays", &policies), ("and", &MORE)];
+    for (name, words) in groups {
+        let mut words = words.to_vec();
+        words.sort_unstable();
+        let name =
+            if colours { format!("\n\x1b[1m{name}\x1b[0m\n") } else { format!("\n{name}\n") };
+        text.push_str(&name);
+        text.push_str(&fill(&words.join(" "), "  ", columns));
+    }
+    text
+}
+
+/// Paragraphs filled to the columns; what is indented stays as it is.
+fn wrapped(text: &str, columns: usize) -> String {
+    let line = |line: &str| match line.strip_prefix("  ") {
+        Some(_) => format!("{line}\n"),
+        None => fill(line, "", columns),
+    };
+    text.lines().map(line).collect()
+}
+
+fn fill(text: &str, indent: &str, columns: usize) -> String {
+    let mut filled = String::new();
+    let mut line = indent.to_owned();
+    for word in text.split_whitespace() {
+        if line.width() + 1 + word.width() >= columns && line.len() > indent.len() {
+            filled.push_str(&line);
+            filled.push('\n');
+            line.truncate(indent.len());
+        }
+        if line.len() > indent.len() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    filled.push_str(&line);
+    filled.push('\n');
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_explained() {
+        let known: Vec<&str> = topics().collect();
+        let policies = Kind::ALL.map(Kind::name);
+        for topic in KEYWORDS.iter().chain(&BUILTINS).chain(&policies).chain(&MORE) {
+            assert!(known.contains(topic), "{topic}");
+            assert!(find(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
+        }
+        let mut unique = known.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), known.len());
+    }
+
+    #[test]
+    fn examples_are_right() {
+        for text in TEXT.split("@ ") {
+            let (_, text) = text.split_once('\n').unwrap_or_default();
+            let example: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+            let example = example.join("\n");
+            // The table of operators is none.
+            if !example.starts_with(".to.") {
+                let parsed = crate::syntax::parse("help", &example);
+                assert!(parsed.is_ok(), "{example}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_fits_narrow_terminals() {
+        let all: Vec<String> = topics().map(str::to_owned).collect();
+        for text in [answer(&[], 40, false), answer(&all, 40, false)] {
+            for line in text.lines() {
+                assert!(line.width() <= 48, "{line}");
+                assert!(line.width() < 40 || line.starts_with("  "), "{line}");
+            }
+        }
+        assert!(answer(&[], 80, false).lines().count() <= 23);
+    }
+
+    #[test]
+    fn slips_are_forgiven() {
+        let topics = vec!["foral".to_owned()];
+        assert!(answer(&topics, 80, false).contains("`forall`"));
+        let asked = |text| asked(&crate::syntax::parse("test", text).expect("a script"));
+        assert_eq!(asked("help try"), Some(vec!["try".to_owned()]));
+        assert_eq!(asked("help"), Some(Vec::new()));
+        assert_eq!(asked("help > f"), None);
+        assert_eq!(asked("help; help"), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! What the line editor asks while someone types.
+
+use std::borrow::Cow;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::{Hint, Hinter};
+use rustyline::history::SearchDirection;
+use rustyline::validate::Validator;
+use rustyline::{Context, Helper as Helps, Result};
+
+use super::complete::complete;
+use super::highlight::highlight;
+use super::known::Known;
+
+/// Answers for the line that is being typed.
+#[derive(Default)]
+pub struct Helper {
+    /// The session.
+    pub known: Known,
+    /// The lines of the same input before this one.
+    pub before: String,
+    /// Whether a hint can be told from what was typed.
+    pub colours: bool,
+}
+
+impl Helps for Helper {}
+
+// A line is always whole: what an input still lacks gets a prompt of its own.
+impl Validator for Helper {}
+
+impl Completer for Helper {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
+        let (start, found) = complete(&format!("{}{}", self.before, &line[..at]), &self.known);
+        let pair = |it: super::complete::Candidate| Pair {
+            display: it.display,
+            replacement: it.replacement,
+        };
+        let Some(start) = start.checked_sub(self.before.len()) else {
+            return Ok((at, Vec::new())); // it begins on a line before
+        };
+        Ok((start, found.into_iter().map(pair).collect()))
+    }
+}
+
+/// The rest of an earlier input that began like this one.
+pub struct Earlier {
+    rest: String,
+    /// How much of it is shown: its first line.
+    shown: usize,
+}
+
+impl Hint for Earlier {
+    fn display(&self) -> &str {
+        &self.rest[..self.shown]
+    }
+
+    fn completion(&self) -> Option<&str> {
+        Some(&self.rest)
+    }
+}
+
+impl Hinter for Helper {
+    type Hint = Earlier;
+
+    fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Earlier> {
+        if !self.colours || line.trim().is_empty() || at < line.len() || !self.before.is_empty() {
+            return None;
+        }
+        let newest = context.history().len().checked_sub(1)?;
+        let found = context.history().starts_with(line, newest, SearchDirection::Reverse);
+        let rest = found.ok()??.entry.get(line.len()..)?.to_owned();
+        let shown = rest.find(|c: char| c.is_control()).unwrap_or(rest.len());
+        (shown > 0).then_some(Earlier { rest, shown })
+    }
+}
+
+impl Highlighter for Helper {
+    fn highlight<'l>(&self, line: &'l str, _at: usize) -> Cow<'l, str> {
+        Cow::Owned(highlight(&self.before, line, &self.known))
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(format!("\x1b[2m{hint}\x1b[0m"))
+    }
+
+    fn highlight_char(&self, _line: &str, _at: usize, kind: CmdKind) -> bool {
+        kind != CmdKind::MoveCursor
+    }
+}

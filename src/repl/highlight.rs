@@ -1,0 +1,171 @@
+//! Colours for what is being typed.
+
+use std::ops::Range;
+
+use super::known::Known;
+use super::tokens::{Part, Role, Token, scan};
+
+/// What a piece of text is shown as, by its escape sequence (SGR parameters).
+type Style = &'static str;
+
+const KEYWORD: Style = "1";
+/// The head of a structure whose `end` is still missing.
+const OPEN: Style = "1;4";
+const CLAUSE: Style = "35";
+const COMMAND: Style = "32";
+const WRONG: Style = "31";
+const STRING: Style = "33";
+/// A string whose end is still missing.
+const OPEN_STRING: Style = "4;33";
+const VARIABLE: Style = "36";
+const SYMBOL: Style = "35";
+const COMMENT: Style = "2";
+
+/// More text than this stays plain: colours are for what one types.
+const LONGEST: usize = 64 * 1024;
+
+/// `line` with colours, where `before` are the lines of the same input before it.
+pub fn highlight(before: &str, line: &str, known: &Known) -> String {
+    if before.len() + line.len() > LONGEST {
+        return plain(line);
+    }
+    let text = format!("{before}{line}");
+    let scanned = scan(&text);
+    let mut shown = Shown { text: &text, at: before.len(), out: String::new() };
+    for (index, token) in scanned.tokens.iter().enumerate() {
+        if token.range.end <= before.len() {
+            continue;
+        }
+        let style = if scanned.stray.contains(&index) {
+            WRONG
+        } else if scanned.open.contains(&index) {
+            OPEN
+        } else {
+            style(token, &text, known)
+        };
+        shown.token(token, style);
+    }
+    shown.plain_up_to(text.len());
+    shown.out
+}
+
+/// Text that does nothing to a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn style(token: &Token, text: &str, known: &Known) -> Style {
+    match token.role {
+        Role::Keyword => KEYWORD,
+        Role::Clause | Role::Operator => CLAUSE,
+        Role::Assignment(_) | Role::Word | Role::Separator => "",
+        Role::Symbol => SYMBOL,
+        Role::Comment => COMMENT,
+        Role::Document => STRING,
+        Role::Command => {
+            let word = &text[token.range.clone()];
+            // Only the shell knows what is in a variable, or matches a pattern.
+            let certain = token.parts.is_empty() && !word.contains(['\\', '*', '?', '[', '~']);
+            match certain {
+                true if !known.is_command(word) => WRONG,
+                _ => COMMAND,
+            }
+        }
+    }
+}
+
+struct Shown<'t> {
+    text: &'t str,
+    at: usize,
+    out: String,
+}
+
+impl Shown<'_> {
+    fn styled(&mut self, range: Range<usize>, style: Style) {
+        let start = range.start.max(self.at);
+        if start >= range.end {
+            return;
+        }
+        let text = plain(&self.text[start..range.end]);
+        self.at = range.end;
+        if style.is_empty() {
+            self.out.push_str(&text);
+        } else {
+            self.out.push_str(&format!("\x1b[{style}m{text}\x1b[0m"));
+        }
+    }
+
+    fn plain_up_to(&mut self, end: usize) {
+        self.styled(self.at..end, "");
+    }
+
+    fn token(&mut self, token: &Token, style: Style) {
+        self.plain_up_to(token.range.start);
+        if let Role::Assignment(length) = token.role {
+            self.styled(token.range.start..token.range.start + length, VARIABLE);
+        }
+        // A string's style goes on after a variable in it.
+        let mut string: Option<(usize, Style)> = None;
+        for (range, part) in &token.parts {
+            if let Some((end, style)) = string {
+                self.styled(self.at..range.start.min(end), style);
+            }
+            match part {
+                Part::Quoted(closed) => {
+                    self.styled(self.at..range.start, style);
+                    string = Some((range.end, if *closed { STRING } else { OPEN_STRING }));
+                }
+                Part::Variable => {
+                    if string.is_none_or(|(end, _)| range.start >= end) {
+                        self.styled(self.at..range.start, style);
+                    }
+                    self.styled(range.clone(), VARIABLE);
+                }
+            }
+        }
+        if let Some((end, style)) = string {
+            self.styled(self.at..end, style);
+        }
+        self.styled(self.at..token.range.end, style);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(before: &str, line: &str) -> String {
+        highlight(before, line, &Known::default()).replace("\x1b[", "<").replace("<0m", "|")
+    }
+
+    #[test]
+    fn what_is_open_or_unknown_is_seen() {
+        assert_eq!(shown("", "try; echo"), "<1;4mtry|; <32mecho|");
+        assert_eq!(shown("", "try; end"), "<1mtry|; <1mend|");
+        assert_eq!(shown("try\n", "end"), "<1mend|");
+        assert_eq!(shown("", "end"), "<31mend|");
+        assert_eq!(shown("", "no/such -x"), "<31mno/such| -x");
+        assert_eq!(shown("", "echo 'a"), "<32mecho| <4;33m'a|");
+        assert_eq!(shown("echo 'a\n", "b' c"), "<33mb'| c");
+    }
+
+    #[test]
+    fn words_show_their_parts() {
+        assert_eq!(
+            shown("", r#"v=1; echo a"b $v c"d$v # e"#),
+            "<36mv|=1; <32mecho| a<33m\"b |<36m$v|<33m c\"|d<36m$v| <2m# e|"
+        );
+    }
+
+    #[test]
+    fn text_is_kept_and_terminals_are_safe() {
+        for line in ["a \"b $c 'd", "echo ' $x\" <<E", "${a:-\"b\"} 'é'\"$", "x='a'\"b\"$c'd'"] {
+            let shown = highlight("", line, &Known::default());
+            let mut pieces = shown.split("\x1b[");
+            let first = pieces.next().unwrap_or_default().to_owned();
+            let rest = pieces.map(|piece| piece.split_once('m').expect("a style").1);
+            assert_eq!(rest.fold(first, |text, piece| text + piece), line);
+        }
+        assert!(!highlight("", "echo \x07\x1b[2J", &Known::default()).contains("\x1b[2J"));
+    }
+}

@@ -1,0 +1,276 @@
+//! What was typed in earlier sessions, in a file that several prompts may write to at once.
+//!
+//! Each input is one line, with `\n` for a newline and `\\` for a backslash. A prompt only ever
+//! appends; when the file has grown to twice what is kept, the next prompt that starts replaces it
+//! by a shorter one.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+/// How many inputs are kept.
+pub const KEPT: usize = 10_000;
+/// A longer input is not one that somebody typed.
+const LONGEST: usize = 64 * 1024;
+/// A file that grew beyond this isn't a history.
+const LARGEST: u64 = 256 * 1024 * 1024;
+/// Nobody holds the lock for as long as this, unless stopped.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The file of the history.
+pub struct History {
+    path: PathBuf,
+    last: Option<String>,
+}
+
+impl History {
+    /// The history in the directory that the XDG rules give for such: `ftsh/history` in
+    /// `$XDG_STATE_HOME`, or in `~/.local/state`.
+    pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let state = variable("XDG_STATE_HOME")
+            .filter(absolute)
+            .or_else(|| variable("HOME").filter(absolute).map(|home| home.join(".local/state")))?;
+        Some(Self::at(state.join("ftsh/history")))
+    }
+
+    fn at(path: PathBuf) -> Self {
+        Self { path, last: None }
+    }
+
+    /// The inputs, oldest first, each only where it was typed last.
+    pub fn load(&mut self) -> io::Result<Vec<String>> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        if !file.metadata()?.is_file() || file.metadata()?.len() > LARGEST {
+            return Err(io::Error::other("it is no history"));
+        }
+        file.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut known = HashSet::new();
+        let newest_first = text.lines().rev().filter(|line| !line.is_empty());
+        let mut inputs: Vec<String> =
+            newest_first.filter(|line| known.insert(*line)).take(KEPT).map(unescape).collect();
+        inputs.reverse();
+        if text.lines().count() > 2 * KEPT {
+            self.shorten(&inputs)?;
+        }
+        self.last = inputs.last().cloned();
+        Ok(inputs)
+    }
+
+    /// Adds an input. One that begins with a blank is private, and one that is typed twice
+    /// counts once; false for those.
+    pub fn add(&mut self, input: &str) -> io::Result<bool> {
+        if !is_kept(input) || self.last.as_deref() == Some(input) {
+            return Ok(false);
+        }
+        self.last = Some(input.to_owned());
+        if let Some(directory) = self.path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        let open =
+            || OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.path);
+        let mut file = lock(open)?;
+        let mut line = escape(input);
+        line.push('\n');
+        // Another prompt may have been killed in the middle of a line.
+        if !ends_with_newline(&file)? {
+            line.insert(0, '\n');
+        }
+        file.write_all(line.as_bytes())?;
+        Ok(true)
+    }
+
+    /// Puts a shorter file in the place of this one.
+    fn shorten(&self, inputs: &[String]) -> io::Result<()> {
+        let held = lock(|| OpenOptions::new().append(true).open(&self.path))?;
+        let new = self.path.with_extension(format!("new-{}", std::process::id()));
+        let mut text = String::new();
+        for input in inputs {
+            text.push_str(&escape(input));
+            text.push('\n');
+        }
+        let result = fs::write(&new, text)
+            .and_then(|()| fs::set_permissions(&new, Permissions::from_mode(0o600)))
+            .and_then(|()| fs::rename(&new, &self.path));
+        if result.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        drop(held);
+        result
+    }
+}
+
+/// Whether an input belongs into a history at all.
+pub fn is_kept(input: &str) -> bool {
+    !input.starts_with([' ', '\t']) && !input.trim().is_empty() && input.len() <= LONGEST
+}
+
+/// A file, locked against other prompts; without a lock if someone keeps it too long.
+enum Held {
+    Locked(Flock<File>),
+    Free(File),
+}
+
+impl std::ops::Deref for Held {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Self::Locked(file) => file,
+            Self::Free(file) => file,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut File {
+        match self {
+            Self::Locked(file) => file,
+            Self::Free(file) => file,
+        }
+    }
+}
+
+/// Opens a file and locks it. Meanwhile another prompt may have put a new one in its place.
+fn lock(open: impl Fn() -> io::Result<File>) -> io::Result<Held> {
+    let start = Instant::now();
+    let mut file = open()?;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => {
+                let (now, ours) = (open()?.metadata()?, held.metadata()?);
+                if (now.dev(), now.ino()) == (ours.dev(), ours.ino()) {
+                    return Ok(Held::Locked(held));
+                }
+                file = open()?;
+            }
+            Err((unlocked, Errno::EAGAIN | Errno::EINTR)) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+                file = unlocked;
+            }
+            // Some file systems have no locks; an append is whole nearly always.
+            Err((unlocked, _)) => return Ok(Held::Free(unlocked)),
+        }
+    }
+}
+
+fn ends_with_newline(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.read_exact_at(&mut last, length - 1)?;
+    Ok(last == *b"\n")
+}
+
+fn escape(input: &str) -> String {
+    input.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn unescape(line: &str) -> String {
+    let mut input = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (c, chars.as_str().chars().next()) {
+            ('\\', Some('n')) => input.push('\n'),
+            ('\\', Some('\\')) => input.push('\\'),
+            _ => {
+                input.push(c);
+                continue;
+            }
+        }
+        chars.next();
+    }
+    input
+}
+
+/// For messages.
+impl AsRef<Path> for History {
+    fn as_ref(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_comes_back() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("state/ftsh/history");
+        let inputs = ["ls", "try\n  echo '\\n' \\\\\nend", "é\\", "ls", "ls"];
+        let mut history = History::at(path.clone());
+        let added = inputs.map(|input| history.add(input).expect("a history"));
+        assert_eq!(added, [true, true, true, true, false]);
+        assert!(!history.add(" secret").expect("a history"));
+        assert!(!history.add("").expect("a history"));
+        let mut next = History::at(path.clone());
+        assert_eq!(next.load().expect("a history"), [inputs[1], inputs[2], "ls"]);
+        assert!(!next.add("ls").expect("a history"));
+        let mode = |path: &Path| fs::metadata(path).expect("it exists").mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().expect("one"))), (0o600, 0o700));
+    }
+
+    #[test]
+    fn many_prompts_share_a_file() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("history");
+        let line = |prompt, number| format!("echo {prompt} {number} {}", "x".repeat(5000));
+        std::thread::scope(|scope| {
+            for prompt in 0..8 {
+                let path = path.clone();
+                scope.spawn(move || {
+                    let mut history = History::at(path);
+                    for number in 0..20 {
+                        history.add(&line(prompt, number)).expect("a history");
+                    }
+                });
+            }
+        });
+        let mut inputs = History::at(path).load().expect("a history");
+        inputs.sort();
+        let mut expected: Vec<_> = (0..160).map(|n| line(n / 20, n % 20)).collect();
+        expected.sort();
+        assert!(inputs == expected);
+    }
+
+    #[test]
+    fn a_long_file_is_shortened_and_a_torn_line_hurts_no_other() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("history");
+        let old: String = (0..=2 * KEPT).map(|number| format!("echo {number}\n")).collect();
+        fs::write(&path, old + "torn").expect("a file");
+        let mut history = History::at(path.clone());
+        let inputs = history.load().expect("a history");
+        assert_eq!((inputs.len(), inputs.last().map(String::as_str)), (KEPT, Some("torn")));
+        assert_eq!(fs::read_to_string(&path).expect("a file").lines().count(), KEPT);
+        fs::write(&path, "torn").expect("a file");
+        history.add("whole").expect("a history");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "torn\nwhole\n");
+        assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 1);
+    }
+
+    #[test]
+    fn no_home_means_no_history() {
+        assert!(History::of_user(|_| None).is_none());
+        assert!(History::of_user(|_| Some("relative".into())).is_none());
+        let history = History::of_user(|name| (name == "HOME").then(|| "/h".into()));
+        let path = history.map(|history| history.path);
+        assert_eq!(path.as_deref(), Some(Path::new("/h/.local/state/ftsh/history")));
+    }
+}

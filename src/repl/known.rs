@@ -1,0 +1,115 @@
+//! What the prompt knows of the session, while the line editor has the word.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use bstr::{BString, ByteSlice};
+use nix::unistd::{AccessFlags, access};
+
+use crate::machine::Machine;
+
+/// Where programs are looked for if `PATH` isn't set.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+/// A program may be installed, or removed, while someone types.
+const FRESH: Duration = Duration::from_secs(5);
+/// Directories with more entries aren't read to the end.
+const MOST_ENTRIES: usize = 100_000;
+
+/// A look at a session.
+#[derive(Default)]
+pub struct Known {
+    /// The functions.
+    pub functions: Vec<String>,
+    /// The variables; values only if they are short text.
+    pub variables: HashMap<String, Option<BString>>,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// Whether a word was found to be a program, and when.
+    found: Mutex<HashMap<String, (bool, Instant)>>,
+}
+
+impl Known {
+    /// Looks at the session of a machine.
+    pub fn of(machine: &Machine) -> Self {
+        let variables = machine.variables();
+        Self {
+            functions: machine.functions().map(ToString::to_string).collect(),
+            variables: variables
+                .into_iter()
+                .map(|(name, value)| (name.to_string(), value))
+                .collect(),
+            directory: match machine.working_directory() {
+                Some(directory) => PathBuf::from(OsStr::from_bytes(directory)),
+                None => std::env::current_dir().unwrap_or_default(),
+            },
+            found: Mutex::default(),
+        }
+    }
+
+    /// The value of a variable, if it is known.
+    pub fn variable(&self, name: &str) -> Option<&BString> {
+        self.variables.get(name)?.as_ref()
+    }
+
+    /// The home directory.
+    pub fn home(&self) -> Option<&Path> {
+        let home = self.variable("HOME").filter(|home| !home.is_empty())?;
+        Some(Path::new(OsStr::from_bytes(home)))
+    }
+
+    fn path(&self) -> impl Iterator<Item = PathBuf> {
+        let path = self.variable("PATH").map_or(DEFAULT_PATH, |path| path.as_slice());
+        // An empty entry is the working directory.
+        path.split_str(":").map(|entry| self.directory.join(OsStr::from_bytes(entry)))
+    }
+
+    /// Whether a word can be run: as a function, a builtin or a program.
+    pub fn is_command(&self, word: &str) -> bool {
+        if self.functions.iter().any(|name| name == word)
+            || crate::machine::BUILTINS.contains(&word)
+            || word == super::help::COMMAND
+        {
+            return true;
+        }
+        if word.contains('/') {
+            return is_program(&self.directory.join(word));
+        }
+        let now = Instant::now();
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((found, when)) = found.get(word)
+            && now - *when < FRESH
+        {
+            return *found;
+        }
+        let is_program = self.path().any(|directory| is_program(&directory.join(word)));
+        found.insert(word.into(), (is_program, now));
+        is_program
+    }
+
+    /// The programs whose names begin with `prefix`.
+    pub fn programs(&self, prefix: &str) -> Vec<String> {
+        let mut programs = Vec::new();
+        for directory in self.path() {
+            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+            for entry in entries.take(MOST_ENTRIES).flatten() {
+                if let Some(name) = entry.file_name().to_str()
+                    && name.starts_with(prefix)
+                    && is_program(&entry.path())
+                {
+                    programs.push(name.to_owned());
+                }
+            }
+        }
+        programs
+    }
+}
+
+/// Whether a file can be run.
+pub fn is_program(path: &Path) -> bool {
+    access(path, AccessFlags::X_OK).is_ok() && path.is_file()
+}

@@ -1,0 +1,286 @@
+//! The prompt: one statement after the other in the same session.
+
+mod complete;
+mod files;
+mod help;
+mod helper;
+mod highlight;
+mod history;
+mod known;
+mod prompt;
+mod read;
+mod tokens;
+
+use std::io;
+
+use nix::sys::signal::Signal;
+use nix::unistd::{gethostname, getuid};
+
+use self::known::Known;
+use self::prompt::{Facts, Shown};
+use self::read::{Line, Reader};
+use crate::diagnostic;
+use crate::driver::process::{ProcessDriver, Repair};
+use crate::driver::{self, Driver};
+use crate::machine::event::Event;
+use crate::machine::time::Time;
+use crate::machine::{Failure, FailureKind, Machine, Outcome};
+use crate::syntax::{OPERATORS, Script, parse, unfinished};
+
+/// What a statement is called in messages.
+pub const NAME: &str = "prompt";
+
+/// An empty script, for a session to begin with.
+pub fn nothing() -> Script {
+    parse(NAME, "").expect("nothing is a script")
+}
+
+/// What makes the terminal usable again if the shell is killed at its prompt.
+pub fn repair() -> Option<Repair> {
+    Repair::new(if read::is_capable() { read::SEQUENCE } else { "" })
+}
+
+/// Talks with the user of the terminal until one of them has enough. `report` tells of a statement
+/// that failed.
+pub fn run(
+    machine: Machine,
+    driver: ProcessDriver,
+    report: impl Fn(&Failure) + 'static,
+) -> Outcome {
+    let capable = read::is_capable();
+    let colours = capable && !std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let mut session = Session {
+        machine,
+        driver,
+        reader: Reader::new(capable, colours),
+        report: Box::new(report),
+        last: None,
+        misused: None,
+        colours,
+        unicode: speaks_unicode(),
+    };
+    driver::run(&mut session.machine, &mut session.driver);
+    show(concat!("ftsh ", env!("CARGO_PKG_VERSION"), ": `help` helps, Ctrl-D leaves\n"));
+    loop {
+        if let Some(outcome) = session.turn() {
+            return outcome;
+        }
+    }
+}
+
+struct Session {
+    machine: Machine,
+    driver: ProcessDriver,
+    reader: Reader,
+    report: Box<dyn Fn(&Failure)>,
+    /// How the last statement failed, if it did.
+    last: Option<String>,
+    /// A value of `FTSH_PROMPT` that was complained of.
+    misused: Option<String>,
+    colours: bool,
+    unicode: bool,
+}
+
+/// An input that is whole, or why there is none.
+enum Input {
+    Text(String),
+    Nothing,
+    End,
+    Signal(i32),
+    Timeout,
+}
+
+impl Session {
+    /// One statement; the outcome of the session if that was the last.
+    fn turn(&mut self) -> Option<Outcome> {
+        let text = match self.input() {
+            Input::Text(text) => text,
+            Input::Nothing => return None,
+            Input::End => return Some(Outcome::Succeeded),
+            Input::Signal(signal) => return Some(self.end_by(signal)),
+            Input::Timeout => return Some(self.statement(&nothing())),
+        };
+        self.reader.remember(&text);
+        let script = match parse(NAME, &text) {
+            Ok(script) => script,
+            Err(errors) => {
+                say(&diagnostic::render_all(&errors));
+                return None;
+            }
+        };
+        if script.body.commands.is_empty() {
+            return None;
+        }
+        if let Some(topics) = self.asks_for_help(&script) {
+            let columns = self.reader.columns();
+            show(&help::answer(&topics, columns, self.colours));
+            return None;
+        }
+        let outcome = self.statement(&script);
+        self.last = match &outcome {
+            Outcome::Failed(failure) => {
+                (self.report)(failure);
+                Some(name(failure))
+            }
+            Outcome::Interrupted(signal) => {
+                say("\n");
+                Some(signal_name(*signal))
+            }
+            Outcome::Succeeded | Outcome::Exited(_) => None,
+        };
+        let is_over = match outcome {
+            Outcome::Interrupted(signal) => !matches!(signal, libc::SIGINT | libc::SIGQUIT),
+            _ => self.machine.has_left() || self.driver.now() >= self.deadline(),
+        };
+        if !is_over && self.reader.is_editor() {
+            self.begin_line();
+        }
+        is_over.then_some(outcome)
+    }
+
+    fn statement(&mut self, script: &Script) -> Outcome {
+        self.machine.go_on(script);
+        driver::run(&mut self.machine, &mut self.driver)
+    }
+
+    /// Ends everything because of a signal at the prompt.
+    fn end_by(&mut self, signal: i32) -> Outcome {
+        self.machine.go_on(&nothing());
+        self.machine.handle_event(self.driver.now(), Event::Interrupted(signal));
+        driver::run(&mut self.machine, &mut self.driver)
+    }
+
+    fn deadline(&self) -> Time {
+        self.machine.deadline().unwrap_or(Time::NEVER)
+    }
+
+    /// Asks for lines until they are a whole input.
+    fn input(&mut self) -> Input {
+        let mut text: Option<String> = None;
+        loop {
+            let lacks = text.as_deref().and_then(unfinished);
+            let known = Known::of(&self.machine);
+            let prompt = match lacks {
+                Some(lacks) => {
+                    let prompt = prompt::continuation(lacks, self.unicode);
+                    (prompt.clone(), prompt)
+                }
+                None => self.prompt(&known),
+            };
+            let before = text.as_ref().map(|text| format!("{text}\n")).unwrap_or_default();
+            let until = self.deadline();
+            let machine = &mut self.machine;
+            let hear = |driver: &ProcessDriver, event| machine.handle_event(driver.now(), event);
+            let line =
+                match self.reader.line(&prompt, &before, known, &mut self.driver, until, hear) {
+                    Line::Text(line) => line,
+                    Line::Interrupted => return Input::Nothing,
+                    Line::End if text.is_some() => {
+                        // What is missing is a mistake now.
+                        if let Err(errors) = parse(NAME, &before) {
+                            say(&diagnostic::render_all(&errors));
+                        }
+                        return Input::Nothing;
+                    }
+                    Line::End => return Input::End,
+                    Line::Unreadable(reason) => {
+                        say(&format!("ftsh: {reason}\n"));
+                        return Input::Nothing;
+                    }
+                    Line::Signal(signal) => return Input::Signal(signal),
+                    Line::Timeout => return Input::Timeout,
+                };
+            let whole = before + &line;
+            if unfinished(&whole).is_none() {
+                return Input::Text(whole);
+            }
+            text = Some(whole);
+        }
+    }
+
+    fn prompt(&mut self, known: &Known) -> Shown {
+        let host = gethostname().unwrap_or_default().to_string_lossy().into_owned();
+        let user = match known.variable("USER").or(known.variable("LOGNAME")) {
+            Some(user) => user.to_string(),
+            None => getuid().to_string(),
+        };
+        let facts = Facts {
+            directory: &known.directory,
+            home: known.home(),
+            failure: self.last.as_deref(),
+            user: &user,
+            host: host.split('.').next().unwrap_or_default(),
+            root: getuid().is_root(),
+            columns: self.reader.columns(),
+            unicode: self.unicode,
+        };
+        let format = known.variable("FTSH_PROMPT").map(ToString::to_string);
+        let format = format.filter(|format| !format.is_empty());
+        let (raw, styled) = prompt::render(format.as_deref(), &facts).unwrap_or_else(|reason| {
+            if self.misused != format {
+                say(&format!("ftsh: FTSH_PROMPT can't be used: {reason}; see `help prompt`\n"));
+                self.misused = format;
+            }
+            prompt::render(None, &facts).unwrap_or_default()
+        });
+        if self.colours { (raw, styled) } else { (raw.clone(), raw) }
+    }
+
+    /// The words after `help`, if that is all a statement is, and means ours.
+    fn asks_for_help(&self, script: &Script) -> Option<Vec<String>> {
+        let topics = help::asked(script)?;
+        (!self.machine.functions().any(|name| &**name == help::COMMAND)).then_some(topics)
+    }
+
+    /// Goes to the beginning of a line, if a command has left the cursor elsewhere. The editor would
+    /// wipe away what stands there. Nothing is asked of the terminal: a line full of blanks wraps
+    /// only if something stood before it.
+    fn begin_line(&mut self) {
+        let columns = self.reader.columns();
+        let mark = match (self.unicode, self.colours) {
+            (true, true) => "\x1b[2m⏎\x1b[0m",
+            (true, false) => "⏎",
+            (false, true) => "\x1b[7m%\x1b[0m",
+            (false, false) => "%",
+        };
+        show(&format!("{mark}{}\r \r", " ".repeat(columns.saturating_sub(1))));
+    }
+}
+
+/// Writes on standard output.
+fn show(text: &str) {
+    read::write(io::stdout(), text);
+}
+
+/// Writes on standard error.
+fn say(text: &str) {
+    read::write(io::stderr(), text);
+}
+
+/// A failure in one or two words.
+fn name(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::Exit => format!("exit {}", failure.code),
+        FailureKind::Signal => signal_name(failure.code),
+        kind => kind.name().to_owned(),
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    match Signal::try_from(signal) {
+        Ok(signal) => signal.as_str().to_owned(),
+        Err(_) => format!("signal {signal}"),
+    }
+}
+
+fn is_operator(word: &str) -> bool {
+    OPERATORS.contains(&word)
+}
+
+/// Whether the terminal shows more than ASCII, by the locale.
+fn speaks_unicode() -> bool {
+    let set = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}

@@ -1,0 +1,246 @@
+//! Reading lines: with a line editor where the terminal can do it, else as they come.
+
+use std::io::{self, BufRead, Write};
+
+use nix::errno::Errno;
+use nix::sys::termios::tcgetattr;
+use rustyline::config::{BellStyle, Configurer};
+use rustyline::error::ReadlineError;
+use rustyline::history::{History as _, MemHistory};
+use rustyline::{
+    Cmd, ColorMode, CompletionType, Config, Editor as LineEditor, EventHandler, KeyEvent,
+};
+
+use super::helper::Helper;
+use super::history::{self, History, KEPT};
+use super::known::Known;
+use super::prompt::Shown;
+use crate::driver::process::{Aside, Attended, ProcessDriver};
+use crate::machine::event::Event;
+use crate::machine::time::Time;
+
+type Editor = LineEditor<Helper, MemHistory>;
+
+/// What came of asking for a line.
+pub enum Line {
+    /// A line, or several that were pasted or fetched from the history.
+    Text(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D, or there is no more.
+    End,
+    /// It can't be used, for this reason.
+    Unreadable(String),
+    /// The shell was told to end by this signal.
+    Signal(i32),
+    /// The time is over.
+    Timeout,
+}
+
+/// What another thread has read.
+type Answer = (Option<Box<Editor>>, Line);
+
+/// Reads lines.
+pub struct Reader {
+    /// None where the terminal can't do more than print.
+    editor: Option<Box<Editor>>,
+    /// A line that is being read, though not for the prompt it was asked for.
+    pending: Option<Aside<Answer>>,
+    history: Option<History>,
+    told: bool,
+}
+
+/// What is undone if the shell dies while it reads: pasted text is marked no more.
+pub const SEQUENCE: &str = "\x1b[?2004l";
+
+/// Whether the terminal can do more than print.
+pub fn is_capable() -> bool {
+    let term = std::env::var_os("TERM").unwrap_or_default();
+    !["", "dumb", "emacs", "cons25"].iter().any(|dumb| term.eq_ignore_ascii_case(dumb))
+}
+
+impl Reader {
+    /// For the terminal at standard input and output.
+    pub fn new(capable: bool, colours: bool) -> Self {
+        let variable = |name: &str| std::env::var_os(name).map(Into::into);
+        let history = if capable { History::of_user(variable) } else { None };
+        let editor = capable.then(|| editor(colours).ok()).flatten().map(Box::new);
+        let mut reader = Self { editor, pending: None, history, told: false };
+        reader.load();
+        reader
+    }
+
+    fn load(&mut self) {
+        let (Some(history), Some(editor)) = (&mut self.history, &mut self.editor) else { return };
+        match history.load() {
+            Ok(inputs) => {
+                for input in inputs {
+                    // It is in memory, and so can't fail.
+                    let _ = editor.history_mut().add_owned(input);
+                }
+            }
+            Err(error) => self.no_history(&error),
+        }
+    }
+
+    fn no_history(&mut self, error: &io::Error) {
+        if let Some(history) = &self.history
+            && !std::mem::replace(&mut self.told, true)
+        {
+            let path = history.as_ref().display();
+            super::say(&format!("ftsh: the history isn't kept: {path}: {error}\n"));
+        }
+    }
+
+    /// Remembers an input.
+    pub fn remember(&mut self, input: &str) {
+        let Some(editor) = &mut self.editor else { return };
+        if history::is_kept(input) {
+            let _ = editor.add_history_entry(input);
+        }
+        if let Some(history) = &mut self.history
+            && let Err(error) = history.add(input)
+        {
+            self.no_history(&error);
+        }
+    }
+
+    /// Whether there is a line editor.
+    pub fn is_editor(&self) -> bool {
+        self.editor.is_some()
+    }
+
+    /// The terminal's columns.
+    pub fn columns(&mut self) -> usize {
+        let columns = match &mut self.editor {
+            Some(editor) => editor.dimensions().map(|(columns, _)| columns.into()),
+            None => std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()),
+        };
+        columns.filter(|columns| *columns > 0).unwrap_or(80)
+    }
+
+    /// Asks for a line, after those that are in `before`. The machine hears of events meanwhile.
+    pub fn line(
+        &mut self,
+        prompt: &Shown,
+        before: &str,
+        known: Known,
+        driver: &mut ProcessDriver,
+        until: Time,
+        mut hear: impl FnMut(&ProcessDriver, Event),
+    ) -> Line {
+        let edits = self.editor.is_some();
+        let mut aside = match self.ask(prompt, before, known, driver) {
+            Ok(aside) => aside,
+            Err(error) => return Line::Unreadable(error.to_string()),
+        };
+        loop {
+            match driver.attend(&mut aside, until) {
+                Attended::Answer((editor, line)) => {
+                    self.editor = editor;
+                    return match line {
+                        Line::End if has_hung_up() => Line::Signal(libc::SIGHUP),
+                        line => line,
+                    };
+                }
+                // The editor hears of them itself.
+                Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) if edits => {}
+                Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) => {
+                    self.pending = Some(aside);
+                    super::show("\n");
+                    return Line::Interrupted;
+                }
+                Attended::Event(Event::Interrupted(signal)) => {
+                    return Self::abandon(&aside, edits, driver, Line::Signal(signal));
+                }
+                Attended::Event(event) => hear(driver, event),
+                Attended::Timeout => {
+                    return Self::abandon(&aside, edits, driver, Line::Timeout);
+                }
+            }
+        }
+    }
+
+    fn abandon(aside: &Aside<Answer>, edits: bool, driver: &mut ProcessDriver, line: Line) -> Line {
+        driver.leave_alone(aside);
+        if edits {
+            driver.repair_terminal();
+        }
+        super::show("\n");
+        line
+    }
+
+    fn ask(
+        &mut self,
+        (raw, styled): &Shown,
+        before: &str,
+        known: Known,
+        driver: &mut ProcessDriver,
+    ) -> io::Result<Aside<Answer>> {
+        let Some(mut editor) = self.editor.take() else {
+            super::show(raw);
+            return match self.pending.take() {
+                Some(aside) => Ok(aside),
+                None => driver.begin(|| (None, plain_line())),
+            };
+        };
+        if let Some(helper) = editor.helper_mut() {
+            before.clone_into(&mut helper.before);
+            helper.known = known;
+        }
+        let prompt = (raw.clone(), styled.clone());
+        driver.begin(move || {
+            let line = match editor.readline(&prompt) {
+                Ok(line) => Line::Text(line),
+                Err(ReadlineError::Interrupted) => Line::Interrupted,
+                Err(ReadlineError::Eof | ReadlineError::Errno(Errno::EIO)) => Line::End,
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    Line::Unreadable("what was typed isn't UTF-8".into())
+                }
+                Err(_) => Line::End,
+            };
+            (Some(editor), line)
+        })
+    }
+}
+
+fn editor(colours: bool) -> rustyline::Result<Editor> {
+    let mut config = Config::builder()
+        .max_history_size(KEPT)?
+        .completion_type(CompletionType::List)
+        .completion_show_all_if_ambiguous(true)
+        .bell_style(BellStyle::None)
+        .color_mode(if colours { ColorMode::Enabled } else { ColorMode::Disabled });
+    config.enable_synchronized_output(false);
+    let config = config.build();
+    let history = MemHistory::with_config(&config);
+    let mut editor = Editor::with_history(config, history)?;
+    editor.set_helper(Some(Helper { colours, ..Helper::default() }));
+    editor.set_auto_add_history(false);
+    // A shell at its prompt has nothing to suspend; and its parent may have no job control.
+    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Simple(Cmd::Undo(1)));
+    Ok(editor)
+}
+
+/// A line as the terminal hands it over.
+fn plain_line() -> Line {
+    let mut bytes = Vec::new();
+    match io::stdin().lock().read_until(b'\n', &mut bytes) {
+        Ok(0) | Err(_) => return Line::End,
+        Ok(_) => {}
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Line::Text(text.trim_end_matches(['\n', '\r']).to_owned()),
+        Err(_) => Line::Unreadable("what was typed isn't UTF-8".into()),
+    }
+}
+
+/// Whether the terminal is gone.
+fn has_hung_up() -> bool {
+    tcgetattr(io::stdin()) == Err(Errno::EIO)
+}
+
+/// Writes at once; nobody is left to be told of an error.
+pub fn write(mut to: impl Write, text: &str) {
+    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+}

@@ -1,0 +1,482 @@
+//! Takes a text apart that may be unfinished or wrong, for colours and completion. What it really
+//! means only the parser says.
+
+use std::ops::Range;
+
+/// The words that open a structure.
+pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
+/// All words that mean something at the start of a command.
+pub const KEYWORDS: [&str; 12] = [
+    "try", "catch", "if", "else", "end", "while", "for", "forany", "forall", "function", "return",
+    "shift",
+];
+/// Words that mean something in the head of a `try`.
+pub const CLAUSES: [&str; 12] = [
+    "for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter", "times", "time",
+];
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// What it is for.
+    pub role: Role,
+    /// The strings and variables in it.
+    pub parts: Vec<(Range<usize>, Part)>,
+}
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A word that begins, divides or ends a structure, or stands for itself, like `return`.
+    Keyword,
+    /// A word of such a line that means something, like `every` or `in`.
+    Clause,
+    /// `.eq.` and its like.
+    Operator,
+    /// What is run.
+    Command,
+    /// `name=…`; how long the name is.
+    Assignment(usize),
+    /// Any other word.
+    Word,
+    /// `>`, `->`, `|`, parentheses.
+    Symbol,
+    /// `;` or the end of a line.
+    Separator,
+    /// From `#` to the end of a line.
+    Comment,
+    /// Lines of a here-document.
+    Document,
+}
+
+/// A part of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// In quotes; whether the closing one is there.
+    Quoted(bool),
+    /// `$name` and its like.
+    Variable,
+}
+
+/// A text, taken apart.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    /// The pieces in order, without blanks.
+    pub tokens: Vec<Token>,
+    /// The heads of structures that have no `end`: indices of `tokens`, outermost first.
+    pub open: Vec<usize>,
+    /// Words that end or divide a structure although there is none.
+    pub stray: Vec<usize>,
+}
+
+/// Takes a text apart.
+pub fn scan(text: &str) -> Tokens {
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        found: Tokens::default(),
+        head: None,
+        at_start: true,
+        target: false,
+        asks: 0,
+        documents: Vec::new(),
+    };
+    while scanner.at < text.len() {
+        scanner.step();
+    }
+    scanner.found
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+    found: Tokens,
+    /// The keyword that this command begins with, if it does.
+    head: Option<&'t str>,
+    /// Whether a command begins here.
+    at_start: bool,
+    /// Whether a redirection still needs its target; where that is a here-document.
+    target: bool,
+    /// How many parentheses are open since `.succeeds.`.
+    asks: usize,
+    /// The last lines of here-documents that begin on the next line.
+    documents: Vec<String>,
+}
+
+impl<'t> Scanner<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn push(&mut self, length: usize, role: Role) {
+        let range = self.at..self.at + length;
+        self.at = range.end;
+        self.found.tokens.push(Token { range, role, parts: Vec::new() });
+    }
+
+    fn step(&mut self) {
+        let rest = self.rest();
+        let first = rest.chars().next().unwrap_or('\n');
+        match first {
+            ' ' | '\t' | '\r' => self.at += 1,
+            '\\' if rest[1..].starts_with('\n') => self.at += 2,
+            '\n' => {
+                self.end_command(1);
+                self.take_documents();
+            }
+            ';' => self.end_command(1),
+            '#' => self.push(rest.find('\n').unwrap_or(rest.len()), Role::Comment),
+            '|' => {
+                self.push(if rest.starts_with("|&") { 2 } else { 1 }, Role::Symbol);
+                (self.at_start, self.target) = (true, false);
+                if self.asks == 0 {
+                    self.head = None;
+                }
+            }
+            '(' | ')' | ',' if self.in_expression() || self.asks > 0 => self.parenthesis(first),
+            _ => match redirection(rest) {
+                0 if matches!(first, '<' | '>' | '&') => self.push(1, Role::Symbol),
+                0 => self.word(),
+                length => {
+                    let operator = &rest[..length];
+                    self.push(length, Role::Symbol);
+                    self.target = true;
+                    if operator.ends_with("<<") && !operator.ends_with("-<<") || operator == "<<-" {
+                        self.document();
+                    }
+                }
+            },
+        }
+    }
+
+    fn end_command(&mut self, length: usize) {
+        self.push(length, Role::Separator);
+        (self.at_start, self.head, self.target, self.asks) = (true, None, false, 0);
+    }
+
+    fn parenthesis(&mut self, symbol: char) {
+        let asks =
+            self.found.tokens.last().is_some_and(|it| &self.text[it.range.clone()] == ".succeeds.");
+        self.push(1, Role::Symbol);
+        match symbol {
+            '(' if asks => (self.asks, self.at_start) = (1, true),
+            '(' if self.asks > 0 => self.asks += 1,
+            ')' if self.asks > 0 => {
+                self.asks -= 1;
+                self.at_start &= self.asks > 0;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether `( ) ,` and operators are not parts of words.
+    fn in_expression(&self) -> bool {
+        self.asks == 0
+            && matches!(
+                self.head,
+                Some(
+                    "if" | "while" | "for" | "forany" | "forall" | "return" | "shift" | "try" | "="
+                )
+            )
+    }
+
+    /// The word that ends a here-document.
+    fn document(&mut self) {
+        let rest = self.rest().trim_start_matches([' ', '\t']);
+        let end = rest.find([' ', '\t', '\n', ';', '|', '>', '<']).unwrap_or(rest.len());
+        let word: String =
+            rest[..end].chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        if !word.is_empty() {
+            self.documents.push(word);
+        }
+    }
+
+    fn take_documents(&mut self) {
+        for last in std::mem::take(&mut self.documents) {
+            let mut end = self.at;
+            for line in self.rest().split_inclusive('\n') {
+                end += line.len();
+                if line.trim_end_matches(['\r', '\n']) == last {
+                    break;
+                }
+            }
+            if end > self.at {
+                self.push(end - self.at, Role::Document);
+            }
+        }
+    }
+
+    fn word(&mut self) {
+        let expression = self.in_expression() || self.asks > 0;
+        let start = self.at;
+        let mut parts = Vec::new();
+        let mut at = start;
+        while let Some(c) = self.text[at..].chars().next() {
+            match c {
+                ' ' | '\t' | '\r' | '\n' | ';' | '|' | '<' | '>' | '&' => break,
+                '(' | ')' | ',' if expression => break,
+                '\\' => at += 1 + self.text[at + 1..].chars().next().map_or(0, char::len_utf8),
+                '\'' => {
+                    let (end, closed) = single(self.text, at);
+                    parts.push((at..end, Part::Quoted(closed)));
+                    at = end;
+                }
+                '"' => at = double(self.text, at, &mut parts),
+                '$' => {
+                    let end = variable(self.text, at);
+                    if end > at + 1 {
+                        parts.push((at..end, Part::Variable));
+                    }
+                    at = end;
+                }
+                _ => at += c.len_utf8(),
+            }
+        }
+        let role = self.role(&self.text[start..at]);
+        self.at = at;
+        self.found.tokens.push(Token { range: start..at, role, parts });
+    }
+
+    /// What a word is for, where it stands.
+    fn role(&mut self, word: &'t str) -> Role {
+        if std::mem::take(&mut self.target) {
+            return Role::Word;
+        }
+        if !self.at_start {
+            return self.role_inside(word);
+        }
+        if self.asks > 0 {
+            self.at_start = false;
+            return Role::Command;
+        }
+        if KEYWORDS.contains(&word) {
+            return self.keyword(word);
+        }
+        if let Some(length) = assigned(word) {
+            // A command may follow, or the rest of an expression.
+            self.head = Some("=");
+            return Role::Assignment(length);
+        }
+        if self.head == Some("=") && super::is_operator(word) {
+            self.at_start = false;
+            return Role::Operator;
+        }
+        self.head = None;
+        self.at_start = false;
+        Role::Command
+    }
+
+    fn keyword(&mut self, word: &'t str) -> Role {
+        let index = self.found.tokens.len();
+        match word {
+            "end" if self.found.open.pop().is_none() => self.found.stray.push(index),
+            "catch" | "else" if self.found.open.is_empty() => self.found.stray.push(index),
+            _ if HEADS.contains(&word) => self.found.open.push(index),
+            _ => {}
+        }
+        self.head = Some(word);
+        // `else if …`
+        self.at_start = false;
+        Role::Keyword
+    }
+
+    fn role_inside(&mut self, word: &str) -> Role {
+        let is_operator = super::is_operator(word);
+        match self.head {
+            _ if self.asks > 0 => Role::Word,
+            Some("else") if word == "if" => {
+                self.head = Some("if");
+                Role::Keyword
+            }
+            Some("for" | "forany" | "forall") if word == "in" => Role::Clause,
+            Some("forall") if matches!(word, "at" | "most") => Role::Clause,
+            Some("forany") if word == "order" => Role::Clause,
+            Some("try")
+                if CLAUSES.contains(&word)
+                    || crate::duration::Unit::named(word).is_some()
+                    || crate::backoff::Kind::named(word).is_some() =>
+            {
+                Role::Clause
+            }
+            Some(_) if is_operator => Role::Operator,
+            _ => Role::Word,
+        }
+    }
+}
+
+/// How long the redirection at the start of a text is, without its target; 0 if there is none.
+fn redirection(text: &str) -> usize {
+    const OPERATORS: [&str; 17] = [
+        "<<<", "<<-", "<<", "->>&", "->>", "->&", "->", "-<<", "-<", ">>&", "&>>", ">>", ">&",
+        "&>", "<&", "<", ">",
+    ];
+    let digit = usize::from(text.starts_with(|c: char| c.is_ascii_digit()));
+    let operator = OPERATORS.iter().find(|operator| text[digit..].starts_with(**operator));
+    operator.map_or(0, |operator| digit + operator.len())
+}
+
+/// Where a string in single quotes ends, and whether it does.
+fn single(text: &str, start: usize) -> (usize, bool) {
+    let mut escaped = false;
+    for (at, c) in text[start + 1..].char_indices() {
+        match c {
+            '\'' if !escaped => return (start + at + 2, true),
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    (text.len(), false)
+}
+
+/// Where a string in double quotes ends; notes it, and what is in it.
+fn double(text: &str, start: usize, parts: &mut Vec<(Range<usize>, Part)>) -> usize {
+    let index = parts.len();
+    parts.push((start..start, Part::Quoted(false)));
+    let mut at = start + 1;
+    let mut closed = false;
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            '"' => {
+                closed = true;
+                at += 1;
+                break;
+            }
+            '\\' => at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+            '$' => {
+                let end = variable(text, at);
+                if end > at + 1 {
+                    parts.push((at..end, Part::Variable));
+                }
+                at = end;
+            }
+            _ => at += c.len_utf8(),
+        }
+    }
+    parts[index] = (start..at, Part::Quoted(closed));
+    at
+}
+
+/// Where the variable ends that begins with the `$` at `start`.
+fn variable(text: &str, start: usize) -> usize {
+    let rest = &text[start + 1..];
+    let name = |text: &str| {
+        text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
+    };
+    let close = match rest.chars().next() {
+        Some('{') => '}',
+        Some('(') => ')',
+        Some('#' | '*' | '@' | '$' | '0'..='9') => return start + 2,
+        _ => return start + 1 + name(rest),
+    };
+    let end = rest.find([close, '\n', '"']).unwrap_or(rest.len());
+    start + 1 + end + usize::from(rest[end..].starts_with(close))
+}
+
+/// How long the name is, if a word begins with `name=`.
+pub fn assigned(word: &str) -> Option<usize> {
+    let (name, _) = word.split_once('=')?;
+    let first = name.chars().next()?;
+    let good = (first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    good.then_some(name.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every token as its role's first letter and its text.
+    fn shown(text: &str) -> String {
+        let tokens = scan(text).tokens.into_iter().filter(|it| it.role != Role::Separator);
+        let shown = tokens.map(|token| {
+            let role = match token.role {
+                Role::Keyword => "K",
+                Role::Clause => "L",
+                Role::Operator => "O",
+                Role::Command => "C",
+                Role::Assignment(_) => "A",
+                Role::Word => "W",
+                Role::Symbol => "S",
+                Role::Separator => ";",
+                Role::Comment => "#",
+                Role::Document => "D",
+            };
+            format!("{role}:{}", text[token.range].replace('\n', "~"))
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_have_their_roles() {
+        insta::assert_snapshot!(shown("ls -l a.b > f 2>&1 | sort;pwd # end"),
+            @"C:ls W:-l W:a.b S:> W:f S:2>& W:1 S:| C:sort C:pwd #:# end");
+        insta::assert_snapshot!(shown("try for 5 minutes every 2 s; cp try end; end"),
+            @"K:try L:for W:5 L:minutes L:every W:2 L:s C:cp W:try W:end K:end");
+        insta::assert_snapshot!(shown("if .succeeds. (grep -q a,b f) .and. $x .eq. f(1,2)"),
+            @"K:if O:.succeeds. S:( C:grep W:-q W:a,b W:f S:) O:.and. W:$x O:.eq. W:f S:( W:1 S:, W:2 S:)");
+        insta::assert_snapshot!(shown("x=$a .add. 1\nA=1 env\nelse if true"),
+            @"A:x=$a O:.add. W:1 A:A=1 C:env K:else K:if W:true");
+        insta::assert_snapshot!(shown("for x in a in; forall y in $l at most 3; echo (a)"),
+            @"K:for W:x L:in W:a L:in K:forall W:y L:in W:$l L:at L:most W:3 C:echo W:(a)");
+        insta::assert_snapshot!(shown("cat <<A -> v\na b\nA\nls"),
+            @"C:cat S:<< W:A S:-> W:v D:a b~A~ C:ls");
+    }
+
+    #[test]
+    fn open_and_stray_structures_are_found() {
+        let scanned = scan("try; if true; end; ls");
+        assert_eq!(scanned.open, [0]);
+        assert_eq!(scan("ls; end").stray, [2]);
+        assert_eq!(scan("catch").stray, [0]);
+        assert!(scan("try; catch; end; echo end").stray.is_empty());
+    }
+
+    #[test]
+    fn any_text_is_taken_apart() {
+        let pieces = [
+            "'",
+            "\"",
+            "$",
+            "${",
+            "$(",
+            "\\",
+            "<<",
+            "a",
+            "é",
+            "\n",
+            "(",
+            ")",
+            "|",
+            "&",
+            ";",
+            "#",
+            "=",
+            " ",
+            "try",
+            ".succeeds.",
+            "1>",
+            "\t",
+            "-<",
+        ];
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..8 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(pieces[(state >> 33) as usize % pieces.len()]);
+            }
+            let mut at = 0;
+            for token in scan(&text).tokens {
+                assert!(token.range.start >= at && !token.range.is_empty(), "{text:?}");
+                assert!(text.get(token.range.clone()).is_some(), "{text:?}");
+                for (part, _) in &token.parts {
+                    assert!(text.get(part.clone()).is_some(), "{text:?}");
+                    assert!(part.start >= token.range.start && part.end <= token.range.end);
+                }
+                at = token.range.end;
+            }
+        }
+    }
+}
