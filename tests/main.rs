@@ -20,6 +20,7 @@ mod machine;
 mod nesting;
 mod packaging;
 mod printing;
+mod prompt;
 mod scripts;
 mod shebang;
 mod signals;

@@ -8,7 +8,8 @@ use rustyline::config::{BellStyle, Configurer};
 use rustyline::error::ReadlineError;
 use rustyline::history::{History as _, MemHistory};
 use rustyline::{
-    Cmd, ColorMode, CompletionType, Config, Editor as LineEditor, EventHandler, KeyEvent,
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor as LineEditor,
+    EventContext, EventHandler, KeyEvent, RepeatCount,
 };
 
 use super::helper::Helper;
@@ -219,7 +220,26 @@ fn editor(colours: bool) -> rustyline::Result<Editor> {
     editor.set_auto_add_history(false);
     // A shell at its prompt has nothing to suspend; and its parent may have no job control.
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Simple(Cmd::Undo(1)));
+    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Unhinted)));
     Ok(editor)
+}
+
+/// Wipes a hint away, which the editor would leave behind a line that is dropped.
+struct Unhinted;
+
+impl ConditionalEventHandler for Unhinted {
+    fn handle(
+        &self,
+        _: &rustyline::Event,
+        _: RepeatCount,
+        _: bool,
+        context: &EventContext,
+    ) -> Option<Cmd> {
+        if context.has_hint() {
+            super::show("\x1b[J"); // the cursor is where it begins
+        }
+        None
+    }
 }
 
 /// A line as the terminal hands it over.
