@@ -206,9 +206,9 @@ fn commands_own_the_terminal_and_give_it_back() {
     let home = Home::new();
     let mut user = home.wide();
     // As a full-screen program does.
-    let screen = "sh -c 'm=$(stty -g); stty raw -echo; printf k?; dd bs=1 count=1 of=key 2> /dev/null; stty $m'\r";
+    let screen = "sh -c 'm=$(stty -g); stty raw -echo; printf ke\"\"y?; dd bs=1 count=1 of=key 2> /dev/null; stty $m'\r";
     user.types(screen);
-    user.sees("k?");
+    user.sees("key?");
     user.types(CTRL_C); // a key like any other there
     sees_prompt(&mut user, "~");
     user.types("sh -c 'od -An -tx1 key; echo fi''ne; read x; echo got $x'\r");
