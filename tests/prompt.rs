@@ -62,7 +62,7 @@ fn sees_prompt(user: &mut User, place: &str) {
 }
 
 /// Waits until keys are no longer for the terminal's own line editing.
-fn edits(user: &User) {
+fn edits(user: &mut User) {
     user.awaits("line editor", |user| !user.echo_is_on());
 }
 
@@ -73,7 +73,7 @@ fn next_line(user: &mut User) {
 }
 
 fn leaves(mut user: User) {
-    edits(&user);
+    edits(&mut user);
     user.types(CTRL_D);
     assert_eq!(user.ends().code(), Some(0));
 }
@@ -122,12 +122,12 @@ fn unfinished_input_shows_what_is_open() {
     user.sees("if…> ");
     user.types("end\r");
     user.sees("try…> ");
-    edits(&user);
+    edits(&mut user);
     user.types(CTRL_D);
     user.sees("this `try` has no `end`");
     user.types("try\r");
     user.sees("try…> ");
-    edits(&user);
+    edits(&mut user);
     user.types(CTRL_C);
     next_line(&mut user);
     // Pasted text runs when it is confirmed.
@@ -150,7 +150,7 @@ fn an_interrupt_cancels_the_statement_and_comes_back() {
         user.types("echo ali''ve\r");
         user.sees("alive\r\n");
     }
-    edits(&user);
+    edits(&mut user);
     user.types(&format!("echo wro''ng{CTRL_C}"));
     next_line(&mut user);
     user.types("echo ri''ght\r");
@@ -230,10 +230,10 @@ fn commands_own_the_terminal_and_give_it_back() {
     user.types("that\r");
     user.sees("got that\r\n");
     sees_prompt(&mut user, "~");
-    edits(&user);
+    edits(&mut user);
     user.types(&format!("{CTRL_Z}echo sti''ll\r"));
     user.sees("still\r\n");
-    edits(&user);
+    edits(&mut user);
     user.types(CTRL_D);
     user.sees("left 0");
     user.ends();
@@ -269,7 +269,7 @@ fn prompts_share_their_history() {
     let mut user = home.wide();
     user.types("\x12o''n\r");
     user.sees("one\r\n");
-    edits(&user);
+    edits(&mut user);
     user.types("echo o");
     user.sees("\x1b[2m''ne\x1b[0m");
     user.types("\x1b[C\r");
@@ -284,7 +284,7 @@ fn tab_completes_and_colours_warn() {
     let mut user = home.wide();
     user.types("cat od\t\r");
     user.sees("odd con\r\ntent\r\n");
-    edits(&user);
+    edits(&mut user);
     user.types("try 5 ti\t");
     user.sees("times");
     user.types(CTRL_C);

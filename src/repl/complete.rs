@@ -46,7 +46,7 @@ const MOST: usize = 5_000;
 /// Where in `text`, whose end is at the cursor, the candidates begin, and what they are, sorted.
 pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
     let scanned = scan(text);
-    let last = scanned.tokens.last().filter(|token| token.range.end == text.len());
+    let last = scanned.all.last().filter(|token| token.range.end == text.len());
     let word = last.filter(|token| is_word(token.role));
     let start = word.map_or(text.len(), |token| token.range.start);
     if last.is_some_and(|it| matches!(it.role, Role::Comment | Role::Document)) {
@@ -55,7 +55,7 @@ pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
     if let Some(found) = word.and_then(|token| variable(text, token, known)) {
         return finish(found.0, found.1);
     }
-    let before = scanned.tokens.len() - usize::from(word.is_some());
+    let before = scanned.all.len() - usize::from(word.is_some());
     let place = Place { text, scanned: &scanned, before, word: &text[start..], known };
     let (offset, found) = place.complete();
     finish(start + offset, found)
@@ -126,7 +126,7 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     /// The words of this command before the word, redirections included.
     fn words(&self) -> Vec<(&'a str, Role)> {
-        let tokens = &self.scanned.tokens[..self.before];
+        let tokens = &self.scanned.all[..self.before];
         let ends = |token: &Token| {
             let is_pipe =
                 token.role == Role::Symbol && self.text[token.range.clone()].starts_with('|');
@@ -225,7 +225,7 @@ impl<'a> Place<'a> {
         let last = words.last().map_or("", |(word, _)| word);
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
         let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
-        let has = |word: &str| words.iter().any(|it| *it == (word, Role::Clause));
+        let has = |word: &str| words.contains(&(word, Role::Clause));
         match last {
             "backoff" => self.fitting(Kind::ALL.map(Kind::name)),
             "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),

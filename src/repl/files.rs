@@ -215,7 +215,6 @@ mod tests {
             words.collect::<String>()
         };
         assert_eq!(complete("pl"), "plain |");
-        assert_eq!(complete("a "), "");
         assert_eq!(complete("a\\ "), "a\\ b\\$c |");
         assert_eq!(complete("\"a b"), "\"a b\\$c\" |");
         assert_eq!(complete("'a b"), "'a b$c' |");

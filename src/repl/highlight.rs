@@ -32,7 +32,7 @@ pub fn highlight(before: &str, line: &str, known: &Known) -> String {
     let text = format!("{before}{line}");
     let scanned = scan(&text);
     let mut shown = Shown { text: &text, at: before.len(), out: String::new() };
-    for (index, token) in scanned.tokens.iter().enumerate() {
+    for (index, token) in scanned.all.iter().enumerate() {
         if token.range.end <= before.len() {
             continue;
         }
@@ -66,10 +66,7 @@ fn style(token: &Token, text: &str, known: &Known) -> Style {
             let word = &text[token.range.clone()];
             // Only the shell knows what is in a variable, or matches a pattern.
             let certain = token.parts.is_empty() && !word.contains(['\\', '*', '?', '[', '~']);
-            match certain {
-                true if !known.is_command(word) => WRONG,
-                _ => COMMAND,
-            }
+            if certain && !known.is_command(word) { WRONG } else { COMMAND }
         }
     }
 }

@@ -253,8 +253,8 @@ mod tests {
     fn a_long_file_is_shortened_and_a_torn_line_hurts_no_other() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("history");
-        let old: String = (0..=2 * KEPT).map(|number| format!("echo {number}\n")).collect();
-        fs::write(&path, old + "torn").expect("a file");
+        let old: Vec<_> = (0..=2 * KEPT).map(|number| format!("echo {number}")).collect();
+        fs::write(&path, old.join("\n") + "\ntorn").expect("a file");
         let mut history = History::at(path.clone());
         let inputs = history.load().expect("a history");
         assert_eq!((inputs.len(), inputs.last().map(String::as_str)), (KEPT, Some("torn")));

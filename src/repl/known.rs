@@ -30,7 +30,7 @@ pub struct Known {
     /// The working directory.
     pub directory: PathBuf,
     /// Whether a word was found to be a program, and when.
-    found: Mutex<HashMap<String, (bool, Instant)>>,
+    pub(super) found: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
 impl Known {

@@ -12,6 +12,7 @@ mod read;
 mod tokens;
 
 use std::io;
+use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{gethostname, getuid};
@@ -25,14 +26,15 @@ use crate::driver::{self, Driver};
 use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
-use crate::syntax::{OPERATORS, Script, parse, unfinished};
+use crate::syntax::ast::Block;
+use crate::syntax::{OPERATORS, Script, Source, parse, unfinished};
 
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";
 
 /// An empty script, for a session to begin with.
 pub fn nothing() -> Script {
-    parse(NAME, "").expect("nothing is a script")
+    Script { source: Arc::new(Source::new(NAME, "")), body: Block::default() }
 }
 
 /// What makes the terminal usable again if the shell is killed at its prompt.
@@ -48,7 +50,7 @@ pub fn run(
     report: impl Fn(&Failure) + 'static,
 ) -> Outcome {
     let capable = read::is_capable();
-    let colours = capable && !std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut session = Session {
         machine,
         driver,

@@ -182,8 +182,8 @@ mod tests {
     fn a_long_directory_is_cut_to_the_terminal() {
         let long = "/usr/share/doc/a-package/examples";
         assert_eq!(shown(None, &Facts { columns: 40, ..facts(long) }), "…/examples> ");
-        assert_eq!(shown(None, &Facts { columns: 60, ..facts(long) }), "…/examples> ");
-        assert_eq!(shown(None, &Facts { columns: 80, ..facts(long) }), "…/a-package/examples> ");
+        assert_eq!(shown(None, &Facts { columns: 60, ..facts(long) }), "…/a-package/examples> ");
+        assert_eq!(shown(None, &Facts { columns: 120, ..facts(long) }), format!("{long}> "));
         let ascii = Facts { columns: 40, unicode: false, ..facts(long) };
         assert_eq!(shown(None, &ascii), ".../examples> ");
         assert_eq!(shown(None, &facts("/a\x1b[2Jb")), "/a?[2Jb> ");

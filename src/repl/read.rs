@@ -194,10 +194,10 @@ impl Reader {
             let line = match editor.readline(&prompt) {
                 Ok(line) => Line::Text(line),
                 Err(ReadlineError::Interrupted) => Line::Interrupted,
-                Err(ReadlineError::Eof | ReadlineError::Errno(Errno::EIO)) => Line::End,
                 Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
                     Line::Unreadable("what was typed isn't UTF-8".into())
                 }
+                // Ctrl-D, or the terminal is gone.
                 Err(_) => Line::End,
             };
             (Some(editor), line)

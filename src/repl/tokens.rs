@@ -64,8 +64,8 @@ pub enum Part {
 #[derive(Debug, Default)]
 pub struct Tokens {
     /// The pieces in order, without blanks.
-    pub tokens: Vec<Token>,
-    /// The heads of structures that have no `end`: indices of `tokens`, outermost first.
+    pub all: Vec<Token>,
+    /// The heads of structures that have no `end`: indices of `all`, outermost first.
     pub open: Vec<usize>,
     /// Words that end or divide a structure although there is none.
     pub stray: Vec<usize>,
@@ -113,7 +113,7 @@ impl<'t> Scanner<'t> {
     fn push(&mut self, length: usize, role: Role) {
         let range = self.at..self.at + length;
         self.at = range.end;
-        self.found.tokens.push(Token { range, role, parts: Vec::new() });
+        self.found.all.push(Token { range, role, parts: Vec::new() });
     }
 
     fn step(&mut self) {
@@ -135,7 +135,8 @@ impl<'t> Scanner<'t> {
                     self.head = None;
                 }
             }
-            '(' | ')' | ',' if self.in_expression() || self.asks > 0 => self.parenthesis(first),
+            ',' if self.in_expression() => self.push(1, Role::Symbol),
+            '(' | ')' if self.in_expression() || self.asks > 0 => self.parenthesis(first),
             _ => match redirection(rest) {
                 0 if matches!(first, '<' | '>' | '&') => self.push(1, Role::Symbol),
                 0 => self.word(),
@@ -158,7 +159,7 @@ impl<'t> Scanner<'t> {
 
     fn parenthesis(&mut self, symbol: char) {
         let asks =
-            self.found.tokens.last().is_some_and(|it| &self.text[it.range.clone()] == ".succeeds.");
+            self.found.all.last().is_some_and(|it| &self.text[it.range.clone()] == ".succeeds.");
         self.push(1, Role::Symbol);
         match symbol {
             '(' if asks => (self.asks, self.at_start) = (1, true),
@@ -209,14 +210,15 @@ impl<'t> Scanner<'t> {
     }
 
     fn word(&mut self) {
-        let expression = self.in_expression() || self.asks > 0;
+        let (expression, asks) = (self.in_expression(), self.asks > 0);
         let start = self.at;
         let mut parts = Vec::new();
         let mut at = start;
         while let Some(c) = self.text[at..].chars().next() {
             match c {
                 ' ' | '\t' | '\r' | '\n' | ';' | '|' | '<' | '>' | '&' => break,
-                '(' | ')' | ',' if expression => break,
+                '(' | ')' if expression || asks => break,
+                ',' if expression => break,
                 '\\' => at += 1 + self.text[at + 1..].chars().next().map_or(0, char::len_utf8),
                 '\'' => {
                     let (end, closed) = single(self.text, at);
@@ -236,7 +238,7 @@ impl<'t> Scanner<'t> {
         }
         let role = self.role(&self.text[start..at]);
         self.at = at;
-        self.found.tokens.push(Token { range: start..at, role, parts });
+        self.found.all.push(Token { range: start..at, role, parts });
     }
 
     /// What a word is for, where it stands.
@@ -269,7 +271,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn keyword(&mut self, word: &'t str) -> Role {
-        let index = self.found.tokens.len();
+        let index = self.found.all.len();
         match word {
             "end" if self.found.open.pop().is_none() => self.found.stray.push(index),
             "catch" | "else" if self.found.open.is_empty() => self.found.stray.push(index),
@@ -389,7 +391,7 @@ mod tests {
 
     /// Every token as its role's first letter and its text.
     fn shown(text: &str) -> String {
-        let tokens = scan(text).tokens.into_iter().filter(|it| it.role != Role::Separator);
+        let tokens = scan(text).all.into_iter().filter(|it| it.role != Role::Separator);
         let shown = tokens.map(|token| {
             let role = match token.role {
                 Role::Keyword => "K",
@@ -468,7 +470,7 @@ mod tests {
                 text.push_str(pieces[(state >> 33) as usize % pieces.len()]);
             }
             let mut at = 0;
-            for token in scan(&text).tokens {
+            for token in scan(&text).all {
                 assert!(token.range.start >= at && !token.range.is_empty(), "{text:?}");
                 assert!(text.get(token.range.clone()).is_some(), "{text:?}");
                 for (part, _) in &token.parts {

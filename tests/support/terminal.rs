@@ -75,11 +75,21 @@ impl User {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
     }
 
+    /// Takes in what the terminal shows.
+    pub fn reads(&mut self) {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = self.terminal.read(&mut bytes) {
+            let text = String::from_utf8_lossy(&bytes[..count]);
+            self.seen.push_str(&text);
+            self.shown.push_str(&text);
+        }
+    }
+
     /// Waits until the terminal has shown this since the last time; says what came before it.
     pub fn sees(&mut self, text: &str) -> String {
         let start = Instant::now();
         loop {
-            self.look();
+            self.reads();
             if let Some(at) = self.seen.find(text) {
                 let mut before: String = self.seen.drain(..at + text.len()).collect();
                 before.truncate(at);
@@ -93,7 +103,7 @@ impl User {
     pub fn awaits(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
-            self.look();
+            self.reads();
             assert!(start.elapsed() < LONG, "no {what}");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -117,18 +127,8 @@ impl User {
     /// Waits for its end; says all that the terminal has shown since the last time.
     pub fn ends_after(mut self) -> (ExitStatus, String) {
         let status = self.shell.wait_timeout(LONG).expect("a shell").expect("an end");
-        self.look();
+        self.reads();
         (status, std::mem::take(&mut self.seen))
-    }
-
-    /// Takes in what the terminal shows.
-    fn look(&mut self) {
-        let mut bytes = [0; 4096];
-        while let Ok(count @ 1..) = self.terminal.read(&mut bytes) {
-            let text = String::from_utf8_lossy(&bytes[..count]);
-            self.seen.push_str(&text);
-            self.shown.push_str(&text);
-        }
     }
 
     /// Ctrl-C until it ends: one that is typed while a command is about to give the terminal back
