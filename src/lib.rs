@@ -12,7 +12,7 @@ pub mod lint;
 pub mod log;
 pub mod machine;
 pub mod nearest;
+pub mod repl;
 pub mod report;
 pub mod status;
-pub mod repl;
 pub mod syntax;

@@ -90,6 +90,8 @@ fn statements_share_a_session_that_goes_on_after_failures() {
     user.types("echo c$x''d $error_code; mkdir sub; cd sub\r");
     user.sees("c2d 7\r\n");
     sees_prompt(&mut user, "~/sub");
+    user.types("for n in 1\r  sh -c 'exit 8'\rend\r");
+    user.sees("line 2: `sh -c 'exit 8'` exited with 8\r\n  2 | sh -c 'exit 8'\r\n");
     user.types("if tru; echo a; end\r");
     user.sees("`tru` is neither true nor false");
     user.types("echo $(date)\r");

@@ -79,7 +79,10 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("status", &["machine", "diagnostic"]),
     ("log", &["machine", "diagnostic"]),
     ("driver", &["machine", "status", "syntax"]),
-    ("repl", &["driver", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"]),
+    (
+        "repl",
+        &["driver", "report", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"],
+    ),
     (
         "cli",
         &[

@@ -78,7 +78,8 @@ pub enum Request {
 
 const USAGE: &str = "ftsh [options] script.ftsh [args]
        ftsh [options] -c TEXT [args]
-       … | ftsh [options]";
+       … | ftsh [options]
+       ftsh [options]  (a prompt)";
 
 /// What the environment says; options override it.
 pub const ENVIRONMENT: [(&str, &str); 14] = [

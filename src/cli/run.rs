@@ -77,8 +77,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         })
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         if talks {
-            let tell = |failure: &_| messages::report(&report::render(failure));
-            return Ok(repl::run(machine, driver, tell));
+            return Ok(repl::run(machine, driver));
         }
         let outcome = driver::run(&mut machine, &mut driver);
         // A job that goes well is silent.

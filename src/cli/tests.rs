@@ -13,6 +13,14 @@ use crate::machine::Time;
 use crate::machine::record::Level;
 
 fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {
+    resolve_at(false, words, environment)
+}
+
+fn resolve_at(
+    terminal: bool,
+    words: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<Settings, String> {
     let words = words.iter().map(OsString::from).collect();
     let Request::Work(flags) = flags::parse(words).map_err(|error| error.to_string())? else {
         panic!("help");
@@ -25,7 +33,7 @@ fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, Str
         directory: Path::new("/here"),
         now: Duration::from_secs(1000),
         pid: 7,
-        terminal: false,
+        terminal,
     };
     Settings::resolve(*flags, &around).map_err(|error| error.to_string())
 }
@@ -195,4 +203,20 @@ fn wrong_usage_is_told_in_one_line() {
     ] {
         assert_eq!(resolve(words, &[]).map(drop), Err(message.into()), "{words:?}");
     }
+}
+
+#[test]
+fn only_a_terminal_without_a_script_is_talked_with() {
+    let at_terminal = |words: &[&str]| resolve_at(true, words, &[]).expect("good usage");
+    for (words, level) in [(&[][..], Level::NOTHING), (&["-l", "10"], Level::FAILURES)] {
+        let settings = at_terminal(words);
+        assert!(matches!(settings.program, Program::Prompt), "{words:?}");
+        assert_eq!(settings.config.log_level, level);
+    }
+    assert_eq!(at_terminal(&["-f", "log"]).config.log_level, Level::FAILURES);
+    for words in [&["-"][..], &["-n"], &["-p"]] {
+        assert!(matches!(at_terminal(words).program, Program::StandardInput), "{words:?}");
+    }
+    assert!(matches!(at_terminal(&["script"]).program, Program::File(_)));
+    assert!(matches!(settings(&[], &[]).program, Program::StandardInput));
 }

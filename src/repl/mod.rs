@@ -42,20 +42,14 @@ pub fn repair() -> Option<Repair> {
     Repair::new(if read::is_capable() { read::SEQUENCE } else { "" })
 }
 
-/// Talks with the user of the terminal until one of them has enough. `report` tells of a statement
-/// that failed.
-pub fn run(
-    machine: Machine,
-    driver: ProcessDriver,
-    report: impl Fn(&Failure) + 'static,
-) -> Outcome {
+/// Talks with the user of the terminal until one of them has enough.
+pub fn run(machine: Machine, driver: ProcessDriver) -> Outcome {
     let capable = read::is_capable();
     let colours = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut session = Session {
         machine,
         driver,
         reader: Reader::new(capable, colours),
-        report: Box::new(report),
         last: None,
         misused: None,
         colours,
@@ -74,7 +68,6 @@ struct Session {
     machine: Machine,
     driver: ProcessDriver,
     reader: Reader,
-    report: Box<dyn Fn(&Failure)>,
     /// How the last statement failed, if it did.
     last: Option<String>,
     /// A value of `FTSH_PROMPT` that was complained of.
@@ -121,7 +114,7 @@ impl Session {
         let outcome = self.statement(&script);
         self.last = match &outcome {
             Outcome::Failed(failure) => {
-                (self.report)(failure);
+                say(&report(failure, &script.source));
                 Some(name(failure))
             }
             Outcome::Interrupted(signal) => {
@@ -257,6 +250,18 @@ fn show(text: &str) {
 /// Writes on standard error.
 fn say(text: &str) {
     read::write(io::stderr(), text);
+}
+
+/// What happened, and where, unless that is the one line right above.
+fn report(failure: &Failure, source: &Source) -> String {
+    let text = crate::report::render(failure);
+    // It may be that of a function, or of a file.
+    if !Arc::ptr_eq(failure.file(), source.name()) {
+        return text;
+    }
+    let several = source.text().trim().contains('\n');
+    let here = if several { format!("line {}: ", failure.line) } else { String::new() };
+    text.replacen(&format!("{NAME}:{}: ", failure.line), &here, 1)
 }
 
 /// A failure in one or two words.

@@ -40,9 +40,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
 
+pub use self::aside::{Aside, Attended};
 pub use self::keep::Keep;
 pub use self::live::columns;
-pub use self::aside::{Aside, Attended};
 pub use self::repair::Repair;
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
