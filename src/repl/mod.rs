@@ -93,7 +93,11 @@ impl Session {
             Input::Nothing => return None,
             Input::End => return Some(Outcome::Succeeded),
             Input::Signal(signal) => return Some(self.end_by(signal)),
-            Input::Timeout => return Some(self.statement(&nothing())),
+            Input::Timeout => {
+                let outcome = self.statement(&nothing());
+                say("ftsh: the time of this shell is over\n");
+                return Some(outcome);
+            }
         };
         self.reader.remember(&text);
         let script = match parse(NAME, &text) {

@@ -89,7 +89,11 @@ impl Reader {
             && !std::mem::replace(&mut self.told, true)
         {
             let path = history.as_ref().display();
-            super::say(&format!("ftsh: the history isn't kept: {path}: {error}\n"));
+            let reason = match error.raw_os_error() {
+                Some(number) => Errno::from_raw(number).desc().to_owned(),
+                None => error.to_string(),
+            };
+            super::say(&format!("ftsh: the history isn't kept: {path}: {reason}\n"));
         }
     }
 
