@@ -212,7 +212,10 @@ pub fn command() -> Command {
             .value_parser(Suggest(vec!["text", "json"]))
             .hide_short_help(true)
             .help("Log as text or json [text]"),
-        flag("summary").long("summary").help("Sum up at the end what was tried and failed"),
+        flag("summary")
+            .long("summary")
+            .hide_short_help(true)
+            .help("Sum up at the end what was tried and failed"),
     ];
     let cron = [
         flag("cron").long("cron").help("Show what is printed only if the script fails"),

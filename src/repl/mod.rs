@@ -258,7 +258,10 @@ fn say(text: &str) {
 
 /// What happened, and where, unless that is the one line right above.
 fn report(failure: &Failure, source: &Source) -> String {
-    let text = crate::report::render(failure);
+    let mut failure = failure.clone();
+    // What an earlier statement failed with was told then.
+    failure.earlier.take_if(|earlier| !Arc::ptr_eq(earlier.file(), source.name()));
+    let text = crate::report::render(&failure);
     // It may be that of a function, or of a file.
     if !Arc::ptr_eq(failure.file(), source.name()) {
         return text;
