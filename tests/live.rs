@@ -74,14 +74,15 @@ fn there_is_no_line_where_it_would_be_in_the_way() {
 #[test]
 fn commands_that_have_the_terminal_have_it_alone() {
     // The second branch waits, and would be told of, but the first may write at any time.
-    let place = tempfile::tempdir().expect("a directory");
-    let done = place.path().join("done").display().to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().display();
+    let done = directory.path().join("done").display().to_string();
     let script = format!(
         "forall x in 1 2\n\
          if $x .eql. 1; sh -c 'echo a; sleep 1; echo b'; end\n\
          try 2 times every 600 ms; sh -c 'exit 7' >& /dev/null; catch; end\n\
          end\n\
-         sh -c 'until test -e {done}; do sleep 0.01; done &'\n\
+         sh -c 'until test -e {done} || ! test -d {place}; do sleep 0.01; done &'\n\
          try 2 times every 600 ms; failure; catch; end\n\
          echo > {done}"
     );
