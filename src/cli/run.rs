@@ -7,8 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use rand::TryRng;
-use rand::rngs::SysRng;
 
 use super::settings::Settings;
 use super::source::{Program, plain};
@@ -113,5 +111,6 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
 }
 
 fn random() -> Result<u64> {
-    SysRng.try_next_u64().map_err(|error| anyhow!("the system has no random numbers: {error}"))
+    process::random()
+        .map_err(|error| anyhow!("the system has no random numbers: {}", plain(&error)))
 }

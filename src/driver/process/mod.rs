@@ -46,6 +46,7 @@ pub use self::live::columns;
 pub use self::repair::Repair;
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
+pub use self::sys::random;
 
 use self::child::Child;
 use self::command::{Answer, Command, Waiting};

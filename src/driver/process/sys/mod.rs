@@ -3,6 +3,7 @@
 mod children;
 mod descriptors;
 mod launch;
+mod random;
 #[cfg(target_os = "linux")]
 mod share;
 mod signals;
@@ -19,6 +20,7 @@ pub use descriptors::{
     take_over, write_now,
 };
 pub use launch::{Launch, Ready, detach, exec, exit_now, fork, prepare_exec, spawn};
+pub use random::random;
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};
 #[cfg(test)]
