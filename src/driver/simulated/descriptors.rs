@@ -18,6 +18,7 @@ pub struct Descriptors {
     buffers: HashMap<BufferId, BString>,
     pipes: HashMap<PipeId, BString>,
     writers: HashMap<PipeId, usize>,
+    readers: HashMap<PipeId, usize>,
     tables: HashMap<IoId, Table>,
     consumed: HashMap<IoId, usize>,
 }
@@ -46,8 +47,12 @@ impl Descriptors {
     /// Makes a table from another one.
     pub fn open(&mut self, io: IoId, base: IoId, redirects: &[Plumbing]) -> Result<(), String> {
         let table = self.plumb(self.table(base), redirects)?;
-        for pipe in written(&table) {
-            *self.writers.entry(pipe).or_default() += 1;
+        for end in table.values() {
+            match end {
+                End::PipeOut(pipe) => *self.writers.entry(*pipe).or_default() += 1,
+                End::PipeIn(pipe) => *self.readers.entry(*pipe).or_default() += 1,
+                _ => {}
+            }
         }
         self.tables.insert(io, table);
         Ok(())
@@ -55,11 +60,16 @@ impl Descriptors {
 
     /// Closes a table; whether that ended what goes into some pipe.
     pub fn close(&mut self, io: IoId) -> bool {
+        self.consumed.remove(&io);
         let mut ended = false;
-        for pipe in self.tables.remove(&io).iter().flat_map(written) {
-            let writers = self.writers.entry(pipe).or_default();
-            *writers = writers.saturating_sub(1);
-            ended |= *writers == 0;
+        for end in self.tables.remove(&io).unwrap_or_default().values() {
+            match end {
+                End::PipeOut(pipe) if is_last(&mut self.writers, *pipe) => ended = true,
+                End::PipeIn(pipe) if is_last(&mut self.readers, *pipe) => {
+                    self.pipes.remove(pipe);
+                }
+                _ => {}
+            }
         }
         ended
     }
@@ -163,11 +173,16 @@ impl Descriptors {
     }
 }
 
-fn written(table: &Table) -> impl Iterator<Item = PipeId> {
-    table.values().filter_map(|end| match end {
-        End::PipeOut(pipe) => Some(*pipe),
-        _ => None,
-    })
+/// Takes away one of an end's owners; whether it was the last.
+fn is_last(owners: &mut HashMap<PipeId, usize>, pipe: PipeId) -> bool {
+    let count = owners.get(&pipe).copied().unwrap_or(0);
+    if count > 1 {
+        owners.insert(pipe, count - 1);
+        false
+    } else {
+        owners.remove(&pipe);
+        count == 1
+    }
 }
 
 fn reopened(plumbing: Plumbing) -> Plumbing {

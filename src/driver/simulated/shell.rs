@@ -1,0 +1,314 @@
+//! What one shell has of a modelled world: its descriptors, its commands in progress and the
+//! scopes they belong to.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+
+use bstr::{BString, ByteSlice};
+
+use super::descriptors::Descriptors;
+use super::model::{self, Call, Model};
+use crate::machine::effect::{Action, ProcessId, Query, Run, ScopeId};
+use crate::machine::event::{Reply, SpawnError, SpawnErrorKind, Status};
+use crate::machine::{Effect, Event, Time};
+use crate::syntax::ast::FileTest;
+
+/// What shells have in common: the time, and the commands that can be run. One world may hold many
+/// shells; it gives each effect of a machine to its shell, and each [`Due`] when the time comes.
+pub trait World {
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// A program starts: what it does, or none if there is no such program.
+    fn start(&mut self, process: ProcessId, call: &Call) -> Option<Model>;
+
+    /// Hands `due` to [`Shell::handle`] at this time, after all that is due then already.
+    fn schedule(&mut self, at: Time, due: Due);
+
+    /// A program is over: it ended, obeyed SIGTERM or was killed.
+    fn ended(&mut self, process: ProcessId, ending: Ending) {
+        let _ = (process, ending);
+    }
+
+    /// Something happened, in words for people.
+    fn note(&mut self, what: fmt::Arguments) {
+        let _ = what;
+    }
+}
+
+/// What is due for a command in progress. Nothing happens if it is over by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// It ends by itself.
+    Ends(ProcessId),
+    /// It obeys SIGTERM.
+    Obeys(ProcessId),
+}
+
+/// How a program came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself.
+    Itself(Status),
+    /// It was told to.
+    Terminated,
+    /// SIGKILL.
+    Killed,
+}
+
+/// A shell in a modelled world.
+#[derive(Default)]
+pub struct Shell {
+    pub(super) descriptors: Descriptors,
+    parents: HashMap<ScopeId, ScopeId>,
+    processes: HashMap<ProcessId, Process>,
+    terminating: HashSet<ScopeId>,
+    events: VecDeque<Event>,
+}
+
+/// A command in progress, or what a command left behind.
+struct Process {
+    scope: ScopeId,
+    name: String,
+    run: Option<Run>,
+    model: Model,
+}
+
+impl Process {
+    fn is_program(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| matches!(run.action, Action::Program { .. }))
+    }
+}
+
+impl Shell {
+    /// Carries out an effect of the shell's machine.
+    pub fn perform(&mut self, effect: Effect, world: &mut impl World) {
+        match effect {
+            Effect::Run(run) | Effect::Exec(run) => self.start(*run, world),
+            Effect::Open { operation, io, base, redirects, .. } => {
+                let result = self.descriptors.open(io, base, &redirects);
+                let result = result.map(|()| Reply::Truth(true));
+                self.events.push_back(Event::Done { operation, result });
+            }
+            Effect::Query { operation, directory, query } => {
+                let result = self.answer(directory.as_deref(), &query);
+                self.events.push_back(Event::Done { operation, result });
+            }
+            Effect::Abandon(_) => {}
+            Effect::OpenScope { scope, parent } => {
+                self.parents.insert(scope, parent);
+            }
+            Effect::Terminate(scope) => self.terminate(scope, world),
+            Effect::Kill { scope, .. } => {
+                for id in self.members(scope) {
+                    if let Some(process) = self.processes.remove(&id) {
+                        world.note(format_args!("kill {}", process.name));
+                        if process.is_program() {
+                            world.ended(id, Ending::Killed);
+                        }
+                    }
+                }
+                self.check_emptied();
+            }
+            Effect::HandOver { scope, into } => {
+                for process in self.processes.values_mut() {
+                    if process.scope == scope {
+                        process.scope = into;
+                    }
+                }
+                self.forget(scope);
+            }
+            Effect::CloseIo(io) => {
+                if self.descriptors.close(io) {
+                    self.start_waiting(world);
+                }
+            }
+            Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
+            Effect::Log(record) => {
+                world.note(format_args!("{}: {:?}", record.line, record.event));
+            }
+        }
+    }
+
+    /// What happened to the machine, the oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The time of something scheduled has come.
+    pub fn handle(&mut self, due: Due, world: &mut impl World) {
+        match due {
+            Due::Ends(id) => {
+                if let Some(process) = self.processes.get(&id) {
+                    let status = process.model.status;
+                    self.end(id, status, world);
+                }
+            }
+            Due::Obeys(id) => self.finish(id, Ending::Terminated, world),
+        }
+    }
+
+    /// Ends a command whose model left open when and how it ends. Nothing happens if it is over.
+    pub fn end(&mut self, id: ProcessId, status: Status, world: &mut impl World) {
+        self.finish(id, Ending::Itself(status), world);
+    }
+
+    /// The names of the commands that still run.
+    pub fn running(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.processes.values().map(|process| &*process.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn start(&mut self, run: Run, world: &mut impl World) {
+        let input = match self.descriptors.input(&run) {
+            Ok(Some(input)) => input,
+            // It reads a pipe that is still written to: it runs when the writer is done.
+            Ok(None) => return self.descriptors.waiting.push(run),
+            Err(message) => {
+                let error = SpawnError { kind: SpawnErrorKind::Redirect, message };
+                return self.events.push_back(Event::SpawnFailed { process: run.process, error });
+            }
+        };
+        let process = run.process;
+        let (name, model) = match &run.action {
+            Action::Print(text) => ("echo".to_owned(), Model::succeeds().prints(text.clone())),
+            Action::ReadLine => return self.read_line(&run, &input),
+            Action::Program { words, overrides, environment } => {
+                let name = words[0].to_string();
+                let call = Call { words, environment, overrides, input, now: world.now() };
+                match world.start(process, &call) {
+                    Some(model) => (name, model),
+                    None => {
+                        let message = format!("`{name}` was not found");
+                        let error = SpawnError { kind: SpawnErrorKind::NotFound, message };
+                        return self.events.push_back(Event::SpawnFailed { process, error });
+                    }
+                }
+            }
+        };
+        if let Some(takes) = model.takes {
+            world.schedule(world.now() + takes, Due::Ends(process));
+        }
+        self.processes.insert(process, Process { scope: run.scope, name, run: Some(run), model });
+    }
+
+    fn read_line(&mut self, run: &Run, input: &BString) {
+        let (line, ended) = match input.split_once_str("\n") {
+            Some((line, _)) => (BString::from(line), false),
+            None => (input.clone(), true),
+        };
+        let status = Status::Exited(i32::from(ended));
+        self.descriptors.consumed(run, line.len() + 1);
+        self.events.push_back(Event::Exited { process: run.process, status, line: Some(line) });
+    }
+
+    fn finish(&mut self, id: ProcessId, ending: Ending, world: &mut impl World) {
+        let Some(mut process) = self.processes.remove(&id) else { return };
+        let is_program = process.is_program();
+        if let Some(run) = process.run.take() {
+            let status = match ending {
+                Ending::Itself(status) => status,
+                Ending::Terminated => Status::Signaled(15),
+                Ending::Killed => Status::Signaled(9),
+            };
+            self.descriptors.output(&run, &process.model);
+            if is_program {
+                world.note(format_args!("end {} {status:?}", process.name));
+                world.ended(id, ending);
+            }
+            self.events.push_back(Event::Exited { process: id, status, line: None });
+            if process.model.leaves && status == Status::Exited(0) {
+                self.processes.insert(id, process);
+            }
+        }
+        self.check_emptied();
+        self.start_waiting(world);
+    }
+
+    fn start_waiting(&mut self, world: &mut impl World) {
+        for run in std::mem::take(&mut self.descriptors.waiting) {
+            self.start(run, world);
+        }
+    }
+
+    fn terminate(&mut self, scope: ScopeId, world: &mut impl World) {
+        for id in self.members(scope) {
+            let Some(process) = self.processes.get(&id) else { continue };
+            if let Some(after) = process.model.obeys {
+                world.schedule(world.now() + after, Due::Obeys(id));
+            }
+            world.note(format_args!("terminate {}", process.name));
+        }
+        let parents = &self.parents;
+        self.descriptors.waiting.retain(|run| !is_within(parents, run.scope, scope));
+        self.terminating.insert(scope);
+        self.check_emptied();
+    }
+
+    /// The processes of a scope and of those in it, the oldest first.
+    fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
+        let members = self.processes.iter().filter(|(_, process)| {
+            scope == ScopeId::SCRIPT || is_within(&self.parents, process.scope, scope)
+        });
+        let mut members: Vec<ProcessId> = members.map(|(id, _)| *id).collect();
+        members.sort_unstable();
+        members
+    }
+
+    fn check_emptied(&mut self) {
+        if self.terminating.is_empty() {
+            return;
+        }
+        let mut emptied: Vec<ScopeId> = self.terminating.iter().copied().collect();
+        emptied.retain(|scope| self.members(*scope).is_empty());
+        emptied.sort_unstable();
+        for scope in emptied {
+            self.terminating.remove(&scope);
+            self.forget(scope);
+            self.events.push_back(Event::Emptied { scope });
+        }
+    }
+
+    /// Forgets a scope that is over, so that a script that tries for ever doesn't grow.
+    fn forget(&mut self, scope: ScopeId) {
+        let Some(parent) = self.parents.remove(&scope) else { return };
+        for inner in self.parents.values_mut().filter(|inner| **inner == scope) {
+            *inner = parent;
+        }
+    }
+
+    fn answer(&self, directory: Option<&BString>, query: &Query) -> Result<Reply, String> {
+        let absolute = |path: &BString| -> BString {
+            match directory {
+                Some(directory) if !path.starts_with(b"/") => format!("{directory}/{path}").into(),
+                _ => path.clone(),
+            }
+        };
+        let file = |path: &BString| self.descriptors.files.get(&absolute(path));
+        match query {
+            Query::Test(FileTest::Directory, _) => Ok(Reply::Truth(false)),
+            Query::Test(_, path) => Ok(Reply::Truth(file(path).is_some())),
+            Query::Buffer(buffer) => Ok(Reply::Text(self.descriptors.buffer(*buffer))),
+            Query::Glob(pattern) => {
+                let mut names: Vec<BString> = self.descriptors.files.keys().cloned().collect();
+                names.retain(|name| model::matches(pattern, name));
+                names.sort();
+                Ok(Reply::Words(names))
+            }
+            Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
+            Query::Directory(path) => Ok(Reply::Text(absolute(path))),
+            Query::Home(user) => Ok(Reply::Text(format!("/home/{user}").into())),
+            Query::File(path) => match file(path) {
+                Some(content) => Ok(Reply::Text(content.clone())),
+                None => Err(format!("{path}: no such file")),
+            },
+        }
+    }
+}
+
+/// Whether a scope is another one or somewhere in it.
+fn is_within(parents: &HashMap<ScopeId, ScopeId>, scope: ScopeId, outer: ScopeId) -> bool {
+    let up = |scope: &ScopeId| parents.get(scope).copied();
+    std::iter::successors(Some(scope), up).any(|scope| scope == outer)
+}
