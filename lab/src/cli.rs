@@ -8,7 +8,10 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::common::{Common, Output, Report};
-use crate::scenario::{advise, delays, occ, outage, recovery};
+use crate::scenario::overload::serve::SERVE;
+use crate::scenario::{
+    advise, blackhole, buffer, delays, ethernet, occ, outage, overload, recovery,
+};
 
 /// The exit status of wrong usage and of impossible parameters.
 const WRONG_USAGE: u8 = 2;
@@ -28,6 +31,10 @@ enum Scenario {
     Outage(outage::Options),
     Recovery(recovery::Options),
     Advise(advise::Options),
+    Ethernet(ethernet::Options),
+    Overload(overload::Options),
+    Blackhole(blackhole::Options),
+    Buffer(buffer::Options),
 }
 
 impl Scenario {
@@ -38,6 +45,10 @@ impl Scenario {
             Self::Outage(options) => &options.common,
             Self::Recovery(options) => &options.common,
             Self::Advise(options) => &options.common,
+            Self::Ethernet(options) => &options.common,
+            Self::Overload(options) => &options.common,
+            Self::Blackhole(options) => &options.common,
+            Self::Buffer(options) => &options.common,
         }
     }
 
@@ -48,12 +59,25 @@ impl Scenario {
             Self::Outage(options) => outage::run(options),
             Self::Recovery(options) => recovery::run(options),
             Self::Advise(options) => advise::run(options),
+            Self::Ethernet(options) => ethernet::run(options),
+            Self::Overload(options) => overload::run(options),
+            Self::Blackhole(options) => blackhole::run(options),
+            Self::Buffer(options) => buffer::run(options),
         }
     }
 }
 
 /// Does what the command line of this process says.
 pub fn main() -> ExitCode {
+    if let [_, first, arguments @ ..] = &std::env::args_os().collect::<Vec<_>>()[..]
+        && first == SERVE
+    {
+        // The server of a live run, which that starts.
+        return match overload::serve::serve(arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     let scenario = match parse() {
         Ok(scenario) => scenario,
         Err(error) => return refuse(&error),

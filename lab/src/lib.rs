@@ -6,3 +6,4 @@
 pub mod cli;
 pub mod common;
 pub mod scenario;
+pub mod world;

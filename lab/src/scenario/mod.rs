@@ -1,7 +1,12 @@
 //! The experiments. Each has its `Options`, and `run`, which gives a report.
 
 pub mod advise;
+pub mod blackhole;
+pub mod buffer;
 pub mod delays;
+pub mod discipline;
+pub mod ethernet;
 pub mod occ;
 pub mod outage;
+pub mod overload;
 pub mod recovery;

@@ -1,0 +1,247 @@
+//! Replicated servers, one of which takes requests and never answers. Thain and Livny, *The
+//! Ethernet Approach to Grid Computing*, 2003.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use ftsh::syntax::Script;
+use rand::RngExt;
+
+use super::discipline::{Discipline, Kind, kinds, policies};
+use crate::common::{
+    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
+    random, trials,
+};
+use crate::world::servers::{Counts, Servers, Setting};
+use crate::world::{World, script};
+
+/// A black hole among replicas: transfers over time
+///
+/// Each reader runs lab/scripts/read-*.ftsh, which fetches a file again and again from any of three
+/// servers. Each serves one client at a time; one takes requests and never answers.
+///
+/// Example: ftsh-lab blackhole --readers 3 --plot blackhole.svg
+#[derive(clap::Args, Clone, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Options {
+    /// How many readers
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub readers: u32,
+    /// What the readers do, aloha or ethernet; repeatable [default: both]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub discipline: Vec<Discipline>,
+    /// How many of the three servers never answer
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub holes: u8,
+    /// How long they do it
+    #[arg(long, value_name = "TIME", default_value = "900s", value_parser = input::length)]
+    pub time: Duration,
+    /// The size of the file in megabytes
+    #[arg(long, value_name = "MB", default_value = "100", value_parser = input::positive)]
+    pub size: f64,
+    /// The megabytes that a server sends in a second
+    #[arg(long, value_name = "MB", default_value = "10", value_parser = input::positive)]
+    pub speed: f64,
+    /// How long sending the small file takes that tells whether a server answers
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
+    pub flag: Duration,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub common: Common,
+}
+
+/// The delays of tries in the scripts, which name none: the shell's own.
+const POLICIES: [&str; 1] = ["ethernet"];
+
+/// The servers, the holes first.
+const SERVERS: [&str; 3] = ["xxx", "yyy", "zzz"];
+
+/// How one world ended.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What came of the requests.
+    pub counts: Counts,
+    /// Events of the simulation.
+    pub events: u64,
+}
+
+impl Options {
+    /// How long sending the file takes.
+    fn data(&self) -> Duration {
+        Duration::try_from_secs_f64(self.size / self.speed).unwrap_or(Duration::MAX)
+    }
+}
+
+/// Lets readers read. `trial` sets this run's random numbers apart from those of others.
+pub fn read(options: &Options, kind: &Kind, script: &Script, trial: u64) -> Run {
+    let place = |what| [kind.discipline as u64, kind.number as u64, trial, what];
+    let mut own = random(options.common.seed, &place(0));
+    let setting = Setting { data: options.data(), flag: options.flag };
+    let servers = Servers::new(setting, &SERVERS, &SERVERS[..usize::from(options.holes)]);
+    let mut world = World::new(servers, random(options.common.seed, &place(1)));
+    for reader in 0..options.readers as usize {
+        if let Some(crowd) = &kind.crowd {
+            let start = Duration::from_secs(1).mul_f64(own.random());
+            world.add(script, crowd.policy(reader), start, own.random());
+        }
+    }
+    world.run(options.time);
+    let events = world.handled();
+    Run { counts: world.commands.counts, events }
+}
+
+/// The scripts of the disciplines.
+fn text(discipline: Discipline) -> Result<(&'static str, &'static str)> {
+    match discipline {
+        Discipline::Fixed => bail!("--discipline: readers are either aloha or ethernet"),
+        Discipline::Aloha => Ok(("read-aloha.ftsh", include_str!("../../scripts/read-aloha.ftsh"))),
+        Discipline::Ethernet => {
+            Ok(("read-ethernet.ftsh", include_str!("../../scripts/read-ethernet.ftsh")))
+        }
+    }
+}
+
+/// Runs the scenario.
+pub fn run(options: &Options) -> Result<Report> {
+    let disciplines = match &options.discipline[..] {
+        [] => vec![Discipline::Aloha, Discipline::Ethernet],
+        given => given.to_vec(),
+    };
+    let kinds = kinds(&disciplines, &options.common.crowds(&POLICIES)?);
+    let scripts = kinds.iter().map(|kind| {
+        let (name, text) = text(kind.discipline)?;
+        script(name, text)
+    });
+    let scripts = scripts.collect::<Result<Vec<_>>>()?;
+    let repeats = u64::from(options.common.trials(100));
+    let cases: Vec<_> =
+        (0..kinds.len()).flat_map(|kind| (0..repeats).map(move |trial| (kind, trial))).collect();
+    let progress = Progress::new(cases.len());
+    let runs = trials(&cases, &progress, |(kind, trial)| {
+        read(options, &kinds[*kind], &scripts[*kind], *trial)
+    });
+    let of = |at: usize| &runs[at * repeats as usize..(at + 1) * repeats as usize];
+    let mut table = Table::new(
+        "blackhole",
+        format!(
+            "Transfers of {} readers in {} s, mean of {repeats} trials",
+            options.readers,
+            options.time.as_secs_f64()
+        ),
+        vec![
+            Column::new("discipline", "discipline", ""),
+            Column::new("transfers", "transfers", ""),
+            Column::new("transfers_sd", "± sd", ""),
+            Column::new("stalls", "stalls", ""),
+            Column::new("stalled_s", "lost in them", "reader s"),
+            Column::new("deferrals", "deferrals", ""),
+            Column::new("deferred_s", "lost in them", "reader s"),
+            Column::new("longest_pause_s", "longest pause", "s"),
+            Column::hidden("readers"),
+            Column::hidden("holes"),
+            Column::hidden("policy"),
+            Column::hidden("trials"),
+        ],
+    );
+    for (at, kind) in kinds.iter().enumerate() {
+        let mean = |what: &dyn Fn(&Counts) -> f64| {
+            of(at).iter().map(|run| what(&run.counts)).sum::<f64>() / repeats as f64
+        };
+        let transfers = mean(&|counts| counts.transfers.len() as f64);
+        let square = mean(&|counts| (counts.transfers.len() as f64 - transfers).powi(2));
+        let lost = |cuts: &[(f64, f64)]| cuts.iter().map(|(_, length)| length).sum::<f64>();
+        table.push(vec![
+            kind.name.clone().into(),
+            Value::Number(transfers, 1),
+            Value::Number(square.sqrt(), 1),
+            Value::Number(mean(&|counts| counts.stalls.len() as f64), 1),
+            Value::Number(mean(&|counts| lost(&counts.stalls)), 0),
+            Value::Number(mean(&|counts| counts.deferrals.len() as f64), 1),
+            Value::Number(mean(&|counts| lost(&counts.deferrals)), 0),
+            Value::Number(mean(&|counts| pause(counts, options.time)), 0),
+            u64::from(options.readers).into(),
+            u64::from(options.holes).into(),
+            kind.crowd.as_ref().map_or(Value::Missing, |crowd| crowd.to_string().into()),
+            repeats.into(),
+        ]);
+    }
+    let first: Vec<_> = (0..kinds.len()).filter_map(|at| of(at).first()).collect();
+    let mut report = Report {
+        tables: vec![table],
+        notes: notes(options, &runs),
+        picture: picture(options, &kinds, &first),
+    };
+    report.notes.extend(policies(&kinds));
+    Ok(report)
+}
+
+/// The longest time in which no transfer ended.
+fn pause(counts: &Counts, time: Duration) -> f64 {
+    let ends = counts.transfers.iter().copied().chain([time.as_secs_f64()]);
+    let pauses = ends.scan(0.0, |before, end| Some(end - std::mem::replace(before, end)));
+    pauses.fold(0.0, f64::max)
+}
+
+/// The first trial over time: what has come so far.
+fn picture(options: &Options, kinds: &[Kind], runs: &[&Run]) -> Picture {
+    let end = options.time.as_secs_f64();
+    let steps = |name: String, times: Vec<f64>, style, color| {
+        let mut points = vec![(0.0, 0.0)];
+        for (count, time) in times.into_iter().enumerate() {
+            points.push((time, count as f64));
+            points.push((time, (count + 1) as f64));
+        }
+        let last = points.last().map_or(0.0, |last| last.1);
+        points.push((end, last));
+        Series { name, points, style, color }
+    };
+    let times = |cuts: &[(f64, f64)]| cuts.iter().map(|(time, _)| *time).collect();
+    let (mut transfers, mut cuts) = (Vec::new(), Vec::new());
+    for (at, (kind, run)) in kinds.iter().zip(runs).enumerate() {
+        let counts = &run.counts;
+        let name = &kind.name;
+        transfers.push(steps(name.clone(), counts.transfers.clone(), Style::Line, at));
+        cuts.push(steps(format!("{name}: stalls"), times(&counts.stalls), Style::Line, at));
+        if kind.discipline == Discipline::Ethernet {
+            let name = format!("{name}: deferrals");
+            cuts.push(steps(name, times(&counts.deferrals), Style::Dashes, at));
+        }
+    }
+    let panel = |title: &str, label: &str, series| Panel {
+        title: title.into(),
+        x: Axis::linear("time, s"),
+        y: Axis::linear(label),
+        series,
+    };
+    Picture {
+        title: "A black hole among three servers".into(),
+        panels: vec![
+            panel("Transfers so far", "transfers", transfers),
+            panel("Stalls and deferrals so far", "requests cut short", cuts),
+        ],
+    }
+}
+
+fn notes(options: &Options, runs: &[Run]) -> Vec<String> {
+    let events = runs.iter().map(|run| run.events).sum::<u64>();
+    let good = SERVERS.len() - usize::from(options.holes);
+    let most = (options.time.as_secs_f64() / options.data().as_secs_f64()).floor() * good as f64;
+    vec![
+        format!(
+            "Three servers, {} of them without an answer, each serving one client at a time; a \
+             transfer of {} MB takes {} s, so {most} transfers are the most there can be. The small \
+             file takes {} ms.",
+            options.holes,
+            options.size,
+            options.data().as_secs_f64(),
+            options.flag.as_secs_f64() * 1e3,
+        ),
+        format!("{events} events were simulated."),
+    ]
+}

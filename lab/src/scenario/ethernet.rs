@@ -1,0 +1,286 @@
+//! Jobs submitted to a queue whose host has a limited number of file descriptors. Thain and Livny,
+//! *The Ethernet Approach to Grid Computing*, 2003.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use ftsh::backoff::Policy;
+use ftsh::duration::Exact;
+use ftsh::syntax::Script;
+use rand::RngExt;
+
+use super::discipline::{Discipline, Kind, kinds, policies};
+use crate::common::{
+    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
+    random, trials,
+};
+use crate::world::queue::{Alarm, Counts, Host, Queue};
+use crate::world::{World, script};
+
+/// Job submission: jobs done against the number of clients, when descriptors run out
+///
+/// Each client runs lab/scripts/submit-*.ftsh, which submits one job after the other. Submissions
+/// hold file descriptors; when there are none left, the queue crashes and all in progress fail.
+///
+/// Example: ftsh-lab ethernet --clients 100,300,500 --plot jobs.svg
+#[derive(clap::Args, Clone, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Options {
+    /// How many clients; repeatable [default: 25, 50, … 500]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub clients: Vec<u32>,
+    /// What the clients do; repeatable [default: all]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub discipline: Vec<Discipline>,
+    /// How long they do it
+    #[arg(long, value_name = "TIME", default_value = "30min", value_parser = input::length)]
+    pub time: Duration,
+    /// Within what time they start, each at a random moment
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = input::length)]
+    pub start: Duration,
+    /// The file descriptors of the host
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    pub descriptors: u64,
+    /// How many of them others use
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub in_use: u64,
+    /// How many a submission holds while it is in progress
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub per_submission: u64,
+    /// How many jobs the queue accepts at most
+    #[arg(long, value_name = "RATE", default_value = "4/s", value_parser = input::rate)]
+    pub rate: f64,
+    /// How long a submission takes when it is alone
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = input::length)]
+    pub alone: Duration,
+    /// How long the queue takes to come back from a crash
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = input::length)]
+    pub restart: Duration,
+    /// How long a submission takes to fail while the queue is down
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = input::length)]
+    pub refusal: Duration,
+    /// How long a look at the descriptors takes
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = input::length)]
+    pub look: Duration,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub common: Common,
+}
+
+/// The delays of tries in the scripts, which name none: the shell's own.
+const POLICIES: [&str; 1] = ["ethernet"];
+
+/// How one world ended.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What came of the submissions.
+    pub counts: Counts,
+    /// Free descriptors over time, if asked for: seconds and how many.
+    pub samples: Vec<(f64, f64)>,
+    /// Events of the simulation.
+    pub events: u64,
+}
+
+impl Options {
+    fn host(&self) -> Host {
+        Host {
+            descriptors: self.descriptors,
+            in_use: self.in_use,
+            per_submission: self.per_submission,
+            rate: self.rate,
+            alone: self.alone,
+            restart: self.restart,
+            refusal: self.refusal,
+            look: self.look,
+        }
+    }
+
+    /// How many submissions can be in progress at once.
+    fn edge(&self) -> u64 {
+        self.descriptors.saturating_sub(self.in_use) / self.per_submission
+    }
+}
+
+/// A discipline's script.
+fn text(discipline: Discipline) -> (&'static str, &'static str) {
+    match discipline {
+        Discipline::Fixed => ("submit-fixed.ftsh", include_str!("../../scripts/submit-fixed.ftsh")),
+        Discipline::Aloha => ("submit-aloha.ftsh", include_str!("../../scripts/submit-aloha.ftsh")),
+        Discipline::Ethernet => {
+            ("submit-ethernet.ftsh", include_str!("../../scripts/submit-ethernet.ftsh"))
+        }
+    }
+}
+
+/// Lets clients submit jobs. `place` sets this run's random numbers apart from those of others.
+pub fn submit(
+    options: &Options,
+    kind: &Kind,
+    script: &Script,
+    clients: u32,
+    place: u64,
+    sample: Option<Duration>,
+) -> Run {
+    let place =
+        |what| [kind.discipline as u64, kind.number as u64, u64::from(clients), place, what];
+    let mut own = random(options.common.seed, &place(0));
+    let mut world = World::new(Queue::new(options.host()), random(options.common.seed, &place(1)));
+    let none = Policy::default();
+    for client in 0..clients as usize {
+        let policy = kind.crowd.as_ref().map_or(&none, |crowd| crowd.policy(client));
+        let start = options.start.mul_f64(own.random());
+        world.add(script, policy, start, own.random());
+    }
+    if let Some(distance) = sample {
+        world.wake(Duration::ZERO, Alarm::Sample(distance));
+    }
+    world.run(options.time);
+    let events = world.handled();
+    let Queue { counts, samples, .. } = world.commands;
+    Run { counts, samples, events }
+}
+
+/// Runs the scenario.
+pub fn run(options: &Options) -> Result<Report> {
+    if options.edge() == 0 {
+        bail!("--descriptors: with {} in use there are too few for one submission", options.in_use);
+    }
+    let clients = match &options.clients[..] {
+        [] => (1..=20).map(|number| number * 25).collect(),
+        given => given.to_vec(),
+    };
+    let disciplines = match &options.discipline[..] {
+        [] => Discipline::value_variants().to_vec(),
+        given => given.to_vec(),
+    };
+    let kinds = kinds(&disciplines, &options.common.crowds(&POLICIES)?);
+    let scripts = kinds.iter().map(|kind| {
+        let (name, text) = text(kind.discipline);
+        script(name, text)
+    });
+    let scripts = scripts.collect::<Result<Vec<_>>>()?;
+    let repeats = u64::from(options.common.trials(1));
+    let mut cases = Vec::new();
+    // The longest first, so that no thread is left alone with one in the end.
+    for number in clients.iter().rev() {
+        let of = |kind| (0..repeats).map(move |trial| (kind, *number, trial));
+        cases.extend((0..kinds.len()).flat_map(of));
+    }
+    let progress = Progress::new(cases.len());
+    let runs = trials(&cases, &progress, |(kind, number, trial)| {
+        submit(options, &kinds[*kind], &scripts[*kind], *number, *trial, None)
+    });
+    let mut table = Table::new(
+        "ethernet",
+        format!("Jobs done by clients in {}, mean of {repeats} trials", Exact(options.time)),
+        vec![
+            Column::new("discipline", "discipline", ""),
+            Column::new("clients", "clients", ""),
+            Column::new("jobs", "jobs", ""),
+            Column::new("jobs_per_s", "rate", "jobs/s"),
+            Column::new("submissions", "begun", ""),
+            Column::new("failures", "failed", ""),
+            Column::new("crashes", "crashes", ""),
+            Column::new("deferrals", "deferred", ""),
+            Column::hidden("policy"),
+            Column::hidden("trials"),
+            Column::hidden("time_s"),
+        ],
+    );
+    let mut lines = Vec::new();
+    for (at, kind) in kinds.iter().enumerate() {
+        let mut points = vec![(0.0, 0.0)];
+        for number in &clients {
+            let of = |case: &(usize, u32, u64)| case.0 == at && case.1 == *number;
+            let runs = cases.iter().zip(&runs).filter(|(case, _)| of(case)).map(|(_, run)| run);
+            let mean = |what: fn(&Counts) -> u64| {
+                runs.clone().map(|run| what(&run.counts)).sum::<u64>() as f64 / repeats as f64
+            };
+            let jobs = mean(|counts| counts.jobs);
+            points.push((f64::from(*number), jobs));
+            table.push(vec![
+                kind.name.clone().into(),
+                u64::from(*number).into(),
+                Value::Number(jobs, 0),
+                Value::number(jobs / options.time.as_secs_f64()),
+                Value::Number(mean(|counts| counts.submissions), 0),
+                Value::Number(mean(|counts| counts.failures), 0),
+                Value::Number(mean(|counts| counts.crashes), 0),
+                match kind.discipline {
+                    Discipline::Ethernet => Value::Number(mean(Counts::deferrals), 0),
+                    _ => Value::Missing,
+                },
+                kind.crowd.as_ref().map_or(Value::Missing, |crowd| crowd.to_string().into()),
+                repeats.into(),
+                Value::number(options.time.as_secs_f64()),
+            ]);
+        }
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let name = kind.name.clone();
+        lines.push(Series { name, points, style: Style::LineAndDots, color: at });
+    }
+    let mut panels = vec![Panel {
+        title: format!("Jobs done in {}", Exact(options.time)),
+        x: Axis::linear("clients"),
+        y: Axis::linear("jobs"),
+        series: lines,
+    }];
+    if options.common.plot.is_some() {
+        panels.push(timeline(options, &kinds, &scripts));
+    }
+    let picture = Picture { title: "Job submission".into(), panels };
+    Ok(Report { tables: vec![table], notes: notes(options, &kinds, &runs), picture })
+}
+
+/// The free descriptors over time, with more clients than the host can bear.
+fn timeline(options: &Options, kinds: &[Kind], scripts: &[Script]) -> Panel {
+    let clients = u32::try_from(options.edge() * 6 / 5 + 1).unwrap_or(u32::MAX).min(100_000);
+    let time = options.time.min(Duration::from_secs(600));
+    let options = Options { time, ..options.clone() };
+    let progress = Progress::new(kinds.len());
+    let numbers: Vec<usize> = (0..kinds.len()).collect();
+    let runs = trials(&numbers, &progress, |at| {
+        submit(&options, &kinds[*at], &scripts[*at], clients, 0, Some(time / 600))
+    });
+    let line = |(at, (kind, run)): (usize, (&Kind, Run))| Series {
+        name: kind.name.clone(),
+        points: run.samples,
+        style: Style::Line,
+        color: at,
+    };
+    Panel {
+        title: format!("Free descriptors with {clients} clients"),
+        x: Axis::linear("time, s"),
+        y: Axis::linear("descriptors"),
+        series: kinds.iter().zip(runs).enumerate().map(line).collect(),
+    }
+}
+
+fn notes(options: &Options, kinds: &[Kind], runs: &[Run]) -> Vec<String> {
+    let Options { descriptors, in_use, per_submission, look, .. } = options;
+    let short = |time: &Duration| Exact(*time).to_string();
+    let mut notes = vec![format!(
+        "The host has {descriptors} descriptors, {in_use} in use; a submission holds \
+         {per_submission}, so {} in progress are the edge. The queue accepts {} jobs/s, one takes \
+         {} alone; it comes back {} after a crash, and fails in {} until then. A look takes {}. \
+         Clients start within {}. These parameters are our choice.",
+        options.edge(),
+        options.rate,
+        short(&options.alone),
+        short(&options.restart),
+        short(&options.refusal),
+        short(look),
+        short(&options.start),
+    )];
+    notes.extend(policies(kinds));
+    let events = runs.iter().map(|run| run.events).sum::<u64>();
+    notes.push(format!("{events} events were simulated."));
+    notes
+}

@@ -1,0 +1,289 @@
+//! The overload for real: a server in a process of its own, and clients on 127.0.0.1.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use ftsh::backoff::Backoff;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::handshake;
+use hyper::{Request, header};
+use hyper_util::rt::TokioIo;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp1};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::course::{Course, Second};
+use super::serve::SERVE;
+use super::{Setting, Slowness};
+use crate::common::{Crowd, Random};
+
+/// Nothing shorter can be told apart from the system's own noise.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// A client needs a port, and there are not many more.
+const MOST_CLIENTS: usize = 10_000;
+/// Open files besides connections.
+const OTHERS: u64 = 100;
+
+/// Lets a crowd go through an overload, `scale` times as fast as the setting says. The times of
+/// the course are the setting's.
+pub fn run(setting: &Setting, crowd: &Crowd, scale: f64, random: Random) -> Result<Course> {
+    let real = |time: Duration| time.div_f64(scale);
+    if real(setting.slowness.base) < SHORTEST {
+        bail!("--scale: the server would take less than a millisecond");
+    }
+    if setting.clients > MOST_CLIENTS {
+        bail!("--live: there can be {MOST_CLIENTS} clients at most");
+    }
+    allow_files(setting)?;
+    let base = real(setting.slowness.base);
+    let server = Server::start(Slowness { base, ..setting.slowness }, setting.backlog)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    let shared = Rc::new(Shared {
+        address: server.address,
+        scale,
+        think: setting.think,
+        timeout: setting.timeout,
+        started: RefCell::new(Instant::now()),
+        course: RefCell::new(setting.course()),
+    });
+    local.block_on(&runtime, go(setting, crowd, &server, &shared, random))?;
+    // Ends the clients, which share the course.
+    drop(local);
+    let mut course = shared.course.borrow().clone();
+    course.peak = server.peak.load(Ordering::Relaxed);
+    course.events = course.seconds.iter().map(|second| second.requests).sum();
+    Ok(course)
+}
+
+/// Raises the limit on open files as far as needed and possible.
+fn allow_files(setting: &Setting) -> Result<()> {
+    // The server needs most: for connections that wait and for those of all clients.
+    let needed = setting.clients as u64 + u64::from(setting.backlog) + OTHERS;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft >= needed {
+        return Ok(());
+    }
+    if hard < needed {
+        bail!(
+            "--live needs {needed} open files and the system allows {hard}: see `ulimit -Hn`, or \
+             take fewer --clients or a shorter --backlog"
+        );
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, needed, hard).context("can't raise the limit on open files")
+}
+
+/// The server's process. It ends with this one, even if that is killed.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    concurrency: Arc<AtomicUsize>,
+    peak: Arc<AtomicUsize>,
+}
+
+impl Server {
+    fn start(slowness: Slowness, backlog: u32) -> Result<Self> {
+        let program = std::env::current_exe().context("can't find this program")?;
+        let Slowness { base, limit, factor, divisor } = slowness;
+        let arguments = [base.as_secs_f64(), limit, factor, divisor, f64::from(backlog)];
+        let child = Command::new(program)
+            .arg(SERVE)
+            .args(arguments.map(|argument| argument.to_string()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("can't start the server")?;
+        let mut server = Self {
+            child,
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            concurrency: Arc::default(),
+            peak: Arc::default(),
+        };
+        let output =
+            server.child.stdout.take().ok_or_else(|| anyhow!("the server has no output"))?;
+        let mut lines = BufReader::new(output).lines();
+        let port = lines.next().and_then(Result::ok).and_then(|line| line.parse().ok());
+        server.address.set_port(port.ok_or_else(|| anyhow!("the server didn't start"))?);
+        let (concurrency, peak) = (Arc::clone(&server.concurrency), Arc::clone(&server.peak));
+        // Ends with the server's output, and so with the server.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let mut numbers = line.split(' ').filter_map(|number| number.parse().ok());
+                concurrency.store(numbers.next().unwrap_or_default(), Ordering::Relaxed);
+                peak.store(numbers.next().unwrap_or_default(), Ordering::Relaxed);
+            }
+        });
+        Ok(server)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = Pid::from_raw(i32::try_from(self.child.id())?);
+        kill(pid, signal).with_context(|| format!("can't send {signal} to the server"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGKILL ends it even if it is stopped. If it is gone already, so much the better.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the clients share.
+struct Shared {
+    address: SocketAddr,
+    scale: f64,
+    think: Duration,
+    timeout: Duration,
+    started: RefCell<Instant>,
+    course: RefCell<Course>,
+}
+
+impl Shared {
+    /// The time since the start, in the setting's time.
+    fn now(&self) -> Duration {
+        self.started.borrow().elapsed().mul_f64(self.scale)
+    }
+
+    /// A length of real time.
+    fn real(&self, time: Duration) -> Duration {
+        // Tokio can't wait for centuries.
+        time.div_f64(self.scale).min(Duration::from_secs(86_400 * 365))
+    }
+}
+
+async fn go(
+    setting: &Setting,
+    crowd: &Crowd,
+    server: &Server,
+    shared: &Rc<Shared>,
+    mut random: Random,
+) -> Result<()> {
+    *shared.started.borrow_mut() = Instant::now();
+    for client in 0..setting.clients {
+        let backoff = Backoff::new(crowd.policy(client).clone());
+        let random = Random::seed_from_u64(random.random());
+        tokio::task::spawn_local(live(Rc::clone(shared), client, backoff, random));
+    }
+    let until = |time: Duration| {
+        let at = *shared.started.borrow() + shared.real(time);
+        sleep_until(at)
+    };
+    let watch = watch(setting, crowd, server, shared);
+    let events = async {
+        until(setting.before).await;
+        server.signal(Signal::SIGSTOP)?;
+        until(setting.resumed()).await;
+        server.signal(Signal::SIGCONT)?;
+        until(setting.end()).await;
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        result = events => result,
+        never = watch => never,
+    }
+}
+
+/// A client: thinks, asks until it has an answer, and so on.
+async fn live(shared: Rc<Shared>, client: usize, backoff: Backoff, mut random: Random) {
+    loop {
+        let part: f64 = Exp1.sample(&mut random);
+        sleep(shared.real(shared.think.mul_f64(part))).await;
+        let mut trouble: Option<(Backoff, Duration)> = None;
+        loop {
+            let begun = shared.now();
+            shared.course.borrow_mut().second(begun).requests += 1;
+            let answer = timeout(shared.real(shared.timeout), ask(shared.address)).await;
+            let now = shared.now();
+            if let Ok(Ok(())) = answer {
+                shared.course.borrow_mut().answered(client, now);
+                break;
+            }
+            shared.course.borrow_mut().second(now).timeouts += 1;
+            let (delays, since) = trouble.get_or_insert_with(|| (backoff.clone(), now));
+            let delay = delays.next_delay(now.saturating_sub(*since), &mut random);
+            sleep(shared.real(delay)).await;
+        }
+    }
+}
+
+/// A request, on a connection of its own.
+async fn ask(address: SocketAddr) -> Result<()> {
+    let stream = TcpStream::connect(address).await?;
+    let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
+    let request = Request::get("/").header(header::HOST, "127.0.0.1").body(Empty::<Bytes>::new())?;
+    let exchange = async move {
+        let response = sender.send_request(request).await?;
+        if !response.status().is_success() {
+            bail!("the server said {}", response.status());
+        }
+        response.into_body().collect().await?;
+        Ok(())
+    };
+    let both = together(exchange, connection);
+    both.await
+}
+
+/// Both to the end, or up to the first failure.
+async fn together(
+    exchange: impl Future<Output = Result<()>>,
+    connection: impl Future<Output = hyper::Result<()>>,
+) -> Result<()> {
+    tokio::try_join!(exchange, async { connection.await.map_err(anyhow::Error::from) })?;
+    Ok(())
+}
+
+/// Notes each second what the server has to do, and tells people each real second how it goes.
+async fn watch(setting: &Setting, crowd: &Crowd, server: &Server, shared: &Shared) -> Result<()> {
+    let started = *shared.started.borrow();
+    let (mut told, mut seen) = (0, 0);
+    for second in 0_u64.. {
+        let end = Duration::from_secs(second + 1);
+        sleep_until(started + shared.real(end)).await;
+        let concurrency = server.concurrency.load(Ordering::Relaxed);
+        let mut course = shared.course.borrow_mut();
+        course.second(Duration::from_secs(second)).concurrency = concurrency;
+        let elapsed = started.elapsed().as_secs();
+        if elapsed > told {
+            told = elapsed;
+            let now = (second + 1).min(course.seconds.len() as u64) as usize;
+            let news = &course.seconds[seen.min(now)..now];
+            tell(setting, crowd, end, news, concurrency);
+            seen = now;
+        }
+    }
+    Ok(())
+}
+
+fn tell(setting: &Setting, crowd: &Crowd, now: Duration, news: &[Second], concurrency: usize) {
+    let rate =
+        |of: fn(&Second) -> u64| news.iter().map(of).sum::<u64>() as f64 / news.len().max(1) as f64;
+    let is_stopped = (setting.before..setting.resumed()).contains(&now);
+    let server = if is_stopped { "stopped".to_owned() } else { format!("works on {concurrency}") };
+    let policies: Vec<_> = crowd.0.iter().map(|policy| policy.kind.name()).collect();
+    // If that fails, nobody watches.
+    let _ = writeln!(
+        std::io::stderr(),
+        "{:>4} s of {}: {:>4.0} answers/s, {:>4.0} timeouts/s, server {server} ({})",
+        now.as_secs(),
+        setting.end().as_secs(),
+        rate(|second| second.answers),
+        rate(|second| second.timeouts),
+        policies.join(" + "),
+    );
+}

@@ -1,0 +1,254 @@
+//! What an overload comes to, as tables and a picture.
+
+use std::time::Duration;
+
+use ftsh::duration::Exact;
+
+use super::{Course, Options, Setting};
+use crate::common::{
+    Axis, Column, Crowd, Panel, Picture, Report, Series, Style, Table, Value, labels,
+};
+
+/// The report on the courses of each crowd.
+pub fn report(
+    options: &Options,
+    setting: &Setting,
+    crowds: &[Crowd],
+    courses: &[Vec<Course>],
+) -> Report {
+    let labels = labels(crowds);
+    let mut tables = vec![summary(options, setting, crowds, &labels, courses)];
+    if crowds.iter().any(|crowd| crowd.single().is_none()) {
+        tables.push(members(crowds, &labels, courses));
+    }
+    let firsts: Vec<_> = courses.iter().filter_map(|all| all.first()).collect();
+    tables.push(seconds(&labels, &firsts));
+    Report {
+        tables,
+        notes: notes(options, setting, crowds, courses),
+        picture: picture(setting, &labels, &firsts),
+    }
+}
+
+/// The value in the middle, if most have one.
+fn median(times: impl Iterator<Item = Option<Duration>>) -> Value {
+    let mut times: Vec<_> = times.map(|time| time.unwrap_or(Duration::MAX)).collect();
+    times.sort_unstable();
+    match times.get(times.len() / 2) {
+        Some(time) if *time < Duration::MAX => Value::Number(time.as_secs_f64(), 0),
+        _ => Value::Missing,
+    }
+}
+
+fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = numbers.fold((0.0, 0), |(sum, count), number| (sum + number, count + 1));
+    sum / f64::from(count.max(1))
+}
+
+fn summary(
+    options: &Options,
+    setting: &Setting,
+    crowds: &[Crowd],
+    labels: &[String],
+    courses: &[Vec<Course>],
+) -> Table {
+    let trials = courses.first().map_or(0, Vec::len);
+    let how = if options.live { "live".to_owned() } else { format!("{trials} trials") };
+    let title = format!(
+        "{} clients and a server stopped for {}, {how}",
+        setting.clients,
+        Exact(setting.outage)
+    );
+    let mut table = Table::new(
+        "overload",
+        title,
+        vec![
+            Column::new("label", "policy", ""),
+            Column::new("recovered", "comes", "back"),
+            Column::new("recovery_s", "after", "s"),
+            Column::new("half_back_s", "half", "s"),
+            Column::new("all_back_s", "all", "s"),
+            Column::new("before_per_s", "before", "1/s"),
+            Column::new("after_per_s", "at end", "1/s"),
+            Column::new("peak_concurrency", "peak", ""),
+            Column::new("requests_stopped", "sent while", "stopped"),
+            Column::hidden("clients"),
+            Column::hidden("policy"),
+            Column::hidden("trials"),
+            Column::hidden("live"),
+        ],
+    );
+    for ((crowd, label), all) in crowds.iter().zip(labels).zip(courses) {
+        let recovered = all.iter().filter(|course| course.recovers()).count();
+        let shown = if trials == 1 {
+            if recovered == 1 { "yes".to_owned() } else { "no".to_owned() }
+        } else {
+            format!("{recovered}/{trials}")
+        };
+        table.push(vec![
+            label.as_str().into(),
+            shown.into(),
+            median(all.iter().map(|it| it.recovery().filter(|_| it.recovers()))),
+            median(all.iter().map(|it| it.part_back(0.5, |_| true))),
+            median(all.iter().map(|it| it.part_back(1.0, |_| true))),
+            Value::number(mean(all.iter().map(Course::before))),
+            Value::number(mean(all.iter().map(Course::after))),
+            all.iter().map(|it| it.peak).max().unwrap_or_default().into(),
+            Value::Number(mean(all.iter().map(|it| it.requests_stopped() as f64)), 0),
+            setting.clients.into(),
+            crowd.to_string().into(),
+            trials.into(),
+            Value::Flag(options.live),
+        ]);
+    }
+    table
+}
+
+/// How those of one policy fare in a mixed crowd.
+fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table {
+    let mut table = Table::new(
+        "members",
+        "The parts of mixed crowds",
+        vec![
+            Column::new("crowd", "crowd", ""),
+            Column::new("label", "clients with", ""),
+            Column::new("clients", "clients", ""),
+            Column::new("half_back_s", "half", "s"),
+            Column::new("all_back_s", "all", "s"),
+            Column::new("answers_at_end", "answers", "at end"),
+            Column::hidden("policy"),
+        ],
+    );
+    for ((crowd, name), all) in crowds.iter().zip(names).zip(courses) {
+        let parts = crowd.0.len();
+        if parts == 1 {
+            continue;
+        }
+        let policies: Vec<_> = crowd.0.iter().cloned().map(Crowd::from).collect();
+        for (part, label) in labels(&policies).iter().enumerate() {
+            let of = |client: usize| client % parts == part;
+            let clients =
+                all.first().map_or(0, |it| (0..it.back.len()).filter(|it| of(*it)).count());
+            let answers = |course: &Course| {
+                let lately = course.lately.iter().enumerate().filter(|(client, _)| of(*client));
+                lately.map(|(_, answers)| *answers as f64).sum::<f64>()
+            };
+            table.push(vec![
+                name.as_str().into(),
+                label.as_str().into(),
+                clients.into(),
+                median(all.iter().map(|it| it.part_back(0.5, of))),
+                median(all.iter().map(|it| it.part_back(1.0, of))),
+                Value::Number(mean(all.iter().map(answers)), 0),
+                crowd.0[part].to_string().into(),
+            ]);
+        }
+    }
+    table
+}
+
+/// What happened when, in the first trials; for programs.
+fn seconds(labels: &[String], courses: &[&Course]) -> Table {
+    let columns = ["label", "second", "requests", "answers", "timeouts", "concurrency"];
+    let columns = columns.map(Column::hidden).to_vec();
+    let mut table = Table::new("seconds", "The first trials, second by second", columns);
+    for (label, course) in labels.iter().zip(courses) {
+        for (number, second) in course.seconds.iter().enumerate() {
+            table.push(vec![
+                label.as_str().into(),
+                number.into(),
+                second.requests.into(),
+                second.answers.into(),
+                second.timeouts.into(),
+                second.concurrency.into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn picture(setting: &Setting, labels: &[String], courses: &[&Course]) -> Picture {
+    let lines = |what: &dyn Fn(&Course, usize) -> f64| -> Vec<Series> {
+        let named = labels.iter().zip(courses).enumerate();
+        named
+            .map(|(color, (name, course))| Series {
+                name: name.clone(),
+                points: (0..course.seconds.len()).map(|at| (at as f64, what(course, at))).collect(),
+                style: Style::Line,
+                color,
+            })
+            .collect()
+    };
+    // A mean of five seconds, for the eye.
+    let around = |course: &Course, at: usize, of: &dyn Fn(&super::Second) -> u64| {
+        let end = (at + 3).min(course.seconds.len());
+        let near = &course.seconds[at.saturating_sub(2)..end];
+        near.iter().map(of).sum::<u64>() as f64 / near.len() as f64
+    };
+    let title =
+        format!("stopped from {} s to {} s", setting.before.as_secs(), setting.resumed().as_secs());
+    let panel =
+        |title: String, y: Axis, series| Panel { title, x: Axis::linear("time, s"), y, series };
+    Picture {
+        title: format!("Overload of a server, {title}"),
+        panels: vec![
+            panel(
+                "Requests answered in time".into(),
+                Axis::linear("answers, 1/s"),
+                lines(&|course, at| around(course, at, &|it| it.answers)),
+            ),
+            panel(
+                "Requests sent".into(),
+                Axis::log("requests, 1/s"),
+                lines(&|course, at| around(course, at, &|it| it.requests)),
+            ),
+            panel(
+                "Requests that the server works on".into(),
+                Axis::log("requests"),
+                lines(&|course, at| course.seconds[at].concurrency as f64),
+            ),
+        ],
+    }
+}
+
+fn notes(
+    options: &Options,
+    setting: &Setting,
+    crowds: &[Crowd],
+    courses: &[Vec<Course>],
+) -> Vec<String> {
+    let server = &setting.slowness;
+    let mut notes = vec![
+        "comes back: as many answers as before, nearly (90 %), at the end; after: since when, from \
+         when the server goes on; half, all: until so many clients had an answer."
+            .to_owned(),
+        format!(
+            "A client thinks {} in the mean and waits {} for an answer. The server takes {} up to \
+             {} requests at once, then {}^((c - {})/{}) times that; {} connections wait while it \
+             is stopped, which is our choice. It was watched for {}.",
+            Exact(setting.think),
+            Exact(setting.timeout),
+            Exact(server.base),
+            server.limit,
+            server.factor,
+            server.limit,
+            server.divisor,
+            setting.backlog,
+            Exact(setting.watch),
+        ),
+        format!(
+            "Policies: {}.",
+            crowds.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        ),
+    ];
+    let events: u64 = courses.iter().flatten().map(|course| course.events).sum();
+    notes.push(if options.live {
+        format!(
+            "Live, {} times as fast: times are as if it were not. {events} requests were sent.",
+            options.scale
+        )
+    } else {
+        format!("{events} events were simulated.")
+    });
+    notes
+}

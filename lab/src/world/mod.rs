@@ -1,0 +1,227 @@
+//! Many shells in one modelled world, in virtual time: each client is a machine of the library that
+//! runs a real script, and the commands it runs are models that share what a scenario is about.
+
+pub mod disk;
+mod events;
+pub mod queue;
+pub mod servers;
+
+use std::time::Duration;
+
+use bstr::BString;
+use ftsh::backoff::Policy;
+use ftsh::driver::simulated::{Call, Due, Ending, Model, Shell, World as Around};
+use ftsh::machine::effect::ProcessId;
+use ftsh::machine::event::Status;
+use ftsh::machine::{Config, Machine, Output, Time};
+use ftsh::syntax::{self, Script};
+
+use crate::common::Random;
+pub use events::Events;
+
+/// The modelled commands of a world, and what they share.
+pub trait Commands {
+    /// What such a world wants to be woken for.
+    type Alarm;
+
+    /// A program starts: what it does, or none if there is no such program. A model without an end
+    /// goes on until [`Agenda::end`].
+    fn start(
+        &mut self,
+        program: Program,
+        call: &Call,
+        agenda: &mut Agenda<Self::Alarm>,
+    ) -> Option<Model>;
+
+    /// A program is over, also one that was killed.
+    fn ended(&mut self, program: Program, ending: Ending, agenda: &mut Agenda<Self::Alarm>);
+
+    /// The time of an alarm has come.
+    fn alarm(&mut self, alarm: Self::Alarm, agenda: &mut Agenda<Self::Alarm>);
+}
+
+/// A program in progress: whose, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Program {
+    /// The client's number, from 0.
+    pub client: usize,
+    process: ProcessId,
+}
+
+/// What modelled commands can have happen.
+pub struct Agenda<A> {
+    events: Events<Happening<A>>,
+    /// For the models' own random choices.
+    pub random: Random,
+}
+
+enum Happening<A> {
+    /// A client has to look at its clock.
+    Wake(usize),
+    /// Something is due for one of a client's commands.
+    Due(usize, Due),
+    /// A command whose model left its end open ends.
+    Ends(Program, Status),
+    /// For the models.
+    Alarm(A),
+}
+
+impl<A> Agenda<A> {
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.events.now()
+    }
+
+    /// Wakes the models at a time.
+    pub fn wake(&mut self, at: Time, alarm: A) {
+        self.events.schedule(at, Happening::Alarm(alarm));
+    }
+
+    /// Ends a program now, if it isn't over.
+    pub fn end(&mut self, program: Program, status: Status) {
+        self.events.schedule(self.now(), Happening::Ends(program, status));
+    }
+}
+
+/// Clients, and the world they are in.
+pub struct World<C: Commands> {
+    clients: Vec<Client>,
+    agenda: Agenda<C::Alarm>,
+    /// The models.
+    pub commands: C,
+    handled: u64,
+}
+
+struct Client {
+    machine: Machine,
+    shell: Shell,
+    /// The next time its machine has to look at the clock.
+    wake: Time,
+}
+
+impl<C: Commands> World<C> {
+    /// A world without clients. `random` is for the models.
+    pub fn new(commands: C, random: Random) -> Self {
+        let agenda = Agenda { events: Events::new(), random };
+        Self { clients: Vec::new(), agenda, commands, handled: 0 }
+    }
+
+    /// Adds a client that begins to run `script` at `start`; the script's arguments are its name and
+    /// the client's number. Its tries that name no policy have `policy`.
+    pub fn add(&mut self, script: &Script, policy: &Policy, start: Duration, seed: u64) {
+        let client = self.clients.len();
+        let args: Vec<BString> =
+            vec![BString::from(&**script.source.name()), client.to_string().into()];
+        let config = Config { backoff: policy.clone(), ..Config::default() };
+        let machine = Machine::new(script, args, Vec::new(), config, seed);
+        let wake = Time::after(start);
+        self.clients.push(Client { machine, shell: Shell::default(), wake });
+        self.agenda.events.schedule(wake, Happening::Wake(client));
+    }
+
+    /// Wakes the models at a time.
+    pub fn wake(&mut self, at: Duration, alarm: C::Alarm) {
+        self.agenda.wake(Time::after(at), alarm);
+    }
+
+    /// Lets everything happen up to a time.
+    pub fn run(&mut self, until: Duration) {
+        let until = Time::after(until);
+        while let Some(happening) = self.agenda.events.next(until) {
+            self.handled += 1;
+            match happening {
+                Happening::Wake(client) => {
+                    let now = self.agenda.now();
+                    let it = &mut self.clients[client];
+                    // It may have found something else to wait for since.
+                    if it.wake == now {
+                        it.wake = Time::NEVER;
+                        it.machine.handle_timeout(now);
+                        self.go_on(client);
+                    }
+                }
+                Happening::Due(client, due) => {
+                    let (shell, mut around) = self.parts(client);
+                    shell.handle(due, &mut around);
+                    self.go_on(client);
+                }
+                Happening::Ends(program, status) => {
+                    let (shell, mut around) = self.parts(program.client);
+                    shell.end(program.process, status, &mut around);
+                    self.go_on(program.client);
+                }
+                Happening::Alarm(alarm) => self.commands.alarm(alarm, &mut self.agenda),
+            }
+        }
+    }
+
+    /// How many events there were so far.
+    pub fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    fn parts(&mut self, client: usize) -> (&mut Shell, One<'_, C>) {
+        let around = One { client, agenda: &mut self.agenda, commands: &mut self.commands };
+        (&mut self.clients[client].shell, around)
+    }
+
+    /// Lets a client do what it can do now.
+    fn go_on(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let mut around =
+            One { client: number, agenda: &mut self.agenda, commands: &mut self.commands };
+        loop {
+            let now = around.agenda.now();
+            match client.machine.poll_output() {
+                Output::Effect(effect) => client.shell.perform(effect, &mut around),
+                Output::Timeout(until) => {
+                    if let Some(event) = client.shell.poll_event() {
+                        client.machine.handle_event(now, event);
+                    } else if until <= now {
+                        client.machine.handle_timeout(now);
+                    } else {
+                        if until != Time::NEVER && until != client.wake {
+                            around.agenda.events.schedule(until, Happening::Wake(number));
+                        }
+                        client.wake = until;
+                        return;
+                    }
+                }
+                Output::Finished(_) => return,
+            }
+        }
+    }
+}
+
+/// The world as one client's shell sees it.
+struct One<'w, C: Commands> {
+    client: usize,
+    agenda: &'w mut Agenda<C::Alarm>,
+    commands: &'w mut C,
+}
+
+impl<C: Commands> Around for One<'_, C> {
+    fn now(&self) -> Time {
+        self.agenda.now()
+    }
+
+    fn start(&mut self, process: ProcessId, call: &Call) -> Option<Model> {
+        let program = Program { client: self.client, process };
+        self.commands.start(program, call, self.agenda)
+    }
+
+    fn schedule(&mut self, at: Time, due: Due) {
+        self.agenda.events.schedule(at, Happening::Due(self.client, due));
+    }
+
+    fn ended(&mut self, process: ProcessId, ending: Ending) {
+        let program = Program { client: self.client, process };
+        self.commands.ended(program, ending, self.agenda);
+    }
+}
+
+/// Reads one of the laboratory's own scripts.
+pub fn script(name: &str, text: &str) -> anyhow::Result<Script> {
+    syntax::parse(name, text)
+        .map_err(|mistakes| anyhow::anyhow!("{}", ftsh::diagnostic::render_all(&mistakes)))
+}
