@@ -139,10 +139,10 @@ pub fn run(options: &Options) -> Result<Report> {
             Column::new("transfers", "transfers", ""),
             Column::new("transfers_sd", "± sd", ""),
             Column::new("stalls", "stalls", ""),
-            Column::new("stalled_s", "lost in them", "reader s"),
+            Column::new("stalled_s", "time", "reader s"),
             Column::new("deferrals", "deferrals", ""),
-            Column::new("deferred_s", "lost in them", "reader s"),
-            Column::new("longest_pause_s", "longest pause", "s"),
+            Column::new("deferred_s", "time", "reader s"),
+            Column::new("longest_pause_s", "pause", "s"),
             Column::hidden("readers"),
             Column::hidden("holes"),
             Column::hidden("policy"),
@@ -155,7 +155,7 @@ pub fn run(options: &Options) -> Result<Report> {
         };
         let transfers = mean(&|counts| counts.transfers.len() as f64);
         let square = mean(&|counts| (counts.transfers.len() as f64 - transfers).powi(2));
-        let lost = |cuts: &[(f64, f64)]| cuts.iter().map(|(_, length)| length).sum::<f64>();
+        let lost = |cuts: &[(f64, f64)]| cuts.iter().fold(0.0, |sum, (_, length)| sum + length);
         table.push(vec![
             kind.name.clone().into(),
             Value::Number(transfers, 1),

@@ -27,7 +27,7 @@ use crate::world::{World, script};
 #[derive(clap::Args, Clone, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Options {
-    /// How many clients; repeatable [default: 25, 50, … 500]
+    /// How many clients; repeatable [default: 50, 100, … 500, and around the edge]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: Vec<u32>,
     /// What the clients do; repeatable [default: all]
@@ -153,7 +153,7 @@ pub fn run(options: &Options) -> Result<Report> {
         bail!("--descriptors: with {} in use there are too few for one submission", options.in_use);
     }
     let clients = match &options.clients[..] {
-        [] => (1..=20).map(|number| number * 25).collect(),
+        [] => vec![50, 100, 150, 200, 250, 300, 350, 375, 385, 400, 450, 500],
         given => given.to_vec(),
     };
     let disciplines = match &options.discipline[..] {

@@ -131,6 +131,9 @@ impl Descriptors {
 
     /// What a command reads; none while the pipe it reads is still written to.
     pub fn input(&mut self, run: &Run) -> Result<Option<BString>, String> {
+        if run.redirects.is_empty() && run.io == IoId::INHERITED {
+            return Ok(Some(BString::default()));
+        }
         let table = self.of(run)?;
         let input = match table.get(&0) {
             Some(End::Input(bytes)) => bytes.clone(),
@@ -156,6 +159,9 @@ impl Descriptors {
 
     /// Writes what a command wrote to where its descriptors lead.
     pub fn output(&mut self, run: &Run, model: &Model) {
+        if model.output.is_empty() && model.errors.is_empty() {
+            return;
+        }
         // Its files were emptied when it started.
         let redirects: Vec<Plumbing> = run.redirects.iter().cloned().map(reopened).collect();
         let Ok(table) = self.plumb(self.table(run.io), &redirects) else { return };

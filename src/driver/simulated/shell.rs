@@ -1,7 +1,7 @@
 //! What one shell has of a modelled world: its descriptors, its commands in progress and the
 //! scopes they belong to.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use bstr::{BString, ByteSlice};
@@ -60,9 +60,9 @@ pub enum Ending {
 #[derive(Default)]
 pub struct Shell {
     pub(super) descriptors: Descriptors,
-    parents: HashMap<ScopeId, ScopeId>,
-    processes: HashMap<ProcessId, Process>,
-    terminating: HashSet<ScopeId>,
+    parents: BTreeMap<ScopeId, ScopeId>,
+    processes: BTreeMap<ProcessId, Process>,
+    terminating: BTreeSet<ScopeId>,
     events: VecDeque<Event>,
 }
 
@@ -251,9 +251,7 @@ impl Shell {
         let members = self.processes.iter().filter(|(_, process)| {
             scope == ScopeId::SCRIPT || is_within(&self.parents, process.scope, scope)
         });
-        let mut members: Vec<ProcessId> = members.map(|(id, _)| *id).collect();
-        members.sort_unstable();
-        members
+        members.map(|(id, _)| *id).collect()
     }
 
     fn check_emptied(&mut self) {
@@ -262,7 +260,6 @@ impl Shell {
         }
         let mut emptied: Vec<ScopeId> = self.terminating.iter().copied().collect();
         emptied.retain(|scope| self.members(*scope).is_empty());
-        emptied.sort_unstable();
         for scope in emptied {
             self.terminating.remove(&scope);
             self.forget(scope);
@@ -308,7 +305,7 @@ impl Shell {
 }
 
 /// Whether a scope is another one or somewhere in it.
-fn is_within(parents: &HashMap<ScopeId, ScopeId>, scope: ScopeId, outer: ScopeId) -> bool {
+fn is_within(parents: &BTreeMap<ScopeId, ScopeId>, scope: ScopeId, outer: ScopeId) -> bool {
     let up = |scope: &ScopeId| parents.get(scope).copied();
     std::iter::successors(Some(scope), up).any(|scope| scope == outer)
 }

@@ -150,8 +150,9 @@ fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table
 /// What happened when, in the first trials; for programs.
 fn seconds(labels: &[String], courses: &[&Course]) -> Table {
     let columns = ["label", "second", "requests", "answers", "timeouts", "concurrency"];
-    let columns = columns.map(Column::hidden).to_vec();
+    let columns = columns.map(|name| Column::new(name, name, "")).to_vec();
     let mut table = Table::new("seconds", "The first trials, second by second", columns);
+    table.is_long = true;
     for (label, course) in labels.iter().zip(courses) {
         for (number, second) in course.seconds.iter().enumerate() {
             table.push(vec![
