@@ -7,6 +7,8 @@ use divan::{Bencher, black_box};
 use ftsh::backoff::Policy;
 use ftsh_lab::common::{Crowd, random};
 use ftsh_lab::scenario::{occ, outage};
+use ftsh_lab::world::queue::{Host, Queue};
+use ftsh_lab::world::{World, script};
 
 fn main() {
     divan::main();
@@ -53,4 +55,31 @@ fn retries(bencher: Bencher, text: &str) {
         retries
     };
     bencher.counter(ItemsCount::new(retry())).bench(|| black_box(retry()));
+}
+
+/// Events of 500 machines in one world: submissions to a queue that is down nearly all the time.
+#[divan::bench]
+fn machines(bencher: Bencher) {
+    let second = Duration::from_secs(1);
+    let host = Host {
+        descriptors: 8000,
+        in_use: 500,
+        per_submission: 20,
+        rate: 4.0,
+        alone: second / 2,
+        restart: 20 * second,
+        refusal: second / 10,
+        look: second / 100,
+    };
+    let text = include_str!("../scripts/submit-fixed.ftsh");
+    let script = script("submit-fixed.ftsh", text).expect("a script");
+    let submit = || {
+        let mut world = World::new(Queue::new(host.clone()), random(1, &[]));
+        for client in 0..500 {
+            world.add(&script, &Policy::default(), Duration::ZERO, client);
+        }
+        world.run(10 * second);
+        world.handled()
+    };
+    bencher.counter(ItemsCount::new(submit())).bench(|| black_box(submit()));
 }

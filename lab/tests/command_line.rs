@@ -6,12 +6,16 @@ use std::process::{Command, Stdio};
 use crate::support::{lab, printed};
 
 /// A quick command line of each scenario.
-const SCENARIOS: [&[&str]; 5] = [
+const SCENARIOS: [&[&str]; 9] = [
     &["occ", "--clients", "10,20", "--trials", "3"],
     &["outage", "--clients", "2000", "--outage", "20s"],
     &["recovery", "--outage", "30s", "--trials", "100"],
     &["delays", "full from 100 ms to 20 s", "--samples", "100"],
     &["advise", "--clients", "100", "--capacity", "50/s", "--p99", "10ms", "--notice", "1min"],
+    &["ethernet", "--clients", "10,30", "--descriptors", "1000", "--time", "1min"],
+    &["buffer", "--producers", "2,9", "--buffer", "5", "--time", "1min", "--trials", "1"],
+    &["blackhole", "--trials", "3"],
+    &["overload", "--clients", "100", "--limit", "3", "--backlog", "99", "--trials", "2"],
 ];
 
 #[test]
@@ -53,7 +57,7 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 
 #[test]
 fn impossible_parameters_get_one_clear_line() {
-    let mistakes: [(&[&str], &str); 24] = [
+    let mistakes: [(&[&str], &str); 32] = [
         (&[], "which scenario? There are"),
         (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
         (
@@ -96,6 +100,14 @@ fn impossible_parameters_get_one_clear_line() {
             &["advise", "--clients", "10", "--capacity", "5", "--p99", "1s", "--notice", "1s"],
             "not a rate",
         ),
+        (&["ethernet", "--descriptors", "500"], "too few for one submission"),
+        (&["ethernet", "--rate", "0/s"], "must be a number above 0"),
+        (&["buffer", "--buffer", "-1"], "must be a number above 0"),
+        (&["blackhole", "--discipline", "fixed"], "either aloha or ethernet"),
+        (&["blackhole", "--holes", "4"], "4 is not in 0..=3"),
+        (&["overload", "--watch", "1s"], "--watch must be at least 10 s"),
+        (&["overload", "--factor", "0.5"], "must be at least 1"),
+        (&["overload", "--live", "--scale", "1000"], "less than a millisecond"),
         (&["scenario"], "unrecognized subcommand"),
     ];
     for (args, message) in mistakes {

@@ -1,10 +1,15 @@
 //! What the laboratory claims, at small size and with fixed seeds.
 
 mod advise;
+mod blackhole;
+mod buffer;
 mod command_line;
 mod delays;
+mod ethernet;
+mod live;
 mod occ;
 mod outage;
+mod overload;
 mod pictures;
 mod recovery;
 mod support;

@@ -145,7 +145,7 @@ pub fn run(options: &Options) -> Result<Report> {
             Column::new("longest_pause_s", "pause", "s"),
             Column::hidden("readers"),
             Column::hidden("holes"),
-            Column::hidden("policy"),
+            Column::hidden("backoff"),
             Column::hidden("trials"),
         ],
     );
@@ -167,7 +167,7 @@ pub fn run(options: &Options) -> Result<Report> {
             Value::Number(mean(&|counts| pause(counts, options.time)), 0),
             u64::from(options.readers).into(),
             u64::from(options.holes).into(),
-            kind.crowd.as_ref().map_or(Value::Missing, |crowd| crowd.to_string().into()),
+            kind.backoff().into(),
             repeats.into(),
         ]);
     }

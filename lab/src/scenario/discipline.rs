@@ -40,6 +40,13 @@ pub struct Kind {
     pub name: String,
 }
 
+impl Kind {
+    /// The delays, as scripts write them.
+    pub fn backoff(&self) -> String {
+        self.crowd.as_ref().map_or_else(|| "none".into(), ToString::to_string)
+    }
+}
+
 /// Each discipline, with each of the crowds if it delays.
 pub fn kinds(disciplines: &[Discipline], crowds: &[Crowd]) -> Vec<Kind> {
     let labels = labels(crowds);

@@ -189,7 +189,7 @@ pub fn run(options: &Options) -> Result<Report> {
             Column::new("failures", "failed", ""),
             Column::new("crashes", "crashes", ""),
             Column::new("deferrals", "deferred", ""),
-            Column::hidden("policy"),
+            Column::hidden("backoff"),
             Column::hidden("trials"),
             Column::hidden("time_s"),
         ],
@@ -217,7 +217,7 @@ pub fn run(options: &Options) -> Result<Report> {
                     Discipline::Ethernet => Value::Number(mean(Counts::deferrals), 0),
                     _ => Value::Missing,
                 },
-                kind.crowd.as_ref().map_or(Value::Missing, |crowd| crowd.to_string().into()),
+                kind.backoff().into(),
                 repeats.into(),
                 Value::number(options.time.as_secs_f64()),
             ]);

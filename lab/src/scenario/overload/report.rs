@@ -6,7 +6,7 @@ use ftsh::duration::Exact;
 
 use super::{Course, Options, Setting};
 use crate::common::{
-    Axis, Column, Crowd, Panel, Picture, Report, Series, Style, Table, Value, labels,
+    Axis, Column, Crowd, Panel, Picture, Report, Series, Style, Table, Value, labels, legend,
 };
 
 /// The report on the courses of each crowd.
@@ -22,7 +22,7 @@ pub fn report(
         tables.push(members(crowds, &labels, courses));
     }
     let firsts: Vec<_> = courses.iter().filter_map(|all| all.first()).collect();
-    tables.push(seconds(&labels, &firsts));
+    tables.push(seconds(crowds, &labels, &firsts));
     Report {
         tables,
         notes: notes(options, setting, crowds, courses),
@@ -63,7 +63,7 @@ fn summary(
         "overload",
         title,
         vec![
-            Column::new("label", "policy", ""),
+            Column::new("policy", "policy", ""),
             Column::new("recovered", "comes", "back"),
             Column::new("recovery_s", "after", "s"),
             Column::new("half_back_s", "half", "s"),
@@ -73,7 +73,7 @@ fn summary(
             Column::new("peak_concurrency", "peak", ""),
             Column::new("requests_stopped", "sent while", "stopped"),
             Column::hidden("clients"),
-            Column::hidden("policy"),
+            Column::hidden("backoff"),
             Column::hidden("trials"),
             Column::hidden("live"),
         ],
@@ -111,12 +111,12 @@ fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table
         "The parts of mixed crowds",
         vec![
             Column::new("crowd", "crowd", ""),
-            Column::new("label", "clients with", ""),
+            Column::new("policy", "clients with", ""),
             Column::new("clients", "clients", ""),
             Column::new("half_back_s", "half", "s"),
             Column::new("all_back_s", "all", "s"),
             Column::new("answers_at_end", "answers", "at end"),
-            Column::hidden("policy"),
+            Column::hidden("backoff"),
         ],
     );
     for ((crowd, name), all) in crowds.iter().zip(names).zip(courses) {
@@ -148,12 +148,12 @@ fn members(crowds: &[Crowd], names: &[String], courses: &[Vec<Course>]) -> Table
 }
 
 /// What happened when, in the first trials; for programs.
-fn seconds(labels: &[String], courses: &[&Course]) -> Table {
-    let columns = ["label", "second", "requests", "answers", "timeouts", "concurrency"];
+fn seconds(crowds: &[Crowd], labels: &[String], courses: &[&Course]) -> Table {
+    let columns = ["policy", "second", "requests", "answers", "timeouts", "concurrency", "backoff"];
     let columns = columns.map(|name| Column::new(name, name, "")).to_vec();
     let mut table = Table::new("seconds", "The first trials, second by second", columns);
     table.is_long = true;
-    for (label, course) in labels.iter().zip(courses) {
+    for ((crowd, label), course) in crowds.iter().zip(labels).zip(courses) {
         for (number, second) in course.seconds.iter().enumerate() {
             table.push(vec![
                 label.as_str().into(),
@@ -162,6 +162,7 @@ fn seconds(labels: &[String], courses: &[&Course]) -> Table {
                 second.answers.into(),
                 second.timeouts.into(),
                 second.concurrency.into(),
+                crowd.to_string().into(),
             ]);
         }
     }
@@ -237,10 +238,7 @@ fn notes(
             setting.backlog,
             Exact(setting.watch),
         ),
-        format!(
-            "Policies: {}.",
-            crowds.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-        ),
+        legend(crowds, &labels(crowds)),
     ];
     let events: u64 = courses.iter().flatten().map(|course| course.events).sum();
     notes.push(if options.live {
