@@ -5,7 +5,7 @@ use crate::support::{number, rows};
 /// The jobs that each discipline gets done: fixed, aloha, ethernet.
 fn jobs(clients: &str, more: &[&str]) -> [f64; 3] {
     // 60 submissions at once are the edge.
-    let args = ["ethernet", "--clients", clients, "--descriptors", "2200", "--time", "5min"];
+    let args = ["ethernet", "--clients", clients, "--descriptors", "1700", "--time", "5min"];
     let rows = rows("ethernet", &[&args, more].concat());
     ["fixed", "aloha", "ethernet"].map(|name| {
         let row = rows.iter().find(|row| row["discipline"] == name).expect("a discipline");
@@ -28,7 +28,7 @@ fn past_the_edge_fixed_collapses_and_ethernet_does_not() {
 fn a_submission_whose_time_is_up_frees_its_descriptors() {
     // Each job takes ten minutes alone and no try that long: none is ever done. Did those that are
     // killed keep their descriptors, the queue would crash.
-    let args = ["ethernet", "--clients", "50", "--descriptors", "2200", "--time", "30min"];
+    let args = ["ethernet", "--clients", "50", "--descriptors", "1700", "--time", "30min"];
     let more = ["--alone", "10min", "--discipline", "aloha"];
     let rows = rows("ethernet", &[&args[..], &more].concat());
     assert_eq!((number(&rows[0], "jobs"), number(&rows[0], "crashes")), (0.0, 0.0));

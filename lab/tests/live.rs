@@ -1,5 +1,5 @@
 //! Overload with a real server and real clients. Small, and ten times as fast as told, so that each
-//! run takes some five seconds; nothing is shared, so that they can run beside other tests.
+//! run takes some six seconds; nothing is shared, so that they can run beside other tests.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -16,12 +16,12 @@ const SMALL: [&str; 11] = [
     "--divisor",
     "1.5",
     "--backlog",
-    "102",
+    "60",
     "--before",
     "10s",
 ];
 
-const SHORT: [&str; 4] = ["--outage", "20s", "--watch", "25s"];
+const SHORT: [&str; 4] = ["--outage", "20s", "--watch", "30s"];
 
 /// Whether the server comes back, in one run: simulated, and live.
 fn verdicts(policy: &str) -> [String; 2] {
@@ -40,7 +40,7 @@ fn a_real_server_stays_down_without_backoff() {
 
 #[test]
 fn a_real_server_comes_back_with_backoff() {
-    assert_eq!(verdicts("normal from 100 ms to 5 s by 2.71828"), ["yes", "yes"]);
+    assert_eq!(verdicts("normal from 100 ms to 10 s by 2.71828"), ["yes", "yes"]);
 }
 
 /// The processes that a process has started.

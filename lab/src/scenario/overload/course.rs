@@ -78,11 +78,10 @@ impl Course {
         answers as f64 / seconds.len().max(1) as f64
     }
 
-    /// Answers a second before the server was stopped, without the first half of that time, in
-    /// which the crowd sets in.
+    /// Answers a second before the server was stopped, without the first second, in which none can
+    /// be.
     pub fn before(&self) -> f64 {
-        let stopped = self.stopped.as_secs() as usize;
-        self.goodput(stopped / 2, stopped.max(1))
+        self.goodput(1, self.stopped.as_secs() as usize)
     }
 
     /// Answers a second in the end.
@@ -91,18 +90,26 @@ impl Course {
         self.goodput(end.saturating_sub(WINDOW), end)
     }
 
+    /// So many answers a second in a window are as many as before, nearly: [`ENOUGH`] of them, less
+    /// three standard deviations, since they come by chance, now as before.
+    fn enough(&self) -> f64 {
+        let (before, window) = (self.before(), WINDOW as f64);
+        let seconds = (self.stopped.as_secs_f64() - 1.0).max(1.0);
+        let deviation = (before / window + before / seconds).sqrt();
+        (ENOUGH * before - 3.0 * deviation).max(before / 4.0)
+    }
+
     /// Whether all is well in the end.
     pub fn recovers(&self) -> bool {
-        self.after() >= ENOUGH * self.before()
+        self.after() >= self.enough()
     }
 
     /// How long after it was continued the server gave as many answers as before, nearly, for the
     /// first time in a whole window.
     pub fn recovery(&self) -> Option<Duration> {
         let resumed = self.resumed.as_secs() as usize;
-        let starts = resumed..=self.seconds.len().saturating_sub(WINDOW);
-        let enough = ENOUGH * self.before();
-        let start = starts.into_iter().find(|at| self.goodput(*at, at + WINDOW) >= enough)?;
+        let mut starts = resumed..=self.seconds.len().saturating_sub(WINDOW);
+        let start = starts.find(|at| self.goodput(*at, at + WINDOW) >= self.enough())?;
         Some(Duration::from_secs((start - resumed) as u64))
     }
 

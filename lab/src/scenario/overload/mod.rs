@@ -71,7 +71,7 @@ pub struct Options {
     pub common: Common,
 }
 
-/// The article's two clients, and half a crowd of each.
+/// The article's two clients, and half a crowd of each; this one isn't run live unless told.
 const POLICIES: [&str; 3] = [
     "fixed from 100 ms",
     "normal from 100 ms to 5 min by 2.71828",
@@ -158,7 +158,9 @@ pub fn run(options: &Options) -> Result<Report> {
             bail!("--{name} must be at least {WINDOW} s to tell how much is answered");
         }
     }
-    let crowds = options.common.crowds(&POLICIES)?;
+    // Live, a crowd takes half a minute.
+    let policies = if options.live { &POLICIES[..2] } else { &POLICIES };
+    let crowds = options.common.crowds(policies)?;
     let courses = if options.live {
         live(options, &setting, &crowds)?
     } else {

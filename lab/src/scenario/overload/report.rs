@@ -221,8 +221,9 @@ fn notes(
 ) -> Vec<String> {
     let server = &setting.slowness;
     let mut notes = vec![
-        "comes back: as many answers as before, nearly (90 %), at the end; after: since when, from \
-         when the server goes on; half, all: until so many clients had an answer."
+        "comes back: at the end as many answers as before, nearly (90 %, less three standard \
+         deviations); after: how long after the server went on that began; half, all: until so \
+         many clients had an answer."
             .to_owned(),
         format!(
             "A client thinks {} in the mean and waits {} for an answer. The server takes {} up to \

@@ -19,7 +19,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{LocalSet, spawn_local, unconstrained};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Slowness, Work};
@@ -90,21 +90,25 @@ async fn answer(work: &Waiting, started: Instant) -> Result<()> {
     Ok(())
 }
 
-/// Takes connections and their requests. A request counts until it is done, also when its client
-/// has hung up: work that has begun is seldom stopped.
+/// Takes connections and their requests. A request counts from when its connection is taken until
+/// it is done, also when its client has hung up: work that has begun is seldom stopped.
 async fn accept(listener: TcpListener, work: Waiting, started: Instant) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        // All that wait, before any is answered: as by a server with a thread for each.
+        let Ok((stream, _)) = unconstrained(listener.accept()).await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let work = Rc::clone(&work);
+        let (done, answer) = oneshot::channel();
+        work.borrow_mut().begin(started.elapsed(), done);
+        let answer = RefCell::new(Some(answer));
         spawn_local(async move {
-            let service = service_fn(move |_: Request<body::Incoming>| {
-                let (done, answer) = oneshot::channel();
-                work.borrow_mut().begin(started.elapsed(), done);
+            let service = service_fn(|_: Request<body::Incoming>| {
+                let answer = answer.take();
                 async move {
-                    let _ = answer.await;
+                    if let Some(answer) = answer {
+                        let _ = answer.await;
+                    }
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"OK\n"))))
                 }
             });
