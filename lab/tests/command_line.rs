@@ -57,7 +57,7 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 
 #[test]
 fn impossible_parameters_get_one_clear_line() {
-    let mistakes: [(&[&str], &str); 32] = [
+    let mistakes: [(&[&str], &str); 33] = [
         (&[], "which scenario? There are"),
         (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
         (
@@ -101,6 +101,7 @@ fn impossible_parameters_get_one_clear_line() {
             "not a rate",
         ),
         (&["ethernet", "--descriptors", "500"], "too few for one submission"),
+        (&["ethernet", "--time", "900d"], "too many to simulate"),
         (&["ethernet", "--rate", "0/s"], "must be a number above 0"),
         (&["buffer", "--buffer", "-1"], "must be a number above 0"),
         (&["blackhole", "--discipline", "fixed"], "either aloha or ethernet"),

@@ -12,4 +12,5 @@ mod outage;
 mod overload;
 mod pictures;
 mod recovery;
+mod scripts;
 mod support;

@@ -34,3 +34,12 @@ pub fn rate(text: &str) -> Result<f64, String> {
     let rate = positive(amount.trim())? / unit.duration().as_secs_f64();
     if (1e-9..=1e12).contains(&rate) { Ok(rate) } else { Err("no server is like that".into()) }
 }
+
+/// Refuses a simulation that nobody would wait for: `events` are about as many as there can be.
+pub fn bounded(events: f64) -> anyhow::Result<()> {
+    const MOST: f64 = 2e10;
+    if events > MOST {
+        anyhow::bail!("that may be {events:.0e} events, too many to simulate: ask for less");
+    }
+    Ok(())
+}

@@ -74,7 +74,8 @@ pub struct Run {
 impl Options {
     /// How long sending the file takes.
     fn data(&self) -> Duration {
-        Duration::try_from_secs_f64(self.size / self.speed).unwrap_or(Duration::MAX)
+        let length = Duration::try_from_secs_f64(self.size / self.speed);
+        length.unwrap_or(Duration::MAX).max(Duration::from_nanos(1))
     }
 }
 
@@ -120,6 +121,8 @@ pub fn run(options: &Options) -> Result<Report> {
     });
     let scripts = scripts.collect::<Result<Vec<_>>>()?;
     let repeats = u64::from(options.common.trials(100));
+    let all = f64::from(options.readers) * (kinds.len() as u64 * repeats) as f64;
+    input::bounded(all * options.time.div_duration_f64(options.flag.min(options.data())))?;
     let cases: Vec<_> =
         (0..kinds.len()).flat_map(|kind| (0..repeats).map(move |trial| (kind, trial))).collect();
     let progress = Progress::new(cases.len());

@@ -148,6 +148,10 @@ pub fn run(options: &Options) -> Result<Report> {
     });
     let scripts = scripts.collect::<Result<Vec<_>>>()?;
     let repeats = u64::from(options.common.trials(3));
+    let all = producers.iter().copied().map(f64::from).sum::<f64>()
+        * (kinds.len() as u64 * repeats) as f64;
+    let blocks = setting.largest.div_ceil(setting.block) as f64;
+    input::bounded(all * options.time.div_duration_f64(options.production) * blocks)?;
     let mut cases = Vec::new();
     for number in producers.iter().rev() {
         let of = |kind| (0..repeats).map(move |trial| (kind, *number, trial));

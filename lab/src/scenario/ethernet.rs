@@ -167,6 +167,9 @@ pub fn run(options: &Options) -> Result<Report> {
     });
     let scripts = scripts.collect::<Result<Vec<_>>>()?;
     let repeats = u64::from(options.common.trials(1));
+    let all =
+        clients.iter().copied().map(f64::from).sum::<f64>() * (kinds.len() as u64 * repeats) as f64;
+    input::bounded(all * options.time.div_duration_f64(options.refusal.min(options.look)))?;
     let mut cases = Vec::new();
     // The longest first, so that no thread is left alone with one in the end.
     for number in clients.iter().rev() {

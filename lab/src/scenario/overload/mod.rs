@@ -164,14 +164,17 @@ pub fn run(options: &Options) -> Result<Report> {
     let courses = if options.live {
         live(options, &setting, &crowds)?
     } else {
-        all(options, &setting, &crowds)
+        all(options, &setting, &crowds)?
     };
     Ok(report::report(options, &setting, &crowds, &courses))
 }
 
 /// The trials of each crowd, in virtual time.
-fn all(options: &Options, setting: &Setting, crowds: &[Crowd]) -> Vec<Vec<Course>> {
+fn all(options: &Options, setting: &Setting, crowds: &[Crowd]) -> Result<Vec<Vec<Course>>> {
     let repeats = u64::from(options.common.trials(10));
+    let all = setting.clients as f64 * (crowds.len() as u64 * repeats) as f64;
+    let shortest = setting.timeout.min(setting.think).min(setting.slowness.base);
+    input::bounded(all * setting.end().div_duration_f64(shortest))?;
     let cases: Vec<_> =
         (0..crowds.len()).flat_map(|crowd| (0..repeats).map(move |trial| (crowd, trial))).collect();
     let progress = Progress::new(cases.len());
@@ -180,7 +183,7 @@ fn all(options: &Options, setting: &Setting, crowds: &[Crowd]) -> Vec<Vec<Course
         simulate(setting, &crowds[*crowd], random)
     })
     .into_iter();
-    crowds.iter().map(|_| courses.by_ref().take(repeats as usize).collect()).collect()
+    Ok(crowds.iter().map(|_| courses.by_ref().take(repeats as usize).collect()).collect())
 }
 
 /// One run of each crowd, for real.
