@@ -37,9 +37,9 @@ pub fn main() -> ! {
     end(obey(std::env::args_os().skip(1).collect()))
 }
 
-/// Ends this process as its work ended.
+/// Ends this process as its work ended. What was to be printed has been.
 fn end(result: Result<Outcome>) -> ! {
-    std::process::exit(match result {
+    process::exit_now(match result {
         Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
         Ok(outcome) => outcome.exit_code().into(),
         Err(error) => {

@@ -46,7 +46,7 @@ pub use self::live::columns;
 pub use self::repair::Repair;
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
-pub use self::sys::random;
+pub use self::sys::{exit_now, random};
 
 use self::child::Child;
 use self::command::{Answer, Command, Waiting};
@@ -178,10 +178,13 @@ impl ProcessDriver {
         let terminal = Terminal::open();
         let live = Live::new(settings.live);
         let signals = Signals::catch()?;
+        let (supervision, repair) = (settings.supervision.take(), settings.repair.take());
+        if let Some(supervision) = &supervision {
+            supervision.release_signals();
+        }
         let pool = Pool::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(pool.readiness(), ANSWERS)?;
-        let (supervision, repair) = (settings.supervision.take(), settings.repair.take());
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }

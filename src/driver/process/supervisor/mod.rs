@@ -36,6 +36,8 @@ pub struct Supervision {
     pid: i32,
     key: Key,
     duties: Duties,
+    /// What was blocked before; now everything is that a supervisor passes on.
+    mask: sys::Mask,
 }
 
 /// What a supervisor does besides.
@@ -72,6 +74,11 @@ impl Supervision {
         if let Some(keep) = &self.duties.keep {
             keep.finish_alone(Status::Signaled(libc::SIGKILL));
         }
+    }
+
+    /// Lets in the signals that were held back until there are handlers for them.
+    pub(super) fn release_signals(&self) {
+        sys::release_signals(&self.mask);
     }
 
     /// The process id of the shell as its user knows it, `$$`.
@@ -130,14 +137,14 @@ pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> 
     let (socket, mask) = (duty.socket.as_raw_fd(), duty.mask.clone());
     let their_socket = theirs.as_raw_fd();
     let begin = move |supervised: bool| {
-        sys::release_signals(&mask);
         if !supervised {
+            sys::release_signals(&mask);
             sys::become_subreaper(false);
             return interpret(None);
         }
         sys::close_number(socket);
         die_of_panics();
-        interpret(Some(Supervision { socket: theirs, pid, key, duties }))
+        interpret(Some(Supervision { socket: theirs, pid, key, duties, mask }))
     };
     let mut begin = Some(begin);
     let mut begin = |supervised| match begin.take() {
