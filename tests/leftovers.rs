@@ -220,3 +220,20 @@ fn many_commands_use_no_descriptors_up() {
         .limit(Duration::from_secs(60))
         .success();
 }
+
+#[test]
+fn a_kept_open_output_and_a_daemon_of_a_success_do_no_harm() {
+    // The daemon ends with the test's directory.
+    let daemon = "while test -d \"$PWD\"; do sleep 0.05; done";
+    let script = format!("sh -c '({daemon}; exit) & echo $! > pid; echo said' -> said\necho $said");
+    for way in WAYS {
+        for unprivileged in [false, true] {
+            let run = Ftsh::script(&script).env("FTSH_TEST_FALLBACK", way);
+            let run = if unprivileged { run.unprivileged() } else { run };
+            let finished = run.stdout("said\n").success();
+            let pid: i32 = finished.read("pid").trim().parse().expect("a process id");
+            let lives = finished.survivors.iter().any(|survivor| survivor.pid == pid);
+            assert!(lives, "{way}: the daemon was killed");
+        }
+    }
+}

@@ -3,11 +3,24 @@
 
 use std::time::Duration;
 
-use crate::support::Ftsh;
+use crate::support::{Ftsh, WAYS};
 
-/// The least that `script` takes in a few runs, each of which ends with `code`.
-fn best(script: &str, code: i32) -> Duration {
-    (0..5).map(|_| Ftsh::command(script).failure(code).elapsed).min().expect("a few runs")
+/// What a run of `script` takes that ends with `code`: the first that takes no more than `most`, or
+/// else the best of a few; found out with each way of finding processes, and unprivileged.
+fn best(script: &str, code: i32, most: Duration) -> Vec<Duration> {
+    let runs = |way: &str, unprivileged: bool| {
+        let mut best = Duration::MAX;
+        for _ in 0..5 {
+            let run = Ftsh::command(script).env("FTSH_TEST_FALLBACK", way);
+            let run = if unprivileged { run.unprivileged() } else { run };
+            best = best.min(run.failure(code).elapsed);
+            if best <= most {
+                break;
+            }
+        }
+        best
+    };
+    WAYS.into_iter().flat_map(|way| [runs(way, false), runs(way, true)]).collect()
 }
 
 #[test]
@@ -25,9 +38,11 @@ fn a_deadline_is_kept_within_100_ms() {
         ("a catch", "try for 300 ms; try; failure; catch; /bin/sleep 20; end; end"),
         ("an expression", "function f; /bin/sleep 20; return 1; end; try for 300 ms; x=f(); end"),
     ] {
-        let took = best(script, 124);
-        assert!(took >= Duration::from_millis(300), "{what}: over after {took:?}");
-        assert!(took <= Duration::from_millis(400), "{what}: over only after {took:?}");
+        let most = Duration::from_millis(400);
+        for took in best(script, 124, most) {
+            assert!(took >= Duration::from_millis(300), "{what}: over after {took:?}");
+            assert!(took <= most, "{what}: over only after {took:?}");
+        }
     }
 }
 
@@ -93,6 +108,7 @@ fn clients_with_different_seeds_do_not_collide() {
 
 #[test]
 fn starting_is_cheap() {
-    let took = best("success", 0);
-    assert!(took <= Duration::from_millis(50), "{took:?}");
+    let most = Duration::from_millis(50);
+    let took = best("success", 0, most);
+    assert!(took.iter().all(|took| *took <= most), "{took:?}");
 }

@@ -57,7 +57,7 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 
 #[test]
 fn impossible_parameters_get_one_clear_line() {
-    let mistakes: [(&[&str], &str); 33] = [
+    let mistakes: [(&[&str], &str); 34] = [
         (&[], "which scenario? There are"),
         (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
         (
@@ -107,6 +107,7 @@ fn impossible_parameters_get_one_clear_line() {
         (&["blackhole", "--discipline", "fixed"], "either aloha or ethernet"),
         (&["blackhole", "--holes", "4"], "4 is not in 0..=3"),
         (&["overload", "--watch", "1s"], "--watch must be at least 10 s"),
+        (&["overload", "--deadline", "1s"], "--deadline must be at least 10 s"),
         (&["overload", "--factor", "0.5"], "must be at least 1"),
         (&["overload", "--live", "--scale", "1000"], "less than a millisecond"),
         (&["scenario"], "unrecognized subcommand"),

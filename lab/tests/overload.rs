@@ -49,3 +49,15 @@ fn without_an_outage_to_speak_of_all_is_well() {
     let rows = rows("overload", &[&SMALL[..], &["--outage", "100ms", "--trials", "3"]].concat());
     assert!(rows.iter().all(|row| row["recovered"] == "3/3"), "{rows:?}");
 }
+
+#[test]
+fn a_last_attempt_gets_more_clients_served_by_their_deadline() {
+    let args = ["--policy", "ethernet from 1 s", "--deadline", "5min", "--trials", "3"];
+    let rows = rows("deadline", &[&SMALL[..9], &args].concat());
+    let [without, with] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&without["last_attempt"], &with["last_attempt"]), (&false.into(), &true.into()));
+    let gain = |part: &str| number(with, part) - number(without, part);
+    assert!(gain("served_percent_at_50") >= 0.0, "{rows:?}");
+    assert!(gain("served_percent_at_80") > 30.0, "{rows:?}");
+    assert!(gain("served_percent_at_95") > 5.0, "{rows:?}");
+}

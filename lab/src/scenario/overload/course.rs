@@ -124,6 +124,12 @@ impl Course {
         back.get(at).filter(|at| **at < Duration::MAX).map(|at| at.saturating_sub(self.resumed))
     }
 
+    /// The share of the clients that had an answer by then, since the server was continued.
+    pub fn served(&self, by: Duration) -> f64 {
+        let served = self.back.iter().filter(|at| at.is_some_and(|at| at <= by)).count();
+        served as f64 / self.back.len().max(1) as f64
+    }
+
     /// Requests begun while the server was stopped.
     pub fn requests_stopped(&self) -> u64 {
         let (from, to) = (self.stopped.as_secs() as usize, self.resumed.as_secs() as usize);

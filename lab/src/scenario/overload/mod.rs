@@ -2,6 +2,7 @@
 //! article on the interval between retried requests, whose server is stopped and continued.
 
 mod course;
+mod deadline;
 pub mod live;
 mod report;
 pub mod serve;
@@ -60,6 +61,9 @@ pub struct Options {
     /// How long it is watched afterwards [default: 5min, live 3min]
     #[arg(long, value_name = "TIME", value_parser = input::length)]
     pub watch: Option<Duration>,
+    /// Also tell who has an answer within this time if the server is stopped for most of it
+    #[arg(long, value_name = "TIME", value_parser = input::length, conflicts_with = "live")]
+    pub deadline: Option<Duration>,
     /// With real processes, connections and time
     #[arg(long, conflicts_with = "trials")]
     pub live: bool,
@@ -100,6 +104,17 @@ pub struct Setting {
     pub outage: Duration,
     /// How long it is watched afterwards.
     pub watch: Duration,
+    /// When clients give up that have been without an answer since the server was stopped.
+    pub deadline: Option<Deadline>,
+}
+
+/// A moment at which all clients give up.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// Since the beginning.
+    pub by: Duration,
+    /// Whether a client whose next delay is too long makes a last attempt in the time that is left.
+    pub last_attempt: bool,
 }
 
 impl Setting {
@@ -135,6 +150,7 @@ impl Options {
             before: self.before,
             outage: self.outage,
             watch: self.watch.unwrap_or(Duration::from_secs(minutes * 60)),
+            deadline: None,
         }
     }
 }
@@ -153,6 +169,13 @@ pub fn run(options: &Options) -> Result<Report> {
     if setting.end().as_secs_f64() > LONGEST {
         bail!("--before, --outage and --watch come to more than {LONGEST} s");
     }
+    if let Some(limit) = options.deadline {
+        let shortest = setting.timeout.min(setting.think).min(setting.slowness.base);
+        input::bounded(setting.clients as f64 * limit.div_duration_f64(shortest))?;
+        if (limit.as_secs() as usize) < WINDOW {
+            bail!("--deadline must be at least {WINDOW} s");
+        }
+    }
     for (name, time) in [("before", setting.before), ("watch", setting.watch)] {
         if (time.as_secs() as usize) < WINDOW {
             bail!("--{name} must be at least {WINDOW} s to tell how much is answered");
@@ -166,7 +189,11 @@ pub fn run(options: &Options) -> Result<Report> {
     } else {
         all(options, &setting, &crowds)?
     };
-    Ok(report::report(options, &setting, &crowds, &courses))
+    let mut report = report::report(options, &setting, &crowds, &courses);
+    if let Some(limit) = options.deadline {
+        report.tables.push(deadline::table(options, &setting, &crowds, limit));
+    }
+    Ok(report)
 }
 
 /// The trials of each crowd, in virtual time.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ftsh::backoff::Backoff;
+use ftsh::backoff::{Backoff, last_attempt};
 use ftsh::machine::Time;
 use rand_distr::{Distribution, Exp1};
 
@@ -39,6 +39,8 @@ struct Client {
     /// How many requests it has sent.
     requests: u64,
     waits: bool,
+    /// Whether it has made the last attempt that its deadline allows.
+    last: bool,
     /// The delays since the last answer, and since when.
     trouble: Option<(Backoff, Duration)>,
 }
@@ -60,7 +62,7 @@ struct Simulation<'s> {
 
 /// Lets a crowd go through an overload.
 pub fn simulate(setting: &Setting, crowd: &Crowd, random: Random) -> Course {
-    let client = || Client { requests: 0, waits: false, trouble: None };
+    let client = || Client { requests: 0, waits: false, last: false, trouble: None };
     let mut simulation = Simulation {
         setting,
         crowd,
@@ -159,6 +161,17 @@ impl Simulation<'_> {
             it.trouble.get_or_insert_with(|| (Backoff::new(policy.clone()), now));
         let delay = backoff.next_delay(now.saturating_sub(*since), &mut self.random);
         self.course.second(now).timeouts += 1;
+        let mut delay = delay;
+        if let Some(deadline) = self.setting.deadline {
+            let left = deadline.by.saturating_sub(now);
+            if let Some(last) = last_attempt(delay, left, &mut self.random) {
+                if !deadline.last_attempt || it.last {
+                    return;
+                }
+                it.last = true;
+                delay = last;
+            }
+        }
         self.schedule_in(delay, Happening::Request(ticket.client));
     }
 
