@@ -362,3 +362,11 @@ fn a_narrow_terminal_is_enough() {
 fn a_piped_script_is_no_talk() {
     crate::support::Ftsh::new().stdin("echo a\nhelp\n").stdout("a\n").failure(127);
 }
+
+#[test]
+fn a_prompt_keeps_nothing_back() {
+    let home = Home::new();
+    let mut user = home.prompt(&[], 80, Some("FTSH_CRON=1 \"$@\"; \"$@\" --cron"));
+    user.types("\x04");
+    user.sees("`--cron` needs a script");
+}

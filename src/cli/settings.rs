@@ -229,6 +229,10 @@ impl Settings {
                 around.get("FTSH_LOCK").map(|file| Place::File(around.directory.join(file)))
             }
         };
+        let talks = matches!(program, Program::Prompt);
+        if talks && flags.cron {
+            bail!("`--cron` needs a script: at a prompt one sees what is printed");
+        }
         if lock.is_none() && flags.lock_wait.is_some() {
             bail!("`--lock-wait` without `--lock` waits for nothing");
         }
@@ -254,7 +258,7 @@ impl Settings {
             log_file,
             log_format: log_format.map_or(Format::default(), |(format, _)| format),
             log_decimal: log_decimal || flags.log_decimal,
-            cron: cron || flags.cron,
+            cron: (cron || flags.cron) && !talks,
             lock,
             lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
             lock_wait: lock_wait.map(|(time, _)| time).unwrap_or_default(),
