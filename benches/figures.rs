@@ -1,6 +1,7 @@
 //! The figures in README.md: `cargo bench`. Everything is measured against something else in
 //! the same run, since machines differ and are rarely quiet.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ const SHELL: &str = env!("CARGO_BIN_EXE_ftsh");
 
 fn main() {
     // `cargo test --benches` only wants to know that it runs.
-    let rounds = if std::env::args().any(|arg| arg == "--bench") { 200 } else { 2 };
+    let rounds = if std::env::args().any(|arg| arg == "--bench") { 200 } else { 10 };
     // As installed: a file just linked lies in memory in smaller pieces, which takes longer.
     let place = tempfile::tempdir().expect("a temporary directory");
     let shell = place.path().join("ftsh");
@@ -18,6 +19,7 @@ fn main() {
     spawning(&shell, rounds / 2);
     deadline(&shell, rounds / 10 + 1);
     daemons(&shell, rounds / 40 + 1);
+    killed(&shell, rounds / 10);
 }
 
 fn timed(command: &mut Command) -> Duration {
@@ -42,36 +44,48 @@ fn script(shell: &Path, text: &str) -> Command {
     command
 }
 
-/// One `/bin/true`, from the start of the shell to its end; turns alternate.
+/// One `/bin/true`, from the start of the shell to its end, in the ways that one is started; turns
+/// alternate.
 fn start_up(shell: &Path, rounds: usize) {
     let file = shell.with_file_name("true.ftsh");
     std::fs::write(&file, "/bin/true\n").expect("a temporary file");
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        theirs.push(timed(Command::new("dash").arg(&file)));
-        ours.push(timed(Command::new(shell).arg(&file)));
+    let file = file.to_str().expect("a path of text");
+    for (what, ours, theirs) in [
+        ("in a file", &[file][..], &[file][..]),
+        ("in a file, with options", &["-t", "5", "-l", "20", file], &[file]),
+        ("with -c", &["-c", "/bin/true"], &["-c", "/bin/true"]),
+    ] {
+        let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            their_times.push(timed(Command::new("dash").args(theirs)));
+            our_times.push(timed(Command::new(shell).args(ours)));
+        }
+        let (ours, theirs) = (millis(median(our_times)), millis(median(their_times)));
+        println!(
+            "start-up of one /bin/true {what}: {ours:.2} ms, {:.2} times dash's",
+            ours / theirs
+        );
     }
-    let (ours, theirs) = (millis(median(ours)), millis(median(theirs)));
-    println!("start-up with one /bin/true: {ours:.2} ms, {:.2} times dash's", ours / theirs);
 }
 
 /// The cost of a command in a loop, against starting and waiting for it from here; turns alternate
-/// soon, for machines get slower and faster.
+/// soon, for machines get slower and faster. What a shell does once is the same with few.
 fn spawning(shell: &Path, rounds: usize) {
-    const COUNT: usize = 100;
+    const FEW: usize = 50;
+    const MANY: usize = 200;
     let loops = |count: usize| {
         timed(&mut script(shell, &format!("for i in 1 .to. {count}; /bin/true; end")))
     };
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let start = Instant::now();
-        for _ in 0..COUNT {
+        for _ in FEW..MANY {
             Command::new("/bin/true").status().expect("/bin/true starts");
         }
         plain.push(start.elapsed());
-        ours.push(loops(COUNT + 1).saturating_sub(loops(1)));
+        ours.push(loops(MANY).saturating_sub(loops(FEW)));
     }
-    let each = |times| millis(median(times)) / COUNT as f64;
+    let each = |times| millis(median(times)) / (MANY - FEW) as f64;
     let (ours, plain) = (each(ours), each(plain));
     println!("a command in a loop: {ours:.3} ms, {:.3} times spawn and wait", ours / plain);
 }
@@ -98,6 +112,35 @@ fn daemons(shell: &Path, rounds: usize) {
     let worst = millis(*times.iter().max().expect("a round"));
     println!(
         "200 daemons after the grace period: {:.0} ms, at worst {worst:.0} ms",
+        millis(median(times))
+    );
+}
+
+/// From the `kill -9` of a shell with 20 daemons that ignore SIGTERM to the end of the last process:
+/// each holds the pipe that is read here.
+fn killed(shell: &Path, rounds: usize) {
+    let text = "forall i in 1 .to. 20
+        sh -c 'trap \"\" TERM; setsid sh -c \"echo ready; sleep 1000; :\" & sleep 1000; :'
+    end";
+    let once = || {
+        let mut command = script(shell, text);
+        let mut shell =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the shell starts");
+        let mut output = BufReader::new(shell.stdout.take().expect("a pipe"));
+        for _ in 0..20 {
+            output.read_line(&mut String::new()).expect("a line");
+        }
+        let start = Instant::now();
+        shell.kill().expect("it runs");
+        output.read_to_end(&mut Vec::new()).expect("an end");
+        let took = start.elapsed();
+        shell.wait().expect("it has ended");
+        took
+    };
+    let times: Vec<_> = (0..rounds).map(|_| once()).collect();
+    let worst = millis(*times.iter().max().expect("a round"));
+    println!(
+        "20 daemons after kill -9 of the shell: {:.0} ms, at worst {worst:.0} ms",
         millis(median(times))
     );
 }
