@@ -47,6 +47,7 @@ fn a_second_run_is_refused_and_told_who_is_on() {
     for text in ["not run", &format!("process {pid}"), &script.display().to_string(), "since 20"] {
         refused.expect_stderr(text);
     }
+    assert!(!refused.errors().contains("0 ms"), "{}", refused.errors());
     go(&run);
     run.wait().expect_code(0);
 }

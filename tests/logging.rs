@@ -43,6 +43,20 @@ fn a_line_has_the_pid_the_script_and_the_line() {
 }
 
 #[test]
+fn times_are_local() {
+    let offset = |run: Ftsh| {
+        let finished = run.failure(1);
+        let line = finished.errors();
+        let offset = finished.text();
+        assert!(line.contains(&format!("{}\"", offset.trim())), "{offset} in {line}");
+        offset
+    };
+    let run = || Ftsh::command("date +%:z; false").options(["--log-format", "json"]);
+    offset(run());
+    assert_eq!(offset(run().env("TZ", "<+05>-5")), "+05:00\n");
+}
+
+#[test]
 fn decimal_times() {
     let log = Ftsh::script("false").options(["-D", "-f", "the.log"]).failure(1).read("the.log");
     let first = log.split_whitespace().next().expect("a log line").to_owned();

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
 
 use super::source::plain;
+use crate::log::local_zone;
 use crate::machine::outcome::Human;
 
 /// How the file of a lock begins. A file that begins otherwise is something else, and left alone.
@@ -293,11 +293,13 @@ fn describe(path: &Path, file: &File) -> String {
         text += &format!(", on {}", said("host"));
     }
     if let Ok(since) = said("since").parse::<Timestamp>() {
-        let zone = TimeZone::system();
         let ago = Timestamp::now().duration_since(since).unsigned_abs();
-        let ago = Duration::from_secs(ago.as_secs());
-        let shown = since.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string();
-        text += &format!(", since {shown} ({} ago)", Human(ago));
+        let ago = match ago.as_secs() {
+            0 => "just now".into(),
+            seconds => format!("{} ago", Human(Duration::from_secs(seconds))),
+        };
+        let shown = since.to_zoned(local_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+        text += &format!(", since {shown} ({ago})");
     }
     text
 }

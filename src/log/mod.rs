@@ -4,12 +4,14 @@
 mod json;
 mod summary;
 mod text;
+mod zone;
 
 #[cfg(test)]
 mod tests;
 
 pub use self::summary::Summary;
 pub use self::text::one_line;
+pub use self::zone::local_zone;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -94,7 +96,7 @@ impl Log {
         }
         self.line.clear();
         let now = Timestamp::now();
-        let zone = self.zone.get_or_insert_with(TimeZone::system);
+        let zone = self.zone.get_or_insert_with(local_zone);
         match self.style.format {
             Format::Text => text::line(&mut self.line, now, zone, &self.style, record),
             Format::Json => json::line(&mut self.line, now, zone, &self.style, record),
