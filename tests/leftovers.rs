@@ -6,6 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::processes::with_argument;
+use crate::support::rounds::{once, rounds, timed};
 use crate::support::{Ftsh, WAYS};
 
 /// A word that no other process has among its arguments.
@@ -24,13 +25,17 @@ fn none_has(argument: &str) {
 
 #[test]
 fn a_hundred_deep_chain_is_gone() {
-    let run = Ftsh::command("try for 1 second or 1 time; sh chain 100; end").file(
-        "chain",
-        "if [ $1 = 0 ]; then echo r > ready; exec sleep 60; fi\nsh chain $(($1 - 1)) & wait\n",
-    );
-    let finished = run.limit(Duration::from_secs(40)).failure(124);
-    finished.nothing_left();
-    finished.read("ready");
+    rounds(&WAYS, |round| {
+        let run = round.command("try 1 time; sh -c 'sh chain 100 & read x < ready; exit 1'; end");
+        let finished = run
+            .file(
+                "chain",
+                "[ $1 = 0 ] && { echo r > ready; exec sleep 60; }\nsh chain $(($1 - 1)) & wait\n",
+            )
+            .fifo("ready")
+            .failure(1);
+        finished.nothing_left();
+    });
 }
 
 #[test]
@@ -43,136 +48,140 @@ fn two_hundred_daemons_are_gone() {
     finished.nothing_left();
 }
 
-/// Twenty attempts, each of which leaves 200 processes behind and looks for those of the last one.
-fn twenty_rounds(way: &str) {
-    let finished = Ftsh::command("try 20 times every 1 ms; sh attempt; end")
-        .file(
-            "attempt",
-            "for pid in $(cat pids); do
-                 read -r _ _ state _ < /proc/$pid/stat && test $state != Z && echo $pid >> survivors
-             done 2> /dev/null
-             : > pids
-             for i in $(seq 50); do
-                 sleep 60 & echo $! >> pids
-                 setsid sleep 60 & echo $! >> pids
-                 nohup sleep 60 > /dev/null 2>&1 & echo $! >> pids
-                 (setsid sh -c 'echo $$ >> pids; exec sleep 60' &)
-             done
-             while test $(wc -l < pids) -lt 200; do sleep 0.01; done
-             echo r >> rounds
-             exit 1
-             ",
-        )
-        .unprivileged()
-        .env("FTSH_TEST_FALLBACK", way)
-        .limit(Duration::from_secs(150))
-        .failure(1);
-    finished.nothing_left();
-    assert_eq!(finished.read("rounds").lines().count(), 20, "{way}: {}", finished.story());
-    assert!(!finished.directory.path().join("survivors").exists(), "{way}: {}", finished.story());
-}
+/// An attempt that leaves 200 processes behind and looks for those of the last one.
+const ATTEMPT: &str = "
+    for pid in $(cat pids); do
+        read -r _ _ state _ < /proc/$pid/stat && test $state != Z && echo $pid >> survivors
+    done 2> /dev/null
+    : > pids
+    for i in $(seq 50); do
+        sleep 60 & echo $! >> pids
+        setsid sleep 60 & echo $! >> pids
+        nohup sleep 60 > /dev/null 2>&1 & echo $! >> pids
+        (setsid sh -c 'echo $$ >> pids; exec sleep 60' &)
+    done
+    while test $(wc -l < pids) -lt 200; do sleep 0.01; done
+    echo r >> rounds
+    exit 1
+";
 
 #[test]
 fn two_hundred_daemons_of_each_of_twenty_attempts_are_gone() {
-    twenty_rounds("0");
-}
-
-#[test]
-fn two_hundred_daemons_are_gone_without_pidfds() {
-    twenty_rounds("pidfd");
-}
-
-#[test]
-fn two_hundred_daemons_are_gone_without_subreapers() {
-    twenty_rounds("1");
+    // The rounds are attempts of one shell.
+    once(&WAYS, |round| {
+        let finished = round
+            .command("try 20 times every 1 ms; sh attempt; end")
+            .file("attempt", ATTEMPT)
+            .limit(Duration::from_secs(300))
+            .failure(1);
+        finished.nothing_left();
+        assert_eq!(finished.read("rounds").lines().count(), 20, "{}", finished.story());
+        assert!(!finished.directory.path().join("survivors").exists(), "{}", finished.story());
+    });
 }
 
 #[test]
 fn what_ignores_sigterm_is_gone_after_the_grace_period() {
-    for way in WAYS {
-        let finished = Ftsh::command("try for 200 ms or 1 time; sh stubborn; end")
-            .options(["-t", "1"])
+    let most = Duration::from_millis(800);
+    timed("stubborn processes gone", most, &WAYS, |round| {
+        let run = round.command("try for 200 ms or 1 time; sh stubborn; end");
+        let finished = run
+            .options(["-t", "0.3"])
             .file("stubborn", "trap '' TERM HUP INT\nsetsid sh -c 'while :; do sleep 9; done' &\nwhile :; do sleep 9; done\n")
-            .unprivileged()
-            .env("FTSH_TEST_FALLBACK", way)
             .failure(124);
         finished.nothing_left();
-        assert!(finished.elapsed > Duration::from_millis(1200), "{way}: {}", finished.story());
-        assert!(finished.elapsed < Duration::from_secs(5), "{way}: {}", finished.story());
-    }
+        assert!(finished.elapsed > Duration::from_millis(500), "{}", finished.story());
+        finished.elapsed
+    });
 }
 
 #[test]
 fn stopped_processes_are_gone() {
-    for way in WAYS {
-        let stop = "sh -c 'kill -STOP $$; sleep 60'";
-        let finished = Ftsh::command(
-            &format!("try for 500 ms or 1 time; sh -c \"setsid {stop} & {stop}\"; end")
-                .replace("$$", "\\$\\$"),
-        )
-        .env("FTSH_TEST_FALLBACK", way)
-        .failure(124);
+    let stop = "sh -c 'kill -STOP $$; sleep 60'";
+    let script = format!("try for 300 ms or 1 time; sh -c \"setsid {stop} & {stop}\"; end")
+        .replace("$$", "\\$\\$");
+    // SIGCONT lets them obey SIGTERM: the grace period of 30 seconds isn't used up.
+    timed("stopped processes gone", Duration::from_millis(600), &WAYS, |round| {
+        let finished = round.command(&script).failure(124);
         finished.nothing_left();
-        assert!(finished.elapsed < Duration::from_secs(10), "{way}: {}", finished.story());
-    }
+        finished.elapsed
+    });
 }
 
 #[test]
 fn a_cancelled_branch_takes_nothing_of_its_siblings_with_it() {
-    for way in WAYS {
-        // One branch runs out of time while the other one's command and daemon go on.
-        let finished = Ftsh::command(
-            "forall branch in a b
+    rounds(&WAYS, |round| {
+        // One branch fails and is emptied while the other one's command and daemon go on, and the
+        // daemon of the script.
+        let finished = round.command(
+            "sh -c 'setsid sleep 62 & echo $! > c'
+             forall branch in a b
                  if $branch .eq. a
-                     try for 300 ms or 1 time
-                         sh -c 'setsid sleep 60 & echo $! > a; sleep 60'
+                     try 1 time
+                         sh -c 'setsid sleep 60 & echo $! > a; while ! test -s b; do sleep 0.01; done; exit 1'
                      catch
-                         sh -c 'while ! test -s b; do sleep 0.01; done; kill -0 $(cat b) && test -z \"$(cat /proc/$(cat a)/cmdline)\" && echo over > go'
+                         sh -c 'kill -0 $(cat b) $(cat c) && test -z \"$(cat /proc/$(cat a)/cmdline)\" && echo over > go'
                      end
                  else
                      sh -c 'setsid sleep 61 & echo $! > b; while ! test -e go; do sleep 0.01; done; echo went on'
                  end
              end
-             sh -c 'kill -0 $(cat b) && echo alive; kill $(cat b)'",
+             sh -c 'kill -0 $(cat b) $(cat c) && echo alive; kill $(cat b) $(cat c)'",
         )
-        .env("FTSH_TEST_FALLBACK", way)
         .stdout("went on\nalive\n")
         .success();
         assert_eq!(finished.read("go"), "over\n");
-    }
+    });
 }
 
 #[test]
 fn daemons_without_our_environment_are_gone() {
-    let mark = unique("wiped");
-    let finished = Ftsh::command(&format!(
-        "try for 500 ms or 1 time; sh -c 'setsid env -i /bin/sh -c \"/bin/sleep 60; :\" {mark} & echo r > ready; /bin/sleep 60'; end"
-    ))
-    .failure(124);
-    finished.read("ready");
-    none_has(&mark);
+    // Without subreapers there is nothing to know them by.
+    rounds(&["0", "pidfd"], |round| {
+        let mark = unique(&format!("wiped-{}-{}-{}", round.way, round.unprivileged, round.number));
+        let script = format!(
+            "try 1 time; sh -c 'setsid env -i /bin/sh -c \"echo r > ready; sleep 60; :\" \"{mark}\" & read x < ready; exit 1'; end"
+        );
+        round.command(&script).fifo("ready").failure(1);
+        none_has(&mark);
+    });
 }
+
+/// Every process starts others for as long as there are tokens, which are 200 empty lines in a file
+/// that all of them read together.
+const BOMB: &str = "
+    trap '' TERM HUP
+    while read -r token <&3; do
+        echo r >> started
+        setsid sh bomb &
+    done
+    sleep 60 & wait
+";
 
 #[test]
 fn a_fork_bomb_is_emptied() {
-    for _ in 0..3 {
-        let finished = Ftsh::command("try for 700 ms or 1 time; sh bomb 7; end")
-            .options(["-t", "1"])
-            .file(
-                "bomb",
-                "trap '' TERM\n[ $1 = 0 ] && exec sleep 60\nsetsid sh bomb $(($1 - 1)) &\nsetsid sh bomb $(($1 - 1)) &\nwait\n",
-            )
+    rounds(&WAYS, |round| {
+        // Sooner and later: while it grows and when it has grown.
+        let limit = 20 + 40 * (round.number % 5);
+        let script = format!("try for {limit} ms or 1 time; sh bomb 3< tokens; end");
+        let finished = round
+            .command(&script)
+            .options(["-t", "0.1"])
+            .file("tokens", "\n".repeat(200))
+            .file("bomb", BOMB)
             .limit(Duration::from_secs(60))
             .failure(124);
         finished.nothing_left();
-    }
+    });
 }
 
 #[test]
 fn attempts_do_not_overlap() {
-    for way in WAYS {
+    // The rounds are attempts of one shell.
+    once(&WAYS, |round| {
         // Each attempt starts a daemon that takes its time to end.
-        let finished = Ftsh::command("try 20 times every 1 ms; sh attempt; catch; success; end")
+        let finished = round
+            .command("try 20 times every 1 ms; sh attempt; catch; success; end")
             .file(
                 "attempt",
                 "echo start >> log\nsetsid sh daemon &\nwhile ! test -e ready; do :; done\nrm ready\nexit 1\n",
@@ -181,12 +190,10 @@ fn attempts_do_not_overlap() {
                 "daemon",
                 "trap '/bin/sleep 0.05; echo end >> log; exit' TERM\n: > ready\nwhile :; do /bin/sleep 0.01; done\n",
             )
-            .unprivileged()
-            .env("FTSH_TEST_FALLBACK", way)
             .success();
         finished.nothing_left();
-        assert_eq!(finished.read("log"), "start\nend\n".repeat(20), "{way}: {}", finished.story());
-    }
+        assert_eq!(finished.read("log"), "start\nend\n".repeat(20), "{}", finished.story());
+    });
 }
 
 /// What `ls /proc/self/fd` says when the shell has no part in it: what the tests themselves inherited
@@ -226,14 +233,10 @@ fn a_kept_open_output_and_a_daemon_of_a_success_do_no_harm() {
     // The daemon ends with the test's directory.
     let daemon = "while test -d \"$PWD\"; do sleep 0.05; done";
     let script = format!("sh -c '({daemon}; exit) & echo $! > pid; echo said' -> said\necho $said");
-    for way in WAYS {
-        for unprivileged in [false, true] {
-            let run = Ftsh::script(&script).env("FTSH_TEST_FALLBACK", way);
-            let run = if unprivileged { run.unprivileged() } else { run };
-            let finished = run.stdout("said\n").success();
-            let pid: i32 = finished.read("pid").trim().parse().expect("a process id");
-            let lives = finished.survivors.iter().any(|survivor| survivor.pid == pid);
-            assert!(lives, "{way}: the daemon was killed");
-        }
-    }
+    rounds(&WAYS, |round| {
+        let finished = round.command(&script).stdout("said\n").success();
+        let pid: i32 = finished.read("pid").trim().parse().expect("a process id");
+        let lives = finished.survivors.iter().any(|survivor| survivor.pid == pid);
+        assert!(lives, "the daemon was killed");
+    });
 }

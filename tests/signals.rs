@@ -4,69 +4,72 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::support::rounds::{Round, rounds};
 use crate::support::{Ftsh, WAYS};
 
 const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// Starts `text`, waits for `lines` lines in the file `ready`, sends each of the signals.
-fn ends_by_each(text: &str, lines: usize) {
-    for way in WAYS {
-        for signal in SIGNALS {
-            let run = Ftsh::command(text).unprivileged().env("FTSH_TEST_FALLBACK", way).start();
-            run.until_lines("ready", lines);
-            run.signal(signal);
-            let finished = run.wait();
-            finished.killed_by(signal).nothing_left();
-            assert_eq!(finished.text(), "", "{way}: {}", finished.story());
-            assert!(finished.elapsed < Duration::from_secs(10), "{way}: {}", finished.story());
-        }
-    }
+/// Starts `text`, waits for `lines` lines in the file `ready`, sends the signal.
+fn ends(round: Round, signal: Signal, text: &str, lines: usize) {
+    let run = round.command(text).start();
+    run.until_lines("ready", lines);
+    run.signal(signal);
+    let finished = run.wait();
+    finished.killed_by(signal).nothing_left();
+    assert_eq!(finished.text(), "", "{}", finished.story());
+    assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
+}
+
+/// Each of the signals ends it, in each round.
+fn ends_by_each(text: &str) {
+    rounds(&WAYS, |round| SIGNALS.into_iter().for_each(|signal| ends(round, signal, text, 1)));
+}
+
+/// The signals end it in turn, round by round.
+fn ends_in_turn(text: &str, lines: usize) {
+    rounds(&WAYS, |round| ends(round, SIGNALS[round.number % SIGNALS.len()], text, lines));
 }
 
 #[test]
 fn in_a_command() {
-    ends_by_each("sh -c 'echo r > ready; exec /bin/sleep 60'; echo never", 1);
+    ends_by_each("sh -c 'echo r > ready; exec /bin/sleep 60'; echo never");
 }
 
 #[test]
 fn in_a_delay() {
-    ends_by_each(
-        "try 5 times backoff fixed from 1 hour; echo r > ready; failure; end; echo never",
-        1,
-    );
+    ends_by_each("try 5 times backoff fixed from 1 hour; echo r > ready; failure; end; echo never");
 }
 
 #[test]
 fn in_a_sleep() {
-    ends_by_each("echo r > ready; sleep 60; echo never", 1);
+    ends_in_turn("echo r > ready; sleep 60; echo never", 1);
 }
 
 #[test]
 fn in_a_loop_without_commands() {
-    ends_by_each("echo r > ready; while true; x=1; end; echo never", 1);
+    ends_in_turn("echo r > ready; while true; x=1; end; echo never", 1);
 }
 
 #[test]
 fn in_a_forall_of_a_hundred() {
-    ends_by_each(
-        "forall i in 1 .to. 100; sh -c 'echo r >> ready; exec /bin/sleep 60'; end; echo never",
-        100,
-    );
+    let text =
+        "forall i in 1 .to. 100; sh -c 'echo r >> ready; exec /bin/sleep 60'; end; echo never";
+    ends_in_turn(text, 100);
 }
 
 #[test]
 fn in_an_open_that_hangs() {
-    ends_by_each("mkfifo f; echo r > ready; cat < f; echo never", 1);
+    ends_in_turn("mkfifo f; echo r > ready; cat < f; echo never", 1);
 }
 
 #[test]
 fn in_a_pipeline() {
-    ends_by_each("sh -c 'echo r > ready; exec /bin/sleep 60' | cat | cat; echo never", 1);
+    ends_in_turn("sh -c 'echo r > ready; exec /bin/sleep 60' | cat | cat; echo never", 1);
 }
 
 #[test]
 fn catch_blocks_do_not_run() {
-    ends_by_each(
+    ends_in_turn(
         "try 5 times; sh -c 'echo r > ready; exec /bin/sleep 60'; catch; echo never; end; echo never",
         1,
     );
@@ -74,7 +77,7 @@ fn catch_blocks_do_not_run() {
 
 #[test]
 fn daemons_of_the_cancelled_command_go_too() {
-    ends_by_each(
+    ends_in_turn(
         "sh -c 'setsid /bin/sleep 60 & (setsid sh -c \"/bin/sleep 60 & /bin/sleep 60\" &); echo r > ready; /bin/sleep 60'",
         1,
     );

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::support::rounds::{Round, rounds, timed};
 use crate::support::run::Running;
 use crate::support::{Ftsh, WAYS};
 
@@ -17,12 +18,6 @@ const DAEMONS: &str = "
 
 /// Everything is gone so soon.
 const SOON: Duration = Duration::from_millis(200);
-
-/// On a machine that is busy with something else the best of so many runs counts.
-const RUNS: usize = 5;
-
-/// How long any of them may take.
-const PATIENCE: u32 = 10;
 
 /// The supervisor and the interpreter.
 fn shells(run: &Running) -> (i32, i32) {
@@ -37,8 +32,13 @@ fn send(pid: i32, signal: Signal) {
 }
 
 /// How long it takes until nothing is left after `action`.
-fn after(way: &str, script: &str, ready: usize, action: impl Fn(&Running)) -> (Duration, Running) {
-    let run = Ftsh::command(script).unprivileged().env("FTSH_TEST_FALLBACK", way).start();
+fn after(
+    round: Round,
+    script: &str,
+    ready: usize,
+    action: impl Fn(&Running),
+) -> (Duration, Running) {
+    let run = round.command(script).start();
     run.until_lines("ready", ready);
     let start = Instant::now();
     action(&run);
@@ -46,20 +46,15 @@ fn after(way: &str, script: &str, ready: usize, action: impl Fn(&Running)) -> (D
     (start.elapsed(), run)
 }
 
-fn killing(end: Signal, action: impl Fn(&Running)) {
+fn killing(end: Signal, action: impl Fn(&Running) + Sync) {
     for way in WAYS.into_iter().chain(["ps"]) {
-        let mut best = Duration::MAX;
-        for _ in 0..RUNS {
-            let (elapsed, run) = after(way, DAEMONS, 20, &action);
-            assert!(elapsed < SOON * PATIENCE, "{way}: gone only after {elapsed:?}");
+        // Where orphans don't come to us, all processes there are have to be looked at.
+        let most = if matches!(way, "1" | "ps") { SOON * 5 } else { SOON };
+        timed("everything gone", most, &[way], |round| {
+            let (elapsed, run) = after(round, DAEMONS, 20, &action);
             run.wait().killed_by(end).nothing_left();
-            best = best.min(elapsed);
-            // Where orphans don't come to us, all processes there are have to be looked at.
-            if best < SOON || matches!(way, "1" | "ps") {
-                break;
-            }
-        }
-        assert!(best < SOON || matches!(way, "1" | "ps"), "{way}: gone only after {best:?}");
+            elapsed
+        });
     }
 }
 
@@ -94,10 +89,10 @@ fn nothing_outlives_an_interpreter_that_was_stopped_and_killed() {
 
 #[test]
 fn nothing_outlives_a_nested_shell_that_was_killed() {
-    for way in WAYS {
+    rounds(&WAYS, |round| {
         let inner = "ftsh -c \"sh -c 'trap : TERM; setsid sleep 60 & echo r >> ready; sleep 60'\"";
         let script = format!("try 1 time; {inner}; catch; echo $error_kind $error_code; end");
-        let (_, run) = after(way, &script, 1, |run| {
+        let (_, run) = after(round, &script, 1, |run| {
             let nested = run.processes().into_iter().filter(|process| {
                 process.command.contains("ftsh -c sh") && process.pid != run.pid().as_raw()
             });
@@ -107,13 +102,14 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
         });
         let finished = run.wait();
         finished.expect_code(0);
-        assert_eq!(finished.text(), "signal 9\n", "{way}: {}", finished.story());
+        assert_eq!(finished.text(), "signal 9\n", "{}", finished.story());
         finished.nothing_left();
-    }
+    });
 }
 
-/// Waits until a supervisor, which begins in the interpreter's memory, has its own.
-const INDEPENDENT: &str = "until grep -qa FTSH_SUPERVISOR= /proc/$1/environ; do :; done";
+/// Waits until a supervisor, which begins in the interpreter's memory, has its own, and its name back.
+const INDEPENDENT: &str =
+    "while ! grep -qa FTSH_SUPERVISOR= /proc/$1/environ || grep -qx exe /proc/$1/comm; do :; done";
 
 #[test]
 fn a_supervisor_looks_the_same_with_a_memory_of_its_own() {

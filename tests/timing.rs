@@ -1,48 +1,33 @@
-//! What the clock must show. Lower bounds hold always; for upper bounds the best of a few runs
-//! counts, since the machine may be busy with something else.
+//! What the clock must show. Lower bounds hold always; for upper bounds the median or the best of
+//! some runs counts, since the machine may be busy with something else.
 
 use std::time::Duration;
 
+use crate::support::rounds::timed;
 use crate::support::{Ftsh, WAYS};
-
-/// What a run of `script` takes that ends with `code`: the first that takes no more than `most`, or
-/// else the best of a few; found out with each way of finding processes, and unprivileged.
-fn best(script: &str, code: i32, most: Duration) -> Vec<Duration> {
-    let runs = |way: &str, unprivileged: bool| {
-        let mut best = Duration::MAX;
-        for _ in 0..5 {
-            let run = Ftsh::command(script).env("FTSH_TEST_FALLBACK", way);
-            let run = if unprivileged { run.unprivileged() } else { run };
-            best = best.min(run.failure(code).elapsed);
-            if best <= most {
-                break;
-            }
-        }
-        best
-    };
-    WAYS.into_iter().flat_map(|way| [runs(way, false), runs(way, true)]).collect()
-}
 
 #[test]
 fn a_deadline_is_kept_within_100_ms() {
+    const LIMIT: Duration = Duration::from_millis(150);
     for (what, script) in [
-        ("a command", "try for 300 ms; /bin/sleep 20; end"),
-        ("a pipeline", "try for 300 ms; /bin/sleep 20 | cat | cat; end"),
-        ("a function", "function f; sh -c '/bin/sleep 20; :'; end; try for 300 ms; f; end"),
-        ("a forall", "try for 300 ms; forall i in 1 .to. 20; /bin/sleep 20; end; end"),
-        ("an own sleep", "try for 300 ms; sleep 20; end"),
-        ("a loop", "try for 300 ms; while true; success; end; end"),
-        ("a range", "try for 300 ms; for i in 1 .to. 1000000000; x=$i; end; end"),
-        ("a hung open", "mkfifo f; try for 300 ms; cat < f; end"),
-        ("a nested try", "try for 300 ms; try for 1 hour; /bin/sleep 20; end; end"),
-        ("a catch", "try for 300 ms; try; failure; catch; /bin/sleep 20; end; end"),
-        ("an expression", "function f; /bin/sleep 20; return 1; end; try for 300 ms; x=f(); end"),
+        ("a command", "try for 150 ms; /bin/sleep 20; end"),
+        ("a pipeline", "try for 150 ms; /bin/sleep 20 | cat | cat; end"),
+        ("a function", "function f; sh -c '/bin/sleep 20; :'; end; try for 150 ms; f; end"),
+        ("a forall", "try for 150 ms; forall i in 1 .to. 20; /bin/sleep 20; end; end"),
+        ("an own sleep", "try for 150 ms; sleep 20; end"),
+        ("a loop", "try for 150 ms; while true; success; end; end"),
+        ("a range", "try for 150 ms; for i in 1 .to. 1000000000; x=$i; end; end"),
+        ("a hung open", "mkfifo f; try for 150 ms; cat < f; end"),
+        ("a nested try", "try for 150 ms; try for 1 hour; /bin/sleep 20; end; end"),
+        ("a catch", "try for 150 ms; try; failure; catch; /bin/sleep 20; end; end"),
+        ("an expression", "function f; /bin/sleep 20; return 1; end; try for 150 ms; x=f(); end"),
     ] {
-        let most = Duration::from_millis(400);
-        for took in best(script, 124, most) {
-            assert!(took >= Duration::from_millis(300), "{what}: over after {took:?}");
-            assert!(took <= most, "{what}: over only after {took:?}");
-        }
+        timed(what, LIMIT + Duration::from_millis(100), &WAYS, |round| {
+            let finished = round.command(script).failure(124);
+            finished.nothing_left();
+            assert!(finished.elapsed >= LIMIT, "{what}: over after {:?}", finished.elapsed);
+            finished.elapsed
+        });
     }
 }
 
@@ -109,6 +94,5 @@ fn clients_with_different_seeds_do_not_collide() {
 #[test]
 fn starting_is_cheap() {
     let most = Duration::from_millis(50);
-    let took = best("success", 0, most);
-    assert!(took.iter().all(|took| *took <= most), "{took:?}");
+    timed("an empty script", most, &WAYS, |round| round.command("success").success().elapsed);
 }

@@ -2,6 +2,7 @@
 
 pub mod expectations;
 pub mod processes;
+pub mod rounds;
 pub mod run;
 pub mod terminal;
 
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
 use self::run::{Finished, Running};
@@ -117,6 +120,14 @@ impl Ftsh {
         fs::set_permissions(this.path(name), fs::Permissions::from_mode(0o755))
             .expect("an executable file");
         this
+    }
+
+    /// Makes a FIFO in the run's directory.
+    pub fn fifo(self, name: &str) -> Self {
+        let path = self.path(name);
+        mkfifo(&path, Mode::S_IRWXU).expect("a FIFO");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).expect("for all");
+        self
     }
 
     /// Kills and fails the run after this time instead of 20 seconds.
