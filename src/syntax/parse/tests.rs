@@ -2,11 +2,15 @@
 
 mod adversarial;
 mod habits;
+mod habits_of_commands;
+
 mod mistakes;
+mod mistakes_in_words;
 mod programs;
 mod roundtrip;
 mod tries;
 mod unfinished;
+mod words;
 
 use super::*;
 use crate::diagnostic;

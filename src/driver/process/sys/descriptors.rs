@@ -40,7 +40,8 @@ pub fn move_up(fd: OwnedFd) -> io::Result<OwnedFd> {
 
 /// Puts a descriptor at a number of the script's range, for an `exec`.
 pub fn install(fd: RawFd, number: RawFd) -> io::Result<()> {
-    // SAFETY: only numbers of the script's range are replaced, which no object of ours owns.
+    // SAFETY: what is replaced is the script's, or kept and put back before anything of ours uses
+    // it: a pidfd may have a low number.
     if unsafe { libc::dup2(fd, number) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -73,7 +74,7 @@ impl Kept {
 
 /// Closes a number of the script's range.
 pub fn close_number(number: RawFd) {
-    // SAFETY: no object of ours owns a number of the script's range.
+    // SAFETY: what is closed was put there by `install`, or nobody in this process uses it any more.
     unsafe { libc::close(number) };
 }
 

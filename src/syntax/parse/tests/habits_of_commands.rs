@@ -1,0 +1,284 @@
+//! What is said to those who write another shell's commands.
+
+use insta::assert_snapshot;
+
+use super::mistakes;
+use crate::syntax::parse;
+
+#[test]
+fn habits_of_commands() {
+    assert_snapshot!(mistakes("a || b\na && b\na &\na; b & c"), @"
+error: unexpected `||`
+ --> t:1:3
+  |
+1 | a || b
+  |   ^^ expected the end of the command
+  = hint: `||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one
+
+error: unexpected `&&`
+ --> t:2:3
+  |
+2 | a && b
+  |   ^^ expected the end of the command
+  = hint: `&&` isn't needed: each command runs only if the one before succeeded
+
+error: unexpected `&`
+ --> t:3:3
+  |
+3 | a &
+  |   ^ expected the end of the command
+  = hint: `forall` runs commands at once, and waits for all of them
+
+error: unexpected `&`
+ --> t:4:6
+  |
+4 | a; b & c
+  |      ^ expected the end of the command
+  = hint: `forall` runs commands at once, and waits for all of them
+");
+    assert_snapshot!(mistakes("set -e\nlocal x\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
+error: there is no `set` in ftsh
+ --> t:1:1
+  |
+1 | set -e
+  | ^^^
+  = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
+
+error: there is no `local` in ftsh
+ --> t:2:1
+  |
+2 | local x
+  | ^^^^^
+  = hint: variables are global and simply assigned: `name=value`
+
+error: there is no `!` in ftsh
+ --> t:3:1
+  |
+3 | ! a
+  | ^
+  = hint: to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`
+
+error: there is no `[[` in ftsh
+ --> t:4:1
+  |
+4 | [[ -f x ]]
+  | ^^
+  = hint: compare with operators: `if $a .eq. $b`, `if .isfile. $f`
+
+error: there is no `trap` in ftsh
+ --> t:5:1
+  |
+5 | trap x
+  | ^^^^
+  = hint: `try … catch … end` reacts to failures; what a failed attempt started is cleaned up
+
+error: there is no `case` in ftsh
+ --> t:6:1
+  |
+6 | case $x in
+  | ^^^^
+  = hint: compare in turn: `if $x .eq. a … else if $x .matches. "^b" … else … end`
+
+error: there is no `esac` in ftsh
+ --> t:7:1
+  |
+7 | esac
+  | ^^^^
+  = hint: every structure ends with `end`
+"#);
+    assert_snapshot!(mistakes("f() {\n  a\n}\nfunction g() {\n  b\n}\nfunction h {\n}"), @"
+error: functions are defined with a word
+ --> t:1:1
+  |
+1 | f() {
+  | ^^^
+  = hint: write `function f`, the commands, and `end`
+
+error: there is no `}` in ftsh
+ --> t:3:1
+  |
+3 | }
+  | ^
+  = hint: every structure ends with `end`
+
+error: unexpected `(`
+ --> t:4:11
+  |
+4 | function g() {
+  |           ^ expected the end of the command
+  = hint: a function is its name alone, its arguments are `$1`, `$2`, …: `function name`
+
+error: there is no `}` in ftsh
+ --> t:6:1
+  |
+6 | }
+  | ^
+  = hint: every structure ends with `end`
+
+error: unexpected `{`
+ --> t:7:12
+  |
+7 | function h {
+  |            ^ expected the end of the command
+  = hint: a function is its name alone, its arguments are `$1`, `$2`, …: `function name`
+
+error: there is no `}` in ftsh
+ --> t:8:1
+  |
+8 | }
+  | ^
+  = hint: every structure ends with `end`
+");
+    assert_snapshot!(mistakes("for x in a b; do\n  c\ndone\nfor ((i=0;i<3;i++))\nend\nfor x a b\nend"), @"
+error: there is no `do` in ftsh
+ --> t:1:15
+  |
+1 | for x in a b; do
+  |               ^^
+  = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
+
+error: there is no `done` in ftsh
+ --> t:3:1
+  |
+3 | done
+  | ^^^^
+  = hint: every structure ends with `end`
+
+error: unexpected `(`
+ --> t:4:5
+  |
+4 | for ((i=0;i<3;i++))
+  |     ^ expected the name of the loop's variable
+  = hint: count with a range: `for n in 1 .to. 10`
+
+error: unexpected `a`
+ --> t:6:7
+  |
+6 | for x a b
+  |       ^ expected `in` and a list
+");
+    assert_snapshot!(mistakes("a | while read x\n  b\nend"), @"
+error: `while` can't be in a pipeline, or follow a redirection or assignment
+ --> t:1:5
+  |
+1 | a | while read x
+  |     ^^^^^
+  = hint: run the command first, `command -> v`, and then `for x in $v`; to run a program of that name, quote it
+");
+    assert_snapshot!(mistakes("try\nend | sort"), @"
+error: unexpected `|`
+ --> t:2:5
+  |
+2 | end | sort
+  |     ^ expected the end of the command
+  = hint: send the output to a variable: `end -> v`, then `sort -< v`
+");
+    assert_snapshot!(mistakes("> f\nA=1 > f\n| a\n"), @"
+error: expected a command
+ --> t:1:4
+  |
+1 | > f
+  |    ^ the command ends here
+  = hint: to make an empty file, `echo -n > file`
+
+error: expected a command
+ --> t:2:8
+  |
+2 | A=1 > f
+  |        ^ the command ends here
+  = hint: to make an empty file, `echo -n > file`
+
+error: unexpected `|`
+ --> t:3:1
+  |
+3 | | a
+  | ^ expected a command
+");
+}
+
+#[test]
+fn habits_of_subshells_and_lists() {
+    assert_snapshot!(mistakes("(cd /; pwd)\ncat <(ls -l)\ntee > (x\ntee >(x)"), @"
+error: parentheses make no subshell
+ --> t:1:1
+  |
+1 | (cd /; pwd)
+  | ^^^
+  = hint: a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a shell of its own; to run a program of that name, quote it
+
+error: there is no `<( )`
+ --> t:2:5
+  |
+2 | cat <(ls -l)
+  |     ^^^^
+  = hint: collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`
+
+error: there is no `>( )`
+ --> t:4:5
+  |
+4 | tee >(x)
+  |     ^^^^
+  = hint: send the output on with a pipe: `… | command`
+");
+    assert_snapshot!(mistakes("forany s in X, Y, Z\nend\nforall s in $a,$b; x; end"), @"
+error: unexpected `,`
+ --> t:1:14
+  |
+1 | forany s in X, Y, Z
+  |              ^ expected the end of the command
+  = hint: blanks separate the words of a list, not commas: `forany s in X Y Z`
+
+error: unexpected `,`
+ --> t:3:15
+  |
+3 | forall s in $a,$b; x; end
+  |               ^ expected the end of the command
+  = hint: blanks separate the words of a list, not commas: `forall s in $a $b`
+");
+    assert_snapshot!(mistakes("x+=1\n$x=5\nwait\nif x then\nend"), @r#"
+error: there is no `+=`
+ --> t:1:1
+  |
+1 | x+=1
+  | ^^^^
+  = hint: write `x=$x .add. 1` for numbers, `x="$x…"` for text
+
+error: a variable is assigned without its `$`
+ --> t:2:1
+  |
+2 | $x=5
+  | ^^^^
+  = hint: write `x=value`
+
+error: there is no `wait` in ftsh
+ --> t:3:1
+  |
+3 | wait
+  | ^^^^
+  = hint: `forall` runs commands at once, and waits for all of them
+
+error: unexpected `then`
+ --> t:4:6
+  |
+4 | if x then
+  |      ^^^^ expected an operator, or the end of the command
+  = hint: a block begins on the line after its head, or after a `;`, and ends with `end`
+"#);
+    assert_snapshot!(mistakes("x=$(date)\necho \"$(pwd) $(HOME)\""), @r#"
+error: `$( )` doesn't run commands
+ --> t:1:3
+  |
+1 | x=$(date)
+  |   ^^^^^^^
+  = hint: write `date -> v`, then use `$v`
+
+error: `$( )` doesn't run commands
+ --> t:2:7
+  |
+2 | echo "$(pwd) $(HOME)"
+  |       ^^^^^^
+  = hint: write `pwd -> v`, then use `$v`
+"#);
+    let variable = "date -> date\necho $(date)";
+    assert!(crate::syntax::parse("t", variable).is_ok());
+}
