@@ -3,7 +3,6 @@
 mod adversarial;
 mod habits;
 mod habits_of_commands;
-
 mod mistakes;
 mod mistakes_in_words;
 mod programs;
