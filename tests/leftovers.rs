@@ -147,6 +147,24 @@ fn daemons_without_our_environment_are_gone() {
     });
 }
 
+#[test]
+fn daemons_without_our_environment_live_on_if_they_were_there_before() {
+    rounds(&["0", "pidfd"], |round| {
+        let finished = round
+            .command(
+                "sh -c 'setsid env -i sh daemon & read x < ready'
+                 try 1 time; failure; catch; success; end
+                 try 1 time; sh -c 'exit 1'; catch; success; end
+                 sh -c 'kill -0 $(cat pid) && echo alive; kill $(cat pid)'",
+            )
+            .file("daemon", "echo $$ > pid; echo r > ready; exec sleep 60")
+            .fifo("ready")
+            .stdout("alive\n")
+            .success();
+        finished.nothing_left();
+    });
+}
+
 /// Every process starts others for as long as there are tokens, which are 200 empty lines in a file
 /// that all of them read together.
 const BOMB: &str = "

@@ -34,12 +34,14 @@ pub struct Families {
     pub(super) emptying: BTreeSet<ScopeId>,
     /// Scopes being emptied that have to be looked at.
     pub(super) dirty: BTreeSet<ScopeId>,
-    /// Orphans that can't be told yet, and since when.
-    unclear: HashMap<i32, Instant>,
+    /// Orphans that can't be told yet: since when, and whose they would be if they never can.
+    unclear: HashMap<i32, (Instant, ScopeId)>,
     /// Children that ended while a worker was still starting commands: one may be its.
     early: HashMap<i32, Status>,
     /// Children that the process had before it became a shell.
     pub(super) strangers: HashSet<i32>,
+    /// How many commands had ended when the last scope was opened.
+    ended: usize,
 }
 
 /// A scope.
@@ -70,6 +72,7 @@ impl Families {
             unclear: HashMap::new(),
             early: HashMap::new(),
             strangers: HashSet::new(),
+            ended: 0,
         }
     }
 
@@ -169,12 +172,13 @@ impl Families {
         of_scopes.map(|(&pid, orphan)| (pid, orphan.depth)).collect()
     }
 
-    /// The scope that a scope named by a process is today.
-    pub(super) fn today(&self, mut scope: ScopeId) -> Option<ScopeId> {
+    /// The scope that a scope named by a process is today. One that nobody remembers ended well, long
+    /// ago.
+    pub(super) fn today(&self, mut scope: ScopeId) -> ScopeId {
         while !self.scopes.contains_key(&scope) {
-            scope = *self.handed.get(&scope)?;
+            scope = self.handed.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
         }
-        Some(scope)
+        scope
     }
 
     /// Where a process without a mark belongs: to the scope of its group, else to the innermost one
@@ -208,6 +212,18 @@ pub fn is_group_alive(group: i32) -> bool {
 }
 
 impl ProcessDriver {
+    /// A new scope inside another one. What came to us before is none of its.
+    pub(super) fn open_scope(&mut self, scope: ScopeId, parent: ScopeId) {
+        let since = std::mem::replace(&mut self.families.ended, self.ended);
+        if self.ended > since
+            && matches!(self.containment, Containment::Subreaper)
+            && !sys::has_no_children()
+        {
+            self.look_for_orphans();
+        }
+        self.families.open(scope, parent);
+    }
+
     /// What one scope left running belongs to another one.
     pub(super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
         if scope == into {
@@ -306,26 +322,26 @@ impl ProcessDriver {
 
     fn adopt(&mut self, pid: i32) -> bool {
         let mark = proc::mark(pid, &self.key);
-        let today = match mark {
-            Mark::Place(place) => {
-                self.families.today(place.scope).map(|scope| (scope, place.depth))
-            }
-            Mark::Absent | Mark::Unclear => None,
-        };
-        let (scope, depth) = if let Some(found) = today {
-            found
+        let (scope, depth) = if let Mark::Place(place) = mark {
+            (self.families.today(place.scope), place.depth)
         } else {
             let now = Instant::now();
-            let since = *self.families.unclear.entry(pid).or_insert(now);
+            let guess = || {
+                let of_group = |group| {
+                    let process = self.children.get(&group)?.process;
+                    Some(self.commands.get(&process)?.scope)
+                };
+                (now, self.families.guess(pid, of_group))
+            };
+            // What it is taken for when it is first seen: other scopes may open before it is clear.
+            let first = self.families.unclear.get(&pid).copied();
+            let (since, scope) = first.unwrap_or_else(guess);
+            self.families.unclear.insert(pid, (since, scope));
             // A command that a worker has only just started looks like the shell.
             if (mark == Mark::Unclear || self.is_starting()) && now - since < LOADING {
                 return false;
             }
-            let of_group = |group| {
-                let process = self.children.get(&group)?.process;
-                Some(self.commands.get(&process)?.scope)
-            };
-            (self.families.guess(pid, of_group), 0)
+            (self.families.today(scope), 0)
         };
         self.families.unclear.remove(&pid);
         self.families.orphans.insert(pid, Orphan { scope, depth });

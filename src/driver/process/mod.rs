@@ -373,7 +373,7 @@ impl Driver for ProcessDriver {
                 self.query(operation, directory, query);
             }
             Effect::Abandon(operation) => self.abandon(operation),
-            Effect::OpenScope { scope, parent } => self.families.open(scope, parent),
+            Effect::OpenScope { scope, parent } => self.open_scope(scope, parent),
             Effect::Terminate(scope) => self.terminate(scope),
             Effect::Kill { scope, strong } => self.kill(scope, strong),
             Effect::HandOver { scope, into } => self.hand_over(scope, into),

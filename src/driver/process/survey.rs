@@ -65,10 +65,8 @@ impl ProcessDriver {
         };
         let mut marked: HashMap<i32, (ScopeId, Place)> = HashMap::new();
         for (process, place) in &placed {
-            if let Some(place) = place
-                && let Some(scope) = self.families.today(place.scope)
-            {
-                marked.insert(process.pid, (scope, *place));
+            if let Some(place) = place {
+                marked.insert(process.pid, (self.families.today(place.scope), *place));
             }
         }
         let processes = placed.into_iter().map(|(process, _)| process).collect();

@@ -211,3 +211,13 @@ each_alone! {
         until("it lives", || marked(&mark("f")).is_empty());
     }
 }
+
+#[test]
+fn scopes_that_nobody_remembers_are_the_scripts() {
+    let mut families = super::super::family::Families::new();
+    for id in 1..=200_001 {
+        families.open(ScopeId(id), ScopeId::SCRIPT);
+        families.remove(ScopeId(id), ScopeId::SCRIPT);
+    }
+    assert_eq!(families.today(ScopeId(1)), ScopeId::SCRIPT);
+}

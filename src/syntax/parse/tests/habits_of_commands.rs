@@ -3,7 +3,6 @@
 use insta::assert_snapshot;
 
 use super::mistakes;
-use crate::syntax::parse;
 
 #[test]
 fn habits_of_commands() {
