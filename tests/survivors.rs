@@ -4,23 +4,22 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
-use crate::support::run::Finished;
+use crate::support::run::{Finished, Running};
 use crate::support::{Ftsh, WAYS};
 
-/// A run as nobody whose command becomes root's after a moment, as with `su`, and ends after three
-/// seconds. None where that can't be done.
-fn becoming_root(mode: &str, way: &str, command: &str) -> Option<Finished> {
-    let run = Ftsh::command(&format!(
-        "try for 500 ms or 1 time; {command}; catch; echo went on after $error_kind; end"
-    ))
-    .options(["-t", "0.2", "-k", mode, "-l", "40", "-f", "the.log"])
-    .file("the.log", "")
-    .env("FTSH_TEST_FALLBACK", way)
-    .unprivileged();
+/// A run as nobody of a script that starts `./setpriv`, which makes a process root's, as `su` does.
+/// None where that can't be done.
+fn becoming_root(mode: &str, way: &str, script: &str) -> Option<Ftsh> {
+    let run = Ftsh::command(script)
+        .options(["-t", "0.2", "-k", mode, "-l", "40", "-f", "the.log"])
+        .file("the.log", "")
+        .env("FTSH_TEST_FALLBACK", way)
+        .unprivileged();
     fs::set_permissions(run.path("the.log"), fs::Permissions::from_mode(0o666)).expect("a log");
     let program = run.path("setpriv");
     if !Uid::effective().is_root() || fs::copy("/usr/bin/setpriv", &program).is_err() {
@@ -33,7 +32,14 @@ fn becoming_root(mode: &str, way: &str, command: &str) -> Option<Finished> {
         .arg(&program)
         .args(["--reuid", "0", "--clear-groups", "true"])
         .status();
-    works.is_ok_and(|status| status.success()).then(|| run.success())
+    works.is_ok_and(|status| status.success()).then_some(run)
+}
+
+/// The same for a command that is cancelled after a moment.
+fn cancelled(mode: &str, way: &str, command: &str) -> Option<Finished> {
+    let script =
+        format!("try for 500 ms or 1 time; {command}; catch; echo went on after $error_kind; end");
+    Some(becoming_root(mode, way, &script)?.success())
 }
 
 const ROOT: &str = "./setpriv --reuid 0 --regid 0 --clear-groups sleep 3";
@@ -41,7 +47,7 @@ const ROOT: &str = "./setpriv --reuid 0 --regid 0 --clear-groups sleep 3";
 #[test]
 fn weak_mode_names_what_it_leaves() {
     for way in WAYS {
-        let Some(finished) = becoming_root("weak", way, ROOT) else { return };
+        let Some(finished) = cancelled("weak", way, ROOT) else { return };
         let log = finished.read("the.log");
         assert_eq!(finished.text(), "went on after timeout\n", "{}", finished.story());
         assert!(finished.elapsed < Duration::from_millis(2500), "{}", finished.story());
@@ -54,7 +60,7 @@ fn weak_mode_names_what_it_leaves() {
 #[test]
 fn strong_mode_goes_on_trying() {
     for way in WAYS {
-        let Some(finished) = becoming_root("strong", way, ROOT) else { return };
+        let Some(finished) = cancelled("strong", way, ROOT) else { return };
         let log = finished.read("the.log");
         assert_eq!(finished.text(), "went on after timeout\n", "{}", finished.story());
         assert!(finished.elapsed > Duration::from_millis(2900), "{}", finished.story());
@@ -68,9 +74,42 @@ fn strong_mode_goes_on_trying() {
 fn a_daemon_that_changed_its_user_is_named_too() {
     for way in ["0", "pidfd"] {
         let daemon = format!("sh -c 'setsid {ROOT} & sleep 60'");
-        let Some(finished) = becoming_root("strong", way, &daemon) else { return };
+        let Some(finished) = cancelled("strong", way, &daemon) else { return };
         let log = finished.read("the.log");
         assert_eq!(log.matches(" can't be killed: sleep\n").count(), 1, "{way}: {log}");
         assert!(finished.elapsed > Duration::from_millis(2900), "{}", finished.story());
+    }
+}
+
+#[test]
+fn a_shell_that_is_told_to_end_gives_up() {
+    for way in WAYS {
+        let script = ROOT.replace("sleep 3", "sleep 9");
+        let Some(run) = becoming_root("strong", way, &script) else { return };
+        let run = run.start();
+        let works = |run: &Running| run.processes().iter().any(|it| it.command == "sleep 9");
+        run.until("root's process", works);
+        let told = Instant::now();
+        run.signal(Signal::SIGTERM);
+        let finished = run.wait();
+        finished.killed_by(Signal::SIGTERM);
+        assert!(told.elapsed() < Duration::from_secs(4), "{way}: {}", finished.story());
+        let log = finished.read("the.log");
+        assert!(log.contains(" can't be killed: sleep\n"), "{way}: {log}");
+    }
+}
+
+#[test]
+fn another_users_daemon_of_before_stands_in_the_way_of_nothing() {
+    for way in ["0", "pidfd"] {
+        let daemon = ROOT.replace("sleep 3", "sh daemon");
+        let script = format!(
+            "sh -c 'setsid {daemon} & read x < ready'
+             try for 100 ms or 1 time; sleep 60; catch; echo went on; end"
+        );
+        let Some(run) = becoming_root("strong", way, &script) else { return };
+        let run = run.file("daemon", "echo r > ready; exec sleep 9").fifo("ready");
+        let finished = run.stdout("went on\n").success();
+        assert!(finished.elapsed < Duration::from_secs(5), "{way}: {}", finished.story());
     }
 }

@@ -153,13 +153,16 @@ impl Machine {
     fn finish_early(&mut self, outcome: Outcome) {
         self.resume(super::MAIN, |machine, main| {
             let scope = Self::scope_to_end(main, &outcome);
+            if matches!(outcome, Outcome::Interrupted(_)) {
+                machine.interrupted = Some(scope);
+            }
             if let State::Emptying(emptied, AfterEmptied::Finish(planned)) = &mut main.state
                 && *emptied == scope
             {
                 // A second signal is impatience. A first one, as from the shell whose deadline
                 // this one shares, finds commands that have just been told to end.
                 if matches!(outcome, Outcome::Interrupted(_)) {
-                    if matches!(planned, Outcome::Interrupted(_)) {
+                    if matches!(planned, Outcome::Interrupted(_)) || machine.is_killed(scope) {
                         machine.kill(scope);
                     }
                     // What ends a session isn't taken back by what cancels a statement.

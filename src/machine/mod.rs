@@ -89,6 +89,8 @@ pub struct Machine {
     operations: HashMap<OperationId, TaskId>,
     processes: HashMap<ProcessId, TaskId>,
     emptying: HashMap<ScopeId, TaskId>,
+    /// The scope that is emptied because of a signal.
+    interrupted: Option<ScopeId>,
     released: Released,
     ids: u64,
     /// How many instructions may run before the next look at the clock.
@@ -144,6 +146,7 @@ impl Machine {
             operations: HashMap::new(),
             processes: HashMap::new(),
             emptying: HashMap::new(),
+            interrupted: None,
             released,
             ids: 0,
             budget: SLICE,
@@ -235,7 +238,7 @@ impl Machine {
                 Timer::Deadline { task, id } => self.deadline_passed(task, id),
                 Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
                 Timer::Wake(task) => self.wake(task),
-                Timer::KillGrace(scope) => self.kill(scope),
+                Timer::KillGrace(scope) => self.grace_passed(scope),
                 Timer::RunDeadline => self.run_deadline_passed(),
             }
         }

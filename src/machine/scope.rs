@@ -113,13 +113,29 @@ impl Machine {
         true
     }
 
-    /// Kills what is left of a scope.
+    /// What was told to end had its time.
+    pub(super) fn grace_passed(&mut self, scope: ScopeId) {
+        if let Some(entry) = self.scopes.scopes.get_mut(&scope) {
+            entry.grace = None;
+        }
+        self.kill(scope);
+    }
+
+    /// Whether what is left of a scope has been killed already, but for what can't be.
+    pub(super) fn is_killed(&self, scope: ScopeId) -> bool {
+        self.scopes.scopes.get(&scope).is_some_and(|scope| scope.grace.is_none())
+    }
+
+    /// Kills what is left of a scope. A run that was told to end does so even if something can't be
+    /// killed.
     pub(super) fn kill(&mut self, scope: ScopeId) {
-        self.effects.push_back(Effect::Kill { scope, strong: self.config.kill_strong });
+        let strong = self.config.kill_strong && self.interrupted != Some(scope);
+        self.effects.push_back(Effect::Kill { scope, strong });
     }
 
     /// The driver says that nothing is left of a scope.
     pub(super) fn scope_emptied(&mut self, scope: ScopeId) {
+        self.interrupted.take_if(|interrupted| *interrupted == scope);
         let timers = self.scopes.remove(scope);
         self.timers.cancel(timers);
         if scope == ScopeId::SCRIPT {

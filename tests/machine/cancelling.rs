@@ -1,4 +1,5 @@
-use ftsh::machine::Outcome;
+use ftsh::machine::effect::Effect;
+use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
 
 use super::{seconds, world};
 
@@ -80,6 +81,38 @@ fn a_second_signal_cuts_the_grace_period_short() {
         .run("stubborn");
     assert_eq!(ran.outcome, Outcome::Interrupted(2));
     assert_eq!(ran.elapsed, seconds(3.0));
+}
+
+#[test]
+fn only_a_run_that_was_told_to_end_gives_up_on_what_cannot_be_killed() {
+    // How a scope whose command never ends is killed, with these events at seconds.
+    let kills = |text: &str, signals: &[f64]| {
+        let script = ftsh::syntax::parse("script", text).expect("valid");
+        let config = Config { kill_timeout: seconds(5.0), ..Config::default() };
+        let mut machine = Machine::new(&script, vec!["s".into()], vec![], config, 1);
+        let mut kills = Vec::new();
+        for second in 0..30 {
+            let now = Time::after(seconds(f64::from(second)));
+            loop {
+                match machine.poll_output() {
+                    Output::Effect(Effect::Kill { strong, .. }) => kills.push((second, strong)),
+                    Output::Effect(_) => {}
+                    _ => break,
+                }
+            }
+            machine.handle_timeout(now);
+            if signals.contains(&f64::from(second)) {
+                machine.handle_event(now, Event::Interrupted(15));
+            }
+        }
+        kills
+    };
+    assert_eq!(kills("try for 2 seconds; hang; end", &[]), [(8, true)]);
+    assert_eq!(kills("hang", &[3.0]), [(9, false)]);
+    assert_eq!(kills("hang", &[3.0, 4.0]), [(5, false), (9, false)]);
+    // The attempt was being emptied when the run was told to end.
+    let both = [(8, true), (10, false)];
+    assert_eq!(kills("try for 2 seconds; hang; end", &[4.0]), both);
 }
 
 #[test]

@@ -20,8 +20,7 @@ const SLOWEST_LOOK: Duration = Duration::from_secs(1);
 /// Without a subreaper nobody is told of the end of orphans.
 const PORTABLE_LOOK: Duration = Duration::from_millis(40);
 /// What hasn't died this long after SIGKILL is a survivor; in weak mode the script goes on then.
-const STRONG_PATIENCE: Duration = Duration::from_secs(1);
-const WEAK_PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far the emptying of a scope has come.
 pub struct Emptying {
@@ -273,8 +272,7 @@ impl ProcessDriver {
         }
         let Some(emptying) = self.emptying_mut(scope) else { return true };
         let Some(killing) = &mut emptying.killing else { return false };
-        let patience = if killing.strong { STRONG_PATIENCE } else { WEAK_PATIENCE };
-        let given_up = now - killing.since >= patience;
+        let given_up = now - killing.since >= PATIENCE;
         let weak = !killing.strong;
         let survivors: Vec<i32> = if given_up {
             pids.into_iter().filter(|&pid| killing.survivors.insert(pid)).collect()

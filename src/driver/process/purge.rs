@@ -69,7 +69,10 @@ pub fn empty(except: &HashSet<i32>) {
     loop {
         let mut left = Vec::new();
         for pid in proc::children(own).into_iter().filter(|pid| !except.contains(pid)) {
-            if let Ok(None) = sys::wait_for(pid, false) {
+            // Nobody may kill another user's.
+            if let Ok(None) = sys::wait_for(pid, false)
+                && sys::kill(pid, 0) != Err(Errno::EPERM)
+            {
                 left.push(pid);
             }
         }
