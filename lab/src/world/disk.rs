@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use ftsh::driver::simulated::{Call, Ending, Model};
+use ftsh::driver::simulated::{Call, Model};
 use ftsh::machine::event::Status;
 use rand::RngExt;
 
@@ -209,10 +209,8 @@ impl Commands for Buffer {
         Some(model.takes(self.setting.look))
     }
 
-    fn ended(&mut self, program: Program, ending: Ending, _: &mut Agenda<Alarm>) {
-        if !matches!(ending, Ending::Itself(_)) {
-            self.give_up(program);
-        }
+    fn cut_short(&mut self, program: Program, _: &mut Agenda<Alarm>) {
+        self.give_up(program);
     }
 
     fn alarm(&mut self, alarm: Alarm, agenda: &mut Agenda<Alarm>) {

@@ -33,8 +33,8 @@ pub trait Commands {
         agenda: &mut Agenda<Self::Alarm>,
     ) -> Option<Model>;
 
-    /// A program is over, also one that was killed.
-    fn ended(&mut self, program: Program, ending: Ending, agenda: &mut Agenda<Self::Alarm>);
+    /// A program was ended from outside, since its client's time was up.
+    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Self::Alarm>);
 
     /// The time of an alarm has come.
     fn alarm(&mut self, alarm: Self::Alarm, agenda: &mut Agenda<Self::Alarm>);
@@ -215,8 +215,10 @@ impl<C: Commands> Around for One<'_, C> {
     }
 
     fn ended(&mut self, process: ProcessId, ending: Ending) {
-        let program = Program { client: self.client, process };
-        self.commands.ended(program, ending, self.agenda);
+        if !matches!(ending, Ending::Itself(_)) {
+            let program = Program { client: self.client, process };
+            self.commands.cut_short(program, self.agenda);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Call, Ending, Model};
+use ftsh::driver::simulated::{Call, Model};
 use ftsh::machine::Time;
 use ftsh::machine::event::Status;
 
@@ -180,11 +180,7 @@ impl Commands for Queue {
         }
     }
 
-    fn ended(&mut self, program: Program, ending: Ending, agenda: &mut Agenda<Alarm>) {
-        if matches!(ending, Ending::Itself(_)) {
-            return;
-        }
-        // Its client's time was up.
+    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Alarm>) {
         if let Some(place) = self.submissions.iter().position(|(it, _)| *it == program) {
             self.serve(agenda.now());
             self.submissions.remove(place);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use ftsh::driver::simulated::{Call, Ending, Model};
+use ftsh::driver::simulated::{Call, Model};
 use ftsh::machine::Time;
 use ftsh::machine::event::Status;
 
@@ -119,11 +119,7 @@ impl Commands for Servers {
         Some(Model::hangs())
     }
 
-    fn ended(&mut self, program: Program, ending: Ending, agenda: &mut Agenda<Sent>) {
-        if matches!(ending, Ending::Itself(_)) {
-            return;
-        }
-        // Its client's time was up.
+    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Sent>) {
         let now = agenda.now();
         if let Some(request) = self.leave(program, agenda) {
             let cut = (now.elapsed().as_secs_f64(), (now - request.since).as_secs_f64());
