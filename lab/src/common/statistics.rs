@@ -29,6 +29,12 @@ impl Quantiles {
     }
 }
 
+/// The mean of some numbers; 0 of none.
+pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = numbers.fold((0.0, 0), |(sum, count), number| (sum + number, count + 1));
+    sum / f64::from(count.max(1))
+}
+
 /// Counts smoothed with the weights 1 : 2 : 1. What is beyond the ends is as at the ends.
 pub fn smooth(counts: &[f64]) -> Vec<f64> {
     let at = |index: usize| counts[index.min(counts.len() - 1)];

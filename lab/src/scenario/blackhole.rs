@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use ftsh::syntax::Script;
-use rand::RngExt;
 
-use super::discipline::{Discipline, Kind, kinds, policies};
+use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use crate::common::statistics::mean;
 use crate::common::{
-    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
-    random, trials,
+    Axis, Column, Common, Panel, Picture, Report, Series, Style, Table, Value, input,
 };
+use crate::world::script;
 use crate::world::servers::{Counts, Servers, Setting};
-use crate::world::{World, script};
 
 /// A black hole among replicas: transfers over time
 ///
@@ -28,13 +27,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub readers: u32,
     /// What the readers do, aloha or ethernet; repeatable [default: both]
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        value_enum,
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
     /// How many of the three servers never answer
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
@@ -55,9 +48,6 @@ pub struct Options {
     #[allow(missing_docs)]
     pub common: Common,
 }
-
-/// The delays of tries in the scripts, which name none: the shell's own.
-const POLICIES: [&str; 1] = ["ethernet"];
 
 /// The servers, the holes first.
 const SERVERS: [&str; 3] = ["xxx", "yyy", "zzz"];
@@ -80,56 +70,38 @@ impl Options {
 }
 
 /// Lets readers read. `trial` sets this run's random numbers apart from those of others.
-pub fn read(options: &Options, kind: &Kind, script: &Script, trial: u64) -> Run {
-    let place = |what| [kind.discipline as u64, kind.number as u64, trial, what];
-    let mut own = random(options.common.seed, &place(0));
+pub fn read(options: &Options, kind: &Kind, trial: u64) -> Run {
     let setting = Setting { data: options.data(), flag: options.flag };
     let servers = Servers::new(setting, &SERVERS, &SERVERS[..usize::from(options.holes)]);
-    let mut world = World::new(servers, random(options.common.seed, &place(1)));
-    for reader in 0..options.readers as usize {
-        if let Some(crowd) = &kind.crowd {
-            let start = Duration::from_secs(1).mul_f64(own.random());
-            world.add(script, crowd.policy(reader), start, own.random());
-        }
-    }
+    let start = Duration::from_secs(1);
+    let mut world = kind.world(servers, options.readers, start, options.common.seed, &[trial]);
     world.run(options.time);
     let events = world.handled();
     Run { counts: world.commands.counts, events }
 }
 
-/// The scripts of the disciplines.
-fn text(discipline: Discipline) -> Result<(&'static str, &'static str)> {
+/// A discipline's script.
+fn reader(discipline: Discipline) -> Result<Script> {
     match discipline {
         Discipline::Fixed => bail!("--discipline: readers are either aloha or ethernet"),
-        Discipline::Aloha => Ok(("read-aloha.ftsh", include_str!("../../scripts/read-aloha.ftsh"))),
+        Discipline::Aloha => {
+            script("read-aloha.ftsh", include_str!("../../scripts/read-aloha.ftsh"))
+        }
         Discipline::Ethernet => {
-            Ok(("read-ethernet.ftsh", include_str!("../../scripts/read-ethernet.ftsh")))
+            script("read-ethernet.ftsh", include_str!("../../scripts/read-ethernet.ftsh"))
         }
     }
 }
 
 /// Runs the scenario.
 pub fn run(options: &Options) -> Result<Report> {
-    let disciplines = match &options.discipline[..] {
-        [] => vec![Discipline::Aloha, Discipline::Ethernet],
-        given => given.to_vec(),
-    };
-    let kinds = kinds(&disciplines, &options.common.crowds(&POLICIES)?);
-    let scripts = kinds.iter().map(|kind| {
-        let (name, text) = text(kind.discipline)?;
-        script(name, text)
-    });
-    let scripts = scripts.collect::<Result<Vec<_>>>()?;
+    let both = [Discipline::Aloha, Discipline::Ethernet];
+    let kinds = kinds(&options.discipline, &both, &options.common, reader)?;
     let repeats = u64::from(options.common.trials(100));
-    let all = f64::from(options.readers) * (kinds.len() as u64 * repeats) as f64;
-    input::bounded(all * options.time.div_duration_f64(options.flag.min(options.data())))?;
-    let cases: Vec<_> =
-        (0..kinds.len()).flat_map(|kind| (0..repeats).map(move |trial| (kind, trial))).collect();
-    let progress = Progress::new(cases.len());
-    let runs = trials(&cases, &progress, |(kind, trial)| {
-        read(options, &kinds[*kind], &scripts[*kind], *trial)
-    });
-    let of = |at: usize| &runs[at * repeats as usize..(at + 1) * repeats as usize];
+    let events = options.time.div_duration_f64(options.flag.min(options.data()));
+    let read = |kind: &Kind, _, trial| read(options, kind, trial);
+    let runs = compare(&kinds, &[options.readers], repeats, events, read)?;
+    let runs: Vec<_> = runs.into_iter().flatten().collect();
     let mut table = Table::new(
         "blackhole",
         format!(
@@ -152,10 +124,8 @@ pub fn run(options: &Options) -> Result<Report> {
             Column::hidden("trials"),
         ],
     );
-    for (at, kind) in kinds.iter().enumerate() {
-        let mean = |what: &dyn Fn(&Counts) -> f64| {
-            of(at).iter().map(|run| what(&run.counts)).sum::<f64>() / repeats as f64
-        };
+    for (kind, runs) in kinds.iter().zip(&runs) {
+        let mean = |what: &dyn Fn(&Counts) -> f64| mean(runs.iter().map(|run| what(&run.counts)));
         let transfers = mean(&|counts| counts.transfers.len() as f64);
         let square = mean(&|counts| (counts.transfers.len() as f64 - transfers).powi(2));
         let lost = |cuts: &[(f64, f64)]| cuts.iter().fold(0.0, |sum, (_, length)| sum + length);
@@ -174,11 +144,12 @@ pub fn run(options: &Options) -> Result<Report> {
             repeats.into(),
         ]);
     }
-    let first: Vec<_> = (0..kinds.len()).filter_map(|at| of(at).first()).collect();
+    let firsts: Vec<_> = runs.iter().filter_map(|runs| runs.first()).collect();
+    let events = runs.iter().flatten().map(|run| run.events).sum();
     let mut report = Report {
         tables: vec![table],
-        notes: notes(options, &runs),
-        picture: picture(options, &kinds, &first),
+        notes: notes(options, events),
+        picture: picture(options, &kinds, &firsts),
     };
     report.notes.extend(policies(&kinds));
     Ok(report)
@@ -231,8 +202,7 @@ fn picture(options: &Options, kinds: &[Kind], runs: &[&Run]) -> Picture {
     }
 }
 
-fn notes(options: &Options, runs: &[Run]) -> Vec<String> {
-    let events = runs.iter().map(|run| run.events).sum::<u64>();
+fn notes(options: &Options, events: u64) -> Vec<String> {
     let good = SERVERS.len() - usize::from(options.holes);
     let most = (options.time.as_secs_f64() / options.data().as_secs_f64()).floor() * good as f64;
     vec![

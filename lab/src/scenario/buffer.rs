@@ -5,18 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use ftsh::backoff::Policy;
 use ftsh::duration::Exact;
 use ftsh::syntax::Script;
-use rand::RngExt;
 
-use super::discipline::{Discipline, Kind, kinds, policies};
-use crate::common::{
-    Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
-    random, trials,
-};
+use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use crate::common::statistics::mean;
+use crate::common::{Axis, Column, Common, Panel, Picture, Report, Table, Value, input};
 use crate::world::disk::{Buffer, Counts, Setting};
-use crate::world::{World, script};
+use crate::world::script;
 
 /// A shared disk: files consumed and collisions against the number of producers
 ///
@@ -31,13 +27,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub producers: Vec<u32>,
     /// What the producers do; repeatable [default: all]
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        value_enum,
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
     /// How long they do it
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = input::length)]
@@ -65,9 +55,6 @@ pub struct Options {
     pub common: Common,
 }
 
-/// The delays of tries in the scripts, which name none: the shell's own.
-const POLICIES: [&str; 1] = ["ethernet"];
-
 /// How one world ended.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -91,34 +78,26 @@ impl Options {
 }
 
 /// A discipline's script.
-fn text(discipline: Discipline) -> (&'static str, &'static str) {
+fn producer(discipline: Discipline) -> Result<Script> {
     match discipline {
         Discipline::Fixed => {
-            ("produce-fixed.ftsh", include_str!("../../scripts/produce-fixed.ftsh"))
+            script("produce-fixed.ftsh", include_str!("../../scripts/produce-fixed.ftsh"))
         }
         Discipline::Aloha => {
-            ("produce-aloha.ftsh", include_str!("../../scripts/produce-aloha.ftsh"))
+            script("produce-aloha.ftsh", include_str!("../../scripts/produce-aloha.ftsh"))
         }
         Discipline::Ethernet => {
-            ("produce-ethernet.ftsh", include_str!("../../scripts/produce-ethernet.ftsh"))
+            script("produce-ethernet.ftsh", include_str!("../../scripts/produce-ethernet.ftsh"))
         }
     }
 }
 
 /// Lets producers fill the buffer. `trial` sets this run's random numbers apart from those of
 /// others.
-pub fn produce(options: &Options, kind: &Kind, script: &Script, producers: u32, trial: u64) -> Run {
-    let place =
-        |what| [kind.discipline as u64, kind.number as u64, u64::from(producers), trial, what];
-    let mut own = random(options.common.seed, &place(0));
-    let models = random(options.common.seed, &place(1));
-    let mut world = World::new(Buffer::new(options.setting()), models);
-    let none = Policy::default();
-    for producer in 0..producers as usize {
-        let policy = kind.crowd.as_ref().map_or(&none, |crowd| crowd.policy(producer));
-        let start = options.production.mul_f64(own.random());
-        world.add(script, policy, start, own.random());
-    }
+pub fn produce(options: &Options, kind: &Kind, producers: u32, trial: u64) -> Run {
+    let buffer = Buffer::new(options.setting());
+    let place = [u64::from(producers), trial];
+    let mut world = kind.world(buffer, producers, options.production, options.common.seed, &place);
     world.run(options.time);
     let events = world.handled();
     Run { counts: world.commands.counts, events }
@@ -137,30 +116,14 @@ pub fn run(options: &Options) -> Result<Report> {
         [] => vec![1, 2, 3, 4, 5, 10, 15, 20, 30, 40, 50],
         given => given.to_vec(),
     };
-    let disciplines = match &options.discipline[..] {
-        [] => Discipline::value_variants().to_vec(),
-        given => given.to_vec(),
-    };
-    let kinds = kinds(&disciplines, &options.common.crowds(&POLICIES)?);
-    let scripts = kinds.iter().map(|kind| {
-        let (name, text) = text(kind.discipline);
-        script(name, text)
-    });
-    let scripts = scripts.collect::<Result<Vec<_>>>()?;
+    let all = Discipline::value_variants();
+    let kinds = kinds(&options.discipline, all, &options.common, producer)?;
     let repeats = u64::from(options.common.trials(3));
-    let all = producers.iter().copied().map(f64::from).sum::<f64>()
-        * (kinds.len() as u64 * repeats) as f64;
     let blocks = setting.largest.div_ceil(setting.block) as f64;
-    input::bounded(all * options.time.div_duration_f64(options.production) * blocks)?;
-    let mut cases = Vec::new();
-    for number in producers.iter().rev() {
-        let of = |kind| (0..repeats).map(move |trial| (kind, *number, trial));
-        cases.extend((0..kinds.len()).flat_map(of));
-    }
-    let progress = Progress::new(cases.len());
-    let runs = trials(&cases, &progress, |(kind, number, trial)| {
-        produce(options, &kinds[*kind], &scripts[*kind], *number, *trial)
-    });
+    let events = options.time.div_duration_f64(options.production) * blocks;
+    let runs = compare(&kinds, &producers, repeats, events, |kind, producers, trial| {
+        produce(options, kind, producers, trial)
+    })?;
     let mut table = Table::new(
         "buffer",
         format!("Files through the buffer in {}, mean of {repeats} trials", Exact(options.time)),
@@ -179,24 +142,15 @@ pub fn run(options: &Options) -> Result<Report> {
         ],
     );
     let (mut files, mut collisions) = (Vec::new(), Vec::new());
-    for (at, kind) in kinds.iter().enumerate() {
-        let line = || Series {
-            name: kind.name.clone(),
-            points: Vec::new(),
-            style: Style::LineAndDots,
-            color: at,
-        };
-        let (mut consumed, mut collided) = (line(), line());
-        for number in &producers {
-            let of = |case: &(usize, u32, u64)| case.0 == at && case.1 == *number;
-            let runs = cases.iter().zip(&runs).filter(|(case, _)| of(case)).map(|(_, run)| run);
-            let mean = |what: fn(&Counts) -> u64| {
-                runs.clone().map(|run| what(&run.counts)).sum::<u64>() as f64 / repeats as f64
-            };
+    for (at, (kind, runs)) in kinds.iter().zip(&runs).enumerate() {
+        let (mut consumed, mut collided) = (Vec::new(), Vec::new());
+        for (number, runs) in producers.iter().zip(runs) {
+            let mean =
+                |what: fn(&Counts) -> u64| mean(runs.iter().map(|run| what(&run.counts) as f64));
             let done = mean(|counts| counts.consumed);
             let lost = mean(|counts| counts.collisions);
-            consumed.points.push((f64::from(*number), done));
-            collided.points.push((f64::from(*number), lost));
+            consumed.push((f64::from(*number), done));
+            collided.push((f64::from(*number), lost));
             table.push(vec![
                 kind.name.clone().into(),
                 u64::from(*number).into(),
@@ -214,11 +168,8 @@ pub fn run(options: &Options) -> Result<Report> {
                 Value::number(options.time.as_secs_f64()),
             ]);
         }
-        for line in [&mut consumed, &mut collided] {
-            line.points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        }
-        files.push(consumed);
-        collisions.push(collided);
+        files.push(kind.line(at, consumed));
+        collisions.push(kind.line(at, collided));
     }
     let panel = |title: &str, y: Axis, series| Panel {
         title: title.into(),
@@ -232,10 +183,11 @@ pub fn run(options: &Options) -> Result<Report> {
         panel(&format!("Collisions in {time}"), Axis::log("collisions"), collisions),
     ];
     let picture = Picture { title: "A shared disk buffer".into(), panels };
-    Ok(Report { tables: vec![table], notes: notes(options, &kinds, &runs), picture })
+    let events = runs.iter().flatten().flatten().map(|run| run.events).sum();
+    Ok(Report { tables: vec![table], notes: notes(options, &kinds, events), picture })
 }
 
-fn notes(options: &Options, kinds: &[Kind], runs: &[Run]) -> Vec<String> {
+fn notes(options: &Options, kinds: &[Kind], events: u64) -> Vec<String> {
     let Options { buffer, drain, largest, block, production, look, .. } = options;
     let mut notes = vec![format!(
         "The buffer holds {buffer} MB and is drained at {drain} MB/s. Files have 0 to {largest} MB \
@@ -245,7 +197,6 @@ fn notes(options: &Options, kinds: &[Kind], runs: &[Run]) -> Vec<String> {
         Exact(*look),
     )];
     notes.extend(policies(kinds));
-    let events = runs.iter().map(|run| run.events).sum::<u64>();
     notes.push(format!("{events} events were simulated."));
     notes
 }

@@ -5,18 +5,17 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use ftsh::backoff::Policy;
 use ftsh::duration::Exact;
 use ftsh::syntax::Script;
-use rand::RngExt;
 
-use super::discipline::{Discipline, Kind, kinds, policies};
+use super::discipline::{Discipline, Kind, compare, kinds, policies};
+use crate::common::statistics::mean;
 use crate::common::{
     Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
-    random, trials,
+    trials,
 };
 use crate::world::queue::{Alarm, Counts, Host, Queue};
-use crate::world::{World, script};
+use crate::world::script;
 
 /// Job submission: jobs done against the number of clients, when descriptors run out
 ///
@@ -31,13 +30,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: Vec<u32>,
     /// What the clients do; repeatable [default: all]
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        value_enum,
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', hide_possible_values = true)]
     pub discipline: Vec<Discipline>,
     /// How long they do it
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = input::length)]
@@ -74,9 +67,6 @@ pub struct Options {
     pub common: Common,
 }
 
-/// The delays of tries in the scripts, which name none: the shell's own.
-const POLICIES: [&str; 1] = ["ethernet"];
-
 /// How one world ended.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -109,35 +99,31 @@ impl Options {
 }
 
 /// A discipline's script.
-fn text(discipline: Discipline) -> (&'static str, &'static str) {
+fn client(discipline: Discipline) -> Result<Script> {
     match discipline {
-        Discipline::Fixed => ("submit-fixed.ftsh", include_str!("../../scripts/submit-fixed.ftsh")),
-        Discipline::Aloha => ("submit-aloha.ftsh", include_str!("../../scripts/submit-aloha.ftsh")),
+        Discipline::Fixed => {
+            script("submit-fixed.ftsh", include_str!("../../scripts/submit-fixed.ftsh"))
+        }
+        Discipline::Aloha => {
+            script("submit-aloha.ftsh", include_str!("../../scripts/submit-aloha.ftsh"))
+        }
         Discipline::Ethernet => {
-            ("submit-ethernet.ftsh", include_str!("../../scripts/submit-ethernet.ftsh"))
+            script("submit-ethernet.ftsh", include_str!("../../scripts/submit-ethernet.ftsh"))
         }
     }
 }
 
-/// Lets clients submit jobs. `place` sets this run's random numbers apart from those of others.
+/// Lets clients submit jobs. `trial` sets this run's random numbers apart from those of others.
 pub fn submit(
     options: &Options,
     kind: &Kind,
-    script: &Script,
     clients: u32,
-    place: u64,
+    trial: u64,
     sample: Option<Duration>,
 ) -> Run {
-    let place =
-        |what| [kind.discipline as u64, kind.number as u64, u64::from(clients), place, what];
-    let mut own = random(options.common.seed, &place(0));
-    let mut world = World::new(Queue::new(options.host()), random(options.common.seed, &place(1)));
-    let none = Policy::default();
-    for client in 0..clients as usize {
-        let policy = kind.crowd.as_ref().map_or(&none, |crowd| crowd.policy(client));
-        let start = options.start.mul_f64(own.random());
-        world.add(script, policy, start, own.random());
-    }
+    let queue = Queue::new(options.host());
+    let place = [u64::from(clients), trial];
+    let mut world = kind.world(queue, clients, options.start, options.common.seed, &place);
     if let Some(distance) = sample {
         world.wake(Duration::ZERO, Alarm::Sample(distance));
     }
@@ -156,30 +142,13 @@ pub fn run(options: &Options) -> Result<Report> {
         [] => vec![50, 100, 150, 200, 250, 300, 350, 375, 385, 400, 450, 500],
         given => given.to_vec(),
     };
-    let disciplines = match &options.discipline[..] {
-        [] => Discipline::value_variants().to_vec(),
-        given => given.to_vec(),
-    };
-    let kinds = kinds(&disciplines, &options.common.crowds(&POLICIES)?);
-    let scripts = kinds.iter().map(|kind| {
-        let (name, text) = text(kind.discipline);
-        script(name, text)
-    });
-    let scripts = scripts.collect::<Result<Vec<_>>>()?;
+    let all = Discipline::value_variants();
+    let kinds = kinds(&options.discipline, all, &options.common, client)?;
     let repeats = u64::from(options.common.trials(1));
-    let all =
-        clients.iter().copied().map(f64::from).sum::<f64>() * (kinds.len() as u64 * repeats) as f64;
-    input::bounded(all * options.time.div_duration_f64(options.refusal.min(options.look)))?;
-    let mut cases = Vec::new();
-    // The longest first, so that no thread is left alone with one in the end.
-    for number in clients.iter().rev() {
-        let of = |kind| (0..repeats).map(move |trial| (kind, *number, trial));
-        cases.extend((0..kinds.len()).flat_map(of));
-    }
-    let progress = Progress::new(cases.len());
-    let runs = trials(&cases, &progress, |(kind, number, trial)| {
-        submit(options, &kinds[*kind], &scripts[*kind], *number, *trial, None)
-    });
+    let events = options.time.div_duration_f64(options.refusal.min(options.look));
+    let runs = compare(&kinds, &clients, repeats, events, |kind, clients, trial| {
+        submit(options, kind, clients, trial, None)
+    })?;
     let mut table = Table::new(
         "ethernet",
         format!("Jobs done by clients in {}, mean of {repeats} trials", Exact(options.time)),
@@ -198,14 +167,11 @@ pub fn run(options: &Options) -> Result<Report> {
         ],
     );
     let mut lines = Vec::new();
-    for (at, kind) in kinds.iter().enumerate() {
+    for (at, (kind, runs)) in kinds.iter().zip(&runs).enumerate() {
         let mut points = vec![(0.0, 0.0)];
-        for number in &clients {
-            let of = |case: &(usize, u32, u64)| case.0 == at && case.1 == *number;
-            let runs = cases.iter().zip(&runs).filter(|(case, _)| of(case)).map(|(_, run)| run);
-            let mean = |what: fn(&Counts) -> u64| {
-                runs.clone().map(|run| what(&run.counts)).sum::<u64>() as f64 / repeats as f64
-            };
+        for (number, runs) in clients.iter().zip(runs) {
+            let mean =
+                |what: fn(&Counts) -> u64| mean(runs.iter().map(|run| what(&run.counts) as f64));
             let jobs = mean(|counts| counts.jobs);
             points.push((f64::from(*number), jobs));
             table.push(vec![
@@ -225,9 +191,7 @@ pub fn run(options: &Options) -> Result<Report> {
                 Value::number(options.time.as_secs_f64()),
             ]);
         }
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let name = kind.name.clone();
-        lines.push(Series { name, points, style: Style::LineAndDots, color: at });
+        lines.push(kind.line(at, points));
     }
     let mut panels = vec![Panel {
         title: format!("Jobs done in {}", Exact(options.time)),
@@ -236,22 +200,21 @@ pub fn run(options: &Options) -> Result<Report> {
         series: lines,
     }];
     if options.common.plot.is_some() {
-        panels.push(timeline(options, &kinds, &scripts));
+        panels.push(timeline(options, &kinds));
     }
     let picture = Picture { title: "Job submission".into(), panels };
-    Ok(Report { tables: vec![table], notes: notes(options, &kinds, &runs), picture })
+    let events = runs.iter().flatten().flatten().map(|run| run.events).sum();
+    Ok(Report { tables: vec![table], notes: notes(options, &kinds, events), picture })
 }
 
 /// The free descriptors over time, with more clients than the host can bear.
-fn timeline(options: &Options, kinds: &[Kind], scripts: &[Script]) -> Panel {
+fn timeline(options: &Options, kinds: &[Kind]) -> Panel {
     let clients = u32::try_from(options.edge() * 6 / 5 + 1).unwrap_or(u32::MAX).min(100_000);
     let time = options.time.min(Duration::from_secs(600));
     let options = Options { time, ..options.clone() };
     let progress = Progress::new(kinds.len());
-    let numbers: Vec<usize> = (0..kinds.len()).collect();
-    let runs = trials(&numbers, &progress, |at| {
-        submit(&options, &kinds[*at], &scripts[*at], clients, 0, Some(time / 600))
-    });
+    let runs =
+        trials(kinds, &progress, |kind| submit(&options, kind, clients, 0, Some(time / 600)));
     let line = |(at, (kind, run)): (usize, (&Kind, Run))| Series {
         name: kind.name.clone(),
         points: run.samples,
@@ -266,7 +229,7 @@ fn timeline(options: &Options, kinds: &[Kind], scripts: &[Script]) -> Panel {
     }
 }
 
-fn notes(options: &Options, kinds: &[Kind], runs: &[Run]) -> Vec<String> {
+fn notes(options: &Options, kinds: &[Kind], events: u64) -> Vec<String> {
     let Options { descriptors, in_use, per_submission, look, .. } = options;
     let short = |time: &Duration| Exact(*time).to_string();
     let mut notes = vec![format!(
@@ -283,7 +246,6 @@ fn notes(options: &Options, kinds: &[Kind], runs: &[Run]) -> Vec<String> {
         short(&options.start),
     )];
     notes.extend(policies(kinds));
-    let events = runs.iter().map(|run| run.events).sum::<u64>();
     notes.push(format!("{events} events were simulated."));
     notes
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ftsh::duration::Exact;
 
 use super::{Course, Options, Setting};
+use crate::common::statistics::mean;
 use crate::common::{
     Axis, Column, Crowd, Panel, Picture, Report, Series, Style, Table, Value, labels, legend,
 };
@@ -38,11 +39,6 @@ fn median(times: impl Iterator<Item = Option<Duration>>) -> Value {
         Some(time) if *time < Duration::MAX => Value::Number(time.as_secs_f64(), 0),
         _ => Value::Missing,
     }
-}
-
-fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = numbers.fold((0.0, 0), |(sum, count), number| (sum + number, count + 1));
-    sum / f64::from(count.max(1))
 }
 
 fn summary(
