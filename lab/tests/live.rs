@@ -5,28 +5,15 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{number, rows};
+use crate::support::{SMALL_OVERLOAD, number, rows};
 
-const SMALL: [&str; 11] = [
-    "overload",
-    "--clients",
-    "100",
-    "--limit",
-    "3",
-    "--divisor",
-    "1.5",
-    "--backlog",
-    "60",
-    "--before",
-    "10s",
-];
-
-const SHORT: [&str; 4] = ["--outage", "20s", "--watch", "30s"];
+const SHORT: [&str; 4] = ["--backlog", "60", "--before", "10s"];
 
 /// Whether the server comes back, in one run: simulated, and live.
 fn verdicts(policy: &str) -> [String; 2] {
     let run = |more: &[&str]| {
-        let rows = rows("overload", &[&SMALL[..], &SHORT, &["--policy", policy], more].concat());
+        let args = ["--outage", "20s", "--watch", "30s", "--policy", policy];
+        let rows = rows("overload", &[&SMALL_OVERLOAD[..], &SHORT, &args, more].concat());
         assert!(number(&rows[0], "before_per_s") > 0.0, "{rows:?}");
         rows[0]["recovered"].as_str().expect("a verdict").to_owned()
     };
@@ -60,7 +47,8 @@ fn state(pid: u32) -> Option<(char, u32)> {
 #[test]
 fn a_killed_run_leaves_no_server_even_a_stopped_one() {
     let mut lab = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"))
-        .args(SMALL)
+        .args(SMALL_OVERLOAD)
+        .args(SHORT)
         .args(["--live", "--outage", "10min", "--policy", "fixed"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

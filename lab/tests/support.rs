@@ -4,6 +4,10 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+/// An overload by a tenth of the article's crowd, of a tenth of its server.
+pub const SMALL_OVERLOAD: [&str; 7] =
+    ["overload", "--clients", "100", "--limit", "3", "--divisor", "1.5"];
+
 /// The laboratory, with arguments.
 pub fn lab(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"));
