@@ -6,6 +6,7 @@ pub mod buffer;
 pub mod delays;
 pub mod discipline;
 pub mod ethernet;
+pub mod last_attempt;
 pub mod occ;
 pub mod outage;
 pub mod overload;

@@ -7,88 +7,52 @@ use ftsh::backoff::{Policy, last_attempt};
 use ftsh::duration::Exact;
 
 use super::{Options, crowd};
-use crate::common::{
-    Axis, Column, Crowd, Panel, Progress, Random, Series, Style, Table, Value, random, trials,
-};
+use crate::common::{Crowd, Panel, Progress, Random, Table, random, trials};
+use crate::scenario::last_attempt::{Fate, Length, cases, panel, table};
 
 /// Enough for shares to be right to a percent.
 const CLIENTS: u32 = 20_000;
 
-/// How long outages last, as parts of the deadline.
-const OUTAGES: [(f64, &str, &str); 6] = [
-    (0.5, "succeed_percent_at_50", "50 %"),
-    (0.7, "succeed_percent_at_70", "70 %"),
-    (0.8, "succeed_percent_at_80", "80 %"),
-    (0.9, "succeed_percent_at_90", "90 %"),
-    (0.95, "succeed_percent_at_95", "95 %"),
-    (0.99, "succeed_percent_at_99", "99 %"),
+/// The lengths of outages in the table.
+const OUTAGES: [Length; 6] = [
+    (500, "succeed_percent_at_50", "50 %"),
+    (700, "succeed_percent_at_70", "70 %"),
+    (800, "succeed_percent_at_80", "80 %"),
+    (900, "succeed_percent_at_90", "90 %"),
+    (950, "succeed_percent_at_95", "95 %"),
+    (990, "succeed_percent_at_99", "99 %"),
 ];
 
-/// Lines in the picture: more can't be told apart.
-const LINES: usize = 4;
-
-/// What is to be shown.
-pub struct Survivors {
-    /// A row per crowd and rule.
-    pub table: Table,
-    /// The same for all lengths of outages.
-    pub panel: Panel,
-}
-
 /// Which share of the clients succeeds by the deadline when an outage lasts for most of it.
-pub fn table(options: &Options, crowds: &[Crowd], labels: &[String]) -> Result<Survivors> {
+pub fn compare(options: &Options, crowds: &[Crowd], labels: &[String]) -> Result<(Table, Panel)> {
     let deadline = options.deadline;
     for crowd in crowds {
         crowd::check(crowd, f64::from(CLIENTS), deadline)?;
     }
-    let cases: Vec<_> =
-        (0..crowds.len()).flat_map(|crowd| [(crowd, false), (crowd, true)]).collect();
+    let cases = cases(crowds);
     let progress = Progress::new(cases.len());
-    let lasts = trials(&cases, &progress, |(crowd, rule)| {
+    let fates = trials(&cases, &progress, |(crowd, rule)| {
         // Both rules with the same random numbers.
         let mut random = random(options.common.seed, &[*crowd as u64, u64::MAX]);
         let clients = 0..options.clients.min(CLIENTS) as usize;
         let last = |client| last_try(crowds[*crowd].policy(client), deadline, *rule, &mut random);
-        clients.map(last).map(|last| last.as_secs_f32()).collect::<Vec<_>>()
+        let lasts: Vec<_> = clients.map(last).map(|last| last.as_secs_f32()).collect();
+        let share = |length: u32| {
+            let outage = deadline.as_secs_f64() * (f64::from(length) / 1000.0);
+            (length, survivors(&lasts, outage) * 100.0)
+        };
+        let shares = (500..=1000).step_by(5).map(share).collect();
+        Fate { crowd: *crowd, last_attempt: *rule, shares }
     });
-    let mut columns =
-        vec![Column::new("policy", "policy", ""), Column::new("last_attempt", "last", "attempt")];
-    columns.extend(OUTAGES.iter().map(|(_, key, head)| Column::new(key, head, "")));
-    columns.push(Column::hidden("backoff"));
     let title = format!(
         "Percent of clients with a deadline of {} that succeed when the outage lasts for 50 %, 70 % \
          … of it, without and with the shell's rule of a last attempt in the time left",
         Exact(deadline)
     );
-    let mut table = Table::new("deadline", title, columns);
-    let mut series = Vec::new();
-    for ((crowd, rule), lasts) in cases.into_iter().zip(lasts) {
-        let mut row = vec![labels[crowd].as_str().into(), Value::Flag(rule)];
-        let share = |part| survivors(&lasts, deadline.as_secs_f64() * part) * 100.0;
-        row.extend(OUTAGES.iter().map(|(part, ..)| Value::Number(share(*part), 1)));
-        row.push(crowds[crowd].to_string().into());
-        table.push(row);
-        if crowd < LINES {
-            let points = (0..=200).map(|n| f64::from(n) / 200.0);
-            let kind = if rule { "" } else { ", without" };
-            series.push(Series {
-                name: format!("{}{kind}", labels[crowd]),
-                points: points.map(|part| (part * 100.0, share(part))).collect(),
-                style: if rule { Style::Line } else { Style::Dashes },
-                color: crowd,
-            });
-        }
-    }
-    let panel = Panel {
-        title: format!(
-            "Success by a deadline of {}, with the last attempt and without",
-            Exact(deadline)
-        ),
-        x: Axis::linear("length of the outage, % of the deadline").between(50.0, 100.0),
-        y: Axis::linear("clients that succeed, %").between(0.0, 100.0),
-        series,
-    };
-    Ok(Survivors { table, panel })
+    let table = table(title, &OUTAGES, crowds, labels, &fates);
+    let title =
+        format!("Success by a deadline of {}, with the last attempt and without", Exact(deadline));
+    Ok((table, panel(title, "clients that succeed, %", labels, &fates)))
 }
 
 /// The share of clients that succeed if an outage lasts for `outage` seconds: those that try again

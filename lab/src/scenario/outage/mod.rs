@@ -80,10 +80,10 @@ pub fn run(options: &Options) -> Result<Report> {
             arrivals.push([text(), row.to_vec(), backoff()].concat());
         }
     }
-    let survivors = deadline::table(options, &crowds, &labels)?;
+    let (survivors, panel) = deadline::compare(options, &crowds, &labels)?;
     let mut tables = vec![outage];
     tables.extend((!halves.rows.is_empty()).then_some(halves));
-    tables.extend([survivors.table, arrivals]);
+    tables.extend([survivors, arrivals]);
     let notes = vec![
         "Waves are local maxima of the smoothed arrivals, after the first rise, beyond six \
          standard deviations of noise and 2 %. Depth is that of the deepest minimum below the \
@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<Report> {
             .to_owned(),
         legend(&crowds, &labels),
     ];
-    let picture = picture(options, &labels, &results, survivors.panel);
+    let picture = picture(options, &labels, &results, panel);
     Ok(Report { tables, notes, picture })
 }
 

@@ -128,6 +128,12 @@ impl Setting {
         self.resumed() + self.watch
     }
 
+    /// About as many events as there can be.
+    fn events(&self) -> f64 {
+        let shortest = self.timeout.min(self.think).min(self.slowness.base);
+        self.clients as f64 * self.end().div_duration_f64(shortest)
+    }
+
     fn course(&self) -> Course {
         Course::new(self.clients, self.before, self.resumed(), self.end())
     }
@@ -169,12 +175,8 @@ pub fn run(options: &Options) -> Result<Report> {
     if setting.end().as_secs_f64() > LONGEST {
         bail!("--before, --outage and --watch come to more than {LONGEST} s");
     }
-    if let Some(limit) = options.deadline {
-        let shortest = setting.timeout.min(setting.think).min(setting.slowness.base);
-        input::bounded(setting.clients as f64 * limit.div_duration_f64(shortest))?;
-        if (limit.as_secs() as usize) < WINDOW {
-            bail!("--deadline must be at least {WINDOW} s");
-        }
+    if options.deadline.is_some_and(|limit| (limit.as_secs() as usize) < WINDOW) {
+        bail!("--deadline must be at least {WINDOW} s");
     }
     for (name, time) in [("before", setting.before), ("watch", setting.watch)] {
         if (time.as_secs() as usize) < WINDOW {
@@ -184,14 +186,17 @@ pub fn run(options: &Options) -> Result<Report> {
     // Live, a crowd takes half a minute.
     let policies = if options.live { &POLICIES[..2] } else { &POLICIES };
     let crowds = options.common.crowds(policies)?;
+    let compare = |limit| deadline::compare(options, &setting, &crowds, limit);
+    let in_time = options.deadline.map(compare).transpose()?;
     let courses = if options.live {
         live(options, &setting, &crowds)?
     } else {
         all(options, &setting, &crowds)?
     };
     let mut report = report::report(options, &setting, &crowds, &courses);
-    if let Some(limit) = options.deadline {
-        report.tables.push(deadline::table(options, &setting, &crowds, limit));
+    if let Some((table, panel)) = in_time {
+        report.tables.push(table);
+        report.picture.panels.push(panel);
     }
     Ok(report)
 }
@@ -199,9 +204,7 @@ pub fn run(options: &Options) -> Result<Report> {
 /// The trials of each crowd, in virtual time.
 fn all(options: &Options, setting: &Setting, crowds: &[Crowd]) -> Result<Vec<Vec<Course>>> {
     let repeats = u64::from(options.common.trials(10));
-    let all = setting.clients as f64 * (crowds.len() as u64 * repeats) as f64;
-    let shortest = setting.timeout.min(setting.think).min(setting.slowness.base);
-    input::bounded(all * setting.end().div_duration_f64(shortest))?;
+    input::bounded(setting.events() * (crowds.len() as u64 * repeats) as f64)?;
     let cases: Vec<_> =
         (0..crowds.len()).flat_map(|crowd| (0..repeats).map(move |trial| (crowd, trial))).collect();
     let progress = Progress::new(cases.len());
