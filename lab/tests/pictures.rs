@@ -1,6 +1,6 @@
 //! Pictures in files.
 
-use crate::support::printed;
+use crate::support::{SMALL_OVERLOAD, printed};
 
 #[test]
 fn pictures_are_drawn_as_svg_and_png() {
@@ -16,6 +16,27 @@ fn pictures_are_drawn_as_svg_and_png() {
     for words in ["full from 1 s to 1 h by 2", "delay, s", "retry", "median"] {
         assert!(svg.contains(words), "no {words}");
     }
+}
+
+#[test]
+fn a_picture_tells_who_is_served_by_a_deadline_and_is_the_same_however_many_threads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.svg");
+    let plot = ["--plot", path.to_str().expect("text")];
+    let draw = |more: &[&str]| {
+        let args = ["--deadline", "1min", "--trials", "2", "--policy", "full from 1 s"];
+        let text = printed(&[&SMALL_OVERLOAD[..], &args, more].concat());
+        (text, std::fs::read_to_string(&path).unwrap_or_default())
+    };
+    let (table, nothing) = draw(&[]);
+    assert_eq!(nothing, "");
+    let one = draw(&[&plot[..], &["--threads", "1"]].concat());
+    assert_eq!(one.0, table, "a picture doesn't change what is printed");
+    for words in ["Answers by a deadline of 1 min", "full, without"] {
+        assert!(one.1.contains(words), "no {words}");
+    }
+    assert_eq!(one, draw(&[&plot[..], &["--threads", "3"]].concat()));
+    assert_ne!(one.1, draw(&[&plot[..], &["--seed", "2"]].concat()).1);
 }
 
 #[test]
