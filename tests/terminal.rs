@@ -58,6 +58,52 @@ fn an_interrupt_ends_the_command_and_the_script() {
 }
 
 #[test]
+fn an_interrupt_that_a_command_answers_by_failing_ends_the_script() {
+    // As rsync does.
+    let answer = "sh -c 'trap \"exit 20\" INT; echo ready; while :; do sleep 0.01; done'";
+    for script in
+        [answer.into(), format!("try for 1 hour backoff none; {answer}; catch; echo wrong; end")]
+    {
+        let mut user = User::run(&format!("{script}\necho wrong"), None);
+        user.sees("ready");
+        user.types("\x03");
+        let (status, rest) = user.ends_after();
+        assert_eq!(status.signal(), Some(libc::SIGINT), "{rest}");
+        assert!(!rest.contains("wrong"), "{rest}");
+    }
+}
+
+#[test]
+fn an_interrupt_that_a_command_makes_a_success_of_is_its_own() {
+    // As ping does, at once or later.
+    for end in ["exit 0", "done=1"] {
+        let script = format!(
+            "sh -c 'trap \"echo caught; {end}\" INT; echo ready; until test $done; do sleep 0.01; done'\necho next"
+        );
+        let mut user = User::run(&script, None);
+        user.sees("ready");
+        user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
+        user.types("\x03");
+        user.sees("caught");
+        user.sees("next");
+        assert_eq!(user.ends().code(), Some(0));
+    }
+}
+
+#[test]
+fn no_interrupt_is_lost_between_commands() {
+    // Whenever it is typed, it ends the script.
+    for round in 0..20 {
+        let mut user = User::run("echo ready; while true; /bin/true; end", None);
+        user.sees("ready");
+        // Another moment each time.
+        std::thread::sleep(std::time::Duration::from_micros(137 * round));
+        user.types("\x03");
+        assert_eq!(user.ends().signal(), Some(libc::SIGINT), "round {round}");
+    }
+}
+
+#[test]
 fn the_terminal_is_restored_after_a_killed_program() {
     let script =
         "try 1 time for 200 ms; sh -c 'stty raw -echo; echo raw; sleep 1000'; catch; end\nread x";

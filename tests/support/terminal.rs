@@ -131,19 +131,10 @@ impl User {
         (status, std::mem::take(&mut self.seen))
     }
 
-    /// Ctrl-C until it ends: one that is typed while a command is about to give the terminal back
-    /// is for that command alone.
+    /// Ctrl-C, once.
     pub fn interrupts(mut self) -> ExitStatus {
-        let start = Instant::now();
-        while start.elapsed() < LONG {
-            self.types("\x03");
-            if let Some(status) =
-                self.shell.wait_timeout(Duration::from_millis(100)).expect("a shell")
-            {
-                return status;
-            }
-        }
-        panic!("no end: {:?}", self.seen)
+        self.types("\x03");
+        self.ends()
     }
 }
 

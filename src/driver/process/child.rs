@@ -59,6 +59,7 @@ impl ProcessDriver {
 
     /// Takes note of the end of a child, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
+        self.note_answers(pid);
         match sys::wait_for(pid, false) {
             Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
             Ok(_) => {}

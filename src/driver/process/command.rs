@@ -192,6 +192,7 @@ impl ProcessDriver {
     /// Has a program take the shell's place; returns only if that fails.
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
         self.limit.restore_in(self.pid);
+        self.dismiss_witness();
         let subreaper = matches!(self.containment, Containment::Subreaper);
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),

@@ -247,10 +247,12 @@ impl ProcessDriver {
 
     /// A child that no command of ours is known to run has changed.
     pub(super) fn reap_orphan(&mut self, pid: i32) {
-        if let Ok(Some((_, sys::Change::Ended(status)))) = sys::wait_for(pid, false)
-            && !self.families.strangers.remove(&pid)
-        {
-            self.orphan_ended(pid, status);
+        if let Ok(Some((_, sys::Change::Ended(status)))) = sys::wait_for(pid, false) {
+            if self.families.strangers.remove(&pid) {
+                self.stranger_ended(pid);
+            } else {
+                self.orphan_ended(pid, status);
+            }
         }
     }
 

@@ -182,7 +182,8 @@ impl ProcessDriver {
     fn has_strangers(&self) -> bool {
         match self.containment {
             Containment::Subreaper => {
-                proc::children(self.pid).iter().any(|pid| !self.children.contains_key(pid))
+                let ours = |pid| self.children.contains_key(pid) || self.witness() == Some(*pid);
+                !proc::children(self.pid).iter().all(ours)
             }
             Containment::Groups { .. } => false,
         }

@@ -33,6 +33,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod witness;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};

@@ -113,6 +113,17 @@ pub fn name(pid: i32) -> String {
     String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 
+/// The signals that a process catches or ignores, as bits from that of signal 1 on; none where that
+/// can't be seen.
+pub fn answers(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let sets = status.lines().filter_map(|line| {
+        let set = line.strip_prefix("SigIgn:").or_else(|| line.strip_prefix("SigCgt:"))?;
+        u64::from_str_radix(set.trim(), 16).ok()
+    });
+    sets.fold(0, |all, set| all | set)
+}
+
 /// What a process's environment says about where it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {

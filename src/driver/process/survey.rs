@@ -109,7 +109,8 @@ impl ProcessDriver {
                     others.extend(&new);
                     stack.extend(new);
                 }
-                others.retain(|pid| !commands.contains(pid) && *pid != self.pid);
+                let ours = |pid: &i32| *pid == self.pid || self.families.strangers.contains(pid);
+                others.retain(|pid| !commands.contains(pid) && !ours(pid));
                 let place = |pid| marked.get(&pid).map(|&(_, place)| place);
                 let depth = |pid| place(pid).map_or(0, |place| place.depth);
                 let lives = |shell| place(shell).is_some_and(|place| place.depth == 0);

@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 
-use super::{ProcessDriver, sys};
+use super::witness::Witness;
+use super::{ProcessDriver, proc, sys};
 use crate::machine::event::{Event, Status};
 
 /// The terminal that the shell was started from.
@@ -18,6 +19,8 @@ pub struct Terminal {
     /// The shell's group.
     own: Pid,
     holder: Option<Holder>,
+    /// Tells what the holder's user types; started for the first holder.
+    witness: Option<Witness>,
     /// Processes that were stopped before they were known, and by which signal.
     early: Vec<(i32, i32)>,
 }
@@ -27,6 +30,8 @@ struct Holder {
     group: i32,
     /// The terminal's modes before.
     modes: Option<Termios>,
+    /// The signals that its command had its own way to answer, when it ended.
+    answers: u64,
 }
 
 impl Terminal {
@@ -34,7 +39,7 @@ impl Terminal {
     pub fn open() -> Option<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
         let tty = sys::move_up(tty.into()).ok()?;
-        Some(Self { tty, own: getpgrp(), holder: None, early: Vec::new() })
+        Some(Self { tty, own: getpgrp(), holder: None, witness: None, early: Vec::new() })
     }
 
     /// Whether the shell is in the foreground itself.
@@ -55,31 +60,36 @@ impl Terminal {
         sys::set_foreground(self.tty.as_fd(), group.as_raw())
     }
 
-    /// Hands the terminal to a new command, if the shell has it.
-    pub fn offer(&mut self, group: i32) {
-        if self.holder.is_none() && self.is_own() {
-            self.hand_to(group);
-        }
-    }
-
     fn hand_to(&mut self, group: i32) {
         let modes = match self.holder.take() {
             Some(holder) => holder.modes,
             None => self.modes(),
         };
+        // First, so that nothing that is typed is missed.
+        if let Some(witness) = &self.witness {
+            witness.join(group);
+        }
         if self.set_foreground(Pid::from_raw(group)) {
-            self.holder = Some(Holder { group, modes });
+            self.holder = Some(Holder { group, modes, answers: 0 });
         }
     }
 
-    /// A group's command has ended; true if it had the terminal. One that was killed may have left
-    /// the terminal in any state.
-    pub fn take_back_from(&mut self, group: i32, killed: bool) -> bool {
-        if self.holder.as_ref().is_none_or(|holder| holder.group != group) {
-            return false;
+    /// A group's command has ended. If it had the terminal, returns the signal that the terminal's
+    /// user sent the shell thereby, if any: one that ended the command or came too late for it, or
+    /// that it answered by failing. A command that was killed may have left the terminal in any state.
+    fn take_back_from(&mut self, group: i32, status: Status) -> Option<i32> {
+        let answers = self.holder.as_ref().filter(|holder| holder.group == group)?.answers;
+        self.take_back(matches!(status, Status::Signaled(_)));
+        let typed = self.witness.as_mut().map(Witness::testify);
+        if let Some(Err(_)) = typed {
+            self.witness = None; // the next one will do better
         }
-        self.take_back(killed);
-        true
+        let typed = typed.and_then(Result::ok).flatten();
+        match status {
+            Status::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) => Some(signal),
+            Status::Exited(0) => typed.filter(|signal| answers >> (signal - 1) & 1 == 0),
+            _ => typed,
+        }
     }
 
     fn take_back(&mut self, restore: bool) {
@@ -113,7 +123,7 @@ impl ProcessDriver {
                 self.live.hide();
                 let current = tcgetpgrp(terminal.tty.as_fd()).map(Pid::as_raw).ok();
                 if current == Some(terminal.own.as_raw()) || current.is_some() && current == held {
-                    terminal.hand_to(pid);
+                    self.hand_terminal(pid);
                     let _ = sys::kill(-pid, libc::SIGCONT);
                 } else {
                     // The shell isn't in the foreground itself: it stops, until it is.
@@ -128,9 +138,10 @@ impl ProcessDriver {
     /// A command is known now: it may want the terminal, or have been stopped already.
     pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
         let Some(terminal) = &mut self.terminal else { return };
-        if interactive {
-            terminal.offer(pid);
+        if interactive && terminal.holder.is_none() && terminal.is_own() {
+            self.hand_terminal(pid);
         }
+        let Some(terminal) = &mut self.terminal else { return };
         let stopped = terminal.early.iter().find(|(early, _)| *early == pid).copied();
         if self.starting == 0 {
             terminal.early.clear();
@@ -171,13 +182,50 @@ impl ProcessDriver {
         }
     }
 
-    /// A command's process has ended: it loses the terminal. If the terminal's user interrupted
-    /// it, that was meant for the shell as well.
+    /// The process that remembers what is typed, if there is one.
+    pub(super) fn witness(&self) -> Option<i32> {
+        self.terminal.as_ref()?.witness.as_ref()?.pid()
+    }
+
+    /// Hands the terminal to a group, and has a witness for what is typed then.
+    fn hand_terminal(&mut self, group: i32) {
+        let known = self.witness();
+        let Some(terminal) = &mut self.terminal else { return };
+        if known.is_none() {
+            terminal.witness = Witness::start().ok();
+            self.families.strangers.extend(terminal.witness.as_ref().and_then(Witness::pid));
+        }
+        terminal.hand_to(group);
+    }
+
+    /// Does without a witness until the terminal is handed over again.
+    pub(super) fn dismiss_witness(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.witness = None;
+        }
+    }
+
+    /// A child that is no concern of ours has ended and was waited for.
+    pub(super) fn stranger_ended(&mut self, pid: i32) {
+        if self.witness() == Some(pid)
+            && let Some(witness) = self.terminal.as_mut().and_then(|it| it.witness.as_mut())
+        {
+            witness.gone();
+        }
+    }
+
+    /// A child may have ended, but is still there.
+    pub(super) fn note_answers(&mut self, pid: i32) {
+        let holder = self.terminal.as_mut().and_then(|terminal| terminal.holder.as_mut());
+        if let Some(holder) = holder.filter(|holder| holder.group == pid) {
+            holder.answers = proc::answers(pid);
+        }
+    }
+
+    /// A command's process has ended: it loses the terminal.
     pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
         let Some(terminal) = &mut self.terminal else { return };
-        let killed = matches!(status, Status::Signaled(_));
-        if terminal.take_back_from(pid, killed)
-            && let Status::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) = status
+        if let Some(signal) = terminal.take_back_from(pid, status)
             && !sys::is_ignored(signal)
         {
             self.ready.push_back(Event::Interrupted(signal));

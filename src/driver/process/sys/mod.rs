@@ -7,6 +7,7 @@ mod random;
 #[cfg(target_os = "linux")]
 mod share;
 mod signals;
+mod witness;
 
 pub use children::{
     Change, NAME, become_subreaper, die_with_parent, ended_child, group_of, has_no_children,
@@ -29,3 +30,4 @@ pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
     release_signals, stop_self, suspend_group, without_stopping,
 };
+pub use witness::start_witness;
