@@ -25,6 +25,7 @@ mod scripts;
 mod shebang;
 mod signals;
 mod sources;
+mod stalled;
 mod supervision;
 mod survivors;
 mod terminal;

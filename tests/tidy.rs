@@ -67,9 +67,10 @@ fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("duration", &[]),
     ("nearest", &[]),
+    ("outlet", &[]),
     ("backoff", &["duration", "nearest"]),
     ("syntax", &["backoff", "duration", "nearest"]),
     ("diagnostic", &["syntax"]),
@@ -77,11 +78,21 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic"]),
     ("report", &["machine", "diagnostic"]),
     ("status", &["machine", "diagnostic"]),
-    ("log", &["machine", "diagnostic"]),
-    ("driver", &["machine", "status", "syntax"]),
+    ("log", &["machine", "diagnostic", "outlet"]),
+    ("driver", &["machine", "status", "syntax", "outlet"]),
     (
         "repl",
-        &["driver", "report", "machine", "diagnostic", "syntax", "backoff", "duration", "nearest"],
+        &[
+            "driver",
+            "outlet",
+            "report",
+            "machine",
+            "diagnostic",
+            "syntax",
+            "backoff",
+            "duration",
+            "nearest",
+        ],
     ),
     (
         "cli",
@@ -89,6 +100,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
             "driver",
             "repl",
             "log",
+            "outlet",
             "report",
             "machine",
             "lint",

@@ -16,6 +16,7 @@ use crate::driver::process::Keep;
 use crate::log::Log;
 use crate::machine::record::{LogEvent, Record};
 use crate::machine::{Outcome, Time};
+use crate::outlet::Outlet;
 
 /// What these say is meant for one shell, not for those that it starts.
 pub const VARIABLES: [&str; 4] = ["FTSH_CRON", "FTSH_LOCK", "FTSH_LOCK_WAIT", "FTSH_SPLAY"];
@@ -35,7 +36,7 @@ pub fn keep(settings: &Settings) -> Result<Option<Keep>> {
     let begin = || {
         let keep = Keep::begin(&settings.program.name())?;
         if let Some(voice) = keep.voice() {
-            speak_through(File::from(voice.try_clone_to_owned()?));
+            speak_through(Outlet::new(File::from(voice.try_clone_to_owned()?)));
         }
         Ok(keep)
     };

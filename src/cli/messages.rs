@@ -1,15 +1,18 @@
 //! What the shell itself says on its standard output and error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::source::plain;
 use crate::machine::Outcome;
+use crate::outlet::{self, Outlet};
 
 /// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
 const INTERNAL_ERROR: i32 = 70;
+/// The reader of its last words has so long.
+const BRIEFLY: Duration = Duration::from_secs(1);
 
 /// Prints on standard output. Nobody who reads it to the end is no failure.
 pub fn tell(text: &str) -> Outcome {
@@ -28,20 +31,17 @@ pub fn complain(message: &str) {
     report(&format!("ftsh: {}\n", crate::log::one_line(message)));
 }
 
-/// Writes on standard error, also when what goes there otherwise is kept. If that fails, there is
-/// nobody left to tell.
+/// Writes on standard error, also when what goes there otherwise is kept. If nobody takes it, it
+/// waits, for [`outlet::wait`].
 pub fn report(text: &str) {
-    let _ = match VOICE.get() {
-        Some(mut voice) => voice.write_all(text.as_bytes()),
-        None => io::stderr().write_all(text.as_bytes()),
-    };
+    VOICE.get().unwrap_or_else(|| outlet::standard_error()).say(text);
 }
 
 /// Where the shell's own messages go if standard error is kept.
-static VOICE: OnceLock<File> = OnceLock::new();
+static VOICE: OnceLock<Outlet> = OnceLock::new();
 
 /// Has messages go there instead of to standard error, for good.
-pub fn speak_through(voice: File) {
+pub fn speak_through(voice: Outlet) {
     let _ = VOICE.set(voice);
 }
 
@@ -55,6 +55,7 @@ pub fn tell_of_panics() {
         if trace.status() == BacktraceStatus::Captured {
             report(&trace.to_string());
         }
+        outlet::wait(Some(BRIEFLY));
         std::process::exit(INTERNAL_ERROR);
     }));
 }

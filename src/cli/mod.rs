@@ -25,6 +25,7 @@ use crate::diagnostic;
 use crate::driver::process;
 use crate::lint::lint;
 use crate::machine::Outcome;
+use crate::outlet;
 use crate::syntax::{parse_bytes, print};
 
 /// The exit status of wrong usage and of anything else that keeps a script from starting.
@@ -37,16 +38,18 @@ pub fn main() -> ! {
     end(obey(std::env::args_os().skip(1).collect()))
 }
 
-/// Ends this process as its work ended. What was to be printed has been.
+/// Ends this process as its work ended, once what was to be printed has been.
 fn end(result: Result<Outcome>) -> ! {
-    process::exit_now(match result {
+    let code = match result {
         Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
-        Ok(outcome) => outcome.exit_code().into(),
+        Ok(outcome) => outcome.exit_code(),
         Err(error) => {
             complain(&error.to_string());
-            NOTHING_WAS_RUN.into()
+            NOTHING_WAS_RUN
         }
-    })
+    };
+    outlet::wait(None);
+    process::exit_now(code.into())
 }
 
 fn obey(words: Vec<OsString>) -> Result<Outcome> {

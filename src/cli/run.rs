@@ -84,7 +84,8 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         {
             messages::report(&summary.take().render(&file, &outcome, driver.now()));
         }
-        let log = log.borrow();
+        let mut log = log.borrow_mut();
+        log.finish();
         let failure = match &outcome {
             Outcome::Failed(failure) => Some(&**failure),
             _ => log.withheld(),
@@ -95,7 +96,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         {
             messages::report(&report::render(failure));
         }
-        Ok(outcome)
+        Ok(driver.see_off(outcome))
     };
     if !is_cron && !talks && !machine.may_run_programs() {
         return conduct(machine, None);

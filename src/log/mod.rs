@@ -13,15 +13,18 @@ pub use self::summary::Summary;
 pub use self::text::one_line;
 pub use self::zone::local_zone;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::machine::Failure;
-use crate::machine::record::{Level, Record};
+use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::time::Time;
+use crate::outlet::{self, Outlet};
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,14 +49,11 @@ pub struct Style {
     pub run: String,
 }
 
-enum Sink {
-    File(File),
-    StandardError,
-}
-
 /// A log that is open.
 pub struct Log {
-    sink: Sink,
+    outlet: Outlet,
+    /// Whether that is standard error.
+    is_error: bool,
     level: Level,
     style: Style,
     zone: Option<TimeZone>,
@@ -61,24 +61,28 @@ pub struct Log {
     broken: bool,
     /// The failure that is left to the report at the end.
     withheld: Option<Box<Failure>>,
+    /// How many lines are missing, for nobody read those before; and the script of the last.
+    missing: Option<(u64, Arc<str>)>,
 }
 
 impl Log {
     /// A log at the end of the file `path`, which is made if needed, or on standard error.
     pub fn open(path: Option<&Path>, level: Level, style: Style) -> io::Result<Self> {
-        let sink = match path {
+        let outlet = match path {
             // Lines of several shells don't mix: each is one write to a file opened for appending.
-            Some(path) => Sink::File(OpenOptions::new().append(true).create(true).open(path)?),
-            None => Sink::StandardError,
+            Some(path) => Outlet::new(OpenOptions::new().append(true).create(true).open(path)?),
+            None => outlet::standard_error().clone(),
         };
         Ok(Self {
-            sink,
+            outlet,
+            is_error: path.is_none(),
             level,
             style,
             zone: None,
             line: String::new(),
             broken: false,
             withheld: None,
+            missing: None,
         })
     }
 
@@ -94,6 +98,46 @@ impl Log {
             self.withheld = Some(Box::new(failure.clone()));
             return;
         }
+        if let Some((count, file)) = &mut self.missing {
+            if !self.outlet.is_idle() {
+                *count += 1;
+                *file = Arc::clone(&record.file);
+                return;
+            }
+            self.finish();
+        }
+        self.render(record);
+        match self.outlet.offer(&self.line) {
+            Ok(true) => {}
+            Ok(false) => self.missing = Some((1, Arc::clone(&record.file))),
+            // Nobody would be left to be told.
+            Err(_) if self.is_error || self.broken => {}
+            Err(error) => {
+                self.broken = true;
+                outlet::standard_error().say(&format!("ftsh: can't write the log: {error}\n"));
+            }
+        }
+    }
+
+    /// Says how many lines are missing, if any are. To be called at the end.
+    pub fn finish(&mut self) {
+        let Some((count, file)) = self.missing.take() else { return };
+        let lines = if count == 1 { "line is" } else { "lines are" };
+        let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));
+        self.render(&Record {
+            at: Time::START,
+            level: event.level(),
+            task: None,
+            file,
+            line: 0,
+            attempt: None,
+            uncaught: false,
+            event,
+        });
+        self.outlet.say(&self.line);
+    }
+
+    fn render(&mut self, record: &Record) {
         self.line.clear();
         let now = Timestamp::now();
         let zone = self.zone.get_or_insert_with(local_zone);
@@ -102,26 +146,12 @@ impl Log {
             Format::Json => json::line(&mut self.line, now, zone, &self.style, record),
         }
         self.line.push('\n');
-        let written = match &mut self.sink {
-            Sink::File(file) => file.write_all(self.line.as_bytes()),
-            Sink::StandardError => {
-                // Nobody is left to be told.
-                let _ = io::stderr().write_all(self.line.as_bytes());
-                Ok(())
-            }
-        };
-        if let Err(error) = written
-            && !self.broken
-        {
-            self.broken = true;
-            let _ = writeln!(io::stderr(), "ftsh: can't write the log: {error}");
-        }
     }
 
     /// Whether its lines are text on standard error. Then the failure that ends the run is left to
     /// the report that comes last.
     fn is_read_by_people(&self) -> bool {
-        matches!(self.sink, Sink::StandardError) && self.style.format == Format::Text
+        self.is_error && self.style.format == Format::Text
     }
 
     /// The failure that was about to end the run when it was logged. Something else may have ended
@@ -133,6 +163,6 @@ impl Log {
     /// Whether its lines are JSON on standard error, for a program: then a report in words would
     /// be in the way.
     pub fn is_read_by_programs(&self) -> bool {
-        matches!(self.sink, Sink::StandardError) && self.style.format == Format::Json
+        self.is_error && self.style.format == Format::Json
     }
 }

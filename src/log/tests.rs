@@ -1,5 +1,7 @@
 //! Records as they are written.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -225,4 +227,36 @@ fn the_failure_that_ends_the_run_is_left_to_the_report() {
     let mut log = open(Level::NOTHING, Format::Text);
     log.write(&uncaught());
     assert_eq!(log.withheld(), None, "at level 0 nothing is told");
+}
+
+#[test]
+fn lines_that_nobody_reads_are_counted() {
+    crate::outlet::allow_threads();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    // Opened for both, it doesn't wait for the log.
+    let fifo = File::options().read(true).write(true).open(&path).expect("a FIFO");
+    let mut log =
+        Log::open(Some(&path), Level::PROCESSES, style(Format::Json, true)).expect("a log");
+    // Many times what may wait.
+    let value = "x".repeat(10_000);
+    let count = 2000;
+    for number in 0..count {
+        let event = LogEvent::Assigned { name: number.to_string(), value: Some(value.clone()) };
+        log.write(&record(event));
+    }
+    log.finish();
+    for (seen, line) in BufReader::new(fifo).lines().enumerate() {
+        let line: serde_json::Value =
+            serde_json::from_str(&line.expect("a line")).expect("JSON, and all of it");
+        if line["event"] == "note" {
+            let missing = count - seen;
+            assert!(missing > 0);
+            let message = format!("{missing} lines are missing here: nobody read the log");
+            assert_eq!(line["message"], message);
+            return;
+        }
+        assert_eq!(line["name"], seen.to_string());
+    }
 }

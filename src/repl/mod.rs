@@ -11,7 +11,6 @@ mod prompt;
 mod read;
 mod tokens;
 
-use std::io;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -26,6 +25,7 @@ use crate::driver::{self, Driver};
 use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
+use crate::outlet;
 use crate::syntax::ast::Block;
 use crate::syntax::{OPERATORS, Script, Source, parse, unfinished};
 
@@ -59,7 +59,7 @@ pub fn run(machine: Machine, driver: ProcessDriver) -> Outcome {
     show(concat!("ftsh ", env!("CARGO_PKG_VERSION"), ": `help` helps, Ctrl-D leaves\n"));
     loop {
         if let Some(outcome) = session.turn() {
-            return outcome;
+            return session.driver.see_off(outcome);
         }
     }
 }
@@ -248,12 +248,12 @@ impl Session {
 
 /// Writes on standard output.
 fn show(text: &str) {
-    read::write(io::stdout(), text);
+    outlet::standard_output().say(text);
 }
 
 /// Writes on standard error.
 fn say(text: &str) {
-    read::write(io::stderr(), text);
+    outlet::standard_error().say(text);
 }
 
 /// What happened, and where, unless that is the one line right above.

@@ -19,6 +19,7 @@ use super::prompt::Shown;
 use crate::driver::process::{Aside, Attended, ProcessDriver};
 use crate::machine::event::Event;
 use crate::machine::time::Time;
+use crate::outlet;
 
 type Editor = LineEditor<Helper, MemHistory>;
 
@@ -195,6 +196,7 @@ impl Reader {
         }
         let prompt = (raw.clone(), styled.clone());
         driver.begin(move || {
+            outlet::wait(None);
             let line = match editor.readline(&prompt) {
                 Ok(line) => Line::Text(line),
                 Err(ReadlineError::Interrupted) => Line::Interrupted,
@@ -240,7 +242,8 @@ impl ConditionalEventHandler for Unhinted {
         context: &EventContext,
     ) -> Option<Cmd> {
         if context.has_hint() {
-            super::show("\x1b[J"); // the cursor is where it begins
+            // The cursor is where it begins. Nobody is left to be told of an error.
+            let _ = io::stdout().write_all(b"\x1b[J").and_then(|()| io::stdout().flush());
         }
         None
     }
@@ -262,9 +265,4 @@ fn plain_line() -> Line {
 /// Whether the terminal is gone.
 fn has_hung_up() -> bool {
     tcgetattr(io::stdin()) == Err(Errno::EIO)
-}
-
-/// Writes at once; nobody is left to be told of an error.
-pub fn write(mut to: impl Write, text: &str) {
-    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
 }

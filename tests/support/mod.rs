@@ -8,6 +8,7 @@ pub mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub struct Ftsh {
     pub(crate) limit: Duration,
     pub(crate) ignored: Option<Signal>,
     pub(crate) unprivileged: bool,
+    pub(crate) errors: Option<OwnedFd>,
     stdout: Option<Vec<u8>>,
     stderr: Vec<String>,
     takes: Option<(Duration, Duration)>,
@@ -56,6 +58,7 @@ impl Ftsh {
             limit: Duration::from_secs(20),
             ignored: None,
             unprivileged: false,
+            errors: None,
             stdout: None,
             stderr: Vec::new(),
             takes: None,
@@ -145,6 +148,13 @@ impl Ftsh {
     /// Runs the shell as nobody if the tests run as root.
     pub fn unprivileged(mut self) -> Self {
         self.unprivileged = true;
+        self
+    }
+
+    /// Gives the shell this as standard error; what is written there is for whoever has the other
+    /// end.
+    pub fn errors_to(mut self, end: impl Into<OwnedFd>) -> Self {
+        self.errors = Some(end.into());
         self
     }
 

@@ -61,7 +61,10 @@ impl Running {
         let stdout = tempfile::tempfile().expect("a file for standard output");
         let stderr = tempfile::tempfile().expect("a file for standard error");
         command.stdout(stdout.try_clone().expect("a descriptor"));
-        command.stderr(stderr.try_clone().expect("a descriptor"));
+        command.stderr(match ftsh.errors {
+            None => stderr.try_clone().expect("a descriptor").into(),
+            Some(end) => Stdio::from(end),
+        });
         command.stdin(match &ftsh.stdin {
             None => Stdio::null(),
             Some(input) => {

@@ -1,5 +1,7 @@
 //! Commands, from the request to the end.
 
+use std::time::Duration;
+
 use bstr::BString;
 
 use super::child::Child;
@@ -15,6 +17,10 @@ use crate::machine::effect::{
 use crate::machine::event::{Event, Reply, SpawnError, SpawnErrorKind};
 use crate::machine::record::LogEvent;
 use crate::machine::time::Time;
+use crate::outlet;
+
+/// Whether an `exec` is still wanted is looked at this often while it waits.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A command in progress.
 pub struct Command {
@@ -185,7 +191,10 @@ impl ProcessDriver {
         let program = Program { words, environment, told, overrides, directory, file: None };
         let command = Command::new(scope, name, line);
         self.work(process, command, move |control| {
-            Answer::Ready(Box::new(program), plan.carry_out(control))
+            let table = plan.carry_out(control);
+            // What the shell has said comes before what the program says.
+            while !outlet::wait(Some(PAUSE)) && !control.is_cancelled() {}
+            Answer::Ready(Box::new(program), table)
         });
     }
 

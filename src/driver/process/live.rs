@@ -5,7 +5,7 @@
 //! while no process that belongs to the shell has the terminal open, and it is taken away before
 //! anything else is written.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use nix::sys::stat::{SFlag, fstat};
@@ -14,6 +14,7 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 use super::{Containment, ProcessDriver, Supervision, proc, sys};
 use crate::driver::Driver;
 use crate::machine::Machine;
+use crate::outlet::{Outlet, standard_error};
 use crate::status;
 
 /// A line appears when nothing has been written for so long.
@@ -71,7 +72,7 @@ impl Live {
     /// Takes the line away, before something else is written.
     pub fn hide(&mut self) {
         if self.shown.take().is_some() {
-            write("\r\x1b[K");
+            write(|terminal| terminal.say("\r\x1b[K"));
         }
         if self.is_on() {
             self.due = Some(Instant::now() + CALM);
@@ -104,11 +105,13 @@ impl Live {
         if self.shown.as_ref() == Some(&text) {
             return;
         }
-        match self.style {
-            Some(Style { colour: true }) => write(&format!("\r\x1b[2m{text}\x1b[0m\x1b[K")),
-            _ => write(&format!("\r{text}\x1b[K")),
+        let line = match self.style {
+            Some(Style { colour: true }) => format!("\r\x1b[2m{text}\x1b[0m\x1b[K"),
+            _ => format!("\r{text}\x1b[K"),
+        };
+        if write(|terminal| terminal.show(&line)) {
+            self.shown = Some(text);
         }
-        self.shown = Some(text);
     }
 }
 
@@ -125,9 +128,8 @@ pub fn columns() -> Option<usize> {
 
 /// Writes to standard error, also as a job in the background, which wouldn't show a line but may
 /// have to take one away.
-fn write(text: &str) {
-    // Nobody is left to be told of an error.
-    sys::without_stopping(|| drop(io::stderr().write_all(text.as_bytes())));
+fn write<T>(action: impl FnOnce(&Outlet) -> T) -> T {
+    sys::without_stopping(|| action(standard_error()))
 }
 
 impl ProcessDriver {
@@ -139,7 +141,8 @@ impl ProcessDriver {
             let shell = shell.unwrap_or(self.pid as u32);
             let status = machine.status(status::TASKS_ON_PAGE, self.now());
             let page = status::page(&status, &self.settings.file, shell);
-            let _ = io::stderr().write_all(page.as_bytes());
+            // Nobody is left to be told of an error.
+            let _ = standard_error().offer(&page);
         }
         if !self.live.is_on() {
             return;

@@ -10,6 +10,7 @@ mod child;
 mod command;
 mod emptying;
 mod family;
+mod farewell;
 mod files;
 mod glob;
 mod io;
@@ -65,6 +66,7 @@ use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
 use crate::machine::event::{Event, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::time::Time;
+use crate::outlet;
 
 /// Buffers up to this size are read on the loop.
 const SMALL: u64 = 1024 * 1024;
@@ -234,6 +236,7 @@ impl ProcessDriver {
             let note = format!("no subreaper: daemons are looked for through {source}");
             driver.log(0, LogEvent::Note(note));
         }
+        outlet::allow_threads();
         Ok(driver)
     }
 

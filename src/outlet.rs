@@ -1,0 +1,431 @@
+//! Where the shell's own words go, without ever making it wait.
+//!
+//! A pipe that nobody reads and a terminal under Ctrl-S take nothing, for as long as they like. What
+//! isn't taken at once waits in a queue, and a thread writes it; until that is done, what comes later
+//! queues behind it.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::SigSet;
+use nix::sys::socket::{MsgFlags, send};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::write;
+
+/// More bytes than this don't wait for a reader, unless it is said that they must.
+const MOST: usize = 4 << 20;
+const STACK_SIZE: usize = 256 * 1024;
+
+/// Somewhere to write to; clones share a queue.
+#[derive(Clone)]
+pub struct Outlet(Arc<Shared>);
+
+struct Shared {
+    target: Target,
+    manner: OnceLock<Manner>,
+    queue: Mutex<Queue>,
+}
+
+enum Target {
+    Error(io::Stderr),
+    Output(io::Stdout),
+    File(File),
+}
+
+impl AsFd for Target {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Error(error) => error.as_fd(),
+            Self::Output(output) => output.as_fd(),
+            Self::File(file) => file.as_fd(),
+        }
+    }
+}
+
+/// How to write without waiting.
+enum Manner {
+    /// A file takes everything.
+    Straight,
+    /// Opened once more, for others share what is open, and don't expect it to be non-blocking.
+    Anew(File),
+    /// A socket, for which each message may say so.
+    Message,
+    /// What can't be opened again is asked before, and may say yes to somebody else as well.
+    Asked,
+}
+
+impl Manner {
+    fn of(fd: BorrowedFd) -> Self {
+        let kind = fstat(fd)
+            .map_or(SFlag::S_IFREG, |stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT);
+        if kind == SFlag::S_IFSOCK {
+            return Self::Message;
+        }
+        if kind != SFlag::S_IFIFO && (kind != SFlag::S_IFCHR || !fd.is_terminal()) {
+            return Self::Straight;
+        }
+        let again = OpenOptions::new()
+            .write(true)
+            .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+            .open(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        again.map_or(Self::Asked, Self::Anew)
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<Vec<u8>>,
+    /// The bytes of the lines, and of the one that the thread is writing.
+    size: usize,
+    /// Whether there is a thread.
+    busy: bool,
+    /// What the thread met with.
+    error: Option<io::Error>,
+}
+
+impl Queue {
+    fn is_idle(&self) -> bool {
+        !self.busy && self.lines.is_empty()
+    }
+}
+
+/// What all outlets share.
+struct Common {
+    /// Whether there may be threads.
+    threads: bool,
+    /// Those whose queues aren't empty.
+    waiting: Vec<Outlet>,
+}
+
+static COMMON: Mutex<Common> = Mutex::new(Common { threads: false, waiting: Vec::new() });
+static FLOWS: Condvar = Condvar::new();
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This process's standard error, which must be what it is going to be.
+pub fn standard_error() -> &'static Outlet {
+    static ERROR: OnceLock<Outlet> = OnceLock::new();
+    ERROR.get_or_init(|| Outlet::to(Target::Error(io::stderr())))
+}
+
+/// This process's standard output.
+pub fn standard_output() -> &'static Outlet {
+    static OUTPUT: OnceLock<Outlet> = OnceLock::new();
+    OUTPUT.get_or_init(|| Outlet::to(Target::Output(io::stdout())))
+}
+
+/// From now on there may be threads. Before that, what isn't taken just waits.
+pub fn allow_threads() {
+    lock(&COMMON).threads = true;
+    for outlet in waiting() {
+        outlet.start();
+    }
+}
+
+fn waiting() -> Vec<Outlet> {
+    lock(&COMMON).waiting.clone()
+}
+
+/// Whether nothing waits to be written.
+pub fn is_quiet() -> bool {
+    lock(&COMMON).waiting.is_empty()
+}
+
+/// Waits until everything is written, but no longer than this; says whether it is.
+pub fn wait(limit: Option<Duration>) -> bool {
+    for outlet in waiting() {
+        if !outlet.start() && limit.is_none() {
+            outlet.work();
+        }
+    }
+    let common = lock(&COMMON);
+    let waits = |common: &mut Common| !common.waiting.is_empty();
+    match limit {
+        None => {
+            drop(FLOWS.wait_while(common, waits));
+            true
+        }
+        Some(limit) => match FLOWS.wait_timeout_while(common, limit, waits) {
+            Ok((_, timeout)) => !timeout.timed_out(),
+            Err(_) => false,
+        },
+    }
+}
+
+impl Outlet {
+    /// Writes to a file, FIFO or terminal that is open.
+    pub fn new(file: File) -> Self {
+        Self::to(Target::File(file))
+    }
+
+    fn to(target: Target) -> Self {
+        Self(Arc::new(Shared {
+            target,
+            manner: OnceLock::new(),
+            queue: Mutex::new(Queue::default()),
+        }))
+    }
+
+    /// Writes this, at once or after what waits. If that fails, there is nobody left to tell.
+    pub fn say(&self, text: &str) {
+        let _ = self.put(text.as_bytes(), usize::MAX);
+    }
+
+    /// Writes this, at once or after what waits; false if too much does, and it isn't written. An
+    /// error may be that of something offered before.
+    pub fn offer(&self, text: &str) -> io::Result<bool> {
+        self.put(text.as_bytes(), MOST)
+    }
+
+    /// Writes this if it can be seen at once; says whether it can.
+    pub fn show(&self, text: &str) -> bool {
+        let mut queue = lock(&self.0.queue);
+        if !queue.is_idle() {
+            return false;
+        }
+        match self.write_now(text.as_bytes()) {
+            Ok(count @ 1..) => {
+                // Half of it is there: the rest follows.
+                self.enqueue(&mut queue, &text.as_bytes()[count..]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether nothing waits here.
+    pub fn is_idle(&self) -> bool {
+        lock(&self.0.queue).is_idle()
+    }
+
+    fn put(&self, bytes: &[u8], most: usize) -> io::Result<bool> {
+        let mut queue = lock(&self.0.queue);
+        if queue.is_idle() {
+            let count = self.write_now(bytes)?;
+            self.enqueue(&mut queue, &bytes[count..]);
+        } else if queue.size.saturating_add(bytes.len()) > most {
+            return Ok(false);
+        } else {
+            self.enqueue(&mut queue, bytes);
+        }
+        queue.error.take().map_or(Ok(true), Err)
+    }
+
+    fn enqueue(&self, queue: &mut Queue, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut common = lock(&COMMON);
+        if queue.is_idle() {
+            common.waiting.push(self.clone());
+        }
+        queue.size += bytes.len();
+        queue.lines.push_back(bytes.to_vec());
+        if common.threads {
+            self.employ(queue);
+        }
+    }
+
+    /// Has a thread write what waits, if there is none; false if there is none to be had.
+    fn start(&self) -> bool {
+        self.employ(&mut lock(&self.0.queue))
+    }
+
+    fn employ(&self, queue: &mut Queue) -> bool {
+        if !queue.busy && !queue.lines.is_empty() {
+            let outlet = self.clone();
+            let work = move || {
+                // They are for the others; and one that is in the background writes all the same.
+                let _ = SigSet::all().thread_block();
+                outlet.work();
+            };
+            let builder = std::thread::Builder::new().name("outlet".into()).stack_size(STACK_SIZE);
+            queue.busy = builder.spawn(work).is_ok();
+        }
+        queue.busy || queue.lines.is_empty()
+    }
+
+    /// Writes what waits, however long it takes.
+    fn work(&self) {
+        let mut queue = lock(&self.0.queue);
+        queue.busy = true;
+        while let Some(line) = queue.lines.pop_front() {
+            drop(queue);
+            let result = self.write_out(&line);
+            queue = lock(&self.0.queue);
+            queue.size -= line.len();
+            queue.error = result.err().or(queue.error.take());
+        }
+        queue.busy = false;
+        lock(&COMMON).waiting.retain(|other| !Arc::ptr_eq(&other.0, &self.0));
+        FLOWS.notify_all();
+    }
+
+    /// Writes everything.
+    fn write_out(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let target = self.0.target.as_fd();
+        while !bytes.is_empty() {
+            match write(target, bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(Errno::EINTR) => {}
+                // Somebody else made it non-blocking.
+                Err(Errno::EAGAIN) => {
+                    let _ = poll(&mut [PollFd::new(target, PollFlags::POLLOUT)], PollTimeout::NONE);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what can be written without waiting; says how much that was.
+    fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut count = 0;
+        while count < bytes.len() {
+            match self.attempt(&bytes[count..]) {
+                Ok(more) => count += more,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(count)
+    }
+
+    fn attempt(&self, bytes: &[u8]) -> nix::Result<usize> {
+        let target = self.0.target.as_fd();
+        match self.0.manner.get_or_init(|| Manner::of(target)) {
+            Manner::Straight => write(target, bytes),
+            Manner::Anew(file) => write(file, bytes),
+            Manner::Message => send(target.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT),
+            Manner::Asked => {
+                let mut asked = [PollFd::new(target, PollFlags::POLLOUT)];
+                if poll(&mut asked, PollTimeout::ZERO)? == 0 {
+                    return Err(Errno::EAGAIN);
+                }
+                // A pipe that is ready takes so much.
+                write(target, &bytes[..bytes.len().min(libc::PIPE_BUF)])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeReader, Read, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::time::Instant;
+
+    use nix::fcntl::{FcntlArg, fcntl};
+
+    use super::*;
+
+    /// An outlet into a pipe that is full, the pipe, and how much is in it.
+    fn stalled() -> (Outlet, PipeReader, usize) {
+        allow_threads();
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let size = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
+        writer.write_all(&vec![b'.'; size]).expect("as much as it holds");
+        (Outlet::new(File::from(OwnedFd::from(writer))), reader, size)
+    }
+
+    /// What is read after the first `skipped` bytes when the outlet is gone.
+    fn rest(outlet: Outlet, mut reader: impl Read, skipped: usize) -> String {
+        drop(outlet);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("what was written");
+        text.split_off(skipped)
+    }
+
+    fn lines() -> Vec<String> {
+        (0..500).map(|number| format!("{number} {}\n", "x".repeat(number * 20))).collect()
+    }
+
+    #[test]
+    fn what_is_not_taken_waits_for_its_turn() {
+        for asked in [false, true] {
+            let (outlet, reader, size) = stalled();
+            if asked {
+                assert!(outlet.0.manner.set(Manner::Asked).is_ok());
+            }
+            for line in lines() {
+                assert!(outlet.offer(&line).expect("a pipe"));
+            }
+            assert!(!outlet.is_idle());
+            assert!(!wait(Some(Duration::ZERO)));
+            assert_eq!(rest(outlet, reader, size), lines().concat());
+        }
+    }
+
+    #[test]
+    fn a_socket_that_takes_nothing_is_not_waited_for() {
+        allow_threads();
+        let (reader, mut writer) = UnixStream::pair().expect("two sockets");
+        writer.set_nonblocking(true).expect("a socket");
+        let mut size = 0;
+        while let Ok(count) = writer.write(b".") {
+            size += count;
+        }
+        writer.set_nonblocking(false).expect("a socket");
+        let outlet = Outlet::new(File::from(OwnedFd::from(writer)));
+        for line in lines() {
+            outlet.say(&line);
+        }
+        assert_eq!(rest(outlet, reader, size), lines().concat());
+    }
+
+    #[test]
+    fn what_is_only_to_be_seen_now_is_not_kept() {
+        let (outlet, reader, size) = stalled();
+        assert!(!outlet.show("never"));
+        outlet.say("first");
+        assert!(!outlet.show("never"));
+        assert_eq!(rest(outlet, reader, size), "first");
+    }
+
+    #[test]
+    fn what_began_to_be_seen_is_seen_to_its_end() {
+        let (outlet, mut reader, size) = stalled();
+        let mut page = [0; libc::PIPE_BUF];
+        reader.read_exact(&mut page).expect("a part of it");
+        let long = "x".repeat(2 * page.len());
+        assert!(outlet.show(&long));
+        outlet.say("next");
+        assert_eq!(rest(outlet, reader, size - page.len()), long + "next");
+    }
+
+    #[test]
+    fn not_everything_waits() {
+        let (outlet, reader, size) = stalled();
+        let line = "x".repeat(MOST / 4);
+        let taken: Vec<bool> = (0..6).map(|_| outlet.offer(&line).expect("a pipe")).collect();
+        assert_eq!(taken, [true, true, true, true, false, false]);
+        outlet.say("last");
+        assert_eq!(rest(outlet, reader, size), line.repeat(4) + "last");
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_is_told_of_once() {
+        let (outlet, reader, _) = stalled();
+        outlet.say("lost");
+        drop(reader);
+        let start = Instant::now();
+        while !outlet.is_idle() {
+            assert!(start.elapsed() < Duration::from_secs(20), "still waiting");
+            std::thread::yield_now();
+        }
+        let error = outlet.offer("next").expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
