@@ -179,6 +179,19 @@ fn what_a_good_statement_leaves_running_outlives_it_but_not_a_signal() {
 }
 
 #[test]
+fn a_signal_is_obeyed_while_the_terminal_is_stopped() {
+    let home = Home::new();
+    let mut user = home.wide();
+    user.types("echo sh''ell: $$; try 5 times every 1 hour; test -e nothing; end\r");
+    user.sees("shell: ");
+    let shell: i32 = user.sees("\r\n").parse().expect("a process");
+    user.sees("attempt 2 of 5 in ");
+    user.stops();
+    kill(Pid::from_raw(shell), Signal::SIGTERM).expect("a shell");
+    assert_eq!(user.ends().signal(), Some(libc::SIGTERM));
+}
+
+#[test]
 fn a_killed_prompt_leaves_nothing_but_a_usable_terminal() {
     let home = Home::new();
     let mark = format!("10{}.25", std::process::id());

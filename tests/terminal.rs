@@ -3,11 +3,12 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::support::terminal::User;
+use crate::support::terminal::{LONG, User};
 
 #[test]
 fn a_command_reads_from_the_terminal() {
@@ -243,4 +244,51 @@ fn a_shell_in_the_background_leaves_the_terminal_alone() {
     user.sees("got typed");
     user.sees("ended 0");
     user.ends();
+}
+
+#[test]
+fn a_terminal_that_was_stopped_holds_nothing_up() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (go, done) = (path("go"), path("done"));
+    let script = format!(
+        "try for 1 hour every 10 ms; /usr/bin/test -e {go}; end
+        try for 300 ms or 1 time; /bin/sleep 8321; catch; success; end
+        /bin/touch {done}"
+    );
+    // The line that tells what is waited for, too, and every signal.
+    let options = ["-l", "40", "-c", &script];
+    let mut user = User::start(&options, &[("TERM", "xterm")], 80, None);
+    user.sees("failed: `/usr/bin/test");
+    user.stops();
+    std::fs::write(&go, "").expect("a file");
+    user.awaits("end of the attempt", |_| Path::new(&done).exists());
+    assert!(!user.shown.contains("sleep 8321"), "it was stopped: {:?}", user.shown);
+    user.types("\x11");
+    user.sees("try gave up after 1 attempt in ");
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+    assert!(seen.contains("exit 0 after "), "{seen:?}");
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_holds_nothing_up() {
+    let place = tempfile::tempdir().expect("a directory");
+    let done = place.path().join("done");
+    let script = format!(
+        "try for 300 ms or 1 time; /usr/bin/yes; catch; success; end
+        try for 300 ms or 1 time; /bin/sleep {}; catch; success; end
+        /bin/touch {}",
+        "8321 ".repeat(100),
+        done.display()
+    );
+    let mut user = User::start(&["-l", "40", "-c", &script], &[("TERM", "xterm")], 80, None);
+    let start = Instant::now();
+    while !done.exists() {
+        assert!(start.elapsed() < LONG, "it waits for its reader");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    user.sees("try gave up after 1 attempt in ");
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
 }

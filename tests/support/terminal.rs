@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Pid, tcgetpgrp};
@@ -73,6 +74,16 @@ impl User {
 
     pub fn types(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
+    }
+
+    /// Ctrl-S, until the terminal shows nothing more.
+    pub fn stops(&mut self) {
+        self.types("\x13");
+        self.awaits("stop", |user| {
+            let mut slave = [PollFd::new(user.slave.as_fd(), PollFlags::POLLOUT)];
+            poll(&mut slave, PollTimeout::ZERO) == Ok(0)
+        });
+        self.reads();
     }
 
     /// Takes in what the terminal shows.

@@ -3,10 +3,14 @@
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, write};
 
 use super::{family, sys};
+
+/// A terminal that shows nothing for so many milliseconds isn't waited for.
+const BRIEFLY: u16 = 1000;
 
 /// How the terminal was when the shell started.
 pub struct Repair {
@@ -38,7 +42,11 @@ impl Repair {
         }
         // Nobody is left to be told of an error.
         let _ = sys::without_stopping(|| {
-            let _ = write(self.tty.as_fd(), self.sequence.as_bytes());
+            let mut tty = [PollFd::new(self.tty.as_fd(), PollFlags::POLLOUT)];
+            // Stopped by Ctrl-S, it might never take this.
+            if !self.sequence.is_empty() && poll(&mut tty, BRIEFLY) == Ok(1) {
+                let _ = write(self.tty.as_fd(), self.sequence.as_bytes());
+            }
             tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, &self.modes)
         });
     }

@@ -52,7 +52,8 @@ impl Terminal {
     }
 
     fn set_modes(&self, modes: &Termios) {
-        let set = || tcsetattr(self.tty.as_fd(), SetArg::TCSADRAIN, modes);
+        // Not once it has shown everything: under Ctrl-S it never does.
+        let set = || tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, modes);
         let _ = sys::without_stopping(set);
     }
 
