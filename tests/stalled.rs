@@ -162,3 +162,15 @@ fn mistakes_of_a_script_wait_as_well() {
     run.wait().expect_code(2);
     assert!(text.starts_with("error: ") && text.contains("-c:1:1"), "{text}");
 }
+
+#[test]
+fn what_cron_keeps_is_not_shown_for_ever() {
+    let run = Ftsh::command("echo r > ready; echo kept; /bin/sleep 8323");
+    let (run, _reader) = start(run.options(["--cron"]));
+    run.until_lines("ready", 1);
+    let signalled = Instant::now();
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert!(signalled.elapsed() < Duration::from_secs(4), "{}", finished.story());
+}

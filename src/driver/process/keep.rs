@@ -9,10 +9,12 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::time::TimeSpec;
 
 use super::buffer::file_on_disk;
 use super::store::Store;
@@ -26,6 +28,8 @@ const STANDARD_ERROR: i32 = 2;
 const ATOMIC: usize = 4096;
 /// No pipe holds more, unless a privileged process asked for it.
 const LARGEST_PIPE: usize = 1 << 20;
+/// Who told the shell to end needn't wait longer for somebody who doesn't read.
+const BRIEFLY: Duration = Duration::from_secs(1);
 
 /// What is printed, kept.
 pub struct Keep {
@@ -141,7 +145,8 @@ impl Keep {
     /// Shows it all. If that fails, there is nobody left to tell.
     fn show(&self, store: &Store, status: Status) {
         let Some(voice) = self.voice() else { return };
-        let mut out = Patient(voice);
+        let patience = matches!(status, Status::Signaled(_)).then_some(BRIEFLY);
+        let mut out = Patient { fd: voice, patience };
         let how = match status {
             Status::Exited(code) => format!("ended with status {code}"),
             Status::Signaled(number) => {
@@ -204,16 +209,22 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
     false
 }
 
-/// Writes however long its reader takes. Signals that are held back otherwise end this process
-/// while the reader makes it wait.
-struct Patient<'a>(BorrowedFd<'a>);
+/// Writes however long its reader takes, if there is no limit to that. Signals that are held back
+/// otherwise end this process while the reader makes it wait.
+struct Patient<'a> {
+    fd: BorrowedFd<'a>,
+    patience: Option<Duration>,
+}
 
 impl Write for Patient<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            let mut waited = [PollFd::new(self.0, PollFlags::POLLOUT)];
-            ppoll(&mut waited, None, Some(SigSet::empty()))?;
-            match nix::unistd::write(self.0, &bytes[..bytes.len().min(ATOMIC)]) {
+            let mut waited = [PollFd::new(self.fd, PollFlags::POLLOUT)];
+            let patience = self.patience.map(TimeSpec::from_duration);
+            if ppoll(&mut waited, patience, Some(SigSet::empty()))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match nix::unistd::write(self.fd, &bytes[..bytes.len().min(ATOMIC)]) {
                 Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => {}
                 result => return Ok(result?),
             }
