@@ -1,10 +1,12 @@
 //! Signals to the shell: everything it runs is gone, then it ends by that signal.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
 use crate::support::rounds::{Round, rounds};
+use crate::support::run::Running;
 use crate::support::{Ftsh, WAYS};
 
 const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -111,6 +113,101 @@ fn a_second_signal_cuts_the_grace_short() {
     let finished = run.wait();
     finished.killed_by(Signal::SIGTERM).nothing_left();
     assert!(finished.elapsed < Duration::from_secs(10), "{}", finished.story());
+}
+
+/// Goes on until the grace period of half a second is over.
+const STUBBORN: &str =
+    "sh -c 'trap \"\" TERM INT HUP QUIT; echo r > ready; while :; do /bin/sleep 0.05; done'";
+
+/// The grace isn't cut short by a signal that comes twice.
+fn counts_once(send: impl Fn(&Running, Signal) + Sync) {
+    rounds(&WAYS, |round| {
+        let signal = SIGNALS[round.number % SIGNALS.len()];
+        let run = round.command(STUBBORN).options(["-t", "0.5"]);
+        // With and without a terminal, if the tests are run at one.
+        let run = if round.number / SIGNALS.len() % 2 == 0 { run.session() } else { run }.start();
+        run.until_lines("ready", 1);
+        let start = Instant::now();
+        send(&run, signal);
+        let finished = run.wait();
+        let elapsed = start.elapsed();
+        finished.killed_by(signal).nothing_left();
+        assert!(elapsed > Duration::from_millis(500), "{elapsed:?}: {}", finished.story());
+    });
+}
+
+#[test]
+fn a_signal_to_the_group_counts_once() {
+    counts_once(Running::signal_group);
+}
+
+#[test]
+fn a_signal_to_the_shell_and_then_to_its_group_counts_once() {
+    // As `timeout` sends it; the supervisor may have passed on the first when the second comes.
+    counts_once(|run, signal| {
+        run.signal(signal);
+        std::thread::sleep(Duration::from_millis(1));
+        run.signal_group(signal);
+    });
+}
+
+/// The state of a process, as `ps` shows it.
+fn state(pid: Pid) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
+#[test]
+fn the_group_stops_and_goes_on() {
+    rounds(&WAYS, |round| {
+        // The parent is in another group of the session: there is somebody to continue it.
+        let run = round.command("sh -c 'echo $$ > ready; read go < go'; echo done");
+        let run = run.fifo("go").start();
+        run.until_lines("ready", 1);
+        let command = std::fs::read_to_string(run.directory().join("ready")).expect("a pid");
+        let command = Pid::from_raw(command.trim().parse().expect("a pid"));
+        // The shell isn't told at once that it has started a command.
+        std::thread::sleep(Duration::from_millis(50));
+        run.signal_group(Signal::SIGTSTP);
+        for pid in [command, run.pid()] {
+            run.until("all stopped", |_| state(pid) == Some('T'));
+        }
+        run.signal_group(Signal::SIGCONT);
+        for pid in [command, run.pid()] {
+            run.until("all continued", |_| state(pid) == Some('S'));
+        }
+        std::fs::write(run.directory().join("go"), "go\n").expect("a fifo");
+        let finished = run.wait();
+        finished.expect_code(0);
+        assert_eq!(finished.text(), "done\n", "{}", finished.story());
+    });
+}
+
+#[test]
+fn what_nobody_could_continue_does_not_stop() {
+    rounds(&WAYS, |round| {
+        let run = round.command("sh -c 'echo r > ready; sleep 0.2'; echo done").session().start();
+        run.until_lines("ready", 1);
+        run.signal_group(Signal::SIGTSTP);
+        let finished = run.wait();
+        finished.expect_code(0);
+        assert_eq!(finished.text(), "done\n", "{}", finished.story());
+    });
+}
+
+#[test]
+fn the_group_is_asked_once_what_it_does() {
+    rounds(&WAYS, |round| {
+        let run = round.command("sh -c 'echo r > ready; read go < go'").fifo("go").session();
+        let run = run.start();
+        run.until_lines("ready", 1);
+        run.signal_group(Signal::SIGUSR1);
+        run.until("an answer", |run| run.errors().contains("running"));
+        std::fs::write(run.directory().join("go"), "go\n").expect("a fifo");
+        let finished = run.wait();
+        finished.expect_code(0);
+        assert_eq!(finished.errors().matches("ftsh: status of").count(), 1, "{}", finished.story());
+    });
 }
 
 #[test]

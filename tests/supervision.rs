@@ -22,9 +22,17 @@ const SOON: Duration = Duration::from_millis(200);
 /// The supervisor and the interpreter.
 fn shells(run: &Running) -> (i32, i32) {
     let supervisor = run.pid().as_raw();
-    let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
-    let children = children.expect("a list of children");
-    (supervisor, children.trim().parse().expect("one child"))
+    (supervisor, child_of(supervisor))
+}
+
+/// A process's only child.
+fn child_of(pid: i32) -> i32 {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    children.expect("a list of children").trim().parse().expect("one child")
+}
+
+fn is_stopped(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
 }
 
 fn send(pid: i32, signal: Signal) {
@@ -38,7 +46,7 @@ fn after(
     ready: usize,
     action: impl Fn(&Running),
 ) -> (Duration, Running) {
-    let run = round.command(script).start();
+    let run = round.command(script).session().start();
     run.until_lines("ready", ready);
     let start = Instant::now();
     action(&run);
@@ -69,6 +77,26 @@ fn nothing_outlives_a_killed_interpreter() {
 }
 
 #[test]
+fn nothing_outlives_a_killed_group() {
+    killing(Signal::SIGKILL, |run| run.signal_group(Signal::SIGKILL));
+}
+
+#[test]
+fn nothing_outlives_a_timeout_that_kills() {
+    for kill in [&["-s", "KILL", "0.3"][..], &["-k", "0.1", "0.2"]] {
+        rounds(&["0", "pidfd", "1", "ps"], |round| {
+            // Sooner and later.
+            let before = 20 * (round.number % 5);
+            let run = round.command(&format!("sleep {before} ms; {DAEMONS}")).session();
+            let run = run.through([&["timeout"], kill].concat()).start();
+            run.until_lines("ready", 1);
+            run.until("everything gone", |run| run.processes().is_empty());
+            run.wait().nothing_left();
+        });
+    }
+}
+
+#[test]
 fn nothing_outlives_an_interpreter_that_panics() {
     // A panic ends it by this signal.
     killing(Signal::SIGABRT, |run| send(shells(run).1, Signal::SIGABRT));
@@ -79,10 +107,7 @@ fn nothing_outlives_an_interpreter_that_was_stopped_and_killed() {
     killing(Signal::SIGKILL, |run| {
         let (_, interpreter) = shells(run);
         send(interpreter, Signal::SIGSTOP);
-        run.until("a stopped interpreter", |_| {
-            let stat = fs::read_to_string(format!("/proc/{interpreter}/stat")).unwrap_or_default();
-            stat.contains(") T ")
-        });
+        run.until("a stopped interpreter", |_| is_stopped(interpreter));
         send(interpreter, Signal::SIGKILL);
     });
 }

@@ -38,6 +38,8 @@ pub struct Ftsh {
     pub(crate) ignored: Option<Signal>,
     pub(crate) unprivileged: bool,
     pub(crate) errors: Option<OwnedFd>,
+    pub(crate) wrapper: Vec<OsString>,
+    pub(crate) session: bool,
     stdout: Option<Vec<u8>>,
     stderr: Vec<String>,
     takes: Option<(Duration, Duration)>,
@@ -59,6 +61,8 @@ impl Ftsh {
             ignored: None,
             unprivileged: false,
             errors: None,
+            wrapper: Vec::new(),
+            session: false,
             stdout: None,
             stderr: Vec::new(),
             takes: None,
@@ -155,6 +159,18 @@ impl Ftsh {
     /// end.
     pub fn errors_to(mut self, end: impl Into<OwnedFd>) -> Self {
         self.errors = Some(end.into());
+        self
+    }
+
+    /// Has this program run the shell, with what follows it as its first arguments.
+    pub fn through<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
+        self.wrapper = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
+        self
+    }
+
+    /// Runs it in a session of its own, which has no terminal whoever runs the tests.
+    pub fn session(mut self) -> Self {
+        self.session = true;
         self
     }
 

@@ -1,5 +1,6 @@
 //! A run of the shell: started in a process group of its own, watched, and cleaned up after.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
-use nix::unistd::{Pid, Uid};
+use nix::unistd::{Pid, Uid, setsid};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
@@ -45,8 +46,10 @@ impl Running {
         let (name, value) = mark.split_once('=').expect("a mark has a value");
         let bin = std::path::Path::new(FTSH).parent().expect("the binary is in a directory");
         let directory = ftsh.directory.path();
-        let mut command = Command::new(FTSH);
+        let mut words = ftsh.wrapper.iter().map(OsString::as_os_str).chain([OsStr::new(FTSH)]);
+        let mut command = Command::new(words.next().expect("at least the shell"));
         command
+            .args(words)
             .args(&ftsh.arguments)
             .current_dir(directory)
             .env_clear()
@@ -55,8 +58,10 @@ impl Running {
             .env("TMPDIR", directory)
             .env("LC_ALL", "C")
             .envs(ftsh.environment.iter().map(|(name, value)| (name, value)))
-            .env(name, value)
-            .process_group(0);
+            .env(name, value);
+        if !ftsh.session {
+            command.process_group(0);
+        }
         // Files, not pipes: what the run leaves behind can't make the test wait.
         let stdout = tempfile::tempfile().expect("a file for standard output");
         let stderr = tempfile::tempfile().expect("a file for standard error");
@@ -74,10 +79,13 @@ impl Running {
                 file.into()
             }
         });
-        let ignored = ftsh.ignored;
-        // SAFETY: between fork and exec, and both calls are async-signal-safe.
+        let (ignored, session) = (ftsh.ignored, ftsh.session);
+        // SAFETY: between fork and exec, and all calls are async-signal-safe.
         unsafe {
             command.pre_exec(move || {
+                if session {
+                    setsid()?;
+                }
                 setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
                 if let Some(ignored) = ignored {
                     signal(ignored, SigHandler::SigIgn)?;
@@ -107,6 +115,11 @@ impl Running {
     /// The process id of the shell as its user knows it.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Sends a signal to the shell's group.
+    pub fn signal_group(&self, signal: Signal) {
+        killpg(self.pid(), signal).expect("the shell's group takes a signal");
     }
 
     /// Sends the shell a signal.

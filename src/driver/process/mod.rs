@@ -183,6 +183,9 @@ impl ProcessDriver {
         let signals = Signals::catch()?;
         let (supervision, repair) = (settings.supervision.take(), settings.repair.take());
         if let Some(supervision) = &supervision {
+            if let Err(error) = &terminal {
+                supervision.part_without_terminal(error);
+            }
             supervision.release_signals();
         }
         let pool = Pool::new()?;
@@ -221,7 +224,7 @@ impl ProcessDriver {
             pidfds,
             supervision,
             interrupts: Interrupts::default(),
-            terminal,
+            terminal: terminal.ok(),
             repair,
             key,
             pid,

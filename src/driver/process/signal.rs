@@ -81,26 +81,43 @@ pub fn die_by(signal: i32) -> ! {
     sys::die_by(signal)
 }
 
-/// Tells a signal that came twice from one that was sent twice: a signal to the shell's group
-/// reaches the interpreter directly and once more through its supervisor.
+/// Tells a signal that came twice from one that was sent twice: a signal to the shell's group may
+/// reach the interpreter directly and once more through its supervisor, and `timeout` sends one to
+/// the shell and at once to the group.
 #[derive(Default)]
 pub struct Interrupts {
     /// Signals that came one way, and may come the other way, too.
     single: Vec<(i32, bool, Instant)>,
+    /// The last one that was passed on by the supervisor and told the shell to end.
+    ending: Option<(i32, Instant)>,
 }
 
 /// The second one comes at once, or late on a busy machine.
 const TOGETHER: Duration = Duration::from_secs(2);
 
+/// What is sent twice on purpose isn't sent as fast.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
 impl Interrupts {
     /// Whether this one counts.
     pub fn count(&mut self, signal: i32, forwarded: bool) -> bool {
-        let now = Instant::now();
+        self.count_at(Instant::now(), signal, forwarded)
+    }
+
+    fn count_at(&mut self, now: Instant, signal: i32, forwarded: bool) -> bool {
         self.single.retain(|(_, _, since)| now.duration_since(*since) < TOGETHER);
         let other =
             self.single.iter().position(|&(other, how, _)| other == signal && how != forwarded);
+        let again = self
+            .ending
+            .is_some_and(|(last, when)| last == signal && now.duration_since(when) < AT_ONCE);
+        if forwarded && is_ending(signal) && !again {
+            self.ending = Some((signal, now));
+        }
         if let Some(other) = other {
             self.single.remove(other);
+            false
+        } else if forwarded && again {
             false
         } else {
             self.single.push((signal, forwarded, now));
@@ -113,14 +130,39 @@ impl Interrupts {
 mod tests {
     use super::*;
 
+    const TERM: i32 = libc::SIGTERM;
+
+    /// Which of these count: after so many milliseconds, what comes which way.
+    fn counted(signals: &[(u64, i32, bool)]) -> Vec<bool> {
+        let mut interrupts = Interrupts::default();
+        let start = Instant::now();
+        let count = |&(after, signal, forwarded): &(u64, i32, bool)| {
+            interrupts.count_at(start + Duration::from_millis(after), signal, forwarded)
+        };
+        signals.iter().map(count).collect()
+    }
+
     #[test]
     fn a_signal_that_comes_both_ways_counts_once() {
-        let mut interrupts = Interrupts::default();
-        assert!(interrupts.count(15, false));
-        assert!(!interrupts.count(15, true));
-        assert!(interrupts.count(15, true));
-        assert!(interrupts.count(15, true));
-        assert!(!interrupts.count(15, false));
-        assert!(interrupts.count(2, false));
+        assert_eq!(counted(&[(0, TERM, false), (1500, TERM, true)]), [true, false]);
+        assert_eq!(counted(&[(0, TERM, true), (1, TERM, false)]), [true, false]);
+        assert_eq!(counted(&[(0, TERM, false), (2500, TERM, true)]), [true, true]);
+        assert_eq!(counted(&[(0, TERM, false), (1, libc::SIGINT, true)]), [true, true]);
+        let twice = [(0, TERM, true), (0, TERM, false), (500, TERM, false), (501, TERM, true)];
+        assert_eq!(counted(&twice), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_signal_that_is_passed_on_twice_at_once_counts_once() {
+        assert_eq!(counted(&[(0, TERM, true), (1, TERM, true)]), [true, false]);
+        assert_eq!(counted(&[(0, TERM, true), (150, TERM, true)]), [true, true]);
+        // To the shell, and to a group that the interpreter is in, too.
+        for ways in [[true, false, true], [true, true, false], [false, true, true]] {
+            let all = [(0, TERM, ways[0]), (1, TERM, ways[1]), (2, TERM, ways[2])];
+            assert_eq!(counted(&all), [true, false, false], "{ways:?}");
+        }
+        // What is typed quickly is meant, and so is a question.
+        assert_eq!(counted(&[(0, TERM, false), (1, TERM, false)]), [true, true]);
+        assert_eq!(counted(&[(0, libc::SIGUSR1, true), (1, libc::SIGUSR1, true)]), [true, true]);
     }
 }

@@ -4,6 +4,7 @@
 //! the first that may read from it, or the one that was stopped because it wanted to.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
@@ -35,11 +36,11 @@ struct Holder {
 }
 
 impl Terminal {
-    /// The controlling terminal; none in a cron job or a daemon.
-    pub fn open() -> Option<Self> {
-        let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
-        let tty = sys::move_up(tty.into()).ok()?;
-        Some(Self { tty, own: getpgrp(), holder: None, witness: None, early: Vec::new() })
+    /// The controlling terminal. In a cron job or a daemon, which have none, the error is ENXIO.
+    pub fn open() -> io::Result<Self> {
+        let tty = File::options().read(true).write(true).open("/dev/tty")?;
+        let tty = sys::move_up(tty.into())?;
+        Ok(Self { tty, own: getpgrp(), holder: None, witness: None, early: Vec::new() })
     }
 
     /// Whether the shell is in the foreground itself.

@@ -17,7 +17,7 @@ use super::super::tag::Key;
 use super::super::{has_pidfds, purge, sys};
 use crate::machine::event::Status;
 
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, access, getpgrp};
 
 /// Tells a process that it is a supervisor, and of what.
 const VARIABLE: &str = "FTSH_SUPERVISOR";
@@ -120,7 +120,12 @@ fn accompany(interpreter: i32) -> Status {
             // Somebody stopped it: were it killed now, this process would have to see to it.
             Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
             // The interpreter stopped itself and its commands: so does the shell.
-            Ok(Some((_, sys::Change::Stopped(_)))) => sys::stop_self(),
+            Ok(Some((_, sys::Change::Stopped(_)))) if shares_group(interpreter) => sys::stop_self(),
+            // The same, but if nobody could continue this one, that one goes on as well.
+            Ok(Some((_, sys::Change::Stopped(_)))) => {
+                sys::suspend_self();
+                let _ = sys::kill(interpreter, libc::SIGCONT);
+            }
             Err(_) => return Status::Signaled(libc::SIGKILL),
         }
         // Orphans of a script that went on well while its daemons ended.
@@ -129,11 +134,17 @@ fn accompany(interpreter: i32) -> Status {
         match caught.signal {
             libc::SIGCHLD => {}
             // What is typed at the terminal, the interpreter gets as well.
-            libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP if caught.sender == 0 => {}
+            libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP
+                if caught.sender == 0 && shares_group(interpreter) => {}
             signal if caught.sender != interpreter => drop(sys::kill(interpreter, signal)),
             _ => {}
         }
     }
+}
+
+/// Whether a signal to this process's group reaches the interpreter as well.
+fn shares_group(interpreter: i32) -> bool {
+    sys::group_of(interpreter) == Some(getpgrp().as_raw())
 }
 
 fn reap_others(interpreter: i32) {

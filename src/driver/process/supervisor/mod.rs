@@ -8,6 +8,9 @@
 //! Both begin in the same memory, for nothing else is as fast; a supervisor that is still needed a
 //! moment later executes the shell's program anew, and from then on shares nothing that the
 //! interpreter could spoil.
+//!
+//! At a terminal both are one group, or its keys would reach but one of them. Where there is none,
+//! the interpreter has a group of its own: so a SIGKILL to the group spares one of the two.
 
 mod duty;
 
@@ -17,6 +20,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
+
+use nix::unistd::{Pid, setpgid};
 
 use self::duty::{Duty, Successor};
 use super::keep::Keep;
@@ -73,6 +78,15 @@ impl Supervision {
     pub(super) fn finish_alone(&self) {
         if let Some(keep) = &self.duties.keep {
             keep.finish_alone(Status::Signaled(libc::SIGKILL));
+        }
+    }
+
+    /// Leaves the supervisor's group, if `error` is why there is no terminal and says that there is
+    /// none; other signals to the group are passed on.
+    pub(super) fn part_without_terminal(&self, error: &io::Error) {
+        if error.raw_os_error() == Some(libc::ENXIO) {
+            let (this, new) = (Pid::from_raw(0), Pid::from_raw(0));
+            let _ = setpgid(this, new);
         }
     }
 

@@ -28,6 +28,6 @@ pub use share::{Sharer, close_shared, share};
 pub use signals::sigpipe_was_ignored;
 pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
-    release_signals, stop_self, suspend_group, without_stopping,
+    release_signals, stop_self, suspend_group, suspend_self, without_stopping,
 };
 pub use witness::start_witness;

@@ -320,3 +320,16 @@ pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
 pub fn stop_self() {
     let _ = kill(std::process::id() as pid_t, libc::SIGSTOP);
 }
+
+/// Stops this process as Ctrl-Z would, although that signal is held back, until it is continued.
+/// Does nothing where nobody could do that, in an orphaned group.
+pub fn suspend_self() {
+    let mut held = SignalSet::empty();
+    held.add(libc::SIGTSTP);
+    // SAFETY: plain calls; the set is initialised, and the old masks aren't asked for.
+    unsafe {
+        libc::raise(libc::SIGTSTP);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const held.0, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, std::ptr::null_mut());
+    }
+}
