@@ -1,13 +1,16 @@
 //! What is left when the shell itself is killed, in every way of finding processes.
 
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::rounds::{Round, rounds, timed};
-use crate::support::run::Running;
+use crate::support::processes::marked;
+use crate::support::rounds::{ROUNDS, Round, rounds, timed};
+use crate::support::run::{MARK, Running};
+use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
 
 /// Twenty daemons that don't obey.
@@ -85,11 +88,11 @@ fn nothing_outlives_a_killed_group() {
 fn nothing_outlives_a_timeout_that_kills() {
     for kill in [&["-s", "KILL", "0.3"][..], &["-k", "0.1", "0.2"]] {
         rounds(&["0", "pidfd", "1", "ps"], |round| {
-            // Sooner and later.
+            // Sooner and later: while commands run, or while they are being started.
             let before = 20 * (round.number % 5);
-            let run = round.command(&format!("sleep {before} ms; {DAEMONS}")).session();
+            let daemon = "sh -c 'trap \"\" TERM; setsid sleep 60 & sleep 60; :'";
+            let run = round.command(&format!("sleep {before} ms; {daemon}")).session();
             let run = run.through([&["timeout"], kill].concat()).start();
-            run.until_lines("ready", 1);
             run.until("everything gone", |run| run.processes().is_empty());
             run.wait().nothing_left();
         });
@@ -110,6 +113,40 @@ fn nothing_outlives_an_interpreter_that_was_stopped_and_killed() {
         run.until("a stopped interpreter", |_| is_stopped(interpreter));
         send(interpreter, Signal::SIGKILL);
     });
+}
+
+#[test]
+fn nothing_outlives_a_supervisor_that_was_killed_while_its_interpreter_was_stopped() {
+    killing(Signal::SIGKILL, |run| {
+        let (supervisor, interpreter) = shells(run);
+        send(interpreter, Signal::SIGSTOP);
+        run.until("a stopped interpreter", |_| is_stopped(interpreter));
+        send(supervisor, Signal::SIGKILL);
+    });
+}
+
+#[test]
+fn nor_at_a_terminal_without_job_control() {
+    for round in 0..ROUNDS {
+        let mark = format!("{MARK}={}-stopped-{round}", std::process::id());
+        let (name, value) = mark.split_once('=').expect("a mark has a value");
+        let script = "sh -c 'setsid sleep 60 & echo \"ready.\"; sleep 60'";
+        let variables = [(name, value), ("TERM", "dumb")];
+        let wrapper = "\"$@\"; echo over.";
+        let mut user =
+            User::start(&["-c", &format!("echo $$.; {script}")], &variables, 80, Some(wrapper));
+        let supervisor = user.sees(".").trim().parse().expect("a process id");
+        user.sees("ready.");
+        let interpreter = child_of(supervisor);
+        // The supervisor has a memory of its own in every second round.
+        thread::sleep(Duration::from_millis(40) * (round as u32 % 2));
+        send(interpreter, Signal::SIGSTOP);
+        user.awaits("a stopped interpreter", |_| is_stopped(interpreter));
+        send(supervisor, Signal::SIGKILL);
+        user.sees("over.");
+        let others = || marked(&mark).into_iter().filter(|it| !it.command.starts_with("bash"));
+        user.awaits("everything gone", |_| others().count() == 0);
+    }
 }
 
 #[test]

@@ -157,6 +157,8 @@ pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> 
             return interpret(None);
         }
         sys::close_number(socket);
+        // Stopped, it couldn't clean up after a killed supervisor.
+        sys::continue_without_parent();
         die_of_panics();
         interpret(Some(Supervision { socket: theirs, pid, key, duties, mask }))
     };

@@ -150,6 +150,13 @@ pub fn die_with_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
 }
 
+/// Has this process continued when the thread that started it ends, should it be stopped then; where
+/// that can be had. Executing a program doesn't end a thread.
+pub fn continue_without_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT);
+}
+
 /// Sends a signal to a process, or with a negative number to a group.
 pub fn kill(pid: pid_t, signal: c_int) -> Result<(), Errno> {
     // SAFETY: a plain call.

@@ -10,8 +10,9 @@ mod signals;
 mod witness;
 
 pub use children::{
-    Change, NAME, become_subreaper, die_with_parent, ended_child, group_of, has_no_children,
-    has_pidfds, is_child, kill, name, pidfd_open, set_name, stopped_child, wait_for,
+    Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
+    group_of, has_no_children, has_pidfds, is_child, kill, name, pidfd_open, set_name,
+    stopped_child, wait_for,
 };
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
