@@ -165,6 +165,17 @@ fn daemons_without_our_environment_live_on_if_they_were_there_before() {
     });
 }
 
+#[test]
+fn looking_for_what_is_left_takes_no_time() {
+    // Each look at the processes there are is one of several.
+    let script = "try for 300 ms or 1 time; sh -c 'setsid sleep 60 & sleep 0.1'; sleep 60; catch; success; end";
+    timed("a daemon gone", Duration::from_millis(900), &["0", "1", "ps"], |round| {
+        let finished = round.command(script).options(["-t", "1"]).success();
+        finished.nothing_left();
+        finished.elapsed
+    });
+}
+
 /// Every process starts others for as long as there are tokens, which are 200 empty lines in a file
 /// that all of them read together.
 const BOMB: &str = "

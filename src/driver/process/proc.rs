@@ -6,10 +6,11 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wait_timeout::ChildExt;
 
+use super::sys;
 use super::tag::{self, Key};
 
 /// How often a list that changes is read at most.
@@ -17,6 +18,8 @@ const LOOKS: usize = 20;
 
 /// `ps` that takes longer is given up.
 const PS_LIMIT: Duration = Duration::from_secs(2);
+/// Its end is looked for as often: SIGCHLD, which tells of it, may be the shell's.
+const PS_SLICE: Duration = Duration::from_millis(2);
 
 /// A process as a list of all shows it.
 #[derive(Clone, Copy, Debug)]
@@ -187,7 +190,16 @@ pub fn from_ps() -> Vec<Process> {
         let complete = output.is_some_and(|mut output| output.read_to_end(&mut text).is_ok());
         if complete { text } else { Vec::new() }
     });
-    if !matches!(ps.wait_timeout(PS_LIMIT), Ok(Some(_))) {
+    let start = Instant::now();
+    let ended = sys::keeping_children(|| {
+        loop {
+            match ps.wait_timeout(PS_SLICE) {
+                Ok(None) if start.elapsed() < PS_LIMIT => {}
+                result => return matches!(result, Ok(Some(_))),
+            }
+        }
+    });
+    if !ended {
         let _ = ps.kill();
         let _ = ps.wait();
     }

@@ -28,7 +28,8 @@ pub use share::{Sharer, close_shared, share};
 #[cfg(test)]
 pub use signals::sigpipe_was_ignored;
 pub use signals::{
-    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored, next_signal,
-    release_signals, stop_self, suspend_group, suspend_self, without_stopping,
+    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored,
+    keeping_children, next_signal, release_signals, stop_self, suspend_group, suspend_self,
+    without_stopping,
 };
 pub use witness::start_witness;

@@ -110,6 +110,17 @@ pub fn catch_children(wanted: bool) {
     }
 }
 
+/// Does something that may catch SIGCHLD in its own way; then it is caught, or not, as before.
+pub fn keeping_children<T>(action: impl FnOnce() -> T) -> T {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given; the old one is written to a live object.
+    unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), before.as_mut_ptr()) };
+    let result = action();
+    // SAFETY: the action was written by the call before; the one it replaces isn't asked for.
+    unsafe { libc::sigaction(libc::SIGCHLD, before.as_ptr(), std::ptr::null_mut()) };
+    result
+}
+
 fn handler() -> usize {
     let handler = on_signal as extern "C" fn(_, _, _);
     handler as usize
