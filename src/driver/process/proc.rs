@@ -100,14 +100,34 @@ pub fn place(pid: i32, key: &Key) -> Option<tag::Place> {
 
 /// What `/proc` says about a process; none if there isn't one.
 pub fn one(pid: i32) -> Option<Process> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // The name is in parentheses, and may hold any characters.
-    let mut fields = stat.rsplit(')').next()?.split_ascii_whitespace();
-    let ended = matches!(fields.next()?, "Z" | "X");
-    let parent = fields.next()?.parse().ok()?;
-    let group = fields.next()?.parse().ok()?;
+    parse_stat(pid, &stat(pid))
+}
+
+/// What `/proc` says about a process, in one line.
+fn stat(pid: i32) -> String {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    String::from_utf8_lossy(&stat).into_owned()
+}
+
+fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
+    let parent = field(stat, 4)?.parse().ok()?;
+    let group = field(stat, 5)?.parse().ok()?;
+    let ended = matches!(field(stat, 3)?, "Z" | "X") && !is_headless(stat);
     Some(Process { pid, parent, group, ended })
+}
+
+/// A field of a line of `stat`, from the third on, numbered as in proc(5).
+fn field(stat: &str, number: usize) -> Option<&str> {
+    // The name before is in parentheses, and may hold any characters.
+    stat.rsplit(')').next()?.split_ascii_whitespace().nth(number - 3)
+}
+
+/// Whether a process's first thread has ended, but others go on.
+fn is_headless(stat: &str) -> bool {
+    field(stat, 3) == Some("Z")
+        && field(stat, 20)
+            .and_then(|threads| threads.parse().ok())
+            .is_some_and(|count: u32| count > 1)
 }
 
 /// A process's name, as far as one can be had.
@@ -144,7 +164,7 @@ pub fn mark(pid: i32, key: &Key) -> Mark {
     // read. So that there is no mark is believed only if the same is read twice.
     let mut last = None;
     for _ in 0..10 {
-        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Mark::Absent };
+        let Some(environment) = environment(pid) else { return Mark::Absent };
         let mut variables = environment.split_inclusive(|&byte| byte == 0);
         let tag = variables.find_map(|variable| {
             let variable = variable.strip_suffix(b"\0")?; // whole
@@ -153,7 +173,7 @@ pub fn mark(pid: i32, key: &Key) -> Mark {
         if let Some(place) = tag.and_then(|tag| key.place_in(tag)) {
             return Mark::Place(place);
         }
-        if environment.is_empty() && is_loading(pid) {
+        if environment.is_empty() && is_loading(&stat(pid)) {
             return Mark::Unclear;
         }
         if last.as_ref() == Some(&environment) {
@@ -164,13 +184,25 @@ pub fn mark(pid: i32, key: &Key) -> Mark {
     Mark::Unclear
 }
 
+/// A process's environment; none if it can't be read.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    match fs::read(format!("/proc/{pid}/environ")) {
+        Ok(environment) if !environment.is_empty() => Some(environment),
+        // Depending on the kernel it can't be read or is empty, but for the threads that go on.
+        _ if is_headless(&stat(pid)) => Some(environment_of_threads(pid)),
+        result => result.ok(),
+    }
+}
+
+fn environment_of_threads(pid: i32) -> Vec<u8> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut environments = threads.filter_map(|it| fs::read(it.path().join("environ")).ok());
+    environments.find(|environment| !environment.is_empty()).unwrap_or_default()
+}
+
 /// Whether a process whose environment is empty has none yet: the kernel has not said where it ends.
-fn is_loading(pid: i32) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let stat = String::from_utf8_lossy(&stat);
-    // The fields after the name begin with the third.
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    fields.split_ascii_whitespace().nth(51 - 3) == Some("0")
+fn is_loading(stat: &str) -> bool {
+    field(stat, 3) != Some("Z") && field(stat, 51) == Some("0")
 }
 
 /// All processes according to `ps`; none if it can't be asked.
@@ -211,7 +243,9 @@ fn parse_ps(line: &str) -> Option<Process> {
     let mut fields = line.split_ascii_whitespace();
     let mut number = || fields.next()?.parse().ok();
     let (pid, parent, group) = (number()?, number()?, number()?);
-    Some(Process { pid, parent, group, ended: fields.next()?.starts_with('Z') })
+    let state = fields.next()?;
+    // One whose first thread alone has ended has several: `l`.
+    Some(Process { pid, parent, group, ended: state.starts_with('Z') && !state.contains('l') })
 }
 
 /// Who is whose child.
@@ -240,7 +274,27 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_anything() {
+        let stat = "7 (a) Z (b) S 3 5 5 0 -1 4227084 124 0 0 0 0 0 0 0 20 0 1 0 491337";
+        let found = parse_stat(7, stat).expect("a process");
+        assert_eq!((found.pid, found.parent, found.group, found.ended), (7, 3, 5, false));
+        assert!(parse_stat(7, "").is_none());
         assert_eq!(parse_ps("  12  1 12 Z+").map(|process| process.ended), Some(true));
         assert!(parse_ps("garbage").is_none());
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_a_thread() {
+        for (state, threads, ended) in
+            [("S", 1, false), ("S", 2, false), ("Z", 1, true), ("Z", 2, false), ("X", 0, true)]
+        {
+            let stat =
+                format!("7 (a) {state} 3 5 5 0 -1 4 124 0 0 0 0 0 0 0 20 0 {threads} 0 4913");
+            let found = parse_stat(7, &stat).map(|process| process.ended);
+            assert_eq!(found, Some(ended), "{stat}");
+        }
+        for (state, ended) in [("Sl", false), ("Z", true), ("Zl+", false), ("Zs", true)] {
+            let found = parse_ps(&format!("7 3 5 {state}")).map(|process| process.ended);
+            assert_eq!(found, Some(ended), "{state}");
+        }
     }
 }
