@@ -186,16 +186,7 @@ impl Machine {
             text.ok_or_else(|| usage(format!("cd: the variable `{name}` is not set")))
         };
         let target = match args {
-            [] => match variable(task, "HOME") {
-                Ok(home) => home,
-                Err(_) => {
-                    let query = Query::Home(BString::default());
-                    match Self::answer(task, &query) {
-                        Some(Reply::Text(home)) => home.clone(),
-                        _ => return Err(Halt::Need(query)),
-                    }
-                }
-            },
+            [] => variable(task, "HOME")?,
             [back] if *back == "-" => variable(task, "OLDPWD")?,
             [target] => target.clone(),
             _ => return Err(usage("cd takes one directory")),

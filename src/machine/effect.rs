@@ -226,8 +226,7 @@ pub enum Query {
     Glob(BString),
     /// The absolute path of a directory that one may enter; `Reply::Text`.
     Directory(BString),
-    /// The home directory of the named user, or of the shell's own for an empty name;
-    /// `Reply::Text`.
+    /// The home directory of the named user; `Reply::Text`.
     Home(BString),
     /// The content of a file; `Reply::Text`.
     File(BString),

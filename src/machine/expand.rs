@@ -240,13 +240,11 @@ impl Expander<'_> {
             None if whole => rest,
             None => return Ok((BString::default(), bare)),
         };
-        let home = match user {
-            "" => self.named("HOME")?,
-            _ => None,
-        };
-        let home = match home {
-            Some(home) => home,
-            None => self.answer(Query::Home(user.into()))?.to_owned(),
+        let home = if user.is_empty() {
+            let unset = || Halt::expression("`~`: the variable `HOME` is not set");
+            self.named("HOME")?.ok_or_else(unset)?
+        } else {
+            self.answer(Query::Home(user.into()))?.to_owned()
         };
         Ok((home, &rest[user.len()..]))
     }
