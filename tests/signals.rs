@@ -125,7 +125,9 @@ fn counts_once(send: impl Fn(&Running, Signal) + Sync) {
         let signal = SIGNALS[round.number % SIGNALS.len()];
         let run = round.command(STUBBORN).options(["-t", "0.5"]);
         // With and without a terminal, if the tests are run at one.
-        let run = if round.number / SIGNALS.len() % 2 == 0 { run.session() } else { run }.start();
+        let run =
+            if (round.number / SIGNALS.len()).is_multiple_of(2) { run.session() } else { run }
+                .start();
         run.until_lines("ready", 1);
         let start = Instant::now();
         send(&run, signal);

@@ -184,7 +184,7 @@ impl ProcessDriver {
         let (supervision, repair) = (settings.supervision.take(), settings.repair.take());
         if let Some(supervision) = &supervision {
             if let Err(error) = &terminal {
-                supervision.part_without_terminal(error);
+                Supervision::part_without_terminal(error);
             }
             supervision.release_signals();
         }

@@ -83,7 +83,7 @@ impl Supervision {
 
     /// Leaves the supervisor's group, if `error` is why there is no terminal and says that there is
     /// none; other signals to the group are passed on.
-    pub(super) fn part_without_terminal(&self, error: &io::Error) {
+    pub(super) fn part_without_terminal(error: &io::Error) {
         if error.raw_os_error() == Some(libc::ENXIO) {
             let (this, new) = (Pid::from_raw(0), Pid::from_raw(0));
             let _ = setpgid(this, new);
