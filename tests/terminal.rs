@@ -79,7 +79,7 @@ fn an_interrupt_that_a_command_makes_a_success_of_is_its_own() {
     // As ping does, at once or later.
     for end in ["exit 0", "done=1"] {
         let script = format!(
-            "sh -c 'trap \"echo caught; {end}\" INT; echo ready; until test $done; do sleep 0.01; done'\necho next"
+            "sh -c 'trap \"echo caught; {end}\" INT; echo ready; until test $done; do sleep 0.01; done; exit 0'\necho next"
         );
         let mut user = User::run(&script, None);
         user.sees("ready");
