@@ -37,13 +37,17 @@ fn a_command_without_input_may_still_ask_at_the_terminal() {
 
 #[test]
 fn a_command_asks_while_another_one_has_the_terminal() {
-    let script = "sh -c 'sleep 1000 & wait' | sh -c 'read line < /dev/tty; echo got $line'";
-    let mut user = User::run(&format!("try for 1 hour\n{script}\nend"), None);
-    user.types("text\n");
-    user.sees("got text");
-    // The shell itself has the terminal again, or the command that waits.
-    user.awaits("end of the reader", |user| user.foreground().contains("sleep 1000"));
-    assert_eq!(user.interrupts().signal(), Some(libc::SIGINT));
+    // So many others that it has stopped before the last one is started.
+    for others in ["", &" | cat".repeat(30)] {
+        let reader = "sh -c 'read line < /dev/tty; echo got $line'";
+        let script = format!("try for 1 hour\nsh -c 'sleep 1000 & wait' | {reader}{others}\nend");
+        let mut user = User::run(&script, None);
+        user.types("text\n");
+        user.sees("got text");
+        // The shell itself has the terminal again, or the command that waits.
+        user.awaits("end of the reader", |user| user.foreground().contains("sleep 1000"));
+        assert_eq!(user.interrupts().signal(), Some(libc::SIGINT));
+    }
 }
 
 #[test]

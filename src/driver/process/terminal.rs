@@ -108,8 +108,17 @@ impl Terminal {
 }
 
 impl ProcessDriver {
+    /// Takes note of the children that were stopped, perhaps because they want the terminal.
+    pub(super) fn look_for_stopped(&mut self) {
+        while self.terminal.is_some()
+            && let Some((pid, signal)) = sys::stopped_child()
+        {
+            self.child_stopped(pid, signal);
+        }
+    }
+
     /// A child of ours was stopped.
-    pub(super) fn child_stopped(&mut self, pid: i32, signal: i32) {
+    fn child_stopped(&mut self, pid: i32, signal: i32) {
         let Some(terminal) = &mut self.terminal else { return };
         if !self.children.contains_key(&pid) {
             // It may be a command that a worker has only just started.

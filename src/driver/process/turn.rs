@@ -6,7 +6,7 @@ use super::child::SWEEP_INTERVAL;
 use super::command::{Answer, Waiting};
 use super::{
     ANSWERS, ASIDE, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family,
-    purge, signal, sys,
+    purge, signal,
 };
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
@@ -82,6 +82,7 @@ impl ProcessDriver {
             self.families.dirty.extend(&self.families.emptying);
             self.reap_unwatched();
             self.reap_orphans();
+            self.look_for_stopped();
         }
         begins
     }
@@ -100,10 +101,8 @@ impl ProcessDriver {
                 _ => {}
             }
         }
-        if changed && self.terminal.is_some() {
-            while let Some((pid, signal)) = sys::stopped_child() {
-                self.child_stopped(pid, signal);
-            }
+        if changed {
+            self.look_for_stopped();
         }
         // Signals that come at once are delivered once: some child may have been missed.
         let waiting = !self.families.emptying.is_empty();
