@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::processes::marked;
-use crate::support::rounds::{ROUNDS, Round, rounds, timed};
+use crate::support::rounds::{self, Round, rounds, timed};
 use crate::support::run::{MARK, Running};
 use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
@@ -127,7 +127,7 @@ fn nothing_outlives_a_supervisor_that_was_killed_while_its_interpreter_was_stopp
 
 #[test]
 fn nor_at_a_terminal_without_job_control() {
-    for round in 0..ROUNDS {
+    for round in 0..rounds::count() {
         let mark = format!("{MARK}={}-stopped-{round}", std::process::id());
         let (name, value) = mark.split_once('=').expect("a mark has a value");
         let script = "sh -c 'setsid sleep 60 & echo \"ready.\"; sleep 60'";

@@ -1,15 +1,22 @@
 //! What must always hold is tried again and again.
 
-use std::sync::{PoisonError, RwLock};
-use std::thread;
+use std::sync::{LazyLock, PoisonError, RwLock};
 use std::time::Duration;
+use std::{env, thread};
 
 use nix::unistd::Uid;
 
 use super::Ftsh;
 
-/// How often.
-pub const ROUNDS: usize = 20;
+/// How often what must always hold is tried: as `FTSH_TEST_ROUNDS` says, or twice. What a race needs
+/// many rounds to show is for `.ci/run`, which asks for twenty.
+pub fn count() -> usize {
+    static COUNT: LazyLock<usize> = LazyLock::new(|| match env::var("FTSH_TEST_ROUNDS") {
+        Ok(text) => text.parse().ok().filter(|&count| count > 0).expect("a number of rounds"),
+        Err(_) => 2,
+    });
+    *COUNT
+}
 
 /// How a round is run: with this way of finding processes, and as nobody or as who runs the tests.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +37,10 @@ impl Round {
 /// Held alone while times are taken, together by rounds that only take time.
 static QUIET: RwLock<()> = RwLock::new(());
 
-/// Twenty rounds in each of these ways, as nobody too if root runs the tests. They run side by side,
-/// for most of them wait; a failure tells its way by the name of its thread.
+/// So many rounds ([`count`]) in each of these ways, as nobody too if root runs the tests. They run
+/// side by side, for most of them wait; a failure tells its way by the name of its thread.
 pub fn rounds(ways: &[&'static str], check: impl Fn(Round) + Sync) {
-    repeated(ROUNDS, ways, |round| {
+    repeated(count(), ways, |round| {
         let _shared = QUIET.read().unwrap_or_else(PoisonError::into_inner);
         check(round);
     });
@@ -45,7 +52,7 @@ pub fn once(ways: &[&'static str], check: impl Fn(Round) + Sync) {
     repeated(1, ways, check);
 }
 
-/// Twenty rounds in each of these ways while no other rounds run. Fails unless the median of the
+/// So many rounds in each of these ways while no other rounds run. Fails unless the median of the
 /// times that they return is at most `most`, in each way, and all are within ten times that: the
 /// machine may be busy with something else for a moment.
 pub fn timed(
@@ -55,7 +62,7 @@ pub fn timed(
     check: impl Fn(Round) -> Duration + Sync,
 ) {
     let _alone = QUIET.write().unwrap_or_else(PoisonError::into_inner);
-    for (round, mut times) in repeated(ROUNDS, ways, check) {
+    for (round, mut times) in repeated(count(), ways, check) {
         times.sort_unstable();
         let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
         assert!(median <= most && worst <= most * 10, "{what}: {times:?} in {round:?}");
