@@ -200,6 +200,19 @@ fn the_machine_and_the_syntax_are_pure() {
     assert_none(&problems);
 }
 
+/// The order of a hash map differs from run to run.
+#[test]
+fn the_same_events_give_the_same_run() {
+    let mut problems = Vec::new();
+    for (name, text) in code() {
+        if name.starts_with("src/machine/") || name.starts_with("src/driver/simulated/") {
+            let found = ["HashMap", "HashSet"].into_iter().filter(|word| text.contains(word));
+            problems.extend(found.map(|word| format!("{name} mentions `{word}`")));
+        }
+    }
+    assert_none(&problems);
+}
+
 #[test]
 fn only_the_process_driver_is_unsafe() {
     let is_unsafe = |text: &str| {

@@ -31,7 +31,7 @@ mod unwind;
 mod value;
 mod variables;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bstr::BString;
@@ -80,15 +80,15 @@ pub struct Machine {
     seed: u64,
     /// Made when it is first needed, which in most runs is never.
     rng: Option<ChaCha8Rng>,
-    functions: HashMap<Name, (Arc<Program>, Address)>,
-    tasks: HashMap<TaskId, Box<Task>>,
+    functions: BTreeMap<Name, (Arc<Program>, Address)>,
+    tasks: BTreeMap<TaskId, Box<Task>>,
     ready: VecDeque<TaskId>,
     effects: VecDeque<Effect>,
     timers: Timers,
     scopes: Scopes,
-    operations: HashMap<OperationId, TaskId>,
-    processes: HashMap<ProcessId, TaskId>,
-    emptying: HashMap<ScopeId, TaskId>,
+    operations: BTreeMap<OperationId, TaskId>,
+    processes: BTreeMap<ProcessId, TaskId>,
+    emptying: BTreeMap<ScopeId, TaskId>,
     /// The scope that is emptied because of a signal.
     interrupted: Option<ScopeId>,
     released: Released,
@@ -137,15 +137,15 @@ impl Machine {
             now: Time::START,
             seed,
             rng: None,
-            functions: HashMap::new(),
-            tasks: HashMap::from([(MAIN, Box::new(main))]),
+            functions: BTreeMap::new(),
+            tasks: BTreeMap::from([(MAIN, Box::new(main))]),
             ready: VecDeque::from([MAIN]),
             effects: VecDeque::new(),
             timers: Timers::default(),
             scopes: Scopes::default(),
-            operations: HashMap::new(),
-            processes: HashMap::new(),
-            emptying: HashMap::new(),
+            operations: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            emptying: BTreeMap::new(),
             interrupted: None,
             released,
             ids: 0,
@@ -289,6 +289,12 @@ impl Machine {
                 Flow::Continue => {
                     task.state = State::Ready;
                     self.ready.push_back(task.id);
+                    self.tasks.insert(task.id, task);
+                    return;
+                }
+                Flow::Tell => {
+                    task.state = State::Ready;
+                    self.ready.push_front(task.id);
                     self.tasks.insert(task.id, task);
                     return;
                 }

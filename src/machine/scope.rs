@@ -1,6 +1,6 @@
 //! Families of processes: what belongs to an attempt, a branch or the script, and how it is emptied.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
@@ -11,7 +11,7 @@ use super::timer::{Timer, TimerKey};
 /// The scopes in use.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    scopes: HashMap<ScopeId, Scope>,
+    scopes: BTreeMap<ScopeId, Scope>,
 }
 
 #[derive(Debug)]

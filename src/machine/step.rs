@@ -18,6 +18,9 @@ use super::value::Value;
 pub enum Flow {
     /// The task can go on.
     Continue,
+    /// The log is told something, and then the task goes on: what is told must not change who has
+    /// the next turn.
+    Tell,
     /// It waits.
     Wait(State),
     /// It has more branches to start.
@@ -42,11 +45,17 @@ impl Machine {
             match self.step(task) {
                 // Effects are carried out before anything that might depend on them.
                 Ok(Flow::Continue) if self.effects.is_empty() => {}
+                Ok(Flow::Continue) if self.budget > 0 && self.only_tells() => return Flow::Tell,
                 Ok(flow) => return flow,
                 Err(halt) => return self.halt(task, halt),
             }
         }
         Flow::Continue
+    }
+
+    /// Whether nothing but the log waits for what was done.
+    fn only_tells(&self) -> bool {
+        self.effects.iter().all(|effect| matches!(effect, Effect::Log(_)))
     }
 
     /// Asks what an instruction needs, or makes it fail.

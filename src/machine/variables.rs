@@ -1,6 +1,6 @@
 //! A task's variables. A fork shares what its parent had and copies only what it changes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bstr::BString;
@@ -23,9 +23,9 @@ pub struct Variable {
 /// Names and their values.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    shared: Arc<HashMap<Name, Variable>>,
+    shared: Arc<BTreeMap<Name, Variable>>,
     /// Changes since the last fork; none is a variable that was unset.
-    own: HashMap<Name, Option<Variable>>,
+    own: BTreeMap<Name, Option<Variable>>,
     environment: Option<Arc<Environment>>,
 }
 
@@ -78,7 +78,7 @@ impl Variables {
     pub fn fork(&mut self) -> Self {
         if !self.own.is_empty() {
             let shared = Arc::make_mut(&mut self.shared);
-            for (name, variable) in self.own.drain() {
+            for (name, variable) in std::mem::take(&mut self.own) {
                 match variable {
                     Some(variable) => shared.insert(name, variable),
                     None => shared.remove(&name),

@@ -2,6 +2,7 @@
 
 mod calls;
 mod cancelling;
+mod determinism;
 mod expansion;
 mod forall;
 mod hostile;

@@ -1,6 +1,6 @@
 //! Modelled files, buffers and pipes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use bstr::{BString, ByteSlice};
 
@@ -10,17 +10,17 @@ use crate::machine::effect::{Access, BufferId, IoId, PipeId, Plumbing, Port, Run
 /// Everything descriptors can lead to.
 #[derive(Default)]
 pub struct Descriptors {
-    pub files: HashMap<BString, BString>,
+    pub files: BTreeMap<BString, BString>,
     pub stdout: BString,
     pub stderr: BString,
     /// Commands that wait for a pipe's content.
     pub waiting: Vec<Run>,
-    buffers: HashMap<BufferId, BString>,
-    pipes: HashMap<PipeId, BString>,
-    writers: HashMap<PipeId, usize>,
-    readers: HashMap<PipeId, usize>,
-    tables: HashMap<IoId, Table>,
-    consumed: HashMap<IoId, usize>,
+    buffers: BTreeMap<BufferId, BString>,
+    pipes: BTreeMap<PipeId, BString>,
+    writers: BTreeMap<PipeId, usize>,
+    readers: BTreeMap<PipeId, usize>,
+    tables: BTreeMap<IoId, Table>,
+    consumed: BTreeMap<IoId, usize>,
 }
 
 type Table = BTreeMap<u8, End>;
@@ -180,7 +180,7 @@ impl Descriptors {
 }
 
 /// Takes away one of an end's owners; whether it was the last.
-fn is_last(owners: &mut HashMap<PipeId, usize>, pipe: PipeId) -> bool {
+fn is_last(owners: &mut BTreeMap<PipeId, usize>, pipe: PipeId) -> bool {
     let count = owners.get(&pipe).copied().unwrap_or(0);
     if count > 1 {
         owners.insert(pipe, count - 1);

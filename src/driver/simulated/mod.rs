@@ -8,7 +8,7 @@ mod descriptors;
 mod model;
 mod shell;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct Simulated {
 struct Around {
     now: Time,
     rng: ChaCha8Rng,
-    commands: HashMap<BString, Command>,
+    commands: BTreeMap<BString, Command>,
     future: BTreeMap<(Time, u64), Happening>,
     count: u64,
     trace: Vec<String>,
@@ -56,7 +56,7 @@ impl Simulated {
         let around = Around {
             now: Time::START,
             rng: ChaCha8Rng::seed_from_u64(seed),
-            commands: HashMap::new(),
+            commands: BTreeMap::new(),
             future: BTreeMap::new(),
             count: 0,
             trace: Vec::new(),

@@ -1,0 +1,86 @@
+//! The same script, seed and events give the same run, to the last effect and at any log level.
+
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::driver::{self, Driver};
+use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
+
+/// A world that keeps what is asked of it, but for the log.
+struct Recorder {
+    world: Simulated,
+    effects: Vec<String>,
+}
+
+impl Driver for Recorder {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        if !matches!(effect, Effect::Log(_)) {
+            self.effects.push(format!("{effect:?}"));
+        }
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.world.wait(until)
+    }
+}
+
+fn run(script: &str, log_level: Level) -> (Vec<String>, Outcome) {
+    let script = ftsh::syntax::parse("script", script).expect("valid");
+    let config = Config { log_level, ..Config::default() };
+    let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
+    let world = Simulated::new(1)
+        .command("ok", |_, _| Model::succeeds())
+        .command("fail", |_, _| Model::fails(1));
+    let mut recorder = Recorder { world, effects: Vec::new() };
+    let outcome = driver::run(&mut machine, &mut recorder);
+    (recorder.effects, outcome)
+}
+
+#[track_caller]
+fn repeats(script: &str) {
+    let first = run(script, Level::NOTHING);
+    for level in [0, 10, 20, 30, 40].map(Level) {
+        assert_eq!(run(script, level), first, "at log level {}", level.0);
+    }
+}
+
+#[test]
+fn the_buffers_of_exported_variables_are_asked_for_in_order() {
+    repeats("for v in a b c d e f g h; echo $v -> $v; end; export a b c d e f g h; ok");
+}
+
+#[test]
+fn what_a_branch_held_is_let_go_of_in_order() {
+    repeats("forall i in 1 2 3; for v in a b c d e f; echo $v -> $v; end; end; ok");
+    repeats(
+        "for v in a b c d e f; echo $v -> $v; end; forall i in 1 2; ok; end; \
+         unset a b c d e f; forall i in 1; ok; end",
+    );
+}
+
+#[test]
+fn of_names_that_are_equally_near_the_first_is_meant() {
+    for _ in 0..4 {
+        let functions = ["worb", "word", "wora", "worf", "worc", "wore"];
+        let functions = functions.map(|name| format!("function {name}; ok; end\n")).concat();
+        let (_, outcome) = run(&format!("worz\n{functions}"), Level::NOTHING);
+        let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+        assert!(failure.message.contains("`wora`"), "{failure}");
+    }
+}
+
+#[test]
+fn the_log_changes_nobody_s_turn() {
+    repeats(
+        "forall i in 1 2 3 4
+             a=$i; b=$a .add. 1
+             if $i .mod. 2 .eql. 0; c=$b; d=$c; end
+             try 2 times backoff full; e=$b; ok; f=$e; fail; catch; g=1; ok; end
+             ok
+         end",
+    );
+}
