@@ -22,12 +22,6 @@ use super::value::Value;
 use super::variables::Variable;
 use crate::duration;
 
-/// The names of the builtins.
-pub const NAMES: [&str; 13] = [
-    "cd", "echo", "exec", "exit", "export", "failure", "giveup", "pwd", "read", "sleep", "source",
-    "success", "unset",
-];
-
 /// The builtins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
@@ -47,12 +41,6 @@ pub enum Builtin {
 }
 
 impl Builtin {
-    /// The names of all.
-    pub const NAMES: [&str; 13] = [
-        "cd", "echo", "exec", "exit", "export", "failure", "giveup", "pwd", "read", "sleep",
-        "source", "success", "unset",
-    ];
-
     /// The builtin of this name.
     pub fn named(name: &BString) -> Option<Self> {
         Some(match name.as_bytes() {
@@ -311,4 +299,17 @@ fn sleep(args: &[BString]) -> Result<Duration, Halt> {
         sum = sum.saturating_add(amount.ok_or_else(wrong)?);
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::vocabulary::BUILTINS;
+
+    #[test]
+    fn every_builtin_of_the_language_is_one() {
+        let named: Vec<Builtin> =
+            BUILTINS.iter().filter_map(|name| Builtin::named(&BString::from(*name))).collect();
+        assert_eq!(named.len(), BUILTINS.len());
+    }
 }

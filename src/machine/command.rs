@@ -18,6 +18,7 @@ use super::task::{Command, Ending, State, Task};
 use super::value::Value;
 use crate::nearest::nearest;
 use crate::syntax::ast::{Name, Simple};
+use crate::syntax::vocabulary::{BUILTINS, HEADS};
 
 /// A command whose words are expanded.
 pub struct Expanded {
@@ -161,12 +162,11 @@ impl Machine {
 
     /// What a command that isn't there may have been meant to be.
     fn meant(&self, error: &SpawnError, text: &str) -> Option<&str> {
-        const HEADS: [&str; 6] = ["try", "if", "while", "forany", "forall", "function"];
         if error.kind != SpawnErrorKind::NotFound {
             return None;
         }
         let functions = self.functions.keys().map(|name| &**name);
-        let known = functions.chain(Builtin::NAMES).chain(HEADS);
+        let known = functions.chain(BUILTINS).chain(HEADS);
         nearest(text.split(' ').next().unwrap_or_default(), known)
     }
 

@@ -38,7 +38,6 @@ use bstr::BString;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-pub use builtin::NAMES as BUILTINS;
 pub use config::Config;
 pub use effect::Effect;
 pub use event::Event;

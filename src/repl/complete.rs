@@ -3,10 +3,10 @@
 use super::files::{self, Wanted};
 use super::help;
 use super::known::Known;
-use super::tokens::{CLAUSES, HEADS, KEYWORDS, Part, Role, Token, Tokens, scan};
+use super::tokens::{Part, Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
-use crate::machine::BUILTINS;
+use crate::syntax::vocabulary::{BUILTINS, CLAUSES, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop};
 
 /// Something that may come next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,14 +177,11 @@ impl<'a> Place<'a> {
         match (role, head) {
             (Role::Keyword, "try") => (0, self.clause(&words)),
             (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
-            (Role::Keyword, "for" | "forany" | "forall") if words.len() == 1 => (0, Vec::new()),
-            (Role::Keyword, "for" | "forany" | "forall") if words.len() == 2 => {
-                (0, self.fitting(["in"]))
-            }
+            (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
+            (Role::Keyword, head) if is_loop(head) && words.len() == 2 => (0, self.fitting(["in"])),
             (Role::Keyword, "function" | "end" | "catch") => (0, Vec::new()),
             (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
-                let operators = crate::syntax::OPERATORS;
-                let found = self.fitting(operators);
+                let found = self.fitting(OPERATORS);
                 if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
             }
             (Role::Command, "cd") => self.files(Wanted::Directories),
@@ -233,14 +230,13 @@ impl<'a> Place<'a> {
                 let limit = !matches!(before, "every" | "each" | "from" | "to");
                 let mut found = self.fitting(Unit::names());
                 if limit {
-                    found.extend(self.fitting(["times", "time"]));
+                    found.extend(self.fitting(TIMES));
                 }
                 found
             }
             _ => {
                 let of_policies = ["from", "to", "by", "jitter"];
                 let clauses = CLAUSES.into_iter().filter(|clause| match *clause {
-                    "times" | "time" => false,
                     clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
                     "for" => words.len() == 1,
                     "or" => words.len() > 1,

@@ -2,12 +2,11 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::tokens::KEYWORDS;
 use crate::backoff::Kind;
-use crate::machine::BUILTINS;
 use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{CommandKind, Part};
+use crate::syntax::vocabulary::{BUILTINS, KEYWORDS};
 
 /// The command.
 pub const COMMAND: &str = "help";

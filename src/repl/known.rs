@@ -12,6 +12,7 @@ use bstr::{BString, ByteSlice};
 use nix::unistd::{AccessFlags, access};
 
 use crate::machine::Machine;
+use crate::syntax::vocabulary::BUILTINS;
 
 /// Where programs are looked for if `PATH` isn't set.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -71,7 +72,7 @@ impl Known {
     /// Whether a word can be run: as a function, a builtin or a program.
     pub fn is_command(&self, word: &str) -> bool {
         if self.functions.iter().any(|name| name == word)
-            || crate::machine::BUILTINS.contains(&word)
+            || BUILTINS.contains(&word)
             || word == super::help::COMMAND
         {
             return true;

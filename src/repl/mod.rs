@@ -27,7 +27,8 @@ use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
 use crate::outlet;
 use crate::syntax::ast::Block;
-use crate::syntax::{OPERATORS, Script, Source, parse, unfinished};
+use crate::syntax::vocabulary::OPERATORS;
+use crate::syntax::{Script, Source, parse, unfinished};
 
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";

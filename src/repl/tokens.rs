@@ -3,17 +3,7 @@
 
 use std::ops::Range;
 
-/// The words that open a structure.
-pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
-/// All words that mean something at the start of a command.
-pub const KEYWORDS: [&str; 12] = [
-    "try", "catch", "if", "else", "end", "while", "for", "forany", "forall", "function", "return",
-    "shift",
-];
-/// Words that mean something in the head of a `try`.
-pub const CLAUSES: [&str; 12] = [
-    "for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter", "times", "time",
-];
+use crate::syntax::vocabulary::{CLAUSES, HEADS, KEYWORDS, LOOP_CLAUSES, TIMES, is_loop};
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,11 +282,12 @@ impl<'t> Scanner<'t> {
                 self.head = Some("if");
                 Role::Keyword
             }
-            Some("for" | "forany" | "forall") if word == "in" => Role::Clause,
-            Some("forall") if matches!(word, "at" | "most") => Role::Clause,
-            Some("forany") if word == "order" => Role::Clause,
+            Some(head) if is_loop(head) && (word == "in" || is_loop_clause(head, word)) => {
+                Role::Clause
+            }
             Some("try")
                 if CLAUSES.contains(&word)
+                    || TIMES.contains(&word)
                     || crate::duration::Unit::named(word).is_some()
                     || crate::backoff::Kind::named(word).is_some() =>
             {
@@ -306,6 +297,11 @@ impl<'t> Scanner<'t> {
             _ => Role::Word,
         }
     }
+}
+
+/// Whether a word belongs to a clause of the loop that `keyword` begins.
+fn is_loop_clause(keyword: &str, word: &str) -> bool {
+    LOOP_CLAUSES.iter().any(|(owner, words)| *owner == keyword && words.contains(&word))
 }
 
 /// How long the redirection at the start of a text is, without its target; 0 if there is none.

@@ -6,9 +6,10 @@ pub mod parse;
 pub mod print;
 pub mod span;
 mod spelling;
+pub mod vocabulary;
 
 pub use ast::Script;
 pub use error::{SyntaxError, SyntaxErrors};
-pub use parse::{OPERATORS, Unfinished, parse, parse_bytes, unfinished};
+pub use parse::{Unfinished, parse, parse_bytes, unfinished};
 pub use print::print;
 pub use span::{Source, Span};

@@ -7,6 +7,7 @@ use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES, misspelled};
 use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::HEADS;
 
 /// Where a command stands.
 #[derive(Clone, Copy, Default)]
@@ -128,7 +129,7 @@ impl Blocks {
             "catch" => self.catch(place),
             "else" => self.next_arm(None, place),
             "fi" => self.end_foreign(&["if"], place),
-            "done" => self.end_foreign(&["for", "while", "forany", "forall", "until"], place),
+            "done" => self.end_foreign(&["for", "while", "forany", "forall"], place),
             "}" => self.end_foreign(&["function"], place),
             _ => {
                 if let Some(keyword) = opened(line) {
@@ -334,7 +335,6 @@ fn first_word(line: &str) -> &str {
 
 /// The structure that a line was meant to open, in this or another shell.
 fn opened(line: &str) -> Option<&'static str> {
-    const HEADS: [&str; 8] = ["try", "if", "while", "for", "forany", "forall", "function", "until"];
     let last_stage = line.rsplit('|').next().unwrap_or(line).trim_start();
     let words = [first_word(line), first_word(last_stage)];
     let head = HEADS.into_iter().find(|head| words.contains(head));

@@ -7,6 +7,7 @@ use crate::nearest::nearest;
 use crate::syntax::ast::{Duration, Expr, ExprKind, Unit};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::CLAUSES;
 
 /// A `duration` of the grammar, which may turn out to be a number of times.
 pub(super) enum Limit {
@@ -93,10 +94,6 @@ fn joined(amount: Expr) -> Result<Limit> {
         },
     }
 }
-
-/// Words that begin a clause in the head of a `try`, or join limits.
-const CLAUSES: [&str; 10] =
-    ["for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter"];
 
 fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     if text.len() > 2

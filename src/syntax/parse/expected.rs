@@ -8,6 +8,7 @@ use super::habit;
 use crate::nearest::nearest;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::OPERATORS;
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -60,10 +61,10 @@ pub(super) fn explain(
 /// follows is where the grammar stops.
 fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     let word = before.rsplit([' ', '\t', '(']).next()?;
-    if !habit::is_operator(word) || habit::OPERATORS.contains(&word) {
+    if !habit::is_operator(word) || OPERATORS.contains(&word) {
         return None;
     }
-    let meant = nearest(word, habit::OPERATORS)?;
+    let meant = nearest(word, OPERATORS)?;
     let end = start + before.len();
     let error =
         SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
@@ -189,12 +190,12 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
         return Some(format!("`{found}` is written `{meant}`"));
     }
     if habit::is_operator(found)
-        && let Some(meant) = nearest(found, habit::OPERATORS).filter(|meant| *meant != found)
+        && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)
     {
         return Some(format!("did you mean `{meant}`?"));
     }
     let dotted = format!(".{}.", found.trim_matches('.'));
-    if expression && habit::OPERATORS.contains(&dotted.as_str()) && found != dotted {
+    if expression && OPERATORS.contains(&dotted.as_str()) && found != dotted {
         return Some(format!("an operator stands between dots: `{dotted}`"));
     }
     if asks && matches!(first, "not" | "!") && habit::is_operator(found) {

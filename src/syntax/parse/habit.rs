@@ -1,13 +1,14 @@
 //! Habits from other shells, each with the way it is said here.
 
-use crate::nearest::nearest;
 use std::collections::HashSet;
 
 use super::Result;
 use super::literal;
+use crate::nearest::nearest;
 use crate::syntax::ast::{Parameter, Part, Simple, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::{KEYWORDS, OPERATORS};
 
 /// First words that a command never has, unless a function is called so.
 const WORDS: [(&[&str], &str); 18] = [
@@ -57,53 +58,10 @@ const WORDS: [(&[&str], &str); 18] = [
     (&["eval"], "values are never parsed again; `sh -c \"$command\"` would"),
 ];
 
-/// Keywords, which can't be a command's name unless quoted.
-const KEYWORDS: [&str; 12] = [
-    "try", "catch", "if", "else", "end", "while", "forany", "forall", "for", "function", "return",
-    "shift",
-];
-
 /// Programs that are run in `$( )` without arguments, where they look like variables.
 const PROGRAMS: [&str; 13] = [
     "arch", "date", "hostname", "id", "ls", "mktemp", "nproc", "pwd", "tty", "uname", "uptime",
     "who", "whoami",
-];
-
-/// The names of all operators.
-pub const OPERATORS: [&str; 33] = [
-    ".to.",
-    ".step.",
-    ".or.",
-    ".and.",
-    ".eq.",
-    ".ne.",
-    ".eql.",
-    ".neql.",
-    ".lt.",
-    ".le.",
-    ".gt.",
-    ".ge.",
-    ".contains.",
-    ".matches.",
-    ".add.",
-    ".sub.",
-    ".mul.",
-    ".div.",
-    ".mod.",
-    ".pow.",
-    ".not.",
-    ".succeeds.",
-    ".exists.",
-    ".isr.",
-    ".isw.",
-    ".isx.",
-    ".isfile.",
-    ".isdir.",
-    ".islink.",
-    ".ispipe.",
-    ".issock.",
-    ".isblock.",
-    ".ischar.",
 ];
 
 /// What other languages write for an operator.

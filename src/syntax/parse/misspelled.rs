@@ -5,35 +5,14 @@ use super::literal;
 use crate::nearest::nearest;
 use crate::syntax::ast::{Block, Command, CommandKind};
 use crate::syntax::span::Span;
-
-const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
-
-/// What other languages call a structure. Programs may have such names; but not with an `end`.
-const FOREIGN: [(&str, &str); 16] = [
-    ("attempt", "try"),
-    ("begin", "try"),
-    ("def", "function"),
-    ("fn", "function"),
-    ("fun", "function"),
-    ("func", "function"),
-    ("foreach", "for"),
-    ("loop", "while"),
-    ("parallel", "forall"),
-    ("proc", "function"),
-    ("repeat", "try"),
-    ("retry", "try"),
-    ("sub", "function"),
-    ("unless", "if"),
-    ("until", "while"),
-    ("when", "if"),
-];
+use crate::syntax::vocabulary::{FOREIGN_HEADS, HEADS};
 
 /// The head that a command's first word was meant to be.
 pub(super) fn meant(word: &str) -> Option<&'static str> {
     if HEADS.contains(&word) {
         return None;
     }
-    let foreign = FOREIGN.iter().find(|(foreign, _)| *foreign == word).map(|it| it.1);
+    let foreign = FOREIGN_HEADS.iter().find(|(foreign, _)| *foreign == word).map(|it| it.1);
     // Of two letters nearly every word is near.
     foreign.or_else(|| nearest(word, HEADS).filter(|_| word.len() > 2))
 }

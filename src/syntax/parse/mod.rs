@@ -30,8 +30,6 @@ use super::ast::Script;
 use super::error::{SyntaxError, SyntaxErrors};
 use super::span::{Source, Span};
 
-pub use habit::OPERATORS;
-
 /// What pest makes of the grammar; apart, since the derived code has no documentation.
 #[allow(missing_docs, reason = "derived")]
 mod grammar {

@@ -1,0 +1,115 @@
+//! The words of the language, each list once: what the parser, the prompt and the hints for slips
+//! know them by. A test holds them to the grammar.
+
+/// Keywords that open a structure.
+pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
+
+/// Keywords: words that mean something at the start of a command, and can't be its name there
+/// unless quoted.
+pub const KEYWORDS: [&str; 12] = [
+    "try", "catch", "if", "else", "end", "while", "for", "forany", "forall", "function", "return",
+    "shift",
+];
+
+/// Words that begin a clause in the head of a `try`, or join limits.
+pub const CLAUSES: [&str; 10] =
+    ["for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter"];
+
+/// What follows a number of attempts.
+pub const TIMES: [&str; 2] = ["times", "time"];
+
+/// The clauses of loops, word for word, each with the keyword that takes it.
+pub const LOOP_CLAUSES: [(&str, [&str; 2]); 2] =
+    [("forany", ["in", "order"]), ("forall", ["at", "most"])];
+
+/// Commands that the shell itself carries out. A script's own functions win over them.
+pub const BUILTINS: [&str; 13] = [
+    "cd", "echo", "exec", "exit", "export", "failure", "giveup", "pwd", "read", "sleep", "source",
+    "success", "unset",
+];
+
+/// All operators, with their dots.
+#[rustfmt::skip]
+pub const OPERATORS: [&str; 33] = [
+    ".to.", ".step.",
+    ".or.", ".and.",
+    ".eq.", ".ne.", ".eql.", ".neql.", ".lt.", ".le.", ".gt.", ".ge.", ".contains.", ".matches.",
+    ".add.", ".sub.", ".mul.", ".div.", ".mod.", ".pow.",
+    ".not.", ".succeeds.",
+    ".exists.", ".isr.", ".isw.", ".isx.",
+    ".isfile.", ".isdir.", ".islink.", ".ispipe.", ".issock.", ".isblock.", ".ischar.",
+];
+
+/// What other languages call a structure, and ours. Programs may have such names, but not with an
+/// `end`.
+pub const FOREIGN_HEADS: [(&str, &str); 16] = [
+    ("attempt", "try"),
+    ("begin", "try"),
+    ("def", "function"),
+    ("fn", "function"),
+    ("fun", "function"),
+    ("func", "function"),
+    ("foreach", "for"),
+    ("loop", "while"),
+    ("parallel", "forall"),
+    ("proc", "function"),
+    ("repeat", "try"),
+    ("retry", "try"),
+    ("sub", "function"),
+    ("unless", "if"),
+    ("until", "while"),
+    ("when", "if"),
+];
+
+/// Whether a keyword begins a loop over words.
+pub fn is_loop(keyword: &str) -> bool {
+    matches!(keyword, "for" | "forany" | "forall")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const GRAMMAR: &str = include_str!("../../grammar/ftsh.pest");
+
+    /// The strings in the definition of a rule.
+    fn strings(rule: &str) -> BTreeSet<&'static str> {
+        let mut lines = GRAMMAR.lines().skip_while(|line| {
+            line.split_once(" = ").is_none_or(|(name, _)| name.trim_end() != rule)
+        });
+        let first = lines.next().unwrap_or_else(|| panic!("the grammar has a rule `{rule}`"));
+        let rest = lines.take_while(|line| line.starts_with([' ', '}']));
+        std::iter::once(first)
+            .chain(rest)
+            .flat_map(|line| line.split('"').skip(1).step_by(2))
+            .collect()
+    }
+
+    #[test]
+    fn the_grammar_has_the_same_words() {
+        assert_eq!(strings("keyword"), BTreeSet::from(KEYWORDS));
+        assert_eq!(strings("clause_word"), BTreeSet::from(CLAUSES));
+        let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
+        assert_eq!(strings("for_kind"), loops);
+        let clauses: BTreeSet<_> =
+            LOOP_CLAUSES.iter().flat_map(|(_, words)| words).copied().collect();
+        assert_eq!(&strings("in_order") | &strings("at_most"), clauses);
+        let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);
+        let operators =
+            GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));
+        assert_eq!(operators.collect::<BTreeSet<_>>(), BTreeSet::from(OPERATORS));
+    }
+
+    #[test]
+    fn heads_are_keywords() {
+        assert!(HEADS.iter().all(|head| KEYWORDS.contains(head)));
+        assert!(
+            FOREIGN_HEADS
+                .iter()
+                .all(|(foreign, ours)| { HEADS.contains(ours) && !KEYWORDS.contains(foreign) })
+        );
+        assert!(LOOP_CLAUSES.iter().all(|(keyword, _)| is_loop(keyword)));
+    }
+}
