@@ -110,7 +110,10 @@ fn counts_are_whole_numbers_from_one() {
 #[test]
 fn factors_are_not_below_one() {
     for factor in ["0.99", "0", "-2"] {
-        head_refused(&format!("2 times backoff full by {factor}"), &["a factor below 1"]);
+        head_refused(
+            &format!("2 times backoff full by {factor}"),
+            &["`by` must be a number from 1"],
+        );
     }
     head_refused("2 times backoff full by x", &["`x` is not a number"]);
     head_fails("2 times backoff full by $half", "`by` must be a number from 1, not 0.5");
@@ -122,7 +125,7 @@ fn factors_are_not_below_one() {
 fn jitter_is_a_percentage() {
     for jitter in ["101%", "-1%", "150 %"] {
         let head = format!("2 times backoff normal jitter {jitter}");
-        head_refused(&head, &["a jitter is from 0% to 100%"]);
+        head_refused(&head, &["`jitter` must be from 0% to 100%"]);
     }
     head_refused("2 times backoff normal jitter 10", &["a `%` is missing"]);
     head_fails("2 times backoff normal jitter $much%", "from 0% to 100%, not 150%");
@@ -151,8 +154,8 @@ fn regular_expressions_are_checked() {
 #[test]
 fn options_are_checked_like_clauses() {
     for (policy, told) in [
-        ("ful", "unknown backoff policy `ful`, did you mean `full`?"),
-        ("full frm 1s", "unknown clause `frm`, did you mean `from`?"),
+        ("ful", "unknown backoff policy `ful`; did you mean `full`?"),
+        ("full frm 1s", "unknown clause `frm`; did you mean `from`?"),
         ("full from 0s", "`from` must be longer than 0"),
         ("full from -5s", "`from` wants a duration"),
         ("full from 5s to 1s", "`from` (5 s) is above `to` (1 s)"),

@@ -7,12 +7,14 @@
 
 mod bounds;
 mod delay;
+mod mistake;
 mod policy;
 #[cfg(test)]
 mod tests;
 
 pub use bounds::{Bound, Bounds};
 pub use delay::{Backoff, State, last_attempt};
+pub use mistake::Mistake;
 pub use policy::{Clauses, Policy};
 
 /// The policies by name.
@@ -120,29 +122,6 @@ impl Kind {
     pub fn takes(self, clause: Clause) -> bool {
         self.clauses().contains(&clause)
     }
-
-    /// Says, in one line for people, that it doesn't take a clause and what it takes instead.
-    pub fn refuses(self, clause: Clause) -> String {
-        let taken: Vec<_> =
-            self.clauses().iter().map(|clause| format!("`{}`", clause.name())).collect();
-        let taken = match taken.as_slice() {
-            [] => "it takes none".into(),
-            [one] => format!("only {one}"),
-            [most @ .., last] => format!("only {} and {last}", most.join(", ")),
-        };
-        format!("the policy `{}` has no `{}`, {taken}", self.name(), clause.name())
-    }
-
-    /// Says, in one line for people, that there is no policy `name`, and which may be meant.
-    pub fn unknown(name: &str) -> String {
-        match crate::nearest::nearest(name, Self::ALL.map(Self::name)) {
-            Some(known) => format!("unknown backoff policy `{name}`, did you mean `{known}`?"),
-            None => format!(
-                "unknown backoff policy `{name}`; there are {}",
-                Self::ALL.map(Self::name).join(", ")
-            ),
-        }
-    }
 }
 
 impl Clause {
@@ -156,6 +135,15 @@ impl Clause {
             Self::To => "to",
             Self::By => "by",
             Self::Jitter => "jitter",
+        }
+    }
+
+    /// What follows it, in words.
+    fn wants(self) -> &'static str {
+        match self {
+            Self::From | Self::To => "a duration, like `500 ms`",
+            Self::By => "a number, like `2`",
+            Self::Jitter => "a percentage, like `10%`",
         }
     }
 

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Clause, Kind};
+use super::{Clause, Kind, Mistake};
 use crate::duration::{self, Exact, Unit};
-use crate::nearest::nearest;
 
 /// A policy with its parameters. Those that its kind doesn't take mean nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,9 +50,9 @@ impl Policy {
     }
 
     /// The policy with these parameters. A default gives way where it contradicts what was said:
-    /// `to 500 ms` alone starts at 500 ms too. The error says, in one line for people, what is
-    /// impossible.
-    pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, String> {
+    /// `to 500 ms` alone starts at 500 ms too. Fails if the policy doesn't take a clause, or a value
+    /// is impossible.
+    pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, Mistake> {
         let given = [
             (Clause::From, clauses.from.is_some()),
             (Clause::To, clauses.to.is_some()),
@@ -62,7 +61,7 @@ impl Policy {
         ];
         for (clause, given) in given {
             if given && !kind.takes(clause) {
-                return Err(kind.refuses(clause));
+                return Err(Mistake::NotTaken { kind, clause });
             }
         }
         let mut policy = Self::new(kind);
@@ -78,23 +77,23 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Says what is impossible about the parameters, in one line for people.
-    pub fn check(&self) -> Result<(), String> {
+    /// Fails if a parameter is impossible.
+    pub fn check(&self) -> Result<(), Mistake> {
         let Self { kind, from, to, by, jitter } = self;
         if kind.takes(Clause::To) && to.is_zero() {
-            return Err("`to` must be longer than 0; for no delays use `backoff none`".into());
+            return Err(Mistake::Zero(Clause::To));
         }
         if kind.takes(Clause::From) && from.is_zero() {
-            return Err("`from` must be longer than 0; for no delays use `backoff none`".into());
+            return Err(Mistake::Zero(Clause::From));
         }
         if kind.takes(Clause::To) && from > to {
-            return Err(format!("`from` ({}) is above `to` ({})", Exact(*from), Exact(*to)));
+            return Err(Mistake::Order { from: *from, to: *to });
         }
         if kind.takes(Clause::By) && !(by.is_finite() && *by >= 1.0) {
-            return Err(format!("`by` must be a number from 1, not {by}"));
+            return Err(Mistake::Factor(*by));
         }
         if kind.takes(Clause::Jitter) && !(0.0..=1.0).contains(jitter) {
-            return Err(format!("`jitter` must be from 0% to 100%, not {}%", Percent(*jitter)));
+            return Err(Mistake::Jitter(*jitter));
         }
         Ok(())
     }
@@ -107,7 +106,7 @@ impl Default for Policy {
 }
 
 /// A part as a percentage, without the noise of binary fractions.
-struct Percent(f64);
+pub(super) struct Percent(pub(super) f64);
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -133,39 +132,36 @@ impl fmt::Display for Policy {
 }
 
 impl FromStr for Policy {
-    type Err = String;
+    type Err = Mistake;
 
-    /// Reads what follows `backoff` in a script, with numbers in place of expressions. The error
-    /// is one line for people.
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// Reads what follows `backoff` in a script, with numbers in place of expressions.
+    fn from_str(text: &str) -> Result<Self, Mistake> {
         let mut words = text.split_whitespace().peekable();
-        let name = words.next().ok_or("a backoff policy is missing, like `full` or `fixed`")?;
-        let kind = Kind::named(name).ok_or_else(|| Kind::unknown(name))?;
+        let name = words.next().ok_or(Mistake::Missing)?;
+        let kind = Kind::named(name).ok_or_else(|| Mistake::UnknownPolicy(name.into()))?;
         let mut clauses = Clauses::default();
         while let Some(word) = words.next() {
-            let clause = Clause::named(word).ok_or_else(|| unknown_clause(word))?;
-            let amount = words.next().ok_or_else(|| format!("`{word}` lacks its value"))?;
+            let clause = Clause::named(word).ok_or_else(|| Mistake::UnknownClause(word.into()))?;
+            let amount = words.next().ok_or(Mistake::NoValue(clause))?;
+            let not_a_value = || Mistake::NotAValue { clause, value: amount.into() };
             let twice = match clause {
                 Clause::From | Clause::To => {
                     let value = match words.peek() {
                         Some(unit) if Clause::named(unit).is_none() => {
                             let unit = words.next().unwrap_or_default();
-                            let unit = Unit::named(unit).ok_or_else(|| unknown_unit(unit))?;
+                            let unit = Unit::named(unit)
+                                .ok_or_else(|| Mistake::UnknownUnit(unit.into()))?;
                             unit.times(amount)
                         }
                         _ => duration::parse_joined(amount),
                     };
-                    let value = value.ok_or_else(|| {
-                        format!("`{word}` wants a duration, like `500 ms`, not `{amount}`")
-                    })?;
+                    let value = value.ok_or_else(not_a_value)?;
                     let place =
                         if clause == Clause::From { &mut clauses.from } else { &mut clauses.to };
                     place.replace(value).is_some()
                 }
                 Clause::By => {
-                    let value = amount
-                        .parse()
-                        .map_err(|_| format!("`by` wants a number, like `2`, not `{amount}`"))?;
+                    let value = amount.parse().map_err(|_| not_a_value())?;
                     clauses.by.replace(value).is_some()
                 }
                 Clause::Jitter => {
@@ -173,35 +169,14 @@ impl FromStr for Policy {
                         .strip_suffix('%')
                         .or_else(|| words.next_if(|word| *word == "%").map(|_| amount));
                     let value: f64 =
-                        percent.and_then(|percent| percent.parse().ok()).ok_or_else(|| {
-                            format!("`jitter` wants a percentage, like `10%`, not `{amount}`")
-                        })?;
+                        percent.and_then(|percent| percent.parse().ok()).ok_or_else(not_a_value)?;
                     clauses.jitter.replace(value / 100.0).is_some()
                 }
             };
             if twice {
-                return Err(format!("`{word}` is given twice"));
+                return Err(Mistake::Twice(clause));
             }
         }
         Self::with(kind, &clauses)
-    }
-}
-
-fn unknown_clause(word: &str) -> String {
-    match nearest(word, Clause::ALL.map(Clause::name)) {
-        Some(known) => format!("unknown clause `{word}`, did you mean `{known}`?"),
-        None => format!(
-            "unknown clause `{word}`; there are {}",
-            Clause::ALL.map(Clause::name).join(", ")
-        ),
-    }
-}
-
-fn unknown_unit(word: &str) -> String {
-    match nearest(word, Unit::names()) {
-        Some(known) => format!("unknown unit of time `{word}`, did you mean `{known}`?"),
-        None => {
-            format!("unknown unit of time `{word}`; there are ms, seconds, minutes, hours, days")
-        }
     }
 }

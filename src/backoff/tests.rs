@@ -20,7 +20,7 @@ fn policy(text: &str) -> Policy {
 }
 
 fn refusal(text: &str) -> String {
-    text.parse::<Policy>().expect_err(text)
+    text.parse::<Policy>().expect_err(text).in_a_line()
 }
 
 /// The first `count` delays if attempts take no time.
@@ -278,18 +278,21 @@ fn impossible_parameters_are_refused() {
         ("full from 100 to 3 s", "`from` wants a duration, like `500 ms`, not `100`"),
         ("full from", "`from` lacks its value"),
         ("full from 1 s from 2 s", "`from` is given twice"),
-        ("full from 1 secnods", "unknown unit of time `secnods`, did you mean `seconds`?"),
-        ("full form 1 s", "unknown clause `form`, did you mean `from`?"),
-        ("full 1 s", "unknown clause `1`; there are from, to, by, jitter"),
-        ("fixed to 1 s", "the policy `fixed` has no `to`, only `from`"),
-        ("slotted by 2", "the policy `slotted` has no `by`, only `from` and `to`"),
-        ("none from 1 s", "the policy `none` has no `from`, it takes none"),
-        ("exponental", "unknown backoff policy `exponental`, did you mean `exponential`?"),
+        ("full from 1 secnods", "unknown unit of time `secnods`; did you mean `seconds`?"),
+        ("full form 1 s", "unknown clause `form`; did you mean `from`?"),
+        ("full 1 s", "unknown clause `1`; the clauses are from, to, by, jitter"),
+        ("fixed to 1 s", "the policy `fixed` takes no `to`; `fixed` takes `from`"),
+        ("slotted by 2", "the policy `slotted` takes no `by`; `slotted` takes `from`, `to`"),
+        ("none from 1 s", "the policy `none` takes no `from`; `none` takes no settings at all"),
+        ("exponental", "unknown backoff policy `exponental`; did you mean `exponential`?"),
         ("", "a backoff policy is missing, like `full` or `fixed`"),
     ] {
         assert_eq!(refusal(text), reason, "{text}");
     }
-    assert!(refusal("random").starts_with("unknown backoff policy `random`; there are ethernet,"));
+    assert!(
+        refusal("random")
+            .starts_with("unknown backoff policy `random`; the policies are ethernet,")
+    );
 }
 
 #[test]
@@ -433,7 +436,7 @@ proptest! {
     fn policies_read_back_as_written(policies in Kind::ALL.map(possible_policy)) {
         for policy in policies {
             let shown = policy.to_string();
-            let back: Policy = shown.parse().map_err(TestCaseError::fail)?;
+            let back: Policy = shown.parse().map_err(|it: Mistake| TestCaseError::fail(it.to_string()))?;
             prop_assert_eq!(back.to_string(), shown);
             prop_assert!(back.from == policy.from || !policy.kind.takes(Clause::From));
             prop_assert!(back.to == policy.to || !policy.kind.takes(Clause::To));

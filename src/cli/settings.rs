@@ -179,11 +179,10 @@ impl Settings {
         if let Some((empty, true)) = unset {
             tell("FTSH_UNSET", if empty { "empty" } else { "fail" }.into());
         }
-        let policy = around.given(
-            ("--backoff", flags.backoff.as_ref()),
-            "FTSH_BACKOFF",
-            str::parse::<Policy>,
-        )?;
+        let policy =
+            around.given(("--backoff", flags.backoff.as_ref()), "FTSH_BACKOFF", |text| {
+                text.parse::<Policy>().map_err(|mistake| mistake.in_a_line())
+            })?;
         if let Some((policy, true)) = &policy {
             tell("FTSH_BACKOFF", policy.to_string().into());
         }
@@ -331,5 +330,5 @@ fn policy_of_2003(around: &Surroundings) -> Result<Option<Policy>> {
     let kind = if random == Some(false) { Kind::Exponential } else { Kind::Ethernet };
     Policy::with(kind, &Clauses { from, to, by, jitter: None })
         .map(Some)
-        .map_err(|reason| anyhow!(reason))
+        .map_err(|mistake| anyhow!(mistake.in_a_line()))
 }

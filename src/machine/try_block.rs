@@ -285,7 +285,7 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
     let to = code.to.map(|scale| length(task, scale)).transpose()?;
     let from = code.from.map(|scale| length(task, scale)).transpose()?;
     let clauses = Clauses { from, to, by, jitter: percent.map(|percent| percent / 100.0) };
-    Policy::with(code.kind, &clauses).map_err(Halt::expression)
+    Policy::with(code.kind, &clauses).map_err(|mistake| Halt::expression(mistake.in_a_line()))
 }
 
 fn number(value: &Value) -> Result<f64, Halt> {

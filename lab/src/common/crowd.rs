@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ftsh::backoff::{Clause, Policy};
+use ftsh::backoff::{Clause, Mistake, Policy};
 use ftsh::duration::Exact;
 
 /// The policies of a crowd of clients, dealt out in turn: `full from 1 s + fixed` gives half of
@@ -39,7 +39,8 @@ impl FromStr for Crowd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.split('+').map(str::parse).collect::<Result<_, _>>().map(Self)
+        let policies = text.split('+').map(str::parse).collect::<Result<_, Mistake>>();
+        policies.map(Self).map_err(|mistake| mistake.in_a_line())
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, literal};
-use crate::backoff::{Clause, Kind};
-use crate::nearest::nearest;
+use crate::backoff::{Clause, Kind, Mistake};
 use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -13,8 +12,10 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let policy = inner.next().expect("`backoff` is followed by a name");
-        let kind = Kind::named(policy.as_str())
-            .ok_or_else(|| unknown(self.span(&policy), policy.as_str()))?;
+        let kind = Kind::named(policy.as_str()).ok_or_else(|| {
+            let name = policy.as_str().to_owned();
+            refused(self.span(&policy), &Mistake::UnknownPolicy(name))
+        })?;
         let mut clause = BackoffClause { span, kind, from: None, to: None, by: None, jitter: None };
         for pair in inner {
             let span = self.span(&pair);
@@ -25,7 +26,7 @@ impl Builder<'_> {
                 _ => Clause::Jitter,
             };
             if !kind.takes(setting) {
-                return Err(not_taken(span, kind, setting).into());
+                return Err(refused(span, &Mistake::NotTaken { kind, clause: setting }).into());
             }
             let twice = match setting {
                 Clause::From => clause.from.replace(self.setting(pair)?).is_some(),
@@ -34,10 +35,7 @@ impl Builder<'_> {
                 Clause::Jitter => clause.jitter.replace(self.jitter(pair)?).is_some(),
             };
             if twice {
-                return Err(Box::new(SyntaxError::new(
-                    span,
-                    format!("`{}` is given twice", setting.name()),
-                )));
+                return Err(refused(span, &Mistake::Twice(setting)).into());
             }
         }
         check_order(&clause)?;
@@ -54,7 +52,7 @@ impl Builder<'_> {
             None => return Ok(factor),
             Some(text) => match literal::number(&text) {
                 Some(number) if number >= 1.0 => return Ok(factor),
-                Some(_) => "a factor below 1 would make delays shorter and shorter".to_owned(),
+                Some(number) => Mistake::Factor(number).to_string(),
                 None => format!("`{text}` is not a number"),
             },
         };
@@ -78,7 +76,9 @@ impl Builder<'_> {
             None => Ok(percentage),
             Some(text) => match literal::number(&text) {
                 Some(number) if (0.0..=100.0).contains(&number) => Ok(percentage),
-                Some(_) => refuse(percentage.span, "a jitter is from 0% to 100%".to_owned()),
+                Some(number) => {
+                    refuse(percentage.span, Mistake::Jitter(number / 100.0).to_string())
+                }
                 None => refuse(percentage.span, format!("`{text}` is not a number")),
             },
         }
@@ -111,24 +111,10 @@ fn check_order(clause: &BackoffClause) -> Result<()> {
     }
 }
 
-fn unknown(span: Span, name: &str) -> SyntaxError {
-    let error = SyntaxError::new(span, format!("unknown backoff policy `{name}`"));
-    let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    match nearest(name, names.iter().copied()) {
-        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-        None => error.hint(format!("the policies are {}", names.join(", "))),
-    }
-}
-
-fn not_taken(span: Span, kind: Kind, clause: Clause) -> SyntaxError {
-    let name = kind.name();
-    let error = SyntaxError::new(span, format!("the policy `{name}` takes no `{}`", clause.name()));
-    let known: Vec<_> = Clause::ALL.into_iter().filter(|clause| kind.takes(*clause)).collect();
-    match &known[..] {
-        [] => error.hint(format!("`{name}` takes no settings at all")),
-        known => {
-            let known: Vec<_> = known.iter().map(|clause| clause.name()).collect();
-            error.hint(format!("`{name}` takes `{}`", known.join("`, `")))
-        }
+fn refused(span: Span, mistake: &Mistake) -> SyntaxError {
+    let error = SyntaxError::new(span, mistake.to_string());
+    match mistake.hint() {
+        Some(hint) => error.hint(hint),
+        None => error,
     }
 }

@@ -239,13 +239,13 @@ error: `from` is given twice
   |                           ^^^^^^^^
 ");
     assert_snapshot!(mistakes("try backoff full by 0.5\nend\ntry backoff normal jitter 150%\nend\ntry backoff normal jitter 10\nend"), @"
-error: a factor below 1 would make delays shorter and shorter
+error: `by` must be a number from 1, not 0.5
  --> t:1:21
   |
 1 | try backoff full by 0.5
   |                     ^^^ expected a factor, like `2`
 
-error: a jitter is from 0% to 100%
+error: `jitter` must be from 0% to 100%, not 150%
  --> t:3:27
   |
 3 | try backoff normal jitter 150%
