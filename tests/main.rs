@@ -6,6 +6,7 @@
 mod support;
 
 mod bad_input;
+mod bytes;
 mod cli;
 mod cookbook;
 mod cron;

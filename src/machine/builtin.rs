@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice};
 
 use super::Machine;
 use super::command::Expanded;
-use super::effect::{Action, Plumbing, Query};
+use super::effect::{Action, Environment, Plumbing, Query};
 use super::event::Reply;
 use super::expand::Halt;
 use super::frame::{CallFrame, FrameKind};
@@ -78,13 +78,14 @@ impl Machine {
         task: &mut Task,
         builtin: Builtin,
         command: Expanded,
+        environment: Arc<Environment>,
         redirects: Vec<Plumbing>,
     ) -> Step {
         let args = &command.words[1..];
         let (action, reads) = match builtin {
             Builtin::Exec if args.is_empty() => return Err(usage("exec needs a command")),
             Builtin::Exec => {
-                let action = Self::program(task, &command, args.to_vec());
+                let action = Self::program(task, &command, args.to_vec(), environment);
                 return Ok(self.start(task, action, redirects, command.text, None, true));
             }
             Builtin::Read => {
@@ -139,7 +140,7 @@ impl Machine {
                 self.left |= task.parent.is_none();
                 return Ok(Flow::End(ending));
             }
-            Builtin::Cd => Self::change_directory(task, args)?,
+            Builtin::Cd => self.change_directory(task, args)?,
             Builtin::Export => Self::export(task, args)?,
             Builtin::Unset => {
                 for name in args {
@@ -167,15 +168,14 @@ impl Machine {
         Ok(Flow::Continue)
     }
 
-    fn change_directory(task: &mut Task, args: &[BString]) -> Result<(), Halt> {
-        let variable = |task: &Task, name: &str| {
-            let value = task.variables.get(name).and_then(|variable| variable.value.text());
-            let text = value.map(std::borrow::Cow::into_owned);
-            text.ok_or_else(|| usage(format!("cd: the variable `{name}` is not set")))
+    fn change_directory(&self, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+        let variable = |name: &str| match task.variables.get(name) {
+            Some(variable) => self.expander(task).text(&variable.value),
+            None => Err(usage(format!("cd: the variable `{name}` is not set"))),
         };
         let target = match args {
-            [] => variable(task, "HOME")?,
-            [back] if *back == "-" => variable(task, "OLDPWD")?,
+            [] => variable("HOME")?,
+            [back] if *back == "-" => variable("OLDPWD")?,
             [target] => target.clone(),
             _ => return Err(usage("cd takes one directory")),
         };

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::Machine;
 use super::builtin::Builtin;
-use super::effect::{Action, Effect, Plumbing, ProcessId, Query, Run};
+use super::effect::{Action, Effect, Environment, Plumbing, ProcessId, Query, Run};
 use super::event::{SpawnError, SpawnErrorKind, Status};
 use super::expand::Halt;
 use super::expression::Call;
@@ -53,18 +53,14 @@ impl Machine {
         let function = function.map(|(name, _)| Arc::clone(name));
         let builtin = if function.is_some() { None } else { Builtin::named(&first) };
         if function.is_none() && builtin.is_none_or(Builtin::uses_descriptors) {
-            if let Some((name, value)) = task.variables.exported_buffer() {
-                // A program's environment needs the content of buffers.
-                let name = Arc::clone(name);
-                let text = self.expander(task).text(&value.clone())?;
-                task.variables.set(&name, Value::Text(text));
-                return Ok(Flow::Continue);
-            }
+            let environment = self.environment(task)?;
             let redirects = self.plumb(task, &simple.redirects, resolved);
             return match builtin {
-                Some(builtin) => self.descriptor_builtin(task, builtin, words, redirects),
+                Some(builtin) => {
+                    self.descriptor_builtin(task, builtin, words, environment, redirects)
+                }
                 None => {
-                    let action = Self::program(task, &words, words.words.clone());
+                    let action = Self::program(task, &words, words.words.clone(), environment);
                     Ok(self.start(task, action, redirects, words.text, None, false))
                 }
             };
@@ -94,8 +90,24 @@ impl Machine {
         self.call(task, Call { name, args, wants_value: false, restore, command })
     }
 
+    /// The exported variables, as programs get them.
+    fn environment(&self, task: &mut Task) -> Result<Arc<Environment>, Halt> {
+        if let Some(environment) = task.variables.environment() {
+            return Ok(environment);
+        }
+        let expander = self.expander(task);
+        let environment = Arc::new(task.variables.exported(|value| expander.text(value))?);
+        task.variables.remember(&environment);
+        Ok(environment)
+    }
+
     /// What runs a program.
-    pub(super) fn program(task: &mut Task, command: &Expanded, words: Vec<BString>) -> Action {
+    pub(super) fn program(
+        task: &Task,
+        command: &Expanded,
+        words: Vec<BString>,
+        environment: Arc<Environment>,
+    ) -> Action {
         let mut overrides: Vec<(BString, BString)> = command
             .assignments
             .iter()
@@ -104,7 +116,7 @@ impl Machine {
         if let Some(attempt) = task.attempt() {
             overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
         }
-        Action::Program { words, environment: task.variables.environment(), overrides }
+        Action::Program { words, environment, overrides }
     }
 
     /// Starts a command and waits for it.

@@ -3,8 +3,6 @@
 //! Expanding is pure and starts over: what only the world knows is asked for by stopping with
 //! [`Halt::Need`], and found among the task's answers the next time.
 
-use std::borrow::Cow;
-
 use bstr::{BStr, BString, ByteSlice};
 
 use super::config::Config;
@@ -182,20 +180,20 @@ impl Expander<'_> {
         }
     }
 
-    /// What a value reads as: without a newline at its end.
+    /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
     pub fn text(&self, value: &Value) -> Result<BString, Halt> {
-        let text = match value {
-            Value::Buffer(buffer) => Cow::Borrowed(self.answer(Query::Buffer(buffer.id()))?),
-            value => match value.too_long() {
-                Some(error) => return Err(Halt::expression(error)),
-                None => value.text().unwrap_or_default(),
-            },
-        };
-        let text = match text.strip_suffix(b"\n") {
-            Some(line) => line.strip_suffix(b"\r").unwrap_or(line).as_bstr().into(),
-            None => text,
-        };
-        Ok(text.into_owned())
+        if let Value::Buffer(buffer) = value {
+            let written = self.answer(Query::Buffer(buffer.id()))?.as_bytes();
+            let text = match written.strip_suffix(b"\n") {
+                Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+                None => written,
+            };
+            return Ok(text.into());
+        }
+        match value.too_long() {
+            Some(error) => Err(Halt::expression(error)),
+            None => Ok(value.text().unwrap_or_default().into_owned()),
+        }
     }
 
     fn answer(&self, query: Query) -> Result<&BStr, Halt> {

@@ -108,37 +108,32 @@ impl Variables {
             .collect()
     }
 
-    /// The first exported variable that is a buffer, whose content must be fetched before
-    /// [`Variables::environment`] can tell it.
-    pub fn exported_buffer(&self) -> Option<(&Name, &Value)> {
-        if self.environment.is_some() {
-            return None;
-        }
-        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
-        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
-        own.chain(shared)
-            .filter(|(_, variable)| variable.exported)
-            .map(|(name, variable)| (name, &variable.value))
-            .find(|(_, value)| matches!(value, Value::Buffer(_)))
+    /// The environment that [`Variables::remember`] was told of, if no exported variable has
+    /// changed since.
+    pub fn environment(&self) -> Option<Arc<Environment>> {
+        self.environment.clone()
     }
 
-    /// The exported variables, sorted by name.
-    pub fn environment(&mut self) -> Arc<Environment> {
-        if let Some(environment) = &self.environment {
-            return Arc::clone(environment);
-        }
+    /// The exported variables, sorted by name; `text` tells what a value reads as.
+    pub fn exported<E>(
+        &self,
+        text: impl Fn(&Value) -> Result<BString, E>,
+    ) -> Result<Environment, E> {
         let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
         let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
-        let mut environment: Environment = own
+        let mut exported: Vec<(&Name, &Value)> = own
             .chain(shared)
             .filter(|(_, variable)| variable.exported)
-            .filter_map(|(name, variable)| {
-                Some(((&**name).into(), variable.value.text()?.into_owned()))
-            })
+            .map(|(name, variable)| (name, &variable.value))
             .collect();
-        environment.sort();
-        let environment = Arc::new(environment);
-        self.environment = Some(Arc::clone(&environment));
-        environment
+        // Sorted first: the same run asks for the same values in the same order.
+        exported.sort_by_key(|(name, _)| *name);
+        let pairs = exported.into_iter().map(|(name, value)| Ok(((&**name).into(), text(value)?)));
+        pairs.collect()
+    }
+
+    /// Keeps the exported variables for the next commands.
+    pub fn remember(&mut self, environment: &Arc<Environment>) {
+        self.environment = Some(Arc::clone(environment));
     }
 }

@@ -26,8 +26,8 @@ fn a_variable_can_feed_its_own_next_value() {
 
 #[test]
 fn only_one_newline_is_dropped_from_a_value() {
-    world().run("v='a\n\n'; echo \"[$v]\"").prints("[a\n]\n");
-    world().run("v=\"a\r\n\"; echo \"[$v]\"").prints("[a]\n");
+    world().run("cat <<< 'a\n' -> v; echo \"[$v]\"").prints("[a\n]\n");
+    world().run("cat <<< \"a\r\" -> v; echo \"[$v]\"").prints("[a]\n");
 }
 
 #[test]
