@@ -18,6 +18,10 @@ lint:
 test *FILTER:
     cargo test --workspace {{ FILTER }}
 
+# Watch what one shell holds that runs for long
+soak SECONDS="3600":
+    FTSH_TEST_SOAK={{ SECONDS }} cargo test --release --test main soak -- --nocapture
+
 # Run a script
 run SCRIPT="examples/hello.ftsh" *ARGS:
     cargo run --release -- {{ SCRIPT }} {{ ARGS }}

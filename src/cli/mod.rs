@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use self::flags::Request;
 use self::messages::{complain, tell};
@@ -31,11 +31,19 @@ use crate::syntax::{parse_bytes, print};
 /// The exit status of wrong usage and of anything else that keeps a script from starting.
 const NOTHING_WAS_RUN: u8 = 2;
 
+/// What a shell needs beside its program: its stack, its threads, a script.
+const LEAST_MEMORY: usize = 3 * 1024 * 1024;
+
 /// Does what the command line of this process says.
 pub fn main() -> ! {
-    messages::tell_of_panics();
-    process::resume();
-    end(obey(std::env::args_os().skip(1).collect()))
+    process::with_large_stack(|| {
+        messages::tell_of_panics();
+        process::resume();
+        if !process::has_room(LEAST_MEMORY) {
+            end(Err(anyhow!("there is too little memory to start (see `ulimit -v`)")))
+        }
+        end(obey(std::env::args_os().skip(1).collect()))
+    })
 }
 
 /// Ends this process as its work ended, once what was to be printed has been.

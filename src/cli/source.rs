@@ -1,6 +1,7 @@
 //! Where the script comes from.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use anyhow::{Result, anyhow};
 use nix::errno::Errno;
 
 use crate::repl;
+use crate::syntax::{LONGEST, TOO_LONG};
 
 /// Where the script comes from.
 #[derive(Debug)]
@@ -44,13 +46,10 @@ impl Program {
     pub fn read(&self) -> Result<Vec<u8>> {
         let name = self.name();
         let bytes = match self {
-            Self::File(path) => std::fs::read(path),
+            Self::File(path) => File::open(path).and_then(limited),
             Self::Text { text, .. } => Ok(text.as_bytes().to_vec()),
             Self::Prompt => Ok(Vec::new()),
-            Self::StandardInput => {
-                let mut bytes = Vec::new();
-                io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-            }
+            Self::StandardInput => limited(io::stdin()),
         };
         let mut bytes =
             bytes.map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;
@@ -59,6 +58,14 @@ impl Program {
         }
         Ok(bytes)
     }
+}
+
+/// All bytes of a script, unless they are more than one can have: what never ends would fill the
+/// memory.
+fn limited(script: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    script.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > LONGEST { Err(io::Error::other(TOO_LONG)) } else { Ok(bytes) }
 }
 
 /// What an error means, without its number.

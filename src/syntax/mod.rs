@@ -13,3 +13,8 @@ pub use error::{SyntaxError, SyntaxErrors};
 pub use parse::{Unfinished, parse, parse_bytes, unfinished};
 pub use print::print;
 pub use span::{Source, Span};
+
+/// How many bytes a script can have.
+pub const LONGEST: usize = 64 * 1024 * 1024;
+/// Why a longer one isn't read.
+pub const TOO_LONG: &str = "a script can have at most 64 MiB";

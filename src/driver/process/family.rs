@@ -17,6 +17,9 @@ use crate::machine::record::LogEvent;
 /// More names of scopes that ended well than this are forgotten.
 const MOST_HANDED: usize = 100_000;
 
+/// So many are kept without a look whether they are needed.
+const FEW_HANDED: usize = 100;
+
 /// Groups without members are forgotten after so many.
 const BETWEEN_GROUPS: usize = 64;
 
@@ -139,10 +142,13 @@ impl Families {
         if let Some(parent) = old.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
             parent.below.remove(&scope);
         }
-        if self.handed.len() >= MOST_HANDED {
-            self.handed.clear();
+        // What nobody remembers is the script's.
+        if heir != ScopeId::SCRIPT {
+            if self.handed.len() >= MOST_HANDED {
+                self.handed.clear();
+            }
+            self.handed.insert(scope, heir);
         }
-        self.handed.insert(scope, heir);
         for orphan in self.orphans.values_mut().filter(|orphan| orphan.scope == scope) {
             orphan.scope = heir;
         }
@@ -230,6 +236,13 @@ impl ProcessDriver {
             return;
         }
         let Some(old) = self.families.remove(scope, into) else { return };
+        // Without any process, there is none to be told whose it is.
+        if matches!(self.containment, Containment::Subreaper)
+            && self.families.handed.len() > FEW_HANDED
+            && sys::has_no_children()
+        {
+            self.families.handed = HashMap::new();
+        }
         for &below in &old.below {
             self.families.open(below, into);
         }

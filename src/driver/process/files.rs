@@ -20,6 +20,7 @@ use super::offload::Control;
 use crate::machine::effect::{Access, Directory, Query};
 use crate::machine::event::Reply;
 use crate::syntax::ast::FileTest;
+use crate::syntax::{LONGEST, TOO_LONG};
 
 /// A path as seen from a task's directory.
 pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
@@ -177,7 +178,11 @@ fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BSt
     loop {
         match file.read(&mut part) {
             Ok(0) => return Ok(content.into()),
-            Ok(count) => content.extend_from_slice(&part[..count]),
+            Ok(count) if content.len() + count > LONGEST => return Err(io::Error::other(TOO_LONG)),
+            Ok(count) => {
+                content.try_reserve(count)?;
+                content.extend_from_slice(&part[..count]);
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted && !control.is_cancelled() => {}
             Err(error) => return Err(error),
         }

@@ -48,7 +48,7 @@ pub use self::live::columns;
 pub use self::repair::Repair;
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
-pub use self::sys::{exit_now, random};
+pub use self::sys::{exit_now, has_room, random, with_large_stack};
 
 use self::child::Child;
 use self::command::{Answer, Command, Waiting};

@@ -18,6 +18,10 @@ use super::sys;
 use crate::machine::effect::{Directory, Environment};
 use crate::machine::event::{SpawnError, SpawnErrorKind};
 
+/// More programs along one `PATH`, or more of those, aren't remembered.
+const MOST_NAMES: usize = 1000;
+const MOST_PATHS: usize = 100;
+
 /// Where programs are looked for when `PATH` isn't set.
 const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
 
@@ -81,6 +85,9 @@ impl Found {
     /// Remembers where a program was found.
     pub fn remember(&mut self, path: BString, name: BString, file: PathBuf) {
         if file.is_absolute() && !name.contains(&b'/') {
+            if self.0.len() > MOST_PATHS || self.0.values().any(|known| known.len() > MOST_NAMES) {
+                self.0.clear();
+            }
             self.0.entry(path).or_default().insert(name, file);
         }
     }

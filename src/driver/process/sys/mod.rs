@@ -3,6 +3,7 @@
 mod children;
 mod descriptors;
 mod launch;
+mod memory;
 mod random;
 #[cfg(target_os = "linux")]
 mod share;
@@ -22,6 +23,7 @@ pub use descriptors::{
     take_over, write_now,
 };
 pub use launch::{Launch, Ready, detach, exec, exit_now, fork, prepare_exec, spawn};
+pub use memory::{has_room, stack_size, with_large_stack};
 pub use random::random;
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};

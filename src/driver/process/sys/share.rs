@@ -23,9 +23,6 @@ pub struct Sharer {
 /// What the new process has until it makes itself a larger stack.
 const FIRST_STACK: usize = 64 * 1024;
 
-/// Its stack then, as large as that of a first thread.
-const STACK: usize = 8 * 1024 * 1024;
-
 /// Has a new process do something, in the memory of this one as a thread would, but with
 /// descriptors, signal handlers and children of its own. Nothing is copied, so this takes a fraction
 /// of what `fork` takes.
@@ -36,13 +33,14 @@ const STACK: usize = 8 * 1024 * 1024;
 pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
     extern "C" fn start<F: FnOnce() -> Infallible>(action: *mut c_void) -> c_int {
         // SAFETY: it is what `share` boxed, and nobody else takes it.
-        let action = unsafe { Box::from_raw(action.cast::<F>()) };
-        stacker::grow(STACK, || {
+        let (size, action) = *unsafe { Box::from_raw(action.cast::<(usize, F)>()) };
+        stacker::grow(size, || {
             let _: Infallible = action();
         });
         exit_now(0) // never reached
     }
-    let action = Box::into_raw(Box::new(action));
+    let size = super::stack_size().ok_or(Errno::ENOMEM)?;
+    let action = Box::into_raw(Box::new((size, action)));
     let stack = Box::leak(vec![0_u128; FIRST_STACK / size_of::<u128>()].into_boxed_slice());
     let mut pidfd: c_int = -1;
     // SAFETY: the stack is aligned, and nobody else uses it; `start` gets what it expects. The

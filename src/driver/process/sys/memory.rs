@@ -1,0 +1,102 @@
+//! Memory that may not be there: the address space has a limit, `ulimit -v`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroUsize;
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use nix::sys::resource::{Resource, getrlimit};
+
+/// As large as the stack of a first thread usually is.
+const STACK: usize = 8 * MIB;
+
+/// What the deepest script needs.
+const SMALLEST_STACK: usize = MIB;
+
+/// Who asks for less than this doesn't expect to be refused: it is a word, a name, a table's row.
+const LARGE: usize = MIB;
+
+const MIB: usize = 1024 * 1024;
+
+/// The system's allocator, but that the process ends with a message when not even a little memory
+/// is left. What comes otherwise, allocates itself, and may hang. Large requests are refused to who
+/// asks.
+struct Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+// SAFETY: the system's allocator, which does what is asked for, or nothing.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        checked(unsafe { System.realloc(memory, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[inline]
+fn checked(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() && size < LARGE {
+        die_of_hunger();
+    }
+    memory
+}
+
+/// By a signal, so that a supervisor cleans up.
+#[cold]
+fn die_of_hunger() -> ! {
+    const WORDS: &[u8] = b"ftsh: out of memory\n";
+    // SAFETY: the words are live, and nothing is allocated; never returns.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, WORDS.as_ptr().cast(), WORDS.len());
+        libc::abort()
+    }
+}
+
+/// Whether so much memory could be had right now.
+pub fn has_room(bytes: usize) -> bool {
+    let Some(bytes) = NonZeroUsize::new(bytes) else { return true };
+    // SAFETY: new pages, which nobody uses before they are given back.
+    unsafe {
+        mmap_anonymous(
+            None,
+            bytes,
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            MapFlags::MAP_PRIVATE,
+        )
+        .map(|pages| munmap(pages, bytes.get()))
+        .is_ok()
+    }
+}
+
+/// How large a stack may be that takes no more than half of the memory that is left; none if that is
+/// too small. `stacker` panics where it gets none.
+pub fn stack_size() -> Option<usize> {
+    let sizes = std::iter::successors(Some(STACK), |size| Some(size / 2));
+    sizes.take_while(|&size| size >= SMALLEST_STACK).find(|&size| has_room(2 * size))
+}
+
+/// Does something on a large stack, even if the limit of the process's own is small.
+pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
+    match getrlimit(Resource::RLIMIT_STACK) {
+        Ok((limit, _)) if limit < SMALLEST_STACK as u64 => match stack_size() {
+            Some(size) => stacker::grow(size, action),
+            None => action(),
+        },
+        _ => action(),
+    }
+}

@@ -1,0 +1,146 @@
+//! Too little of something: what a script needs is there, or it fails and says why. Nothing hangs,
+//! nothing stays, nothing panics.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::support::rounds::count;
+use crate::support::{FTSH, Ftsh};
+
+/// Scripts, with their options, that say `one` and nothing else.
+const SCRIPTS: [(&str, &[&str]); 10] = [
+    ("/bin/echo one", &[]),
+    ("/bin/echo one -> v; echo $v", &[]),
+    ("echo one | /bin/cat | cat", &[]),
+    ("forall x in a b c; /bin/echo on$x > $x; end; echo one", &[]),
+    ("cat <<E\none\nE", &[]),
+    ("function f; if $1 .gt. 0; f ($1 .sub. 1); end; end; f 100; echo one", &[]),
+    ("x=\"${y:-a}\"; if ((1 .add. 1) .eql. 2) .and. $x .eq. a; sh -c 'echo one'; end", &[]),
+    ("/bin/true; echo one", &["-l", "20", "-f", "log"]),
+    ("echo one > f; cat f; sh -c 'exit 0'; failure", &["--cron"]),
+    ("/bin/true; echo one", &["--lock=lock"]),
+];
+
+/// What is too little, as a command of sh that then executes the shell.
+fn shortages() -> Vec<String> {
+    let size = smallest_address_space();
+    let mut all: Vec<_> = [0, 500, 1500, 4000, 12000]
+        .map(|more| format!("ulimit -v {}", size + more))
+        .into_iter()
+        .collect();
+    all.extend(["10", "16", "24", "40"].map(|count| format!("ulimit -n {count}")));
+    all.extend(["16", "64", "300"].map(|kib| format!("ulimit -s {kib}")));
+    // No more processes than nobody has: one that is there already counts.
+    all.extend(
+        ["1", "3"].map(|count| format!("ulimit -p {count} 2> /dev/null || ulimit -u {count}")),
+    );
+    all
+}
+
+/// In KiB, what it takes to load the shell's program at all.
+fn smallest_address_space() -> usize {
+    let size = fs::metadata(FTSH).expect("the shell").len() as usize / 1024 / 4;
+    let starts = |kib: &usize| {
+        let limited = format!("ulimit -v {kib}; exec \"$0\" --version");
+        let status = std::process::Command::new("sh").args(["-c", &limited, FTSH]).output();
+        status.expect("sh").status.code().is_some()
+    };
+    let mut sizes = std::iter::successors(Some(size), |kib| Some(kib + 250));
+    sizes.find(starts).expect("the shell starts")
+}
+
+/// Runs a script through `limited`, a command of sh. Its output comes through a pipe: a limit on files
+/// is none on what is printed.
+fn check(script: &str, options: &[&str], limited: &str) {
+    let story = format!("{limited}: ftsh {options:?} {script:?}");
+    let wrapper =
+        format!("text=$( (set -e; {limited}; exec \"$@\") 2>&1 ); echo \"$text\"; echo $?");
+    let wrapper =
+        wrapper.replace("2>&1 );", "2>&1 ); status=$?;").replace("echo $?", "echo $status");
+    let run = Ftsh::command(script)
+        .options(options)
+        .through(["sh", "-c", &wrapper, "sh"])
+        .unprivileged()
+        .limit(Duration::from_secs(30))
+        .run();
+    run.nothing_left();
+    let text = run.text();
+    let (told, status) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+    let story = format!("{story}\n{status}\n{told}");
+    assert!(!told.contains("panicked") && !told.contains("internal error"), "{story}");
+    match status {
+        // A log that can't be written is told, and the script goes on.
+        "0" => assert!(told.ends_with("one"), "{story}"),
+        // Nothing can be kept without a thread, so nothing goes on.
+        "137" => assert!(told.contains("can't keep what is printed"), "{story}"),
+        "134" => assert!(told.contains("ftsh: out of memory"), "{story}"),
+        _ => {
+            assert!(matches!(status, "1" | "2" | "126" | "127"), "{story}");
+            assert!(
+                told.contains("ftsh: ") || told.contains("failed") || told.contains("one"),
+                "{story}"
+            );
+        }
+    }
+}
+
+/// Each script with each shortage if `FTSH_TEST_ROUNDS` asks for many; else some of them.
+#[test]
+fn too_little_of_something_is_a_failure_that_says_so() {
+    let every = if count() >= 10 { 1 } else { 6 };
+    for (number, shortage) in shortages().iter().enumerate() {
+        for (other, (script, options)) in SCRIPTS.iter().enumerate() {
+            if (number + other) % every == 0 {
+                check(script, options, shortage);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_takes_nothing_is_a_failure_that_says_so() {
+    let disk = "unshare -Urm sh -c 'mount -t tmpfs -o size=64k none \"$PWD\" && cd \"$PWD\"";
+    let space = std::process::Command::new("unshare").args(["-Urm", "true"]).status();
+    if !space.is_ok_and(|status| status.success()) {
+        println!("no namespaces here: not tried");
+        return;
+    }
+    for state in
+        ["head -c 1M /dev/zero > fill 2> /dev/null; ", "mount -o remount,ro none \"$PWD\"; "]
+    {
+        for (script, options) in SCRIPTS {
+            let limited = format!("{disk}; {state} exec \"$@\"' sh \"$@\" && exit; exit");
+            check(script, options, &limited);
+        }
+    }
+}
+
+#[test]
+fn a_device_that_is_full_is_a_failure() {
+    for script in
+        ["echo one > /dev/full", "/bin/echo one > /dev/full", "echo one | cat > /dev/full"]
+    {
+        Ftsh::command(script).stderr("o space left on device").failure(1);
+    }
+}
+
+#[test]
+fn a_script_that_never_ends_is_refused() {
+    let told = "a script can have at most 64 MiB";
+    Ftsh::new().arg("/dev/zero").refused(&["/dev/zero", told]).one_line();
+    Ftsh::command("ftsh < /dev/zero").stderr(told).failure(2);
+    Ftsh::command("try; source /dev/zero; catch; echo $error_kind; end")
+        .stdout("failure\n")
+        .success();
+}
+
+#[test]
+fn a_small_stack_is_no_mistake_of_the_script() {
+    let parentheses = |depth| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+    for limit in ["16", "64", "512"] {
+        Ftsh::command(&format!("x={}; echo $x", parentheses(90)))
+            .through(["sh", "-c", &format!("ulimit -s {limit}; exec \"$@\""), "sh"])
+            .stdout("1\n")
+            .success();
+    }
+}
