@@ -2,81 +2,16 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tempfile::TempDir;
 
+use crate::support::home::{CTRL_C, CTRL_D, Home, edits, leaves, next_line, sees_prompt};
 use crate::support::processes::with_argument;
-use crate::support::terminal::User;
 
-const CTRL_C: &str = "\x03";
-const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
 const UP: &str = "\x1b[A";
 const RED: &str = "\x1b[31m";
-
-/// A user's home.
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a directory"))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// A prompt in it, by default at a terminal that can do everything.
-    fn prompt(&self, variables: &[(&str, &str)], columns: u16, wrapper: Option<&str>) -> User {
-        let home = self.path().to_str().expect("a name");
-        let mut all = vec![
-            ("HOME", home),
-            ("XDG_STATE_HOME", ""),
-            ("TERM", "xterm"),
-            ("LC_ALL", "C.UTF-8"),
-            ("FTSH_KILL_TIMEOUT", "30"),
-        ];
-        all.extend(variables);
-        let mut user = User::start(&[], &all, columns, wrapper);
-        user.sees("helps, Ctrl-D leaves\r\n");
-        user.types("cd\r"); // home
-        if all.contains(&("TERM", "dumb")) {
-            user.sees("~> ");
-        } else {
-            next_line(&mut user);
-        }
-        user
-    }
-
-    fn wide(&self) -> User {
-        self.prompt(&[], 100, None)
-    }
-}
-
-/// Waits for the prompt, which shows `place`.
-fn sees_prompt(user: &mut User, place: &str) -> String {
-    user.sees(&format!("{place}\x1b[0m> "))
-}
-
-/// Waits until keys are no longer for the terminal's own line editing.
-fn edits(user: &mut User) {
-    user.awaits("line editor", |user| !user.echo_is_on());
-}
-
-/// Waits until a line is done, and the editor is there for the next one.
-fn next_line(user: &mut User) {
-    user.sees("\x1b[?2004l");
-    edits(user);
-}
-
-fn leaves(mut user: User) {
-    edits(&mut user);
-    user.types(CTRL_D);
-    assert_eq!(user.ends().code(), Some(0));
-}
 
 #[test]
 fn statements_share_a_session_that_goes_on_after_failures() {

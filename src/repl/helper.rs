@@ -1,6 +1,7 @@
 //! What the line editor asks while someone types.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -22,6 +23,28 @@ pub struct Helper {
     pub before: String,
     /// Whether a hint can be told from what was typed.
     pub colours: bool,
+    /// The line as it is, up to the cursor and from there on.
+    typed: RefCell<(String, usize)>,
+}
+
+impl Helper {
+    /// For a terminal with or without colours.
+    pub fn new(colours: bool) -> Self {
+        Self { colours, ..Self::default() }
+    }
+
+    /// What has been typed, before the cursor and after it: an interrupted editor forgets it.
+    pub fn typed(&self) -> (String, String) {
+        let typed = self.typed.borrow();
+        let (before, after) = typed.0.split_at_checked(typed.1).unwrap_or((&typed.0, ""));
+        (before.to_owned(), after.to_owned())
+    }
+
+    fn note(&self, line: &str, at: usize) {
+        let mut typed = self.typed.borrow_mut();
+        line.clone_into(&mut typed.0);
+        typed.1 = at;
+    }
 }
 
 impl Helps for Helper {}
@@ -66,6 +89,7 @@ impl Hinter for Helper {
     type Hint = Earlier;
 
     fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Earlier> {
+        self.note(line, at);
         if !self.colours || line.trim().is_empty() || at < line.len() || !self.before.is_empty() {
             return None;
         }
@@ -86,7 +110,8 @@ impl Highlighter for Helper {
         Cow::Owned(format!("\x1b[2m{hint}\x1b[0m"))
     }
 
-    fn highlight_char(&self, _line: &str, _at: usize, kind: CmdKind) -> bool {
+    fn highlight_char(&self, line: &str, at: usize, kind: CmdKind) -> bool {
+        self.note(line, at);
         kind != CmdKind::MoveCursor
     }
 }

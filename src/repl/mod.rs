@@ -169,27 +169,25 @@ impl Session {
             };
             let before = text.as_ref().map(|text| format!("{text}\n")).unwrap_or_default();
             let until = self.deadline();
-            let machine = &mut self.machine;
-            let hear = |driver: &ProcessDriver, event| machine.handle_event(driver.now(), event);
-            let line =
-                match self.reader.line(&prompt, &before, known, &mut self.driver, until, hear) {
-                    Line::Text(line) => line,
-                    Line::Interrupted => return Input::Nothing,
-                    Line::End if text.is_some() => {
-                        // What is missing is a mistake now.
-                        if let Err(errors) = parse(NAME, &before) {
-                            say(&diagnostic::render_all(&errors));
-                        }
-                        return Input::Nothing;
+            let (driver, machine) = (&mut self.driver, &mut self.machine);
+            let line = match self.reader.line(&prompt, &before, known, driver, until, machine) {
+                Line::Text(line) => line,
+                Line::Interrupted => return Input::Nothing,
+                Line::End if text.is_some() => {
+                    // What is missing is a mistake now.
+                    if let Err(errors) = parse(NAME, &before) {
+                        say(&diagnostic::render_all(&errors));
                     }
-                    Line::End => return Input::End,
-                    Line::Unreadable(reason) => {
-                        say(&format!("ftsh: {reason}\n"));
-                        return Input::Nothing;
-                    }
-                    Line::Signal(signal) => return Input::Signal(signal),
-                    Line::Timeout => return Input::Timeout,
-                };
+                    return Input::Nothing;
+                }
+                Line::End => return Input::End,
+                Line::Unreadable(reason) => {
+                    say(&format!("ftsh: {reason}\n"));
+                    return Input::Nothing;
+                }
+                Line::Signal(signal) => return Input::Signal(signal),
+                Line::Timeout => return Input::Timeout,
+            };
             let whole = before + &line;
             if unfinished(&whole).is_none() {
                 return Input::Text(whole);

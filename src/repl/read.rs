@@ -1,6 +1,8 @@
 //! Reading lines: with a line editor where the terminal can do it, else as they come.
 
 use std::io::{self, BufRead, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::termios::tcgetattr;
@@ -16,7 +18,9 @@ use super::helper::Helper;
 use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
+use crate::driver::Driver;
 use crate::driver::process::{Aside, Attended, ProcessDriver};
+use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::outlet;
@@ -42,6 +46,16 @@ pub enum Line {
 /// What another thread has read.
 type Answer = (Option<Box<Editor>>, Line);
 
+/// What the thread that reads is to say in between.
+type Remark = Arc<Mutex<Option<String>>>;
+
+/// A thread may miss an interrupt that comes before it waits, so that it is repeated.
+const AGAIN: Duration = Duration::from_millis(20);
+
+fn slot(remark: &Remark) -> std::sync::MutexGuard<'_, Option<String>> {
+    remark.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads lines.
 pub struct Reader {
     /// None where the terminal can't do more than print.
@@ -50,6 +64,7 @@ pub struct Reader {
     pending: Option<Aside<Answer>>,
     history: Option<History>,
     told: bool,
+    remark: Remark,
 }
 
 /// What is undone if the shell dies while it reads: pasted text is marked no more.
@@ -67,7 +82,8 @@ impl Reader {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
         let history = if capable { History::of_user(variable) } else { None };
         let editor = capable.then(|| editor(colours).ok()).flatten().map(Box::new);
-        let mut reader = Self { editor, pending: None, history, told: false };
+        let mut reader =
+            Self { editor, pending: None, history, told: false, remark: Remark::default() };
         reader.load();
         reader
     }
@@ -133,7 +149,7 @@ impl Reader {
         known: Known,
         driver: &mut ProcessDriver,
         until: Time,
-        mut hear: impl FnMut(&ProcessDriver, Event),
+        machine: &mut Machine,
     ) -> Line {
         let edits = self.editor.is_some();
         let mut aside = match self.ask(prompt, before, known, driver) {
@@ -141,9 +157,15 @@ impl Reader {
             Err(error) => return Line::Unreadable(error.to_string()),
         };
         loop {
-            match driver.attend(&mut aside, until) {
+            // A line that was read at that moment ends that, too.
+            let unsaid = slot(&self.remark).is_some();
+            let again = Time::after(driver.now().elapsed() + AGAIN);
+            match driver.attend(&mut aside, if unsaid { until.min(again) } else { until }) {
                 Attended::Answer((editor, line)) => {
                     self.editor = editor;
+                    if let Some(unsaid) = slot(&self.remark).take() {
+                        super::say(&unsaid);
+                    }
                     return match line {
                         Line::End if has_hung_up() => Line::Signal(libc::SIGHUP),
                         line => line,
@@ -159,7 +181,16 @@ impl Reader {
                 Attended::Event(Event::Interrupted(signal)) => {
                     return Self::abandon(&aside, edits, driver, Line::Signal(signal));
                 }
-                Attended::Event(event) => hear(driver, event),
+                Attended::Event(event) => machine.handle_event(driver.now(), event),
+                Attended::Asked if edits => {
+                    *slot(&self.remark) = Some(driver.page(machine));
+                    aside.interrupt();
+                }
+                Attended::Asked => {
+                    super::say(&format!("\n{}", driver.page(machine)));
+                    super::show(&prompt.0);
+                }
+                Attended::Timeout if driver.now() < until => aside.interrupt(),
                 Attended::Timeout => {
                     return Self::abandon(&aside, edits, driver, Line::Timeout);
                 }
@@ -195,16 +226,25 @@ impl Reader {
             helper.known = known;
         }
         let prompt = (raw.clone(), styled.clone());
+        let remark = Arc::clone(&self.remark);
         driver.begin(move || {
-            outlet::wait(None);
-            let line = match editor.readline(&prompt) {
-                Ok(line) => Line::Text(line),
-                Err(ReadlineError::Interrupted) => Line::Interrupted,
-                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                    Line::Unreadable("what was typed isn't UTF-8".into())
+            let mut typed = (String::new(), String::new());
+            let line = loop {
+                outlet::wait(None);
+                let read = editor.readline_with_initial(&prompt, (&typed.0, &typed.1));
+                match read {
+                    Ok(line) => break Line::Text(line),
+                    Err(ReadlineError::Interrupted) => match slot(&remark).take() {
+                        Some(remark) => super::say(&remark),
+                        None => break Line::Interrupted,
+                    },
+                    Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                        break Line::Unreadable("what was typed isn't UTF-8".into());
+                    }
+                    // Ctrl-D, or the terminal is gone.
+                    Err(_) => break Line::End,
                 }
-                // Ctrl-D, or the terminal is gone.
-                Err(_) => Line::End,
+                typed = editor.helper().map(Helper::typed).unwrap_or_default();
             };
             (Some(editor), line)
         })
@@ -222,7 +262,7 @@ fn editor(colours: bool) -> rustyline::Result<Editor> {
     let config = config.build();
     let history = MemHistory::with_config(&config);
     let mut editor = Editor::with_history(config, history)?;
-    editor.set_helper(Some(Helper { colours, ..Helper::default() }));
+    editor.set_helper(Some(Helper::new(colours)));
     editor.set_auto_add_history(false);
     // A shell at its prompt has nothing to suspend; and its parent may have no job control.
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Simple(Cmd::Undo(1)));

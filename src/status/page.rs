@@ -37,6 +37,9 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
             tell_try(&mut text, tried, now, waits && index == 0);
         }
     }
+    if status.tasks.is_empty() {
+        text.push_str("  nothing runs\n");
+    }
     let more: usize = status.more.values().sum();
     if more > 0 {
         let _ = writeln!(text, "  and {more} more:");

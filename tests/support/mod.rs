@@ -1,6 +1,7 @@
 //! What the tests share: running the real binary under watch.
 
 pub mod expectations;
+pub mod home;
 pub mod processes;
 pub mod rounds;
 pub mod run;

@@ -132,6 +132,11 @@ impl Running {
         String::from_utf8_lossy(&read(&self.stderr)).into_owned()
     }
 
+    /// Whether there is anything on standard output.
+    pub fn has_output(&self) -> bool {
+        !read(&self.stdout).is_empty()
+    }
+
     /// Waits until `condition` holds; fails the test when the run's limit passes first.
     pub fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
         while !condition(self) {

@@ -72,6 +72,11 @@ impl User {
         }
     }
 
+    /// The shell's process id, if there is no wrapper.
+    pub fn pid(&self) -> i32 {
+        self.shell.id() as i32
+    }
+
     pub fn types(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
     }

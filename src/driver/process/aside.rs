@@ -3,8 +3,11 @@
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
+use std::os::unix::thread::JoinHandleExt;
 use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
 
+use nix::sys::pthread::pthread_kill;
 use nix::sys::signal::{SigSet, Signal};
 
 use super::{ASIDE, ProcessDriver, sys};
@@ -17,6 +20,14 @@ pub struct Aside<T> {
     answer: Receiver<T>,
     /// At its end when the thread has answered.
     done: PipeReader,
+    thread: JoinHandle<()>,
+}
+
+impl<T> Aside<T> {
+    /// Interrupts what the thread waits for, if it does just now, as Ctrl-C would.
+    pub fn interrupt(&self) {
+        let _ = pthread_kill(self.thread.as_pthread_t(), Signal::SIGINT);
+    }
 }
 
 /// What came first.
@@ -25,6 +36,8 @@ pub enum Attended<T> {
     Answer(T),
     /// Something that the machine wants to know, or a signal to the shell.
     Event(Event),
+    /// Somebody asks what the shell is doing.
+    Asked,
     /// The moment to wait for.
     Timeout,
 }
@@ -56,11 +69,10 @@ impl ProcessDriver {
             drop(writer);
         };
         let builder = std::thread::Builder::new().name("aside".into()).stack_size(STACK_SIZE);
-        let aside = Aside { answer, done };
         match builder.spawn(work) {
-            Ok(_) => Ok(aside),
+            Ok(thread) => Ok(Aside { answer, done, thread }),
             Err(error) => {
-                self.leave_alone(&aside);
+                self.forget(&done);
                 Err(error)
             }
         }
@@ -79,6 +91,9 @@ impl ProcessDriver {
                 self.leave_alone(aside);
                 return Attended::Answer(answer);
             }
+            if self.live.take_asked() {
+                return Attended::Asked;
+            }
             if self.now() >= until {
                 return Attended::Timeout;
             }
@@ -88,7 +103,11 @@ impl ProcessDriver {
 
     /// Waits no more for the other thread, which goes on.
     pub fn leave_alone<T>(&mut self, aside: &Aside<T>) {
-        self.poller.remove(aside.done.as_fd());
+        self.forget(&aside.done);
+    }
+
+    fn forget(&mut self, done: &PipeReader) {
+        self.poller.remove(done.as_fd());
         let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
     }
 

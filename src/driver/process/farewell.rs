@@ -25,7 +25,7 @@ impl ProcessDriver {
             match self.attend(&mut waiting, until) {
                 Attended::Event(Event::Interrupted(_)) if is_over => return outcome,
                 Attended::Event(Event::Interrupted(signal)) => return Outcome::Interrupted(signal),
-                Attended::Event(_) => {}
+                Attended::Event(_) | Attended::Asked => {}
                 Attended::Answer(_) | Attended::Timeout => return outcome,
             }
         }

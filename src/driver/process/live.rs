@@ -36,6 +36,8 @@ pub struct Live {
     shown: Option<String>,
     /// When to look whether to show something else.
     due: Option<Instant>,
+    /// Whether that moment has come.
+    look: bool,
     /// Whether a page was asked for.
     asked: bool,
 }
@@ -61,7 +63,7 @@ impl Live {
         let on = wanted && capable && io::stderr().is_terminal() && !shared();
         let style = on.then(|| Style { colour: set("NO_COLOR").is_none() });
         let due = on.then(|| Instant::now() + CALM);
-        Self { style, shown: None, due, asked: false }
+        Self { style, shown: None, due, look: false, asked: false }
     }
 
     /// Whether there may be a line, so that it matters who writes to the terminal.
@@ -79,6 +81,12 @@ impl Live {
         }
     }
 
+    /// Nothing runs that could be told of.
+    fn rest(&mut self) {
+        self.hide();
+        self.due = None;
+    }
+
     /// Something has changed that may have kept the line away.
     pub fn reconsider(&mut self) {
         if self.is_on() && self.due.is_none() {
@@ -91,14 +99,24 @@ impl Live {
         self.asked = true;
     }
 
+    /// Whether a page is to be told; then it counts as told.
+    pub fn take_asked(&mut self) -> bool {
+        std::mem::take(&mut self.asked)
+    }
+
     /// When the machine is to be looked at, whatever happens.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
+    /// Takes note that a moment has come.
+    pub fn tick(&mut self, now: Instant) {
+        self.look |= self.due.take_if(|due| *due <= now).is_some();
+    }
+
     /// Whether the machine is to be looked at now.
     pub fn wants_a_look(&self) -> bool {
-        self.asked || self.due.is_some_and(|due| due <= Instant::now())
+        self.asked || self.look
     }
 
     fn show(&mut self, text: String) {
@@ -135,27 +153,29 @@ fn write<T>(action: impl FnOnce(&Outlet) -> T) -> T {
 impl ProcessDriver {
     /// Shows what there is to show.
     pub(super) fn look_at(&mut self, machine: &Machine) {
-        if std::mem::take(&mut self.live.asked) {
+        if self.live.take_asked() {
             self.live.hide();
-            let shell = self.supervision.as_ref().map(Supervision::shell_pid);
-            let shell = shell.unwrap_or(self.pid as u32);
-            let status = machine.status(status::TASKS_ON_PAGE, self.now());
-            let page = status::page(&status, &self.settings.file, shell);
             // Nobody is left to be told of an error.
-            let _ = standard_error().offer(&page);
+            let _ = standard_error().offer(&self.page(machine));
         }
+        let due = std::mem::take(&mut self.live.look);
         if !self.live.is_on() {
             return;
         }
-        if self.commands.is_empty() {
+        if machine.is_finished() {
+            self.live.rest();
+        } else if due {
+            self.live.due = self.show_line(machine, Instant::now());
+        } else if self.commands.is_empty() {
             self.live.reconsider();
         }
-        let now = Instant::now();
-        if machine.is_finished() {
-            self.live.hide();
-        } else if self.live.due.is_some_and(|due| due <= now) {
-            self.live.due = self.show_line(machine, now);
-        }
+    }
+
+    /// What the machine is doing, in words.
+    pub fn page(&self, machine: &Machine) -> String {
+        let shell = self.supervision.as_ref().map(Supervision::shell_pid);
+        let status = machine.status(status::TASKS_ON_PAGE, self.now());
+        status::page(&status, &self.settings.file, shell.unwrap_or(self.pid as u32))
     }
 
     /// Shows or updates the line, if nothing else has the terminal; says when to look again.

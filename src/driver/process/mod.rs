@@ -404,7 +404,6 @@ impl Driver for ProcessDriver {
             self.settle();
             if self.ready.is_empty() || self.polled.elapsed() >= POLL_INTERVAL {
                 self.poll(until);
-                self.settle();
             }
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);

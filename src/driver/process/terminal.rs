@@ -245,6 +245,9 @@ impl ProcessDriver {
 
     /// Takes note of a signal to the shell.
     pub(super) fn interrupted(&mut self, signal: i32, sender: i32) {
+        if sender == self.pid {
+            return; // meant for another thread, which waited no longer
+        }
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
         if self.interrupts.count(signal, forwarded) {
             self.ready.push_back(Event::Interrupted(signal));

@@ -23,7 +23,7 @@ impl ProcessDriver {
     /// Waits for something to happen, and takes note of it.
     pub(super) fn poll(&mut self, until: Time) {
         let now = Instant::now();
-        if self.hear_of_children(self.needs_signals()) {
+        if self.needs_signals() && self.hear_of_children() {
             self.polled = now;
             return; // something may have happened already
         }
@@ -44,11 +44,12 @@ impl ProcessDriver {
         } else {
             let tokens = self.poller.wait(Some(BRIEF));
             if tokens.is_empty() {
-                self.hear_of_children(true);
+                self.hear_of_children();
             }
             tokens
         };
         self.polled = Instant::now();
+        let happened = !tokens.is_empty();
         // Signals first: they are about children that the tokens after them tell of, too.
         tokens.sort_unstable();
         for token in tokens {
@@ -60,12 +61,21 @@ impl ProcessDriver {
                 _ => self.reap((token - CHILDREN) as i32),
             }
         }
-        let now = Instant::now();
+        if happened && !self.needs_signals() {
+            self.signals.catch_children(false);
+        }
+        self.take_due(Instant::now());
+    }
+
+    /// Does what is due. A moment that has come is taken here, whoever runs the loop, so that it
+    /// makes it turn once and not for ever.
+    fn take_due(&mut self, now: Instant) {
         self.pool.tick(now);
-        if self.sweep.is_some_and(|due| due <= now) {
-            self.sweep = None;
+        self.live.tick(now);
+        if self.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
         }
+        self.settle();
     }
 
     /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
@@ -74,10 +84,10 @@ impl ProcessDriver {
         self.terminal.is_some() || self.unwatched > 0 || !self.families.emptying.is_empty()
     }
 
-    /// Catches SIGCHLD, or no longer: one for each command costs more than it tells. True if it
-    /// wasn't caught before; what has ended until now is taken note of.
-    fn hear_of_children(&mut self, wanted: bool) -> bool {
-        let begins = self.signals.catch_children(wanted);
+    /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
+    /// True if it wasn't caught before; what has ended until now is taken note of.
+    fn hear_of_children(&mut self) -> bool {
+        let begins = self.signals.catch_children(true);
         if begins {
             self.families.dirty.extend(&self.families.emptying);
             self.reap_unwatched();

@@ -1,0 +1,138 @@
+//! What waits costs next to nothing, whatever it waits for.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use crate::support::run::Running;
+use crate::support::terminal::User;
+use crate::support::{Ftsh, WAYS};
+
+/// So long is looked at what waits, so many times: one window without work is enough.
+const WINDOW: Duration = Duration::from_millis(400);
+const WINDOWS: usize = 4;
+/// A loop that spins takes more of a processor than one part in so many, even on a busy machine.
+const SHARE: u32 = 20;
+/// How often a shell may wake up in a window: a line that counts tenths of seconds does so, and asks
+/// whether what others left running still writes.
+const WAKES: u64 = 6;
+
+/// What a process and its descendants have used of the processor, and how often they began to wait.
+fn used(pid: i32) -> (Duration, u64) {
+    let mut used = (Duration::ZERO, 0);
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return used };
+    for thread in threads.flatten() {
+        let file = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let first = |text: &str| text.split_whitespace().next().and_then(|it| it.parse().ok());
+        used.0 += Duration::from_nanos(first(&file("schedstat")).unwrap_or(0));
+        let status = file("status");
+        let waits = status.lines().find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+        used.1 += waits.and_then(first).unwrap_or(0);
+        for child in file("children").split_whitespace().filter_map(|it| it.parse().ok()) {
+            let (time, waits) = self::used(child);
+            used = (used.0 + time, used.1 + waits);
+        }
+    }
+    used
+}
+
+/// Looks at all of these side by side: what each is, and its process.
+fn cost_nothing(all: &[(String, i32)]) {
+    let mut least = vec![(Duration::MAX, u64::MAX); all.len()];
+    for _ in 0..WINDOWS {
+        let before: Vec<_> = all.iter().map(|(_, pid)| used(*pid)).collect();
+        std::thread::sleep(WINDOW);
+        for (((what, pid), least), before) in all.iter().zip(&mut least).zip(before) {
+            let after = used(*pid);
+            assert!(after.0 > Duration::ZERO, "{what} is gone");
+            least.0 = least.0.min(after.0.saturating_sub(before.0));
+            least.1 = least.1.min(after.1.saturating_sub(before.1));
+        }
+    }
+    for ((what, _), (time, wakes)) in all.iter().zip(least) {
+        assert!(time <= WINDOW / SHARE, "{what}: {time:?} of {WINDOW:?}");
+        assert!(wakes <= WAKES, "{what}: woke up {wakes} times in {WINDOW:?}");
+    }
+}
+
+/// What a script can wait for; each says first that it is there.
+fn waits(place: &Path) -> Vec<String> {
+    let fifo = place.join("fifo");
+    if !fifo.exists() {
+        mkfifo(&fifo, Mode::S_IRWXU).expect("a fifo");
+    }
+    [
+        "try for 1 day every 1 hour; failure; end".to_owned(),
+        "sleep 1000 seconds".into(),
+        "/bin/sleep 1000".into(),
+        "/bin/sleep 1000 | /bin/cat".into(),
+        "/bin/sleep 1000 -> output".into(),
+        "forall x in 1 2; /bin/sleep 1000; end".into(),
+        "forall x in 1 2; try for 1 day every 1 hour; failure; end; end".into(),
+        "sh -c '/bin/sleep 1000 &'; /bin/sleep 1000".into(),
+        format!("cat < {}", fifo.display()),
+    ]
+    .map(|script| format!("echo rea''dy; {script}"))
+    .into()
+}
+
+#[test]
+fn a_script_that_waits_costs_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut all: Vec<(String, Running)> = Vec::new();
+    for script in waits(place.path()) {
+        for way in WAYS {
+            let run = Ftsh::command(&script).options(["-l", "0"]).env("FTSH_TEST_FALLBACK", way);
+            all.push((format!("{script} in way {way}"), run.start()));
+        }
+    }
+    let lock = format!("--lock={}", place.path().join("lock").display());
+    let first = Ftsh::command("echo ready; /bin/sleep 1000").options([&lock]).start();
+    first.until("the lock", Running::has_output);
+    let second = Ftsh::command("echo wrong").options([&*lock, "--lock-wait=1000s", "-l", "20"]);
+    let second = second.start();
+    second.until("its turn", |run| run.errors().contains("waiting"));
+    for (_, run) in &all {
+        run.until("a beginning", Running::has_output);
+    }
+    all.push(("who holds the lock".into(), first));
+    all.push(("who waits for the lock".into(), second));
+    let pids: Vec<_> = all.iter().map(|(what, run)| (what.clone(), run.pid().as_raw())).collect();
+    cost_nothing(&pids);
+}
+
+#[test]
+fn a_terminal_at_rest_costs_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let home = place.path().to_str().expect("a name");
+    let mut all = Vec::new();
+    let mut start = |what: String, arguments: &[&str], term, typed: &[&str], sign: &str| {
+        let variables = [("HOME", home), ("XDG_STATE_HOME", ""), ("TERM", term)];
+        let mut user = User::start(arguments, &variables, 80, None);
+        if arguments.is_empty() {
+            user.sees("Ctrl-D leaves");
+            user.sees("> ");
+        }
+        for line in typed {
+            user.types(&format!("{line}\r"));
+        }
+        user.sees(sign);
+        all.push((format!("{what} with TERM={term}"), user));
+    };
+    for term in ["xterm", "dumb"] {
+        for typed in [&[][..], &["echo do''ne"], &["try"], &["try 1 time; failure; catch; end"]] {
+            let sign = if typed.is_empty() { "" } else { "> " };
+            start(format!("a prompt after {typed:?}"), &[], term, typed, sign);
+        }
+        for script in waits(place.path()) {
+            start(script.clone(), &["-l", "0", "-c", &script], term, &[], "ready");
+            start(script.clone(), &["-c", &script], term, &[], "ready");
+            start(format!("{script} at a prompt"), &[], term, &[&script], "ready\r\n");
+        }
+    }
+    let pids: Vec<_> = all.iter().map(|(what, user)| (what.clone(), user.pid())).collect();
+    cost_nothing(&pids);
+}

@@ -1,0 +1,72 @@
+//! A user at the shell's prompt.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::terminal::User;
+
+pub const CTRL_C: &str = "\x03";
+pub const CTRL_D: &str = "\x04";
+
+/// A user's home.
+pub struct Home(TempDir);
+
+impl Home {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A prompt in it, by default at a terminal that can do everything.
+    pub fn prompt(&self, variables: &[(&str, &str)], columns: u16, wrapper: Option<&str>) -> User {
+        let home = self.path().to_str().expect("a name");
+        let mut all = vec![
+            ("HOME", home),
+            ("XDG_STATE_HOME", ""),
+            ("TERM", "xterm"),
+            ("LC_ALL", "C.UTF-8"),
+            ("FTSH_KILL_TIMEOUT", "30"),
+        ];
+        all.extend(variables);
+        let mut user = User::start(&[], &all, columns, wrapper);
+        user.sees("helps, Ctrl-D leaves\r\n");
+        user.types("cd\r"); // home
+        if all.contains(&("TERM", "dumb")) {
+            user.sees("~> ");
+        } else {
+            next_line(&mut user);
+        }
+        user
+    }
+
+    pub fn wide(&self) -> User {
+        self.prompt(&[], 100, None)
+    }
+}
+
+/// Waits for the prompt, which shows `place`.
+pub fn sees_prompt(user: &mut User, place: &str) -> String {
+    user.sees(&format!("{place}\x1b[0m> "))
+}
+
+/// Waits until keys are no longer for the terminal's own line editing.
+pub fn edits(user: &mut User) {
+    user.awaits("line editor", |user| !user.echo_is_on());
+}
+
+/// Waits until a line is done, and the editor is there for the next one.
+pub fn next_line(user: &mut User) {
+    user.sees("\x1b[?2004l");
+    edits(user);
+}
+
+/// Leaves by Ctrl-D.
+pub fn leaves(mut user: User) {
+    edits(&mut user);
+    user.types(CTRL_D);
+    assert_eq!(user.ends().code(), Some(0));
+}
