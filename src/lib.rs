@@ -15,5 +15,6 @@ pub mod nearest;
 pub mod outlet;
 pub mod repl;
 pub mod report;
+pub mod secrets;
 pub mod status;
 pub mod syntax;

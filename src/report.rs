@@ -11,19 +11,20 @@ use std::time::Duration;
 
 use crate::diagnostic::{excerpt, printable};
 use crate::machine::outcome::{Failure, FailureKind, Human, Tried};
+use crate::secrets::Secrets;
 
 /// How many tries around a failure are told.
 const MAX_TRIES: usize = 3;
 
 /// Says which command failed, where and how, inside which tries and after how many attempts; lines
-/// that end in a newline.
-pub fn render(failure: &Failure) -> String {
+/// that end in a newline. Without what is secret.
+pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     // Writing to a string can't fail.
     let mut text = format!("ftsh: {}{}\n", place(failure, None), message(failure));
-    let source = failure.source.line_text(failure.line).trim();
+    let source = secrets.hide(failure.source.line_text(failure.line).trim());
     // Only the quotes may differ.
     if !source.is_empty() && source.replace('"', "'") != failure.command {
-        let _ = writeln!(text, "  {} | {}", failure.line, excerpt(source));
+        let _ = writeln!(text, "  {} | {}", failure.line, excerpt(&source));
     }
     for tried in failure.tries.iter().take(MAX_TRIES) {
         let _ = writeln!(text, "  {}", attempts(tried, failure));
@@ -39,6 +40,8 @@ pub fn render(failure: &Failure) -> String {
         let (place, summary) = (place(earlier, Some(failure)), earlier.summary());
         let _ = writeln!(text, "  before that: {place}{}", printable(&summary));
     }
+    // What became known to be secret after the failure.
+    secrets.hide_in(&mut text);
     text
 }
 
@@ -111,7 +114,7 @@ mod tests {
             earlier: Some(Arc::new(earlier)),
             ..failure()
         };
-        insta::assert_snapshot!(render(&failure), @r#"
+        insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
         ftsh: mirror.ftsh:3: `wget http://a` exited with 4 after 12.3 s
           3 | wget "$url"
           in the `try` at line 2: 3 attempts in 12.6 s
@@ -121,7 +124,7 @@ mod tests {
           before that: line 1: ran out of time, 5 attempts in 21 s
         "#);
         let said = Failure { message: "no luck: ran out of time".into(), ..failure };
-        assert!(!render(&said).contains("before"));
+        assert!(!render(&said, &Secrets::default()).contains("before"));
     }
 
     #[test]
@@ -129,16 +132,16 @@ mod tests {
         let source = Arc::new(Source::new("-c", "false"));
         let (message, command) = ("`false` exited with 1".into(), "false".into());
         let failure = Failure { source, message, command, line: 1, elapsed: None, ..failure() };
-        insta::assert_snapshot!(render(&failure), @"ftsh: -c:1: `false` exited with 1");
+        insta::assert_snapshot!(render(&failure, &Secrets::default()), @"ftsh: -c:1: `false` exited with 1");
         let nowhere = Failure { line: 7, ..failure };
-        insta::assert_snapshot!(render(&nowhere), @"ftsh: -c:7: `false` exited with 1");
+        insta::assert_snapshot!(render(&nowhere, &Secrets::default()), @"ftsh: -c:7: `false` exited with 1");
     }
 
     #[test]
     fn terminals_are_safe() {
         let source = Arc::new(Source::new("a\x1b[1m", "echo '\x1b[2J\u{202e}' x; false"));
         let message = "`a\nb\x1b[3m` exited with 4".into();
-        let text = render(&Failure { source, message, line: 1, ..failure() });
+        let text = render(&Failure { source, message, line: 1, ..failure() }, &Secrets::default());
         assert!(!text.contains(['\x1b', '\u{202e}']), "{text:?}");
         assert_eq!(text.lines().count(), 2, "{text}");
     }

@@ -26,6 +26,7 @@ mod prompt;
 mod prompt_alone;
 mod resources;
 mod scripts;
+mod secrets;
 mod shebang;
 mod signals;
 mod soak;

@@ -67,16 +67,17 @@ fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("outlet", &[]),
+    ("secrets", &[]),
     ("backoff", &["duration", "nearest"]),
     ("syntax", &["backoff", "duration", "nearest"]),
     ("diagnostic", &["syntax"]),
     ("lint", &["syntax", "backoff", "duration"]),
-    ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic"]),
-    ("report", &["machine", "diagnostic"]),
+    ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
+    ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),
     ("log", &["machine", "diagnostic", "outlet"]),
     ("driver", &["machine", "status", "syntax", "outlet"]),
@@ -86,6 +87,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
             "driver",
             "outlet",
             "report",
+            "secrets",
             "machine",
             "diagnostic",
             "syntax",
@@ -102,6 +104,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
             "log",
             "outlet",
             "report",
+            "secrets",
             "machine",
             "lint",
             "diagnostic",

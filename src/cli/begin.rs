@@ -23,8 +23,6 @@ pub const VARIABLES: [&str; 4] = ["FTSH_CRON", "FTSH_LOCK", "FTSH_LOCK_WAIT", "F
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;
-/// Nobody needs to read more of another run's text.
-const SHOWN: usize = 60;
 /// The exit status when a deadline has passed.
 const OUT_OF_TIME: u8 = 124;
 
@@ -88,18 +86,13 @@ pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<
     Ok(None)
 }
 
-/// A program in a message to another run, which may be in another directory.
+/// A program in a message to another run, which may be in another directory. Others may read it: a
+/// text's words are none of their business.
 fn description(program: &Program) -> String {
     match program {
         Program::File(path) => {
             let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             whole.display().to_string()
-        }
-        Program::Text { text, named: None } => {
-            let text = text.to_string_lossy();
-            let start: String = text.chars().take(SHOWN).collect();
-            let rest = if start.len() < text.len() { " …" } else { "" };
-            format!("-c {start}{rest}")
         }
         other => other.name(),
     }

@@ -43,6 +43,8 @@ pub struct Flags {
     pub backoff: Option<OsString>,
     /// `--unset=empty`
     pub unset: Option<OsString>,
+    /// `--redact NAME`, each
+    pub redact: Vec<OsString>,
     /// `--summary`
     pub summary: bool,
     /// `--seed N`
@@ -83,7 +85,7 @@ const USAGE: &str = "ftsh [options] script.ftsh [args]
        ftsh [options]  (a prompt)";
 
 /// What the environment says; options override it.
-pub const ENVIRONMENT: [(&str, &str); 14] = [
+pub const ENVIRONMENT: [(&str, &str); 16] = [
     ("FTSH_LOG_FILE", "as -f"),
     ("FTSH_LOG_LEVEL", "as -l"),
     ("FTSH_LOG_DECIMAL=1", "as -D"),
@@ -92,6 +94,8 @@ pub const ENVIRONMENT: [(&str, &str); 14] = [
     ("FTSH_KILL_MODE", "as -k"),
     ("FTSH_BACKOFF", "as --backoff"),
     ("FTSH_UNSET", "as --unset"),
+    ("FTSH_REDACT", "values to hide as --redact does, one a line"),
+    ("FTSH_REDACT_NAMES", "as --redact, with blanks between the names"),
     ("FTSH_CRON=1", "as --cron; not for shells that a script starts"),
     ("FTSH_LOCK, FTSH_LOCK_WAIT", "as --lock=FILE, --lock-wait; not for them either"),
     ("FTSH_SPLAY", "as --splay; not for them either"),
@@ -213,6 +217,11 @@ pub fn command() -> Command {
             .value_parser(Suggest(vec!["text", "json"]))
             .hide_short_help(true)
             .help("Log as text or json [text]"),
+        value("redact", "NAME")
+            .long("redact")
+            .action(ArgAction::Append)
+            .hide_short_help(true)
+            .help("Hide the value of the variable NAME in the log and in messages"),
         flag("summary")
             .long("summary")
             .hide_short_help(true)
@@ -317,6 +326,7 @@ fn read(words: &[OsString]) -> Result<Request> {
         kill_mode: take(&mut matches, "kill-mode"),
         backoff: take(&mut matches, "backoff"),
         unset: take(&mut matches, "unset"),
+        redact: matches.remove_many("redact").into_iter().flatten().collect(),
         summary: matches.get_flag("summary"),
         seed: take(&mut matches, "seed"),
         cron: matches.get_flag("cron"),

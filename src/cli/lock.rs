@@ -193,7 +193,10 @@ fn open(path: &Path) -> Result<File> {
     let refuse = |reason: String| anyhow!("can't use `{}` as a lock: {reason}", path.display());
     let mut options = OpenOptions::new();
     // A FIFO mustn't make it wait, and a link in a directory like `/tmp` could lead anywhere.
-    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+    options
+        .read(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
     let file = match options.clone().write(true).create(true).truncate(false).open(path) {
         // Others' locks can be taken without writing to them.
         Err(error)

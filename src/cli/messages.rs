@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::source::plain;
 use crate::machine::Outcome;
 use crate::outlet::{self, Outlet};
+use crate::secrets::Secrets;
 
 /// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
 const INTERNAL_ERROR: i32 = 70;
@@ -34,11 +35,20 @@ pub fn complain(message: &str) {
 /// Writes on standard error, also when what goes there otherwise is kept. If nobody takes it, it
 /// waits, for [`outlet::wait`].
 pub fn report(text: &str) {
-    VOICE.get().unwrap_or_else(|| outlet::standard_error()).say(text);
+    let text = SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text));
+    VOICE.get().unwrap_or_else(|| outlet::standard_error()).say(&text);
 }
 
 /// Where the shell's own messages go if standard error is kept.
 static VOICE: OnceLock<Outlet> = OnceLock::new();
+
+/// What isn't to be said.
+static SECRETS: OnceLock<Secrets> = OnceLock::new();
+
+/// Has messages hide these, for good.
+pub fn keep_secret(secrets: Secrets) {
+    let _ = SECRETS.set(secrets);
+}
 
 /// Has messages go there instead of to standard error, for good.
 pub fn speak_through(voice: Outlet) {

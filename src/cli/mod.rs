@@ -76,6 +76,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
         },
     )?;
+    messages::keep_secret(settings.config.secrets.clone());
     let program = &settings.program;
     let script = match parse_bytes(&program.name(), &program.read()?) {
         Ok(script) => script,

@@ -43,6 +43,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         settings.config.log_level = level.max(Summary::LEVEL);
     }
     let recorded = settings.config.log_level;
+    let secrets = settings.config.secrets.clone();
     let seed = settings.seed.map_or_else(random, Ok)?;
     if let Some(outcome) = begin::wait(&mut settings, seed, &mut log.borrow_mut())? {
         return Ok(outcome);
@@ -59,13 +60,15 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         if is_cron && supervision.is_none() {
             bail!("can't keep what is printed: there is no second process to be had");
         }
+        let hidden = secrets.clone();
         let mut driver = process::ProcessDriver::new(process::Settings {
             file: Arc::clone(&file),
             log_level: recorded,
             log: Box::new(move |record| {
-                writer.borrow_mut().write(record);
+                let record = record.hide(&hidden);
+                writer.borrow_mut().write(&record);
                 if let Some(summary) = &adder {
-                    summary.borrow_mut().add(record);
+                    summary.borrow_mut().add(&record);
                 }
             }),
             told,
@@ -94,7 +97,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             // What the log told is kept, and comes after this.
             && (is_cron || level > Level::NOTHING && !log.is_read_by_programs())
         {
-            messages::report(&report::render(failure));
+            messages::report(&report::render(failure, &secrets));
         }
         Ok(driver.see_off(outcome))
     };

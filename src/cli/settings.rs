@@ -1,7 +1,7 @@
 //! What a run is to do: flags and environment, examined and put together.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::log::Format;
 use crate::machine::record::Level;
 use crate::machine::{Config, Time};
 use crate::nearest::nearest;
+use crate::secrets::Secrets;
 
 /// What to do with the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,9 @@ pub struct Surroundings<'a> {
 
 /// How much less time than its parent a nested shell has to kill in, so that it is done first.
 const KILL_MARGIN: Duration = Duration::from_secs(5);
+
+/// Tells nested shells whose values are hidden.
+const REDACT_NAMES: &str = "FTSH_REDACT_NAMES";
 
 /// A value, and whether an option gave it: then nested shells have to be told.
 type Given<T> = Option<(T, bool)>;
@@ -186,6 +190,10 @@ impl Settings {
         if let Some((policy, true)) = &policy {
             tell("FTSH_BACKOFF", policy.to_string().into());
         }
+        let secrets = secrets(&flags.redact, around)?;
+        if !flags.redact.is_empty() {
+            tell(REDACT_NAMES, secrets.all_names().join(" ").into());
+        }
         let policy_of_2003 = policy_of_2003(around)?;
         let deadline = around.read("FTSH_DEADLINE", |text| {
             Unit::Seconds.times(text).ok_or("it is a time in seconds since 1970".into())
@@ -271,9 +279,36 @@ impl Settings {
                 unset_is_empty: unset.is_some_and(|(empty, _)| empty),
                 deadline: deadline.map(|moment| Time::after(moment.saturating_sub(around.now))),
                 log_level: log_level.map_or(usual_level, |(level, _)| Level(level)),
+                secrets,
             },
             told,
         })
+    }
+}
+
+/// What is to be hidden, as far as it is known by now.
+fn secrets(typed: &[OsString], around: &Surroundings) -> Result<Secrets> {
+    let given = around.get("FTSH_REDACT").unwrap_or_default();
+    let inherited = around.read(REDACT_NAMES, |text| {
+        text.split_whitespace().map(variable_name).collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut names = inherited.unwrap_or_default();
+    for name in typed {
+        names.push(examine("--redact", name, variable_name)?);
+    }
+    let secrets = Secrets::new(names, given.as_bytes());
+    for name in secrets.all_names() {
+        secrets.learn(name, around.get(name).unwrap_or_default().as_bytes());
+    }
+    Ok(secrets)
+}
+
+fn variable_name(text: &str) -> Result<String, String> {
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if starts && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        Ok(text.into())
+    } else {
+        Err("it is the name of a variable, whose values are hidden".into())
     }
 }
 

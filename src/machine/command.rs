@@ -17,8 +17,12 @@ use super::step::{Flow, Step};
 use super::task::{Command, Ending, State, Task};
 use super::value::Value;
 use crate::nearest::nearest;
+use crate::secrets::Secrets;
 use crate::syntax::ast::{Name, Simple};
 use crate::syntax::vocabulary::{BUILTINS, HEADS};
+
+/// Tells a shell what to hide, one value a line.
+const REDACT: &str = "FTSH_REDACT";
 
 /// A command whose words are expanded.
 pub struct Expanded {
@@ -26,7 +30,7 @@ pub struct Expanded {
     pub words: Vec<BString>,
     /// Variables for this command only.
     pub assignments: Vec<(Name, BString)>,
-    /// As written, for messages.
+    /// As one would type them, for messages.
     pub text: String,
 }
 
@@ -48,7 +52,12 @@ impl Machine {
             Some(_) => Vec::new(),
             None => self.resolve(task, &simple.redirects)?,
         };
-        let words = Expanded { text: display(&words), words, assignments };
+        let secrets = &task.variables.secrets;
+        secrets.learn_from(&words);
+        for (name, value) in &assignments {
+            secrets.learn(name, value);
+        }
+        let words = Expanded { text: display(&words, secrets), words, assignments };
         let function = first.to_str().ok().and_then(|name| self.functions.get_key_value(name));
         let function = function.map(|(name, _)| Arc::clone(name));
         let builtin = if function.is_some() { None } else { Builtin::named(&first) };
@@ -115,6 +124,10 @@ impl Machine {
             .collect();
         if let Some(attempt) = task.attempt() {
             overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
+        }
+        let given = words.iter().chain(overrides.iter().map(|(_, value)| value));
+        if let Some(values) = task.variables.secrets.for_command(given) {
+            overrides.push((REDACT.into(), values));
         }
         Action::Program { words, environment, overrides }
     }
@@ -238,10 +251,13 @@ impl Machine {
     }
 }
 
-/// A command's words as one would type them.
-pub fn display(words: &[BString]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quote(word.as_bstr())).collect();
-    words.join(" ")
+/// A command's words as one would type them, but for what is secret.
+pub fn display(words: &[BString], secrets: &Secrets) -> String {
+    let quote = |word: &BString| quote(secrets.hide_bytes(word).as_bstr());
+    let mut text = words.iter().map(quote).collect::<Vec<_>>().join(" ");
+    // A value that was split.
+    secrets.hide_in(&mut text);
+    text
 }
 
 fn quote(word: &BStr) -> String {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::record::Level;
 use super::time::Time;
 use crate::backoff::Policy;
+use crate::secrets::Secrets;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Config {
     pub deadline: Option<Time>,
     /// What to log.
     pub log_level: Level,
+    /// What isn't to be said.
+    pub secrets: Secrets,
 }
 
 impl Default for Config {
@@ -35,6 +38,7 @@ impl Default for Config {
             unset_is_empty: false,
             deadline: None,
             log_level: Level::NOTHING,
+            secrets: Secrets::default(),
         }
     }
 }

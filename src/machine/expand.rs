@@ -171,7 +171,14 @@ impl Expander<'_> {
 
     fn named(&self, name: &str) -> Result<Option<BString>, Halt> {
         match self.task.variables.get(name) {
-            Some(variable) if !variable.inherited => self.text(&variable.value).map(Some),
+            Some(variable) if !variable.inherited => {
+                let text = self.text(&variable.value)?;
+                if matches!(variable.value, Value::Buffer(_)) {
+                    // Now is when it becomes known what a command wrote.
+                    self.task.variables.secrets.learn(name, &text);
+                }
+                Ok(Some(text))
+            }
             Some(variable) => match self.special(name) {
                 Some(special) => Ok(Some(special)),
                 None => self.text(&variable.value).map(Some),

@@ -121,7 +121,7 @@ impl Machine {
             at: 0,
             stack: Vec::new(),
             frames: Vec::new(),
-            variables: Variables::new(environment),
+            variables: Variables::new(environment, config.secrets.clone()),
             args: Arc::new(args),
             directory: None,
             io: Handle::new(IoId::INHERITED, &released),

@@ -1,11 +1,13 @@
 //! What the log tells.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::effect::TaskId;
 use super::outcome::Failure;
 use super::time::Time;
+use crate::secrets::Secrets;
 
 /// How much a log tells: each level includes those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,7 +173,50 @@ pub enum LogEvent {
     Note(String),
 }
 
+impl Record {
+    /// It without what is secret.
+    pub fn hide(&self, secrets: &Secrets) -> Cow<'_, Self> {
+        if secrets.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut record = self.clone();
+        record.event.texts().into_iter().for_each(|text| secrets.hide_in(text));
+        record.file = secrets.hide(&self.file).into();
+        Cow::Owned(record)
+    }
+}
+
 impl LogEvent {
+    /// All its words that a script, its arguments or its files may have a say in.
+    fn texts(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::CommandFailed(failure)
+            | Self::Failed(failure)
+            | Self::TryFailed { failure, .. } => vec![&mut failure.message, &mut failure.command],
+            Self::Assigned { value, .. } => value.iter_mut().collect(),
+            Self::Waiting { reason: text, .. }
+            | Self::CommandStarted(text)
+            | Self::CommandSucceeded { command: text, .. }
+            | Self::Iteration { value: text, .. }
+            | Self::Returned(text)
+            | Self::Spawned { command: text, .. }
+            | Self::Adopted { command: text, .. }
+            | Self::Survivor { command: text, .. }
+            | Self::Note(text) => vec![text],
+            Self::Attempt(_)
+            | Self::Delay { .. }
+            | Self::TrySucceeded(_)
+            | Self::Catch
+            | Self::Cancelled
+            | Self::Condition(_)
+            | Self::Exited { .. }
+            | Self::Signaled { .. }
+            | Self::Emptying { .. }
+            | Self::Emptied { .. }
+            | Self::Interrupted(_) => Vec::new(),
+        }
+    }
+
     /// The failure it tells of.
     pub fn failure(&self) -> Option<&Failure> {
         match self {

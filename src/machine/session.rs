@@ -16,6 +16,7 @@ use super::outcome::Outcome;
 use super::task::{AfterEmptied, State, Task};
 use super::time::Time;
 use super::{MAIN, Machine, SLICE};
+use crate::secrets::Secrets;
 use crate::syntax::Script;
 use crate::syntax::ast::Name;
 
@@ -52,6 +53,11 @@ impl Machine {
     /// Whether a signal cancels only what runs, if there is a session to come back to.
     pub(super) fn is_cancelling(outcome: &Outcome) -> bool {
         matches!(outcome, Outcome::Interrupted(signal) if CANCELLING.contains(signal))
+    }
+
+    /// What isn't to be said.
+    pub fn secrets(&self) -> &Secrets {
+        &self.config.secrets
     }
 
     /// Whether the last script said `exit`, so that the session is over.

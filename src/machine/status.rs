@@ -10,6 +10,7 @@ use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use super::outcome::Failure;
 use super::task::{State, Task};
 use super::time::Time;
+use crate::secrets::Secrets;
 use crate::syntax::Source;
 
 /// A snapshot of a run.
@@ -17,6 +18,8 @@ use crate::syntax::Source;
 pub struct Status {
     /// When it was taken.
     pub now: Time,
+    /// What isn't to be said of it.
+    pub secrets: Secrets,
     /// The tasks, each before those it waits for; as many as were asked for.
     pub tasks: Vec<TaskStatus>,
     /// How many of the other tasks do what at which line of which script. Those that only wait for
@@ -125,7 +128,12 @@ impl Machine {
     /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
     /// `now` is the time of the snapshot.
     pub fn status(&self, most: usize, now: Time) -> Status {
-        let mut status = Status { now, tasks: Vec::new(), more: BTreeMap::new() };
+        let mut status = Status {
+            now,
+            secrets: self.config.secrets.clone(),
+            tasks: Vec::new(),
+            more: BTreeMap::new(),
+        };
         let mut left: Vec<(&Task, Option<&Loop>)> = Vec::new();
         if self.outcome.is_none() {
             left.extend(self.tasks.get(&super::MAIN).map(|main| (&**main, None)));
@@ -153,7 +161,9 @@ impl Machine {
     fn task_status(&self, task: &Task, code: Option<&Loop>) -> TaskStatus {
         let item = code.and_then(|code| {
             let value = task.variables.get(&code.variable)?.value.brief()?;
-            Some(format!("{}={value}", code.variable))
+            let mut item = format!("{}={value}", code.variable);
+            self.config.secrets.hide_in(&mut item);
+            Some(item)
         });
         let (source, line) = place(task);
         TaskStatus {

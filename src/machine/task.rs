@@ -167,12 +167,20 @@ impl Task {
     }
 
     /// A failure at the present instruction.
-    pub fn thrown(&self, kind: FailureKind, code: i32, message: String, command: &str) -> Thrown {
+    pub fn thrown(
+        &self,
+        kind: FailureKind,
+        code: i32,
+        mut message: String,
+        command: &str,
+    ) -> Thrown {
+        let secrets = &self.variables.secrets;
+        secrets.hide_in(&mut message);
         let failure = Failure {
             kind,
             code,
             message,
-            command: command.into(),
+            command: secrets.hide(command).into_owned(),
             elapsed: None,
             source: Arc::clone(&self.program.source),
             line: self.line(),

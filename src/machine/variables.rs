@@ -7,6 +7,7 @@ use bstr::BString;
 
 use super::effect::Environment;
 use super::value::Value;
+use crate::secrets::Secrets;
 use crate::syntax::ast::Name;
 
 /// A variable that is set.
@@ -27,17 +28,20 @@ pub struct Variables {
     /// Changes since the last fork; none is a variable that was unset.
     own: BTreeMap<Name, Option<Variable>>,
     environment: Option<Arc<Environment>>,
+    /// What isn't to be said of them.
+    pub secrets: Secrets,
 }
 
 impl Variables {
     /// The variables that come with an environment. Names and values that are not of a
     /// variable's form are handed on all the same.
-    pub fn new(environment: Vec<(BString, BString)>) -> Self {
+    pub fn new(environment: Vec<(BString, BString)>, secrets: Secrets) -> Self {
         let shared = environment.into_iter().map(|(name, value)| {
-            let variable = Variable { value: Value::Text(value), exported: true, inherited: true };
-            (Name::from(String::from_utf8_lossy(&name)), variable)
+            let name = Name::from(String::from_utf8_lossy(&name));
+            secrets.learn(&name, &value);
+            (name, Variable { value: Value::Text(value), exported: true, inherited: true })
         });
-        Self { shared: Arc::new(shared.collect()), ..Self::default() }
+        Self { shared: Arc::new(shared.collect()), secrets, ..Self::default() }
     }
 
     /// The variable of this name, if it is set.
@@ -64,6 +68,11 @@ impl Variables {
         let was = self.get(name).is_some_and(|variable| variable.exported);
         if was || variable.as_ref().is_some_and(|variable| variable.exported) {
             self.environment = None;
+        }
+        if self.secrets.names(name)
+            && let Some(value) = variable.as_ref().and_then(|variable| variable.value.text())
+        {
+            self.secrets.learn(name, &value);
         }
         self.own.insert(Arc::clone(name), variable);
     }

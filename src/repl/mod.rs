@@ -26,6 +26,7 @@ use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
 use crate::outlet;
+use crate::secrets::Secrets;
 use crate::syntax::ast::Block;
 use crate::syntax::vocabulary::OPERATORS;
 use crate::syntax::{Script, Source, parse, unfinished};
@@ -119,7 +120,7 @@ impl Session {
         let outcome = self.statement(&script);
         self.last = match &outcome {
             Outcome::Failed(failure) => {
-                say(&report(failure, &script.source));
+                say(&report(failure, &script.source, self.machine.secrets()));
                 Some(name(failure))
             }
             Outcome::Interrupted(signal) => {
@@ -256,11 +257,11 @@ fn say(text: &str) {
 }
 
 /// What happened, and where, unless that is the one line right above.
-fn report(failure: &Failure, source: &Source) -> String {
+fn report(failure: &Failure, source: &Source, secrets: &Secrets) -> String {
     let mut failure = failure.clone();
     // What an earlier statement failed with was told then.
     failure.earlier.take_if(|earlier| !Arc::ptr_eq(earlier.file(), source.name()));
-    let text = crate::report::render(&failure);
+    let text = crate::report::render(&failure, secrets);
     // It may be that of a function, or of a file.
     if !Arc::ptr_eq(failure.file(), source.name()) {
         return text;

@@ -30,7 +30,7 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
         let _ = writeln!(text, "  {item}{place}line {}: {}", task.line, doing(task, now));
         let source = task.source.line_text(task.line).trim();
         if !source.is_empty() {
-            let _ = writeln!(text, "    {} | {}", task.line, excerpt(source));
+            let _ = writeln!(text, "    {} | {}", task.line, excerpt(&status.secrets.hide(source)));
         }
         let waits = matches!(task.doing, Doing::Waiting { .. });
         for (index, tried) in task.tries.iter().enumerate() {
@@ -53,6 +53,7 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
             let _ = writeln!(text, "    and at {} more lines", groups.len() - MOST_GROUPS);
         }
     }
+    status.secrets.hide_in(&mut text);
     text
 }
 

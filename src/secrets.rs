@@ -1,0 +1,253 @@
+//! Words that the shell doesn't say: the values of variables that somebody named, and values that
+//! somebody gave.
+//!
+//! They are hidden in text before it is cut short, quoted or escaped: what is left then is neither
+//! a part of a value nor another spelling of it.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bstr::{BString, ByteSlice};
+
+/// What is said instead.
+const MASK: &str = "***";
+/// Shorter values are no secrets: hiding each `1` and `no` would tell them, and little else.
+const SHORTEST: usize = 4;
+/// Longer values aren't kept in order to be hidden.
+const LONGEST: usize = 1 << 16;
+/// So many values are remembered, the last ones.
+const MOST: usize = 1000;
+
+/// What is to be hidden; clones share it. Values are added while a script runs.
+#[derive(Clone, Default)]
+pub struct Secrets(Option<Arc<Shared>>);
+
+struct Shared {
+    names: Vec<String>,
+    /// What nested shells are told to hide, as this one was.
+    given: BString,
+    values: Mutex<VecDeque<BString>>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_tuple("Secrets").field(&self.all_names()).finish()
+    }
+}
+
+impl Secrets {
+    /// Hides the values of the variables called `names`, as they become known, and the lines of
+    /// `given`.
+    pub fn new(names: Vec<String>, given: &[u8]) -> Self {
+        if names.is_empty() && given.is_empty() {
+            return Self::default();
+        }
+        let secrets =
+            Self(Some(Arc::new(Shared { names, given: given.into(), values: Mutex::default() })));
+        secrets.add_lines(given);
+        secrets
+    }
+
+    /// Whether nothing is secret.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether the values of this variable are hidden.
+    pub fn names(&self, name: &str) -> bool {
+        self.all_names().iter().any(|known| known == name)
+    }
+
+    /// The names of the variables whose values are hidden.
+    pub fn all_names(&self) -> &[String] {
+        self.0.as_ref().map_or(&[], |shared| &shared.names)
+    }
+
+    /// Takes note of a variable's value.
+    pub fn learn(&self, name: &str, value: &[u8]) {
+        if self.names(name) && value.len() <= LONGEST {
+            self.add(value.trim_end_with(|c| matches!(c, '\r' | '\n')));
+            // A key is told line by line, if at all.
+            self.add_lines(value);
+        }
+    }
+
+    /// Takes note of the values in words like `NAME=value`, which somebody else will assign.
+    pub fn learn_from(&self, words: &[BString]) {
+        let Some(shared) = &self.0 else { return };
+        for word in words {
+            if let Some((name, value)) = word.split_once_str("=")
+                && let Some(known) = shared.names.iter().find(|known| known.as_bytes() == name)
+            {
+                self.learn(known, value);
+            }
+        }
+    }
+
+    fn add_lines(&self, text: &[u8]) {
+        for line in text.lines() {
+            self.add(line);
+        }
+    }
+
+    fn add(&self, value: &[u8]) {
+        let Some(shared) = &self.0 else { return };
+        if value.len() < SHORTEST {
+            return;
+        }
+        let mut values = shared.values.lock().unwrap_or_else(PoisonError::into_inner);
+        // Text that isn't UTF-8 is shown with replacement characters.
+        let shown = value.to_str_lossy();
+        for spelling in [value, shown.as_bytes()] {
+            if !values.iter().any(|known| known == spelling) {
+                values.push_back(spelling.into());
+            }
+        }
+        while values.len() > MOST {
+            values.pop_front();
+        }
+    }
+
+    /// A text for people or a log, without what is secret.
+    pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.hide_bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(hidden) => Cow::Owned(hidden.to_str_lossy().into_owned()),
+        }
+    }
+
+    /// The same for a text that is ours.
+    pub fn hide_in(&self, text: &mut String) {
+        if let Cow::Owned(hidden) = self.hide(text) {
+            *text = hidden;
+        }
+    }
+
+    /// The same for bytes.
+    pub fn hide_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        let mut places = Vec::new();
+        self.each(|value| {
+            // Values may overlap each other and themselves.
+            let mut at = 0;
+            while let Some(found) = text[at..].find(value) {
+                places.push((at + found, at + found + value.len()));
+                at += found + 1;
+            }
+        });
+        if places.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        places.sort_unstable();
+        let mut hidden = Vec::with_capacity(text.len());
+        let mut at = 0;
+        for (start, end) in places {
+            if start >= at {
+                hidden.extend_from_slice(&text[at..start]);
+                hidden.extend_from_slice(MASK.as_bytes());
+            }
+            at = at.max(end);
+        }
+        hidden.extend_from_slice(&text[at..]);
+        Cow::Owned(hidden)
+    }
+
+    /// What a shell with these words is to hide, one value a line: it sees them there, and may show
+    /// them. Nothing if there is nothing to be told; nobody gets to know a value by being told.
+    pub fn for_command<'w>(&self, words: impl IntoIterator<Item = &'w BString>) -> Option<BString> {
+        let given = &self.0.as_ref()?.given;
+        let mut told = given.clone();
+        let words: Vec<_> = words.into_iter().collect();
+        self.each(|value| {
+            let is_new = given.lines().all(|line| line != value);
+            if is_new && words.iter().any(|word| word.contains_str(value)) {
+                if !told.is_empty() && !told.ends_with(b"\n") {
+                    told.push(b'\n');
+                }
+                told.extend_from_slice(value);
+            }
+        });
+        (told.len() > given.len()).then_some(told)
+    }
+
+    fn each(&self, mut see: impl FnMut(&[u8])) {
+        let Some(shared) = &self.0 else { return };
+        let values = shared.values.lock().unwrap_or_else(PoisonError::into_inner);
+        for value in values.iter() {
+            see(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(values: &str) -> Secrets {
+        Secrets::new(vec!["P".into()], values.as_bytes())
+    }
+
+    #[test]
+    fn values_are_hidden_wherever_they_are() {
+        let secrets = secrets("hunter2\nénigme");
+        assert_eq!(secrets.hide("curl -uhunter2@x hunter2"), "curl -u***@x ***");
+        assert_eq!(secrets.hide("l'énigmes"), "l'***s");
+        assert!(matches!(secrets.hide("hunter"), Cow::Borrowed("hunter")));
+    }
+
+    #[test]
+    fn values_that_overlap_leave_nothing() {
+        let secrets = secrets("abcd\ncdef\naaaa");
+        assert_eq!(secrets.hide("xabcdefy"), "x***y");
+        assert_eq!(secrets.hide("aaaaaa b"), "*** b");
+        assert_eq!(secrets.hide("abcdcdef"), "******");
+    }
+
+    #[test]
+    fn short_values_are_not_hidden() {
+        let secrets = secrets("1\nno\n\nabc");
+        secrets.learn("P", b"");
+        secrets.learn("P", b"\n");
+        assert_eq!(secrets.hide("exited with 1, no abc"), "exited with 1, no abc");
+    }
+
+    #[test]
+    fn values_become_known() {
+        let secrets = secrets("");
+        secrets.learn("Q", b"public");
+        secrets.learn("P", b"first key\nsecond line\r\n");
+        secrets.learn_from(&["P=third=one".into(), "P".into(), "Q=other".into()]);
+        assert_eq!(secrets.hide("first key, second line, third=one"), "***, ***, ***");
+        assert_eq!(secrets.hide("public other"), "public other");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_hidden_as_they_are_shown() {
+        let secrets = secrets("");
+        secrets.learn("P", b"ab\xffcd");
+        assert_eq!(*secrets.hide_bytes(b"x ab\xffcd"), *b"x ***");
+        assert_eq!(secrets.hide(&b"x ab\xffcd".to_str_lossy()), "x ***");
+    }
+
+    #[test]
+    fn a_command_is_told_of_what_it_is_given_only() {
+        let secrets = secrets("given1");
+        secrets.learn("P", b"learnt1");
+        let told = |word: &str| secrets.for_command(&[word.into()]);
+        assert_eq!(told("x given1"), None);
+        assert_eq!(told("-plearnt1"), Some("given1\nlearnt1".into()));
+        assert_eq!(Secrets::default().for_command(&["x".into()]), None);
+    }
+
+    #[test]
+    fn the_number_of_values_is_bounded() {
+        let secrets = secrets("");
+        for number in 0..2 * MOST {
+            secrets.learn("P", format!("value {number}.").as_bytes());
+        }
+        assert_eq!(secrets.hide("value 0."), "value 0.");
+        assert_eq!(secrets.hide(&format!("value {}.", 2 * MOST - 1)), "***");
+        assert!(!format!("{secrets:?}").contains("value"), "{secrets:?}");
+    }
+}

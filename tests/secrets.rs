@@ -1,0 +1,133 @@
+//! `--redact` and `FTSH_REDACT`: what is secret stays out of all that the shell says.
+
+use nix::sys::signal::Signal;
+
+use crate::support::Ftsh;
+use crate::support::run::Finished;
+
+const SECRET: &str = "hunter2 'q\"\\é";
+
+/// A run that hides `$P`, which is [`SECRET`] in the environment.
+fn hiding(script: &str) -> Ftsh {
+    Ftsh::script(script).options(["--redact", "P"]).env("P", SECRET)
+}
+
+/// Standard error has these texts, and nothing of the secret.
+fn told(finished: &Finished, texts: &[&str]) {
+    let errors = finished.errors();
+    assert!(!errors.contains("hunter"), "{errors}");
+    for text in texts {
+        assert!(errors.contains(text), "no {text} in:\n{errors}");
+    }
+}
+
+#[test]
+fn reports_summaries_and_logs_hide_what_a_variable_holds() {
+    let filler = "x".repeat(85);
+    let script =
+        format!("try 2 times backoff none\n    sh -c 'exit 3' \"{filler} $P\" \"-p$P\"\nend");
+    for level in ["10", "40"] {
+        let finished = hiding(&script).options(["--summary", "-l", level]).failure(3);
+        told(&finished, &["exited with 3", "2 at line 2", "***"]);
+        let finished = hiding(&script).options(["-l", level, "--log-format", "json"]).failure(3);
+        told(&finished, &["\"command_failed\"", "-p***"]);
+        for line in finished.errors().lines() {
+            serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+        }
+        let finished = hiding(&script).options(["-l", level, "-f", "log"]).failure(3);
+        told(&finished, &["***"]);
+        let log = finished.read("log");
+        assert!(!log.contains("hunter") && log.contains("***"), "{log}");
+    }
+}
+
+#[test]
+fn numbers_in_json_stay_numbers() {
+    let script = "sh -c 'exit 33'";
+    let finished = Ftsh::command(script)
+        .options(["-l", "40", "--log-format", "json"])
+        .env("FTSH_REDACT", "true\ncode\n\"pid\nexit")
+        .failure(33);
+    for line in finished.errors().lines() {
+        serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+    }
+    finished.expect_stderr("sh -c '*** 33'");
+}
+
+#[test]
+fn values_that_become_known_are_hidden() {
+    for assignment in [
+        "P=hunter2",
+        "sh -c 'printf hunt; echo er2' -> P",
+        "read P <<< hunter2",
+        "export P=hunter2",
+        "for P in hunter2; x=$P; end",
+        "function f; P=$1; end; f hunter2",
+        "forall P in hunter2; false $P; end",
+        "P=hunter2 sh -c 'test \"$P\" = other'",
+        "env P=hunter2 false",
+    ] {
+        let script = format!("{assignment}\nsh -c 'exit 3' \"$P\"\n");
+        let finished =
+            Ftsh::script(script).options(["--redact=P", "-l", "40", "--unset=empty"]).run();
+        assert!(!finished.status.is_some_and(|status| status.success()), "{assignment}");
+        // Functions get their arguments before one knows what they are.
+        let errors = finished.errors();
+        let told: Vec<_> = errors.lines().filter(|line| line.contains("hunter2")).collect();
+        assert!(told.iter().all(|line| line.ends_with("start: f hunter2")), "{errors}");
+        finished.expect_stderr("***");
+    }
+}
+
+#[test]
+fn a_caught_failure_hides_it_too() {
+    hiding("try; sh -c 'exit 1' \"$P\"; catch; echo \"$error, $error_command\"; end")
+        .stdout("`sh -c 'exit 1' '***'` exited with 1, sh -c 'exit 1' '***'\n")
+        .success();
+}
+
+#[test]
+fn values_may_come_one_a_line() {
+    let finished = Ftsh::command("sh -c 'exit 1' one two three; # a second one")
+        .env("FTSH_REDACT", "first one\nsecond one\ntwo three\n\nx\n")
+        .failure(1);
+    finished.expect_stderr("`sh -c 'exit 1' one ***` exited with 1");
+    finished.expect_stderr("# a ***");
+}
+
+#[test]
+fn nested_shells_hide_the_same() {
+    let finished =
+        hiding("ftsh -c 'x=\"$P\"; sh -c \"exit 1\" \"$x\"'").options(["-l", "40"]).failure(1);
+    told(&finished, &["-c:1: `sh -c 'exit 1' '***'` exited with 1"]);
+    // One that isn't exported is told to the shells that have it from elsewhere, only.
+    let script = "P=hunter2; ftsh -c 'false $1' \"\" $P";
+    told(
+        &Ftsh::command(script).options(["--redact", "P"]).failure(1),
+        &[":1: `false '***'` exited"],
+    );
+    Ftsh::command("P=hunter2; sh -c 'test -z \"$FTSH_REDACT$P\"'")
+        .options(["--redact", "P"])
+        .success();
+}
+
+#[test]
+fn who_asks_what_it_is_doing_is_not_told() {
+    let run = hiding("forall x in \"a$P\"; sh -c 'echo > ready; exec sleep 5' \"$P\"; end").start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGUSR1);
+    run.until("a page", |run| run.errors().contains("running `sh"));
+    run.signal(Signal::SIGTERM);
+    told(&run.wait(), &["x=a***", "exec sleep 5' '***'"]);
+}
+
+#[test]
+fn what_kept_a_script_from_running_is_told_without() {
+    let finished = Ftsh::script("if hunter2 hunter2\nend").env("FTSH_REDACT", "hunter2").failure(2);
+    told(&finished, &["***"]);
+    Ftsh::command("true")
+        .options(["--redact", "a b"])
+        .failure(2)
+        .expect_stderr("the name of a var");
+    Ftsh::command("true").env("FTSH_REDACT_NAMES", "A, B").failure(2);
+}
