@@ -242,6 +242,11 @@ impl Machine {
                 let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
                 Flow::Throw(task.thrown(FailureKind::Signal, signal, message, &text).after(elapsed))
             }
+            Status::Lost => {
+                let message =
+                    format!("how `{}` ended is lost: an internal error of ftsh", shorten(&text));
+                Flow::Throw(task.thrown(FailureKind::Internal, 1, message, &text).after(elapsed))
+            }
         }
     }
 

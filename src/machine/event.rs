@@ -53,6 +53,8 @@ pub enum Status {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
+    /// Nobody can say: what the system knew of it is lost.
+    Lost,
 }
 
 /// Why a command could not be started.

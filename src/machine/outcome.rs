@@ -92,6 +92,8 @@ pub enum FailureKind {
     Failure,
     /// The script said `giveup`.
     Giveup,
+    /// The shell itself has gone wrong.
+    Internal,
 }
 
 impl FailureKind {
@@ -108,6 +110,7 @@ impl FailureKind {
             Self::Expression => "expression",
             Self::Failure => "failure",
             Self::Giveup => "giveup",
+            Self::Internal => "internal",
         }
     }
 }

@@ -69,6 +69,19 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
 }
 
 #[test]
+fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
+    use ftsh::driver::simulated::Model;
+    use ftsh::machine::event::Status;
+    let lost = |simulated: ftsh::driver::simulated::Simulated| {
+        simulated.command("lose", |_, _| Model::ends(Status::Lost))
+    };
+    world().model(lost).run("lose 1").fails("internal", 1);
+    let caught = "try 1 time; lose 1; catch; echo $error_kind $error; end";
+    let message = "internal how `lose 1` ended is lost: an internal error of ftsh\n";
+    world().model(lost).run(caught).prints(message);
+}
+
+#[test]
 fn a_pipeline_that_is_a_question_may_say_no() {
     let told = |script: &str| {
         let ran = world().logging(Level::FAILURES).run(script);

@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::{CHILDREN, ProcessDriver, sys};
+use super::children::{Child, Others};
+use super::command::Answer;
+use super::{CHILDREN, Containment, ProcessDriver, sys};
 use crate::machine::effect::ProcessId;
 use crate::machine::event::{Event, Status};
 use crate::machine::record::LogEvent;
@@ -14,30 +16,13 @@ const BETWEEN_ORPHANS: usize = 64;
 /// How soon after a sign of it all children without a pidfd are looked at.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process of ours.
-pub struct Child {
-    /// The command it runs.
-    pub process: ProcessId,
-    /// Readable when it has ended.
-    pub pidfd: Option<OwnedFd>,
-}
-
-impl Child {
-    /// Whether the loop is told when it ends.
-    pub fn is_watched(&self) -> bool {
-        self.pidfd.is_some()
-    }
-}
-
 impl ProcessDriver {
+    /// Has the loop told of the end of a command's process.
     pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
         let pidfd = if self.pidfds { self.pidfd(pid).ok() } else { None };
         if pidfd.is_none() && self.sweep.is_none() {
             // It may have ended before it was known here.
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
-        }
-        if pidfd.is_none() {
-            self.unwatched += 1;
         }
         self.children.insert(pid, Child { process, pidfd });
     }
@@ -50,33 +35,19 @@ impl ProcessDriver {
 
     /// Looks for the end of all children that the loop isn't told of.
     pub(super) fn reap_unwatched(&mut self) {
-        let unwatched = self.children.iter().filter(|(_, child)| !child.is_watched());
-        let pids: Vec<i32> = unwatched.map(|(&pid, _)| pid).collect();
-        for pid in pids {
+        for pid in self.children.unwatched_pids() {
             self.reap(pid);
         }
     }
 
-    /// Takes note of the end of a child, if it has ended.
+    /// Takes note of the end of a command's process, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
         self.note_answers(pid);
-        match sys::wait_for(pid, false) {
-            Ok(Some((_, sys::Change::Ended(status)))) => self.child_ended(pid, status),
-            Ok(_) => {}
-            // Somebody else waited for it: how it ended is lost.
-            Err(_) => self.child_ended(pid, Status::Signaled(libc::SIGKILL)),
+        let Some((child, status)) = self.children.end_of(pid) else { return };
+        if let Some(pidfd) = &child.pidfd {
+            self.poller.remove(pidfd.as_fd());
         }
-    }
-
-    /// A child has ended and is gone.
-    pub(super) fn child_ended(&mut self, pid: i32, status: Status) {
-        let Some(child) = self.children.remove(&pid) else { return };
-        match &child.pidfd {
-            Some(pidfd) => self.poller.remove(pidfd.as_fd()),
-            None => self.unwatched -= 1,
-        }
-        self.ended += 1;
-        if self.ended.is_multiple_of(BETWEEN_ORPHANS) {
+        if self.children.ended().is_multiple_of(BETWEEN_ORPHANS) {
             self.reap_orphans();
         }
         self.release_terminal(pid, status);
@@ -90,6 +61,48 @@ impl ProcessDriver {
             self.ready.push_back(Event::Exited { process, status, line: None });
         }
     }
+
+    /// The children that run no command: orphans that came to us. Those that have ended are taken
+    /// note of. None if the system can't tell at the moment.
+    pub(super) fn orphans(&mut self) -> Option<Vec<i32>> {
+        if !matches!(self.containment, Containment::Subreaper) {
+            return Some(Vec::new());
+        }
+        loop {
+            let (pool, answers) = (&mut self.pool, &mut self.answers);
+            let answered = || {
+                answers.extend(std::iter::from_fn(|| pool.answer()));
+                answers.iter().filter_map(|(_, answer)| answer.pid()).collect()
+            };
+            let Others { orphans, ended, preexisting } = self.children.others(answered).ok()?;
+            // What has ended left its own children to us, perhaps after the list was made.
+            let complete = ended.is_empty();
+            for pid in ended {
+                self.orphan_ended(pid);
+            }
+            for pid in preexisting {
+                self.helper_ended(pid);
+            }
+            if complete {
+                return Some(orphans);
+            }
+        }
+    }
+
+    /// Takes note of all orphans that have ended.
+    pub(super) fn reap_orphans(&mut self) {
+        let _ = self.orphans();
+    }
+}
+
+impl Answer {
+    /// The process that was started, if one was.
+    fn pid(&self) -> Option<i32> {
+        match self {
+            Self::Started(Ok(started), _) => Some(started.pid),
+            _ => None,
+        }
+    }
 }
 
 fn describe(status: Status) -> String {
@@ -100,5 +113,6 @@ fn describe(status: Status) -> String {
             let name = Signal::try_from(signal).map(Signal::as_str);
             name.map_or_else(|_| format!("signal {signal}"), Into::into)
         }
+        Status::Lost => "lost".into(),
     }
 }

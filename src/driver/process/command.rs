@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::child::Child;
 use super::io::{Table, plain};
 use super::offload::{Control, Handle};
 use super::replace::Replacement;
@@ -46,11 +45,6 @@ impl Command {
     fn new(scope: ScopeId, name: BString, line: u32) -> Self {
         let (stage, path) = (Stage::Running(0), BString::default());
         Self { scope, stage, name, line, path, quiet: false, starting: false, wanted: true }
-    }
-
-    /// Whether its program is being started right now, or was and nobody knows yet.
-    pub fn is_starting(&self) -> bool {
-        matches!(&self.stage, Stage::Working(handle) if self.starting && handle.has_committed())
     }
 }
 
@@ -355,6 +349,7 @@ impl ProcessDriver {
         };
         let pid = started.pid;
         self.limit.restore_in(pid);
+        self.watch(pid, process);
         let Some(command) = self.commands.get_mut(&process) else { return };
         command.stage = Stage::Running(pid);
         let (name, line, scope) = (command.name.clone(), command.line, command.scope);
@@ -368,12 +363,6 @@ impl ProcessDriver {
         } else {
             let _ = sys::kill(-pid, libc::SIGKILL); // its scope is gone
         }
-        if let Some(status) = self.ended_early(pid) {
-            self.unwatched += 1;
-            self.children.insert(pid, Child { process, pidfd: None });
-            return self.child_ended(pid, status);
-        }
-        self.watch(pid, process);
         self.offer_terminal(pid, interactive);
         self.catch_up(scope, pid);
     }

@@ -14,6 +14,8 @@ use crate::machine::effect::ScopeId;
 use crate::machine::event::Event;
 use crate::machine::record::LogEvent;
 
+/// A program that is being loaded for this long hangs.
+const LOADING: Duration = Duration::from_millis(50);
 /// What can't be waited for is looked at again after this time, then less and less often.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const SLOWEST_LOOK: Duration = Duration::from_secs(1);
@@ -137,6 +139,21 @@ impl ProcessDriver {
             .collect()
     }
 
+    /// The processes in which a scope's programs are being loaded, which can take for ever.
+    fn loading_in(&self, scope: ScopeId) -> Vec<i32> {
+        let scopes = self.families.subtree(scope).into_iter();
+        let commands = scopes.filter_map(|id| self.families.scopes.get(&id));
+        let threads =
+            commands.flat_map(|scope| &scope.commands).filter_map(|process| {
+                match &self.commands.get(process)?.stage {
+                    Stage::Working(handle) => handle.committed_thread(),
+                    Stage::Running(_) => None,
+                }
+            });
+        let children = threads.filter_map(|it| proc::children_of_thread(self.pid, it.id()).ok());
+        children.flatten().filter(|&pid| !self.children.is_command(pid)).collect()
+    }
+
     /// A command turned up although its scope was already being emptied: it gets what the others
     /// got.
     pub(super) fn catch_up(&mut self, scope: ScopeId, pid: i32) {
@@ -183,8 +200,12 @@ impl ProcessDriver {
     }
 
     fn settle_scope(&mut self, scope: ScopeId, survey: &Survey, now: Instant) {
-        let rest = self.rest_of(scope, survey);
+        let mut rest = self.rest_of(scope, survey);
         let contained = matches!(self.containment, Containment::Subreaper);
+        let Some(emptying) = self.emptying_mut(scope) else { return };
+        if rest.starting && now - emptying.since >= LOADING {
+            rest.others.extend(self.loading_in(scope).into_iter().map(|pid| (pid, 0)));
+        }
         let Some(emptying) = self.emptying_mut(scope) else { return };
         if rest.is_empty() {
             // A list of all processes may miss one that changes at that moment.
@@ -208,7 +229,7 @@ impl ProcessDriver {
         let killed = emptying.killing.is_some() && emptying.processes.len() > before;
         let slowest = if contained { SLOWEST_LOOK } else { PORTABLE_LOOK };
         // All that is left are children of ours, or descend from them: their end is told.
-        let told = contained && emptying.killing.is_none() && !rest.uncertain;
+        let told = contained && emptying.killing.is_none() && !rest.uncertain && !rest.starting;
         if emptying.look.is_some_and(|look| look <= now) {
             emptying.interval = (emptying.interval * 2).min(slowest);
         }

@@ -7,11 +7,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::command::Command;
 use super::proc::Mark;
 use super::{Containment, ProcessDriver, proc, sys};
 use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::event::Status;
 use crate::machine::record::LogEvent;
 
 /// More names of scopes that ended well than this are forgotten.
@@ -39,10 +37,6 @@ pub struct Families {
     pub(super) dirty: BTreeSet<ScopeId>,
     /// Orphans that can't be told yet: since when, and whose they would be if they never can.
     unclear: HashMap<i32, (Instant, ScopeId)>,
-    /// Children that ended while a worker was still starting commands: one may be its.
-    early: HashMap<i32, Status>,
-    /// Children that the process had before it became a shell.
-    pub(super) strangers: HashSet<i32>,
     /// How many commands had ended when the last scope was opened.
     ended: usize,
 }
@@ -73,8 +67,6 @@ impl Families {
             emptying: BTreeSet::new(),
             dirty: BTreeSet::new(),
             unclear: HashMap::new(),
-            early: HashMap::new(),
-            strangers: HashSet::new(),
             ended: 0,
         }
     }
@@ -220,8 +212,8 @@ pub fn is_group_alive(group: i32) -> bool {
 impl ProcessDriver {
     /// A new scope inside another one. What came to us before is none of its.
     pub(super) fn open_scope(&mut self, scope: ScopeId, parent: ScopeId) {
-        let since = std::mem::replace(&mut self.families.ended, self.ended);
-        if self.ended > since
+        let since = std::mem::replace(&mut self.families.ended, self.children.ended());
+        if self.children.ended() > since
             && matches!(self.containment, Containment::Subreaper)
             && !sys::has_no_children()
         {
@@ -258,81 +250,26 @@ impl ProcessDriver {
         }
     }
 
-    /// A child that no command of ours is known to run has changed.
-    pub(super) fn reap_orphan(&mut self, pid: i32) {
-        if let Ok(Some((_, sys::Change::Ended(status)))) = sys::wait_for(pid, false) {
-            if self.families.strangers.remove(&pid) {
-                self.stranger_ended(pid);
-            } else {
-                self.orphan_ended(pid, status);
-            }
-        }
-    }
-
-    /// Takes note of all orphans that have ended.
-    pub(super) fn reap_orphans(&mut self) {
-        while matches!(self.containment, Containment::Subreaper)
-            && let Some(pid) = sys::ended_child()
-            && !self.children.contains_key(&pid)
-        {
-            self.reap_orphan(pid);
-        }
-    }
-
-    /// Whether a worker is starting a program right now.
-    fn is_starting(&self) -> bool {
-        self.starting > 0 && self.commands.values().any(Command::is_starting)
-    }
-
-    fn orphan_ended(&mut self, pid: i32, status: Status) {
+    /// An orphan has ended and is gone.
+    pub(super) fn orphan_ended(&mut self, pid: i32) {
         self.families.unclear.remove(&pid);
         if let Some(orphan) = self.families.orphans.remove(&pid) {
             let above = self.families.emptying_above(orphan.scope);
             self.families.dirty.extend(above);
         } else {
-            if self.starting > 0 {
-                self.families.early.insert(pid, status);
-            }
             self.families.dirty.extend(&self.families.emptying);
         }
     }
 
-    /// How a command ended that did so before it was known, if it did.
-    pub(super) fn ended_early(&mut self, pid: i32) -> Option<Status> {
-        self.families.orphans.remove(&pid);
-        self.families.unclear.remove(&pid);
-        let status = self.families.early.remove(&pid);
-        if self.starting == 0 {
-            self.families.early.clear();
-        }
-        status
-    }
-
-    /// Looks for orphans that came to us, and takes note of those that have ended. False if
-    /// some child can't be told yet: it may be a command that a worker is starting.
+    /// Looks for orphans that came to us, and takes note of those that have ended. False if it
+    /// can't be told yet of some whose they are, or whether there are more.
     pub(super) fn look_for_orphans(&mut self) -> bool {
-        loop {
-            let mut certain = true;
-            let mut ended = false;
-            for pid in proc::children(self.pid) {
-                if self.children.contains_key(&pid) || self.families.strangers.contains(&pid) {
-                    continue;
-                }
-                match sys::wait_for(pid, false) {
-                    Ok(Some((_, sys::Change::Ended(status)))) => {
-                        self.orphan_ended(pid, status);
-                        ended = true;
-                    }
-                    Ok(_) if self.families.orphans.contains_key(&pid) => {}
-                    Ok(_) => certain &= self.adopt(pid),
-                    Err(_) => {}
-                }
-            }
-            // What has ended left its own children to us, perhaps after the list was made.
-            if !ended {
-                return certain;
-            }
+        let Some(orphans) = self.orphans() else { return false };
+        let mut certain = true;
+        for pid in orphans {
+            certain &= self.families.orphans.contains_key(&pid) || self.adopt(pid);
         }
+        certain
     }
 
     fn adopt(&mut self, pid: i32) -> bool {
@@ -343,7 +280,7 @@ impl ProcessDriver {
             let now = Instant::now();
             let guess = || {
                 let of_group = |group| {
-                    let process = self.children.get(&group)?.process;
+                    let process = self.children.get(group)?.process;
                     Some(self.commands.get(&process)?.scope)
                 };
                 (now, self.families.guess(pid, of_group))
@@ -352,8 +289,7 @@ impl ProcessDriver {
             let first = self.families.unclear.get(&pid).copied();
             let (since, scope) = first.unwrap_or_else(guess);
             self.families.unclear.insert(pid, (since, scope));
-            // A command that a worker has only just started looks like the shell.
-            if (mark == Mark::Unclear || self.is_starting()) && now - since < LOADING {
+            if mark == Mark::Unclear && now - since < LOADING {
                 return false;
             }
             (self.families.today(scope), 0)
@@ -362,10 +298,7 @@ impl ProcessDriver {
         self.families.orphans.insert(pid, Orphan { scope, depth });
         let above = self.families.emptying_above(scope);
         self.families.dirty.extend(above);
-        // A command that a worker has started but not told of looks the same, until then.
-        if self.starting == 0 {
-            self.log(0, LogEvent::Adopted { pid, command: proc::name(pid) });
-        }
+        self.log(0, LogEvent::Adopted { pid, command: proc::name(pid) });
         true
     }
 }

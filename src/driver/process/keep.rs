@@ -145,7 +145,7 @@ impl Keep {
     /// Shows it all. If that fails, there is nobody left to tell.
     fn show(&self, store: &Store, status: Status) {
         let Some(voice) = self.voice() else { return };
-        let patience = matches!(status, Status::Signaled(_)).then_some(BRIEFLY);
+        let patience = (!matches!(status, Status::Exited(_))).then_some(BRIEFLY);
         let mut out = Patient { fd: voice, patience };
         let how = match status {
             Status::Exited(code) => format!("ended with status {code}"),
@@ -153,6 +153,7 @@ impl Keep {
                 let name = Signal::try_from(number).map_or("a signal", Signal::as_str);
                 format!("ended by {name}")
             }
+            Status::Lost => "ended in a way that is lost: an internal error of ftsh".into(),
         };
         let printed = if store.is_empty() { "" } else { "; it printed:" };
         let _ = writeln!(out, "ftsh: {}: {how}{printed}", self.script);

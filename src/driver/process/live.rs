@@ -205,8 +205,10 @@ impl ProcessDriver {
     fn has_strangers(&self) -> bool {
         match self.containment {
             Containment::Subreaper => {
-                let ours = |pid| self.children.contains_key(pid) || self.witness() == Some(*pid);
-                !proc::children(self.pid).iter().all(ours)
+                let ours =
+                    |pid: &i32| self.children.is_command(*pid) || self.witness() == Some(*pid);
+                let children = proc::children_of_thread(self.pid, self.pid);
+                !children.is_ok_and(|children| children.iter().all(ours))
             }
             Containment::Groups { .. } => false,
         }

@@ -7,6 +7,7 @@ mod aside;
 mod block;
 mod buffer;
 mod child;
+mod children;
 mod command;
 mod emptying;
 mod family;
@@ -50,7 +51,7 @@ pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
 pub use self::sys::{exit_now, has_room, random, with_large_stack};
 
-use self::child::Child;
+use self::children::Children;
 use self::command::{Answer, Command, Waiting};
 use self::family::Families;
 use self::io::{Io, plain};
@@ -125,16 +126,14 @@ pub struct ProcessDriver {
     io: Io,
     found: spawn::Found,
     commands: HashMap<ProcessId, Command>,
-    children: HashMap<i32, Child>,
+    children: Children,
+    /// Answers of workers that were taken already, but not dealt with.
+    answers: VecDeque<(Ticket, Answer)>,
     operations: HashMap<OperationId, Handle>,
     waiting: HashMap<Ticket, Waiting>,
     families: Families,
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
-    /// How many children have no pidfd.
-    unwatched: usize,
-    /// How many children have ended.
-    ended: usize,
     limit: sys::FileLimit,
     containment: Containment,
     /// Whether pidfds tell of the end of children; signals do otherwise.
@@ -196,9 +195,9 @@ impl ProcessDriver {
         }
         let key = supervision.as_ref().map_or_else(Key::new, |it| it.key().clone());
         let pid = std::process::id() as i32;
-        let mut families = Families::new();
+        let mut children = Children::new(children::Real);
         if !sys::has_no_children() {
-            families.strangers = proc::children(pid).into_iter().collect();
+            children.preexisting = proc::children(pid).into_iter().collect();
         }
         let mut driver = Self {
             settings,
@@ -212,13 +211,12 @@ impl ProcessDriver {
             io,
             found: spawn::Found::default(),
             commands: HashMap::new(),
-            children: HashMap::new(),
+            children,
+            answers: VecDeque::new(),
             operations: HashMap::new(),
             waiting: HashMap::new(),
-            families,
+            families: Families::new(),
             sweep: None,
-            unwatched: 0,
-            ended: 0,
             limit: sys::FileLimit::default(),
             containment,
             pidfds,

@@ -130,9 +130,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Whether the job has announced a step that can't be taken back.
-    pub fn has_committed(&self) -> bool {
-        self.control.state().committed
+    /// The thread that is taking a step that can't be taken back.
+    pub fn committed_thread(&self) -> Option<sys::Thread> {
+        let state = self.control.state();
+        state.thread.filter(|_| state.committed)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -44,8 +44,13 @@ pub fn lists_children() -> bool {
     })
 }
 
-/// The children of a process, and of all its threads. Complete for a stopped process, and for our
-/// own: nobody else waits for our children.
+/// The children of one thread. Complete if no other thread waits for them meanwhile.
+pub fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))?;
+    Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// The children of a process, and of all its threads. Complete for a stopped process.
 pub fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let mut lists: Vec<_> = tasks.flatten().map(|task| task.path().join("children")).collect();

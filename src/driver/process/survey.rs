@@ -109,7 +109,7 @@ impl ProcessDriver {
                     others.extend(&new);
                     stack.extend(new);
                 }
-                let ours = |pid: &i32| *pid == self.pid || self.families.strangers.contains(pid);
+                let ours = |pid: &i32| *pid == self.pid || self.children.preexisting.contains(pid);
                 others.retain(|pid| !commands.contains(pid) && !ours(pid));
                 let place = |pid| marked.get(&pid).map(|&(_, place)| place);
                 let depth = |pid| place(pid).map_or(0, |place| place.depth);

@@ -120,7 +120,7 @@ impl ProcessDriver {
     /// A child of ours was stopped.
     fn child_stopped(&mut self, pid: i32, signal: i32) {
         let Some(terminal) = &mut self.terminal else { return };
-        if !self.children.contains_key(&pid) {
+        if self.children.get(pid).is_none() {
             // It may be a command that a worker has only just started.
             if self.starting > 0 {
                 terminal.early.push((pid, signal));
@@ -165,7 +165,7 @@ impl ProcessDriver {
     /// Stops all commands and the shell, until it is continued.
     pub(super) fn suspend(&mut self, wanting: Option<i32>) {
         self.live.hide();
-        let groups: Vec<i32> = self.children.keys().copied().collect();
+        let groups: Vec<i32> = self.children.pids().collect();
         for group in &groups {
             let _ = sys::kill(-group, libc::SIGSTOP);
         }
@@ -204,7 +204,7 @@ impl ProcessDriver {
         let Some(terminal) = &mut self.terminal else { return };
         if known.is_none() {
             terminal.witness = Witness::start().ok();
-            self.families.strangers.extend(terminal.witness.as_ref().and_then(Witness::pid));
+            self.children.preexisting.extend(terminal.witness.as_ref().and_then(Witness::pid));
         }
         terminal.hand_to(group);
     }
@@ -216,8 +216,8 @@ impl ProcessDriver {
         }
     }
 
-    /// A child that is no concern of ours has ended and was waited for.
-    pub(super) fn stranger_ended(&mut self, pid: i32) {
+    /// A child that is no command has ended and was waited for.
+    pub(super) fn helper_ended(&mut self, pid: i32) {
         if self.witness() == Some(pid)
             && let Some(witness) = self.terminal.as_mut().and_then(|it| it.witness.as_mut())
         {

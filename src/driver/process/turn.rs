@@ -81,7 +81,9 @@ impl ProcessDriver {
     /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
     /// the terminal, that orphans ended.
     fn needs_signals(&self) -> bool {
-        self.terminal.is_some() || self.unwatched > 0 || !self.families.emptying.is_empty()
+        self.terminal.is_some()
+            || self.children.unwatched() > 0
+            || !self.families.emptying.is_empty()
     }
 
     /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
@@ -99,11 +101,16 @@ impl ProcessDriver {
 
     fn take_signals(&mut self) {
         let mut changed = false;
+        let mut unknown = false;
         for caught in self.signals.take() {
             match caught.signal {
                 libc::SIGCHLD => {
                     changed = true;
-                    self.child_changed(caught.sender);
+                    match self.children.get(caught.sender) {
+                        Some(child) if child.pidfd.is_some() => {}
+                        Some(_) => self.reap(caught.sender),
+                        None => unknown = true,
+                    }
                 }
                 libc::SIGTSTP => self.suspend(None),
                 libc::SIGUSR1 => self.asked(caught.sender),
@@ -116,29 +123,22 @@ impl ProcessDriver {
         }
         // Signals that come at once are delivered once: some child may have been missed.
         let waiting = !self.families.emptying.is_empty();
-        if changed && waiting && matches!(self.containment, Containment::Subreaper) {
+        if changed && waiting {
             self.look_for_orphans();
+        } else if unknown {
+            self.reap_orphans();
         }
-        if changed && self.sweep.is_none() && self.unwatched > 0 {
+        if changed && self.sweep.is_none() && self.children.unwatched() > 0 {
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
-        }
-    }
-
-    fn child_changed(&mut self, pid: i32) {
-        match self.children.get(&pid) {
-            Some(child) if child.is_watched() => {}
-            Some(_) => self.reap(pid),
-            None if matches!(self.containment, Containment::Subreaper) => self.reap_orphan(pid),
-            None => {}
         }
     }
 
     /// The supervisor was killed: nothing may be left.
     fn die_with_supervisor(&mut self) {
         match self.containment {
-            Containment::Subreaper => purge::empty(&self.families.strangers),
+            Containment::Subreaper => purge::empty(&self.children.preexisting),
             Containment::Groups { .. } => {
-                let groups: Vec<i32> = self.children.keys().copied().collect();
+                let groups: Vec<i32> = self.children.pids().collect();
                 purge::stop_and_kill(&groups);
                 purge::empty_marked(&self.key);
             }
@@ -153,7 +153,7 @@ impl ProcessDriver {
 
     fn take_answers(&mut self) {
         self.pool.clear_readiness();
-        while let Some((ticket, answer)) = self.pool.answer() {
+        while let Some((ticket, answer)) = self.answers.pop_front().or_else(|| self.pool.answer()) {
             match self.waiting.remove(&ticket) {
                 Some(Waiting::Command(process)) => self.command_answered(process, answer),
                 Some(Waiting::Operation(operation)) => {

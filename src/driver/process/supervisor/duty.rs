@@ -55,7 +55,7 @@ impl Duty {
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
         let status = accompany(self.interpreter);
-        if matches!(status, Status::Signaled(_)) {
+        if !matches!(status, Status::Exited(_)) {
             if self.subreaper {
                 purge::empty(&self.strangers.iter().copied().collect::<HashSet<_>>());
             } else {
@@ -81,6 +81,10 @@ impl Duty {
         match status {
             Status::Exited(code) => sys::exit_now(code),
             Status::Signaled(signal) => sys::die_by(signal),
+            Status::Lost => {
+                eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
+                sys::exit_now(1);
+            }
         }
     }
 
@@ -126,7 +130,7 @@ fn accompany(interpreter: i32) -> Status {
                 sys::suspend_self();
                 let _ = sys::kill(interpreter, libc::SIGCONT);
             }
-            Err(_) => return Status::Signaled(libc::SIGKILL),
+            Err(_) => return Status::Lost,
         }
         // Orphans of a script that went on well while its daemons ended.
         reap_others(interpreter);

@@ -188,13 +188,25 @@ pub fn die_by(signal: c_int) -> ! {
 
 /// A thread that can be nudged.
 #[derive(Clone, Copy)]
-pub struct Thread(libc::pthread_t);
+pub struct Thread {
+    handle: libc::pthread_t,
+    id: i32,
+}
 
 impl Thread {
     /// The calling thread.
     pub fn current() -> Self {
+        #[cfg(target_os = "linux")]
+        let id = nix::unistd::gettid().as_raw();
+        #[cfg(not(target_os = "linux"))]
+        let id = 0;
         // SAFETY: always succeeds.
-        Self(unsafe { libc::pthread_self() })
+        Self { handle: unsafe { libc::pthread_self() }, id }
+    }
+
+    /// Its number among the tasks of `/proc`, where there is one.
+    pub fn id(self) -> i32 {
+        self.id
     }
 
     /// Makes the thread's blocked system call return EINTR.
@@ -203,7 +215,7 @@ impl Thread {
     /// The thread must not have ended.
     pub unsafe fn nudge(self) {
         // SAFETY: the caller says that the thread lives.
-        unsafe { libc::pthread_kill(self.0, NUDGE) };
+        unsafe { libc::pthread_kill(self.handle, NUDGE) };
     }
 }
 

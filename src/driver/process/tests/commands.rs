@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bstr::BString;
 
+use super::super::sys;
 use super::*;
+use crate::machine::effect::Access;
 
 fn script(directory: &std::path::Path, name: &str, text: &[u8], mode: u32) {
     let path = directory.join(name);
@@ -114,15 +116,44 @@ each_alone! {
         let ignored = ignored_signals(&text);
         let own = ignored_signals(&std::fs::read_to_string("/proc/self/status").expect("a file"));
         assert_eq!(ignored & !sigpipe, own & !sigpipe);
-        assert_eq!(ignored & sigpipe != 0, super::super::sys::sigpipe_was_ignored());
+        assert_eq!(ignored & sigpipe != 0, sys::sigpipe_was_ignored());
         assert_eq!(fields[4], fields[5]);
     }
 
     fn a_command_inherits_nothing_of_ours(world) {
         let (_, output) = world.output(program(&["ls", "/proc/self/fd"]));
-        let ours = |line: &str| !super::super::sys::is_passed_on(line.parse().expect("a number"));
+        let ours = |line: &str| !sys::is_passed_on(line.parse().expect("a number"));
         // One is the directory that ls reads.
         assert!(output.to_string().lines().filter(|line| ours(line)).count() <= 1, "{output}");
+    }
+
+    fn a_status_that_is_lost_is_no_signal(world) {
+        let process = world.start(program(&["sleep", "1000"]));
+        let pid = world.pid_of(process);
+        let _ = sys::kill(pid, libc::SIGTERM);
+        until("it doesn't end", || !matches!(sys::wait_for(pid, false), Ok(None)));
+        assert_eq!(world.end_of(process), "lost");
+    }
+
+    fn commands_that_workers_start_end_as_they_end(world) {
+        let null = Port::File { path: "/dev/null".into(), access: Access::Write };
+        world.with(&[(1, null)]);
+        for round in 0..10 {
+            // Orphans come and go meanwhile, and are looked for.
+            let parent = ScopeId::SCRIPT;
+            world.start(shell("(sleep 0.001; true) & (true &) ; exit 0"));
+            let start = |code: i32| {
+                let process = world.start(shell(&format!("exit {code}")));
+                let scope = ScopeId(1000 * (round + 1) + code as u64);
+                world.driver.perform(Effect::OpenScope { scope, parent });
+                world.driver.perform(Effect::Terminate(scope));
+                process
+            };
+            let processes: Vec<ProcessId> = (0..40).map(start).collect();
+            for (code, process) in processes.into_iter().enumerate() {
+                assert_eq!(world.end_of(process), format!("exit {code}"));
+            }
+        }
     }
 
     fn a_thousand_commands_run_at_once(world) {
@@ -137,7 +168,7 @@ each_alone! {
 
     fn a_signal_to_the_shell_is_reported_each_time(world) {
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGINT] {
-            let _ = super::super::sys::kill(process::id() as i32, signal);
+            let _ = sys::kill(process::id() as i32, signal);
             world.expect("interruption", |event| {
                 (*event == Event::Interrupted(signal)).then_some(())
             });

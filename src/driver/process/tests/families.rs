@@ -1,5 +1,7 @@
 //! Scopes that are emptied.
 
+use std::os::fd::AsRawFd;
+
 use super::*;
 
 const SCOPE: ScopeId = ScopeId(1);
@@ -198,6 +200,37 @@ each_alone! {
         } else {
             let _ = crate::driver::process::sys::kill(pid, libc::SIGKILL); // can't be known
         }
+    }
+
+    fn a_program_that_is_never_loaded_ends_with_its_scope(world) {
+        open(world);
+        let place = tempfile::tempdir().expect("a folder");
+        let file = place.path().join("slow");
+        std::fs::copy("/bin/true", &file).expect("a program");
+        // As on a file system that doesn't answer: who opens it waits until it is given back.
+        let lease = std::fs::File::open(&file).expect("the program");
+        // SAFETY: plain calls; nobody else cares for the signal.
+        let leased = unsafe {
+            libc::signal(libc::SIGIO, libc::SIG_IGN);
+            libc::fcntl(lease.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
+        };
+        if leased != 0 {
+            return eprintln!("this file system has no leases");
+        }
+        let start = Instant::now();
+        world.start_in(SCOPE, program(&[file.to_str().expect("text")]));
+        let loading = || {
+            let tasks = std::fs::read_dir("/proc/self/task").expect("tasks").flatten();
+            let children = tasks.map(|task| std::fs::read_to_string(task.path().join("children")));
+            children.flatten().any(|children| !children.trim().is_empty())
+        };
+        until("it doesn't begin to be loaded", loading);
+        // What else runs is taken care of meanwhile.
+        let process = world.start_in(OTHER, program(&["true"]));
+        assert_eq!(world.end_of(process), "exit 0");
+        world.driver.perform(Effect::Terminate(SCOPE));
+        world.emptied(SCOPE);
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     }
 
     fn weak_mode_goes_on(world) {

@@ -162,6 +162,7 @@ impl World {
                 let status = match status {
                     Status::Exited(code) => format!("exit {code}"),
                     Status::Signaled(signal) => format!("signal {signal}"),
+                    Status::Lost => "lost".into(),
                 };
                 Some(match line {
                     Some(line) => format!("{status}: {line}"),
