@@ -32,6 +32,7 @@ mod signals;
 mod soak;
 mod sources;
 mod stalled;
+mod stress;
 mod supervision;
 mod survivors;
 mod terminal;
