@@ -212,3 +212,29 @@ fn processes_are_logged_for_programs_too() {
     assert_eq!(event("emptied")["processes"], 4, "{log}");
     assert!(event("emptied")["duration"].is_number(), "{log}");
 }
+
+#[test]
+fn a_limit_on_files_is_a_failure_and_no_signal_to_the_shell() {
+    let script = format!(
+        "
+        for i in 1 .to. 40; try 1 time; failure number $i; catch # expected
+        end; end
+        try 1 time; echo {long} > f; catch; echo the builtin failed; end
+        try 1 time; sh -c 'exec head -c 2000 /dev/zero' > f
+        catch; echo the program: $error_kind $error_code; end",
+        long = "x".repeat(2000)
+    );
+    Ftsh::command(&script)
+        .options(["-f", "log", "-l", "20"])
+        .through(["sh", "-c", "ulimit -f 1; exec \"$@\"", "sh"])
+        .stdout("the builtin failed\nthe program: signal 25\n")
+        .stderr("ftsh: can't write the log: ")
+        .success();
+}
+
+#[test]
+fn test_switches_are_for_test_builds() {
+    let run = Ftsh::command("true").options(["-f", "log", "-l", "40"]);
+    let finished = run.env("FTSH_TEST_FALLBACK", "1").success();
+    assert_eq!(finished.read("log").contains("no subreaper"), cfg!(debug_assertions));
+}

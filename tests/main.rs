@@ -13,6 +13,7 @@ mod cron;
 mod docs;
 mod examples;
 mod idle;
+mod kills;
 mod leftovers;
 mod live;
 mod lock;

@@ -1,5 +1,6 @@
 //! Signals to the shell: everything it runs is gone, then it ends by that signal.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -30,6 +31,20 @@ fn ends_by_each(text: &str) {
 /// The signals end it in turn, round by round.
 fn ends_in_turn(text: &str, lines: usize) {
     rounds(&WAYS, |round| ends(round, SIGNALS[round.number % SIGNALS.len()], text, lines));
+}
+
+#[test]
+fn a_question_before_anything_runs_waits() {
+    let run = Ftsh::new().fifo("script").arg("script").start();
+    // Opening it waits until the shell has opened it, too.
+    let script = std::fs::File::options().write(true).open(run.directory().join("script"));
+    let mut script = script.expect("a FIFO");
+    run.signal(Signal::SIGUSR1);
+    script.write_all(b"sh -c 'echo ran'").expect("a reader");
+    drop(script);
+    let finished = run.wait();
+    finished.expect_code(0);
+    assert_eq!(finished.text(), "ran\n", "{}", finished.story());
 }
 
 #[test]

@@ -126,6 +126,29 @@ fn nothing_outlives_a_supervisor_that_was_killed_while_its_interpreter_was_stopp
 }
 
 #[test]
+fn a_stopped_interpreter_obeys_a_signal_to_the_shell() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        let run = Ftsh::command("sh -c 'echo r > ready; exec sleep 60'").session().start();
+        run.until_lines("ready", 1);
+        let (_, interpreter) = shells(&run);
+        send(interpreter, Signal::SIGSTOP);
+        run.until("a stopped interpreter", |_| is_stopped(interpreter));
+        run.signal(signal);
+        run.wait().killed_by(signal).nothing_left();
+    }
+}
+
+#[test]
+fn whose_supervisor_it_is_nobody_else_can_say() {
+    // As a supervisor tells itself when it executes itself anew, but it never was one.
+    for socket in ["", "7< /dev/null"] {
+        let wrapper = format!("sleep 60 & FTSH_SUPERVISOR=\"$! 7 0 x\" exec \"$@\" {socket}");
+        let run = Ftsh::command("sh -c 'echo ran'").through(["sh", "-c", &wrapper, "sh"]);
+        run.stdout("ran\n").success();
+    }
+}
+
+#[test]
 fn nor_at_a_terminal_without_job_control() {
     for round in 0..rounds::count() {
         let mark = format!("{MARK}={}-stopped-{round}", std::process::id());

@@ -200,8 +200,12 @@ impl ProcessDriver {
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),
             supervision => {
-                if supervision.is_some() {
+                if let Some(supervision) = supervision {
                     sys::die_with_parent();
+                    // It may have been killed before.
+                    if !sys::is_parent(supervision.supervisor()) {
+                        self.die_with_supervisor();
+                    }
                 }
                 replacement.execute(subreaper)
             }

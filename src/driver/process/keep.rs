@@ -75,10 +75,6 @@ impl Keep {
         let mut store = self.store();
         let (stopped, stop) = io::pipe()?;
         let thread = std::thread::Builder::new().spawn(move || {
-            // A limit on files is as good as a full disk, and no reason to die.
-            let mut limits = SigSet::empty();
-            limits.add(Signal::SIGXFSZ);
-            let _ = limits.thread_block();
             let drained = |store: &mut Store| drain(&pipe, usize::MAX, |bytes| store.add(bytes));
             loop {
                 let mut waited = [
@@ -211,7 +207,7 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
 }
 
 /// Writes however long its reader takes, if there is no limit to that. Signals that are held back
-/// otherwise end this process while the reader makes it wait.
+/// otherwise end this process while the reader makes it wait, but for the one that only asks.
 struct Patient<'a> {
     fd: BorrowedFd<'a>,
     patience: Option<Duration>,
@@ -222,7 +218,8 @@ impl Write for Patient<'_> {
         loop {
             let mut waited = [PollFd::new(self.fd, PollFlags::POLLOUT)];
             let patience = self.patience.map(TimeSpec::from_duration);
-            if ppoll(&mut waited, patience, Some(SigSet::empty()))? == 0 {
+            let held = SigSet::from_iter([Signal::SIGUSR1]);
+            if ppoll(&mut waited, patience, Some(held))? == 0 {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             match nix::unistd::write(self.fd, &bytes[..bytes.len().min(ATOMIC)]) {

@@ -168,7 +168,8 @@ const ASIDE: poll::Token = 3;
 const CHILDREN: poll::Token = 1 << 32;
 
 impl ProcessDriver {
-    /// A driver whose time starts now. Fails if the system has no descriptors left.
+    /// A driver whose time starts now. Fails if the system has no descriptors or random numbers
+    /// left.
     pub fn new(mut settings: Settings) -> std::io::Result<Self> {
         let start = Instant::now();
         let start_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -193,7 +194,10 @@ impl ProcessDriver {
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
-        let key = supervision.as_ref().map_or_else(Key::new, |it| it.key().clone());
+        let key = match &supervision {
+            Some(supervision) => supervision.key().clone(),
+            None => Key::new()?,
+        };
         let pid = std::process::id() as i32;
         let mut children = Children::new(children::Real);
         if !sys::has_no_children() {
@@ -334,12 +338,14 @@ impl ProcessDriver {
     }
 }
 
-/// For tests: `pidfd` does without pidfds, `1` without subreapers as well, `ps` also without `/proc`.
+/// For tests, and only in builds for them: `pidfd` does without pidfds, `1` without subreapers as well,
+/// `ps` also without `/proc`.
 const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
 
 fn is_asked_for(fallbacks: &[&str]) -> bool {
-    std::env::var_os(TEST_FALLBACK)
-        .is_some_and(|value| fallbacks.iter().any(|fallback| value == **fallback))
+    cfg!(debug_assertions)
+        && std::env::var_os(TEST_FALLBACK)
+            .is_some_and(|value| fallbacks.iter().any(|fallback| value == **fallback))
 }
 
 fn has_pidfds() -> bool {

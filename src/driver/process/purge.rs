@@ -66,17 +66,22 @@ pub fn empty(except: &HashSet<i32>) {
     let own = std::process::id() as i32;
     let start = Instant::now();
     let mut killed = HashSet::new();
-    loop {
+    while start.elapsed() < PATIENCE {
         let mut left = Vec::new();
+        let mut may_change = sys::is_starting();
         for pid in proc::children(own).into_iter().filter(|pid| !except.contains(pid)) {
-            // Nobody may kill another user's.
-            if let Ok(None) = sys::wait_for(pid, false)
-                && sys::kill(pid, 0) != Err(Errno::EPERM)
-            {
-                left.push(pid);
+            match sys::wait_for(pid, false) {
+                // Its own children came to us, perhaps after the list was made.
+                Ok(Some(_)) => {
+                    may_change = true;
+                    killed.remove(&pid);
+                }
+                // Nobody may kill another user's.
+                Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
+                _ => {}
             }
         }
-        if left.is_empty() || start.elapsed() > PATIENCE {
+        if left.is_empty() && !may_change {
             return;
         }
         let new: Vec<i32> = left.into_iter().filter(|pid| !killed.contains(pid)).collect();
@@ -100,7 +105,7 @@ pub fn empty_marked(key: &super::tag::Key) {
         if !marked.is_empty() {
             clean = false;
             stop_and_kill(&marked);
-        } else if std::mem::replace(&mut clean, true) {
+        } else if std::mem::replace(&mut clean, !sys::is_starting()) {
             return; // twice nothing
         }
         std::thread::sleep(PAUSE);

@@ -1,16 +1,18 @@
 //! The mark that commands carry in their environment, so that a process that lost its parent can
 //! be told whose it was.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::io;
 
 use bstr::BString;
 
+use super::sys;
 use crate::machine::effect::ScopeId;
 
 /// The variable. Its value is a list of `shell.scope`, from the outermost nested shell inwards.
 pub const VARIABLE: &str = "FTSH_SCOPE";
 
-/// Names a run of a shell, unlike any other on this machine.
+/// Names a run of a shell, unlike any other, and so that nobody can guess it: where orphans don't come
+/// to the shell, who carries its name is killed with it.
 #[derive(Clone, Debug)]
 pub struct Key {
     name: String,
@@ -30,12 +32,13 @@ pub struct Place {
 }
 
 impl Key {
-    /// A key for this process.
-    pub fn new() -> Self {
+    /// A key for this process. Fails if the system has no random numbers.
+    pub fn new() -> io::Result<Self> {
         use std::os::unix::ffi::OsStringExt;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let around = std::env::var_os(VARIABLE).unwrap_or_default().into_vec().into();
-        Self { name: format!("{}-{}", std::process::id(), now.as_nanos()), around }
+        let chance = [sys::random()?, sys::random()?];
+        let name = format!("{}-{:016x}{:016x}", std::process::id(), chance[0], chance[1]);
+        Ok(Self { name, around })
     }
 
     /// The variable's value for a command of a scope.
@@ -63,6 +66,15 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_keys_are_alike() {
+        let key = || Key::new().expect("random numbers").name;
+        let (one, other) = (key(), key());
+        let chance = one.strip_prefix(&format!("{}-", std::process::id())).expect("our number");
+        assert_eq!(chance.len(), 32);
+        assert!(!other.contains(&chance[..16]) && !other.contains(&chance[16..]));
+    }
 
     #[test]
     fn nested_shells_add_to_the_list() {

@@ -6,7 +6,7 @@ use super::child::SWEEP_INTERVAL;
 use super::command::{Answer, Waiting};
 use super::{
     ANSWERS, ASIDE, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family,
-    purge, signal,
+    purge, signal, sys,
 };
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
@@ -134,7 +134,9 @@ impl ProcessDriver {
     }
 
     /// The supervisor was killed: nothing may be left.
-    fn die_with_supervisor(&mut self) {
+    pub(super) fn die_with_supervisor(&mut self) -> ! {
+        // What a worker started after the last look would be left.
+        sys::forbid_starts();
         match self.containment {
             Containment::Subreaper => purge::empty(&self.children.preexisting),
             Containment::Groups { .. } => {

@@ -13,6 +13,7 @@ use super::super::io::plain;
 use super::super::keep::Keep;
 use super::super::repair::Repair;
 use super::super::replace::Replacement;
+use super::super::signal::is_ending;
 use super::super::tag::Key;
 use super::super::{has_pidfds, purge, sys};
 use crate::machine::event::Status;
@@ -32,10 +33,8 @@ pub struct Duty {
     /// Ends for the interpreter when the supervisor ends; brings the program that is to take the
     /// shell's place.
     pub socket: UnixStream,
-    /// The name of this run.
-    pub key: Key,
-    /// Whether orphans come to this process.
-    pub subreaper: bool,
+    /// The name of this run, by which its processes are found; none if orphans come to this process.
+    pub marked: Option<Key>,
     /// Children that this process had before.
     pub strangers: Vec<i32>,
     /// The signals that were blocked before.
@@ -56,10 +55,9 @@ impl Duty {
         }
         let status = accompany(self.interpreter);
         if !matches!(status, Status::Exited(_)) {
-            if self.subreaper {
-                purge::empty(&self.strangers.iter().copied().collect::<HashSet<_>>());
-            } else {
-                purge::empty_marked(&self.key);
+            match &self.marked {
+                None => purge::empty(&self.strangers.iter().copied().collect::<HashSet<_>>()),
+                Some(key) => purge::empty_marked(key),
             }
             if let Some(repair) = &self.repair {
                 repair.apply();
@@ -72,7 +70,7 @@ impl Duty {
             && let Some(replacement) = Replacement::receive(&self.socket)
         {
             sys::release_signals(&self.mask);
-            let error = replacement.execute(self.subreaper);
+            let error = replacement.execute(self.marked.is_none());
             eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
             sys::exit_now(126);
         }
@@ -94,13 +92,14 @@ impl Duty {
         let mut words = order.splitn(4, ' ');
         let mut number = || words.next()?.parse::<u64>().ok();
         let (interpreter, socket, mask) = (number()?, number()?, number()?);
-        let interpreter = i32::try_from(interpreter).ok().filter(|&pid| sys::is_child(pid))?;
+        // Whoever else set this variable doesn't have a socket that this very process made.
+        let socket = i32::try_from(socket).ok().filter(|&socket| sys::is_own_pair(socket))?;
+        let interpreter = i32::try_from(interpreter).ok()?;
         sys::set_name(words.next()?);
         Some(Self {
             interpreter,
-            socket: sys::take_over(i32::try_from(socket).ok()?).into(),
-            key: Key::new(),
-            subreaper: true,
+            socket: sys::take_over(socket).into(),
+            marked: None,
             strangers: Vec::new(),
             mask: sys::Mask::from_bits(mask),
             keep: None,
@@ -109,8 +108,9 @@ impl Duty {
     }
 }
 
-/// Goes on as a supervisor, if this process is one that executed itself anew.
+/// Goes on as a supervisor, if this process is one that executed itself anew. To be called first of all.
 pub fn resume() {
+    sys::survive_file_limit();
     if let Some(duty) = Duty::taken_over() {
         duty.perform()
     }
@@ -143,6 +143,10 @@ fn accompany(interpreter: i32) -> Status {
             signal if caught.sender != interpreter => drop(sys::kill(interpreter, signal)),
             _ => {}
         }
+        if is_ending(caught.signal) {
+            // Stopped by somebody, it could not obey.
+            let _ = sys::kill(interpreter, libc::SIGCONT);
+        }
     }
 }
 
@@ -171,7 +175,7 @@ const ROOM: usize = 256;
 impl Successor {
     /// None if it can't be executed, or if more would have to be told.
     pub fn of(duty: &Duty) -> Option<Self> {
-        if !duty.subreaper
+        if duty.marked.is_some()
             || !has_pidfds()
             || !duty.strangers.is_empty()
             || access(PROGRAM, AccessFlags::X_OK).is_err()

@@ -132,13 +132,11 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// that can't be had, `interpret` runs here, without.
 /// To be called while there is one thread only, and before a driver is made.
 pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> ! {
-    let Ok((ours, theirs)) = sockets() else { match interpret(None) {} };
-    let key = Key::new();
+    let (Ok((ours, theirs)), Ok(key)) = (sockets(), Key::new()) else { match interpret(None) {} };
     let pid = std::process::id() as i32;
     let duty = Duty {
         interpreter: 0,
-        key: key.clone(),
-        subreaper: super::become_subreaper(),
+        marked: (!super::become_subreaper()).then(|| key.clone()),
         // What was here before is none of ours.
         strangers: if sys::has_no_children() { Vec::new() } else { proc::children(pid) },
         mask: sys::hold_signals(),

@@ -99,12 +99,9 @@ pub fn has_no_children() -> bool {
     result == -1 && Errno::last() == Errno::ECHILD
 }
 
-/// Whether this is a child of this process, be it an ended one.
-pub fn is_child(pid: pid_t) -> bool {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the information is written to a live object, and not read.
-    pid > 0 && unsafe { libc::waitid(libc::P_PID, pid as _, info.as_mut_ptr(), options) } == 0
+/// Whether this is the parent of this process: one that has ended isn't.
+pub fn is_parent(pid: pid_t) -> bool {
+    nix::unistd::getppid().as_raw() == pid
 }
 
 /// How long a process's name can be, its NUL included.

@@ -97,6 +97,22 @@ pub fn take_over(number: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
+/// Whether a number is that of a socket whose both ends this process made, perhaps before it executed
+/// this program.
+pub fn is_own_pair(number: RawFd) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+        let own = std::process::id() as pid_t;
+        number >= 0 && getsockopt(&borrow(number), PeerCredentials).is_ok_and(|it| it.pid() == own)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = number;
+        false
+    }
+}
+
 /// Whether there is something to be read.
 pub fn has_data(socket: BorrowedFd) -> bool {
     let mut byte = 0_u8;

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
@@ -11,7 +12,8 @@ use nix::errno::Errno;
 use super::super::block::Block;
 use super::children::become_subreaper;
 use super::descriptors::close_number;
-use super::signals::{SignalSet, is_ignored, set_action, sigpipe_was_ignored};
+use super::early::{give_back_ignored, was_ignored};
+use super::signals::SignalSet;
 
 /// A program to start; the same for `spawn` and `exec`.
 pub struct Launch<'a> {
@@ -30,6 +32,7 @@ pub struct Launch<'a> {
 /// Starts a program in a process group of its own, with an empty signal mask and the
 /// dispositions the shell was started with.
 pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
+    let _start = Start::begin().ok_or(Errno::ECANCELED)?;
     let mut actions = Actions::new()?;
     // The directory comes first: a relative program is looked for in it.
     if let Some(directory) = launch.directory {
@@ -54,6 +57,41 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
         )
     };
     if result == 0 { Ok(pid) } else { Err(Errno::from_raw(result)) }
+}
+
+/// How many threads are starting a program.
+static STARTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether no further program may be started.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// A start in progress.
+struct Start;
+
+impl Start {
+    /// None if it is too late for that.
+    fn begin() -> Option<Self> {
+        STARTS.fetch_add(1, Ordering::SeqCst);
+        let this = Self;
+        // Only now: whoever forbade it before the count either sees it or is seen here.
+        (!FORBIDDEN.load(Ordering::SeqCst)).then_some(this)
+    }
+}
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        STARTS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// From now on `spawn` starts nothing more, for good; what it was starting may still come.
+pub fn forbid_starts() {
+    FORBIDDEN.store(true, Ordering::SeqCst);
+}
+
+/// Whether a program is being started that may not be among the children yet.
+pub fn is_starting() -> bool {
+    STARTS.load(Ordering::SeqCst) > 0
 }
 
 /// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
@@ -105,10 +143,7 @@ impl Ready {
 /// Before an `exec`: gives back what the shell was started with. With false, after one that failed:
 /// takes it again.
 pub fn prepare_exec(giving_back: bool, subreaper: bool) {
-    if !sigpipe_was_ignored() {
-        let disposition = if giving_back { libc::SIG_DFL } else { libc::SIG_IGN };
-        set_action(libc::SIGPIPE, disposition, 0);
-    }
+    give_back_ignored(giving_back);
     if subreaper {
         become_subreaper(!giving_back);
     }
@@ -190,11 +225,7 @@ fn not_ignored() -> &'static SignalSet {
     NOT_IGNORED.get_or_init(|| {
         let mut set = SignalSet::empty();
         for signal in 1..=HIGHEST_SIGNAL {
-            let ignored = match signal {
-                libc::SIGPIPE => sigpipe_was_ignored(),
-                _ => is_ignored(signal),
-            };
-            if !ignored {
+            if !was_ignored(signal) {
                 set.add(signal);
             }
         }

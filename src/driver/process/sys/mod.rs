@@ -2,6 +2,7 @@
 
 mod children;
 mod descriptors;
+mod early;
 mod launch;
 mod memory;
 mod random;
@@ -12,23 +13,26 @@ mod witness;
 
 pub use children::{
     Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
-    group_of, has_no_children, has_pidfds, is_child, kill, name, pidfd_open, set_name,
+    group_of, has_no_children, has_pidfds, is_parent, kill, name, pidfd_open, set_name,
     stopped_child, wait_for,
 };
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, add_flags, borrow, close_number, columns, duplicate, has_data, install,
-    is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors, set_foreground,
-    take_over, write_now,
+    is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors,
+    set_foreground, take_over, write_now,
 };
-pub use launch::{Launch, Ready, detach, exec, exit_now, fork, prepare_exec, spawn};
+pub use early::survive_file_limit;
+#[cfg(test)]
+pub use early::was_ignored;
+pub use launch::{
+    Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec, spawn,
+};
 pub use memory::{has_room, stack_size, with_large_stack};
 pub use random::random;
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};
-#[cfg(test)]
-pub use signals::sigpipe_was_ignored;
 pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored,
     keeping_children, next_signal, release_signals, stop_self, suspend_group, suspend_self,

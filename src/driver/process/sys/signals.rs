@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
@@ -27,25 +27,12 @@ impl SignalSet {
         // SAFETY: the set is initialised; a bad number is refused.
         unsafe { libc::sigaddset(&raw mut self.0, signal) };
     }
-}
 
-/// Whether SIGPIPE was ignored before Rust's start-up code ignored it.
-pub fn sigpipe_was_ignored() -> bool {
-    SIGPIPE_IGNORED.load(Ordering::Relaxed)
-}
-
-static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
-
-/// Runs before Rust's start-up code, which ignores SIGPIPE and so hides what it was.
-#[used]
-#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
-#[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
-static NOTE_SIGPIPE: extern "C" fn() = {
-    extern "C" fn note() {
-        SIGPIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    fn remove(&mut self, signal: c_int) {
+        // SAFETY: as above.
+        unsafe { libc::sigdelset(&raw mut self.0, signal) };
     }
-    note
-};
+}
 
 /// Whether a signal is ignored.
 pub fn is_ignored(signal: c_int) -> bool {
@@ -267,6 +254,8 @@ pub fn hold_signals() -> Mask {
     let mut old = SignalSet::empty();
     // SAFETY: both sets are initialised.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    // What was done at the very beginning, or by whoever started this: from now on it can be answered.
+    old.remove(libc::SIGUSR1);
     Mask(old)
 }
 

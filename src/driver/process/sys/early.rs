@@ -1,0 +1,59 @@
+//! What is done before everything else, even before Rust's start-up code.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::c_int;
+
+use super::signals::{SignalSet, is_ignored, set_action};
+
+/// The signals that this process ignores for its own part, so that a write that can't be done fails
+/// instead of ending it: Rust's start-up code does so with the first, [`survive_file_limit`] with the second.
+const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// Which of them were ignored before.
+static WERE_IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+#[used]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
+static BEGIN: extern "C" fn() = {
+    extern "C" fn begin() {
+        hold_question();
+        for (signal, was_ignored) in IGNORED_HERE.into_iter().zip(&WERE_IGNORED) {
+            was_ignored.store(is_ignored(signal), Ordering::Relaxed);
+        }
+    }
+    begin
+};
+
+/// From now on a file that may not grow any more is an error, as a full disk is.
+pub fn survive_file_limit() {
+    set_action(libc::SIGXFSZ, libc::SIG_IGN, 0);
+}
+
+/// Has SIGUSR1, which ends a process that has no handler, wait until there is one.
+fn hold_question() {
+    let mut question = SignalSet::empty();
+    question.add(libc::SIGUSR1);
+    // SAFETY: the set is initialised; the mask of before isn't asked for.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const question.0, std::ptr::null_mut());
+    }
+}
+
+/// Whether a signal was ignored when this process began.
+pub fn was_ignored(signal: c_int) -> bool {
+    match IGNORED_HERE.iter().position(|&ours| ours == signal) {
+        Some(place) => WERE_IGNORED[place].load(Ordering::Relaxed),
+        None => is_ignored(signal),
+    }
+}
+
+/// Before a program takes this process's place: gives back the signals that are ignored only here.
+/// With false, after that failed: ignores them again.
+pub(super) fn give_back_ignored(giving_back: bool) {
+    let disposition = if giving_back { libc::SIG_DFL } else { libc::SIG_IGN };
+    for signal in IGNORED_HERE.into_iter().filter(|&signal| !was_ignored(signal)) {
+        set_action(signal, disposition, 0);
+    }
+}
