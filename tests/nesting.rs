@@ -1,6 +1,6 @@
 //! Shells that scripts start: what they are told, and that they get the time to clean up.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 
@@ -63,4 +63,52 @@ fn nested_shells_are_told_how_to_kill_and_until_when() {
     assert!(text.contains("FTSH_KILL_TIMEOUT=0\n"), "{text}");
     assert!(text.contains("FTSH_KILL_MODE=weak\n"), "{text}");
     assert!(text.contains("FTSH_DEADLINE="), "{text}");
+}
+
+/// Waits until it is told, and then writes what limit a command of a new shell has.
+const DAEMON: &str = "while ! test -e over; do sleep 0.01; done
+    ftsh -c 'sh -c \"echo ,\\$FTSH_DEADLINE\"' > part; mv part limit\n";
+const LEAVE_DAEMON: &str = "sh -c 'setsid sh daemon < /dev/null > errors 2>&1 &'";
+/// Ends the daemon's waiting.
+const TELL: &str = ": > over; while ! test -e limit; do sleep 0.01; done";
+
+/// The limit that a shell inherits from a daemon that `script` leaves behind.
+fn limit_of_daemons_shell(script: &str) -> String {
+    let finished = Ftsh::script(script)
+        .file("daemon", DAEMON)
+        .through(["sh", "-c", &format!("\"$@\" && {TELL}"), "sh"])
+        .success();
+    assert_eq!(finished.read("errors"), "");
+    finished.read("limit").trim().trim_start_matches(',').to_owned()
+}
+
+#[test]
+fn a_limit_ends_with_the_try_that_set_it() {
+    let inside = format!("try for 1 hour; {LEAVE_DAEMON}; end; sh -c '{TELL}'");
+    assert_eq!(limit_of_daemons_shell(&inside), "");
+    let late = format!("try for 1 second; {LEAVE_DAEMON}; end; sleep 1 second; sh -c '{TELL}'");
+    assert_eq!(limit_of_daemons_shell(&late), "");
+}
+
+#[test]
+fn a_limit_ends_with_the_run_that_set_it() {
+    assert_eq!(limit_of_daemons_shell(&format!("try for 1 hour; {LEAVE_DAEMON}; end")), "");
+    let nested = format!("ftsh -c \"{LEAVE_DAEMON}\"");
+    assert_eq!(limit_of_daemons_shell(&format!("try for 1 hour; {nested}; end")), "");
+}
+
+#[test]
+fn a_limit_holds_as_long_as_its_try() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
+    let holds = |script: String, hours: f64| {
+        let limit: f64 = limit_of_daemons_shell(&script).parse().expect("a limit");
+        let expected = now + hours * 3600.0;
+        assert!((limit - expected).abs() < 60.0, "{limit}, not {expected}: {script}");
+    };
+    holds(format!("try for 1 hour; {LEAVE_DAEMON}; sh -c '{TELL}'; end"), 1.0);
+    // Of the outer one, if the inner is over; and of a shell's around the one that is over.
+    let inner = format!("try for 1 hour; {LEAVE_DAEMON}; end");
+    holds(format!("try for 2 hours; true; {inner}; sh -c '{TELL}'; end"), 2.0);
+    let nested = format!("ftsh -c \"{inner}\"");
+    holds(format!("try for 2 hours; {nested}; sh -c '{TELL}'; end"), 2.0);
 }

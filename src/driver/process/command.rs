@@ -9,7 +9,7 @@ use super::offload::{Control, Handle};
 use super::replace::Replacement;
 use super::spawn::{Program, Started};
 use super::stream::{self, Ended};
-use super::{Containment, ProcessDriver, no_worker, sys, tag};
+use super::{Containment, ProcessDriver, lease, no_worker, sys, tag};
 use crate::machine::effect::{
     Action, Directory, Environment, IoId, OperationId, ProcessId, Run, ScopeId,
 };
@@ -102,7 +102,8 @@ impl ProcessDriver {
         match action {
             Action::Program { words, environment, overrides } => {
                 let mut told = self.told(deadline, &directory, &environment);
-                told.push((tag::VARIABLE, self.key.value(scope)));
+                let leases = self.leases(scope, deadline);
+                told.push((tag::VARIABLE, self.key.value(scope, &leases)));
                 let mut program =
                     Program { words, environment, told, overrides, directory, file: None };
                 command.path = program.path().into();
@@ -228,7 +229,7 @@ impl ProcessDriver {
             told.push(("PWD", BString::clone(directory)));
         }
         if let Some(deadline) = deadline {
-            told.push(("FTSH_DEADLINE", self.unix(deadline)));
+            told.push((lease::VARIABLE, self.unix(deadline)));
         }
         told
     }

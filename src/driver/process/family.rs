@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use super::lease::Leases;
 use super::proc::Mark;
 use super::{Containment, ProcessDriver, proc, sys};
 use crate::machine::effect::{ProcessId, ScopeId};
@@ -39,6 +40,8 @@ pub struct Families {
     unclear: HashMap<i32, (Instant, ScopeId)>,
     /// How many commands had ended when the last scope was opened.
     ended: usize,
+    /// How long the limits of scopes count elsewhere.
+    pub(super) leases: Leases,
 }
 
 /// A scope.
@@ -68,6 +71,7 @@ impl Families {
             dirty: BTreeSet::new(),
             unclear: HashMap::new(),
             ended: 0,
+            leases: Leases::default(),
         }
     }
 
@@ -126,6 +130,7 @@ impl Families {
         let mut old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
         self.dirty.remove(&scope);
+        self.leases.end(scope);
         if scope == ScopeId::SCRIPT {
             let kept = Scope { below: std::mem::take(&mut old.below), ..Scope::default() };
             self.scopes.insert(scope, kept);

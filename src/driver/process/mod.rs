@@ -16,6 +16,7 @@ mod files;
 mod glob;
 mod io;
 mod keep;
+mod lease;
 mod live;
 mod offload;
 mod poll;
@@ -45,6 +46,7 @@ use bstr::BString;
 
 pub use self::aside::{Aside, Attended};
 pub use self::keep::Keep;
+pub use self::lease::forget_dead_limit;
 pub use self::live::columns;
 pub use self::repair::Repair;
 pub use self::signal::die_by;

@@ -2,13 +2,15 @@
 //! be told whose it was.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 
 use bstr::BString;
+use nix::errno::Errno::ESRCH;
 
 use super::sys;
 use crate::machine::effect::ScopeId;
 
-/// The variable. Its value is a list of `shell.scope`, from the outermost nested shell inwards.
+/// The variable. Its value is a list of `run.scope;note;note`, from the outermost nested shell inwards.
 pub const VARIABLE: &str = "FTSH_SCOPE";
 
 /// Names a run of a shell, unlike any other, and so that nobody can guess it: where orphans don't come
@@ -34,33 +36,66 @@ pub struct Place {
 impl Key {
     /// A key for this process. Fails if the system has no random numbers.
     pub fn new() -> io::Result<Self> {
-        use std::os::unix::ffi::OsStringExt;
-        let around = std::env::var_os(VARIABLE).unwrap_or_default().into_vec().into();
+        let mark = std::env::var_os(VARIABLE).unwrap_or_default();
+        // Of runs that are over nobody asks any more, and the list would grow for ever where each shell
+        // leaves another one behind.
+        let lives = |entry: &Entry| entry.pid().is_some_and(|pid| sys::kill(pid, 0) != Err(ESRCH));
+        let around = entries(mark.as_bytes()).filter(lives).map(|entry| entry.text);
+        let around = around.collect::<Vec<_>>().join(",").into();
         let chance = [sys::random()?, sys::random()?];
         let name = format!("{}-{:016x}{:016x}", std::process::id(), chance[0], chance[1]);
         Ok(Self { name, around })
     }
 
-    /// The variable's value for a command of a scope.
-    pub fn value(&self, scope: ScopeId) -> BString {
+    /// What it is in marks.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The variable's value for a command of a scope, with notes that each begin with a semicolon.
+    pub fn value(&self, scope: ScopeId, notes: &str) -> BString {
         let comma = if self.around.is_empty() { "" } else { "," };
-        format!("{}{comma}{}.{}", self.around, self.name, scope.0).into()
+        format!("{}{comma}{}.{}{notes}", self.around, self.name, scope.0).into()
     }
 
     /// Where a process with this value belongs, if it is one of ours.
     pub fn place_in(&self, value: &[u8]) -> Option<Place> {
-        let mut entries = value.split(|&byte| byte == b',');
-        let scope = entries.find_map(|entry| {
-            let number = entry.strip_prefix(self.name.as_bytes())?.strip_prefix(b".")?;
-            Some(ScopeId(std::str::from_utf8(number).ok()?.parse().ok()?))
-        })?;
-        let nested: Vec<&[u8]> = entries.collect();
-        let shell = nested.first().and_then(|entry| {
-            let pid = entry.split(|&byte| byte == b'-').next()?;
-            std::str::from_utf8(pid).ok()?.parse().ok()
-        });
-        Some(Place { scope, depth: nested.len(), shell })
+        let mut entries = entries(value);
+        let scope = entries.find(|entry| entry.run == self.name)?.scope;
+        let shell = entries.next();
+        let depth = shell.iter().len() + entries.count();
+        Some(Place { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
     }
+}
+
+/// What one of the nested shells says.
+pub struct Entry<'a> {
+    text: &'a str,
+    /// The name of its run.
+    pub run: &'a str,
+    /// Its scope.
+    scope: ScopeId,
+    /// What else there is to say, separated by semicolons.
+    pub notes: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let (place, notes) = text.split_once(';').unwrap_or((text, ""));
+        let (run, scope) = place.split_once('.')?;
+        Some(Self { text, run, scope: ScopeId(scope.parse().ok()?), notes })
+    }
+
+    /// The process id of the shell.
+    fn pid(&self) -> Option<i32> {
+        self.run.split('-').next()?.parse().ok()
+    }
+}
+
+/// What nested shells say in a mark, from the outermost inwards.
+pub fn entries(mark: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+    mark.split(|&byte| byte == b',').filter_map(Entry::parse)
 }
 
 #[cfg(test)]
@@ -79,9 +114,9 @@ mod tests {
     #[test]
     fn nested_shells_add_to_the_list() {
         let outer = Key { name: "1-1".into(), around: "".into() };
-        let inner = Key { name: "11-1".into(), around: outer.value(ScopeId(5)) };
-        let value = inner.value(ScopeId(7));
-        assert_eq!(value, "1-1.5,11-1.7");
+        let inner = Key { name: "11-1".into(), around: outer.value(ScopeId(5), ";x=1") };
+        let value = inner.value(ScopeId(7), "");
+        assert_eq!(value, "1-1.5;x=1,11-1.7");
         assert_eq!(
             outer.place_in(&value),
             Some(Place { scope: ScopeId(5), depth: 1, shell: Some(11) })

@@ -1,5 +1,6 @@
 //! Children, and processes in general.
 
+use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -126,6 +127,18 @@ pub fn set_name(name: &str) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = name;
+}
+
+/// Sets a variable of this process's environment, or takes it out. To be called while there is one
+/// thread only.
+pub fn set_variable(name: &str, value: Option<OsString>) {
+    // SAFETY: nobody else looks at the environment at the same time, as the caller sees to.
+    unsafe {
+        match value {
+            Some(value) => std::env::set_var(name, value),
+            None => std::env::remove_var(name),
+        }
+    }
 }
 
 /// Has processes that lose their parents come to this one; false where that can't be had.

@@ -14,7 +14,7 @@ mod witness;
 pub use children::{
     Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
     group_of, has_no_children, has_pidfds, is_parent, kill, name, pidfd_open, set_name,
-    stopped_child, wait_for,
+    set_variable, stopped_child, wait_for,
 };
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
