@@ -65,21 +65,28 @@ fn nested_shells_are_told_how_to_kill_and_until_when() {
     assert!(text.contains("FTSH_DEADLINE="), "{text}");
 }
 
-/// Waits until it is told, and then writes what limit a command of a new shell has.
+/// Waits until it is told, and then writes what a command of a new shell has of time and limit.
 const DAEMON: &str = "while ! test -e over; do sleep 0.01; done
-    ftsh -c 'sh -c \"echo ,\\$FTSH_DEADLINE\"' > part; mv part limit\n";
+    ftsh -c 'sh -c \"echo \\$FTSH_KILL_TIMEOUT,\\$FTSH_DEADLINE\"' > part; mv part limit\n";
 const LEAVE_DAEMON: &str = "sh -c 'setsid sh daemon < /dev/null > errors 2>&1 &'";
 /// Ends the daemon's waiting.
 const TELL: &str = ": > over; while ! test -e limit; do sleep 0.01; done";
 
-/// The limit that a shell inherits from a daemon that `script` leaves behind.
-fn limit_of_daemons_shell(script: &str) -> String {
+/// What a shell inherits from a daemon that `script` leaves behind: how long its commands have to kill
+/// in, and the limit.
+fn inherited_from_daemon(script: &str) -> (String, String) {
     let finished = Ftsh::script(script)
         .file("daemon", DAEMON)
         .through(["sh", "-c", &format!("\"$@\" && {TELL}"), "sh"])
         .success();
     assert_eq!(finished.read("errors"), "");
-    finished.read("limit").trim().trim_start_matches(',').to_owned()
+    let text = finished.read("limit");
+    let (time, limit) = text.trim().split_once(',').expect("two words");
+    (time.to_owned(), limit.to_owned())
+}
+
+fn limit_of_daemons_shell(script: &str) -> String {
+    inherited_from_daemon(script).1
 }
 
 #[test]
@@ -111,4 +118,14 @@ fn a_limit_holds_as_long_as_its_try() {
     holds(format!("try for 2 hours; true; {inner}; sh -c '{TELL}'; end"), 2.0);
     let nested = format!("ftsh -c \"{inner}\"");
     holds(format!("try for 2 hours; {nested}; sh -c '{TELL}'; end"), 2.0);
+}
+
+#[test]
+fn shells_that_are_over_keep_no_time_to_kill_in() {
+    let daemon = |script: &str| inherited_from_daemon(script).0;
+    assert_eq!(daemon(&format!("{LEAVE_DAEMON}; sh -c '{TELL}'")), "20");
+    assert_eq!(daemon(LEAVE_DAEMON), "25");
+    assert_eq!(daemon(&format!("ftsh -c \"{LEAVE_DAEMON}\"")), "25");
+    assert_eq!(daemon(&format!("ftsh -c \"{LEAVE_DAEMON}\"; sh -c '{TELL}'")), "20");
+    assert_eq!(daemon(&format!("ftsh -t 9 -c \"{LEAVE_DAEMON}\"; sh -c '{TELL}'")), "4");
 }

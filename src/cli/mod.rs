@@ -71,6 +71,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
         flags,
         &Surroundings {
             variable: &|name| std::env::var_os(name),
+            patience: &process::Patience::inherited,
             directory: &directory,
             now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
             pid: std::process::id(),

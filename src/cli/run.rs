@@ -54,7 +54,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     let machine =
         Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
     let file = Arc::clone(script.source.name());
-    let told = settings.told;
+    let (told, patience) = (settings.told, settings.patience.inside());
     let talks = matches!(settings.program, Program::Prompt);
     let conduct = move |mut machine: Machine, supervision: Option<_>| {
         if is_cron && supervision.is_none() {
@@ -72,6 +72,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
                 }
             }),
             told,
+            patience,
             live: talks || level > Level::NOTHING,
             supervision,
             repair: if talks { repl::repair() } else { None },

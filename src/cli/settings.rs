@@ -12,6 +12,7 @@ use super::flags::{Flags, Lock};
 use super::lock::Place;
 use super::source::Program;
 use crate::backoff::{Clauses, Kind, Policy};
+use crate::driver::process::Patience;
 use crate::duration::{self, Exact, Unit};
 use crate::log::Format;
 use crate::machine::record::Level;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub summary: bool,
     /// For the machine.
     pub config: Config,
+    /// How long this shell has to kill in, and others with it.
+    pub patience: Patience,
     /// Variables that tell nested shells what this one was told by options.
     pub told: Vec<(&'static str, BString)>,
 }
@@ -69,6 +72,8 @@ pub struct Settings {
 pub struct Surroundings<'a> {
     /// Looks up a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// How long one may kill who was told this time.
+    pub patience: &'a dyn Fn(Duration) -> Patience,
     /// The current directory.
     pub directory: &'a Path,
     /// The time since 1970.
@@ -78,9 +83,6 @@ pub struct Surroundings<'a> {
     /// Whether someone is there to talk to.
     pub terminal: bool,
 }
-
-/// How much less time than its parent a nested shell has to kill in, so that it is done first.
-const KILL_MARGIN: Duration = Duration::from_secs(5);
 
 /// Tells nested shells whose values are hidden.
 const REDACT_NAMES: &str = "FTSH_REDACT_NAMES";
@@ -159,8 +161,12 @@ impl Settings {
 
         let kill_timeout =
             around.given(("-t", flags.kill_timeout.as_ref()), "FTSH_KILL_TIMEOUT", seconds)?;
-        let kill_timeout = kill_timeout.map_or(Duration::from_secs(30), |(time, _)| time);
-        tell("FTSH_KILL_TIMEOUT", decimal(kill_timeout.saturating_sub(KILL_MARGIN)).into());
+        let patience = match kill_timeout {
+            Some((time, false)) => (around.patience)(time),
+            Some((time, true)) => Patience::of(time),
+            None => Patience::of(Duration::from_secs(30)),
+        };
+        tell("FTSH_KILL_TIMEOUT", decimal(patience.inside().time()).into());
         let kill_strong = around.given(
             ("-k", flags.kill_mode.as_ref()),
             "FTSH_KILL_MODE",
@@ -274,13 +280,14 @@ impl Settings {
             config: Config {
                 pid: around.pid,
                 backoff: policy.map(|(policy, _)| policy).or(policy_of_2003).unwrap_or_default(),
-                kill_timeout,
+                kill_timeout: patience.time(),
                 kill_strong: kill_strong.is_none_or(|(strong, _)| strong),
                 unset_is_empty: unset.is_some_and(|(empty, _)| empty),
                 deadline: deadline.map(|moment| Time::after(moment.saturating_sub(around.now))),
                 log_level: log_level.map_or(usual_level, |(level, _)| Level(level)),
                 secrets,
             },
+            patience,
             told,
         })
     }

@@ -8,6 +8,7 @@ use super::flags::{self, Request};
 use super::settings::{Action, Settings, Surroundings};
 use super::source::Program;
 use crate::backoff::Policy;
+use crate::driver::process::Patience;
 use crate::log::Format;
 use crate::machine::Time;
 use crate::machine::record::Level;
@@ -30,6 +31,7 @@ fn resolve_at(
     };
     let around = Surroundings {
         variable: &variable,
+        patience: &Patience::of,
         directory: Path::new("/here"),
         now: Duration::from_secs(1000),
         pid: 7,

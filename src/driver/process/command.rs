@@ -102,8 +102,8 @@ impl ProcessDriver {
         match action {
             Action::Program { words, environment, overrides } => {
                 let mut told = self.told(deadline, &directory, &environment);
-                let leases = self.leases(scope, deadline);
-                told.push((tag::VARIABLE, self.key.value(scope, &leases)));
+                let notes = self.settings.patience.note() + &self.leases(scope, deadline);
+                told.push((tag::VARIABLE, self.key.value(scope, &notes)));
                 let mut program =
                     Program { words, environment, told, overrides, directory, file: None };
                 command.path = program.path().into();

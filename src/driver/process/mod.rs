@@ -19,6 +19,7 @@ mod keep;
 mod lease;
 mod live;
 mod offload;
+mod patience;
 mod poll;
 mod proc;
 mod purge;
@@ -48,6 +49,7 @@ pub use self::aside::{Aside, Attended};
 pub use self::keep::Keep;
 pub use self::lease::forget_dead_limit;
 pub use self::live::columns;
+pub use self::patience::Patience;
 pub use self::repair::Repair;
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
@@ -90,6 +92,8 @@ pub struct Settings {
     pub log: Log,
     /// Variables for every command, such as `FTSH_KILL_TIMEOUT`; they win over exported ones.
     pub told: Vec<(&'static str, BString)>,
+    /// How long those have to kill in that this shell starts.
+    pub patience: Patience,
     /// Whether a terminal shows what the run waits for.
     pub live: bool,
     /// What `supervise` returned, if it was called.
@@ -106,6 +110,7 @@ impl Default for Settings {
             log_level: Level::NOTHING,
             log: Box::new(|_| ()),
             told: Vec::new(),
+            patience: Patience::of(Duration::ZERO),
             live: false,
             supervision: None,
             repair: None,

@@ -39,7 +39,6 @@ impl Key {
         let mark = std::env::var_os(VARIABLE).unwrap_or_default();
         // Of runs that are over nobody asks any more, and the list would grow for ever where each shell
         // leaves another one behind.
-        let lives = |entry: &Entry| entry.pid().is_some_and(|pid| sys::kill(pid, 0) != Err(ESRCH));
         let around = entries(mark.as_bytes()).filter(lives).map(|entry| entry.text);
         let around = around.collect::<Vec<_>>().join(",").into();
         let chance = [sys::random()?, sys::random()?];
@@ -91,6 +90,11 @@ impl<'a> Entry<'a> {
     fn pid(&self) -> Option<i32> {
         self.run.split('-').next()?.parse().ok()
     }
+}
+
+/// Whether a shell is not over yet, or another process has its number.
+pub fn lives(shell: &Entry) -> bool {
+    shell.pid().is_some_and(|pid| sys::kill(pid, 0) != Err(ESRCH))
 }
 
 /// What nested shells say in a mark, from the outermost inwards.
