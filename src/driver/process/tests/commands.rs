@@ -179,6 +179,13 @@ each_alone! {
         }
     }
 
+    fn nothing_is_started_once_that_is_forbidden(world) {
+        sys::forbid_starts();
+        let process = world.start(program(&["true"]));
+        assert_eq!(world.end_of(process), "System: true: operation canceled");
+        assert!(!sys::is_starting());
+    }
+
     fn waiting_ends_at_the_moment_given(world) {
         let until = world.driver.now() + Duration::from_micros(1500);
         assert_eq!(world.driver.wait(until), None);
