@@ -16,6 +16,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let most = if length < 2 { 0 } else { (length / 3).max(1) };
     known
         .into_iter()
+        // The distance is no smaller than that.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= most)
         .map(|candidate| (strsim::osa_distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= most && *distance < candidate.len())
         .min_by_key(|(distance, candidate)| {

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::line::{Head, Line};
-use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES, misspelled};
+use super::misspelled::{self, Candidates};
+use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
 use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -30,8 +31,8 @@ pub(super) struct Blocks {
     suspects: Vec<SyntaxError>,
     errors: Vec<SyntaxError>,
     too_deep: bool,
-    /// Misspelled heads that a stray line was explained by.
-    blamed: Vec<Span>,
+    /// What a stray line may be explained by.
+    candidates: Candidates,
     /// How many of these have an `end` still to come.
     owed_ends: usize,
 }
@@ -43,6 +44,8 @@ struct Frame {
     structure: Structure,
     /// The block that is being read.
     commands: Vec<Command>,
+    /// Where it begins among the candidates.
+    candidates: usize,
 }
 
 /// What is known of an open structure besides the block that is being read.
@@ -168,6 +171,7 @@ impl Blocks {
     }
 
     fn push(&mut self, kind: CommandKind, place: Place, redirects: Vec<Redirect>) {
+        self.candidates.add(&kind);
         let commands = self.commands();
         let gap = place.gap && !commands.is_empty();
         commands.push(Command { span: place.span, gap, kind, redirects });
@@ -198,7 +202,12 @@ impl Blocks {
             Head::Broken(keyword) => Structure::Broken(keyword),
         };
         let gap = place.gap && !self.commands().is_empty();
-        self.frames.push(Frame { place: Place { gap, ..place }, structure, commands: Vec::new() });
+        self.frames.push(Frame {
+            place: Place { gap, ..place },
+            structure,
+            commands: Vec::new(),
+            candidates: self.candidates.end(),
+        });
     }
 
     /// The innermost open structure, if it is (or might be) one of `keyword`. Otherwise the
@@ -227,22 +236,19 @@ impl Blocks {
 
     /// Explains a stray line by a command before it that was meant to be a head, if there is one.
     fn blame_head(&mut self, word: &str, place: Place) -> bool {
-        let commands = match self.frames.last() {
-            Some(frame) => &frame.commands,
-            None => &self.script,
-        };
-        let Some((head, span, meant)) = misspelled::last_head(commands, &self.blamed) else {
+        let start = self.frames.last().map_or(0, |frame| frame.candidates);
+        let Some((head, span, meant)) = self.candidates.take_last(start) else {
             return false;
         };
         let error = SyntaxError::new(span, format!("`{head}` begins no structure"))
             .hint(format!("did you mean `{meant}`?"))
             .related(place.span, format!("so this `{word}` belongs to none"));
         self.errors.push(error);
-        self.blamed.push(span);
         true
     }
 
     fn catch(&mut self, place: Place) {
+        let candidates = self.candidates.end();
         let Some(frame) = self.innermost("try", place) else { return };
         let Structure::Try { head, catch } = &mut frame.structure else { return };
         if let Some(first) = catch {
@@ -252,11 +258,13 @@ impl Blocks {
             return;
         }
         *catch = Some(place.span);
+        frame.candidates = candidates;
         head.body = Block { commands: std::mem::take(&mut frame.commands) };
     }
 
     /// `else if condition`, or `else`.
     fn next_arm(&mut self, next: Option<Expr>, place: Place) {
+        let candidates = self.candidates.end();
         let Some(frame) = self.innermost("if", place) else { return };
         let Structure::If { arms, condition } = &mut frame.structure else { return };
         let Some(done) = std::mem::replace(condition, next) else {
@@ -266,6 +274,7 @@ impl Blocks {
             return;
         };
         arms.push((done, Block { commands: std::mem::take(&mut frame.commands) }));
+        frame.candidates = candidates;
     }
 
     fn end(&mut self, redirects: Vec<Redirect>, place: Place) {

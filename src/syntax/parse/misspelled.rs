@@ -3,7 +3,7 @@
 
 use super::literal;
 use crate::nearest::nearest;
-use crate::syntax::ast::{Block, Command, CommandKind};
+use crate::syntax::ast::CommandKind;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{FOREIGN_HEADS, HEADS};
 
@@ -17,32 +17,48 @@ pub(super) fn meant(word: &str) -> Option<&'static str> {
     foreign.or_else(|| nearest(word, HEADS).filter(|_| word.len() > 2))
 }
 
-/// The last of the commands that was meant to be a head, and was not blamed before: its word,
-/// where it stands, and what was meant.
-pub(super) fn last_head<'c>(
-    commands: &'c [Command],
-    blamed: &[Span],
-) -> Option<(&'c str, Span, &'static str)> {
-    commands.iter().rev().find_map(|command| {
-        let bodies: Vec<&Block> = match &command.kind {
-            CommandKind::Pipeline(pipeline) => {
-                let [stage] = &pipeline.stages[..] else { return None };
-                let word = stage.command.words.first()?;
-                let name = literal::bare(word)?;
-                let meant = meant(name).filter(|_| !blamed.contains(&word.span))?;
-                return Some((name, word.span, meant));
+/// Longer words than this are like no head.
+const LONGEST: usize = 12;
+
+/// The first words of commands, in their order: some may have been meant to be heads. Each is looked
+/// at once, when a line is out of place, so that many such lines take no longer than few.
+#[derive(Default)]
+pub(super) struct Candidates(Vec<(String, Span)>);
+
+impl Candidates {
+    /// Takes note of a command.
+    pub(super) fn add(&mut self, command: &CommandKind) {
+        if let CommandKind::Pipeline(pipeline) = command
+            && let [stage] = &pipeline.stages[..]
+            && let Some(word) = stage.command.words.first()
+            && let Some(name) = literal::bare(word).filter(|name| name.len() <= LONGEST)
+        {
+            self.0.push((name.to_owned(), word.span));
+        }
+    }
+
+    /// Where the commands begin that are still to come.
+    pub(super) fn end(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The last of the commands from `start` on that was meant to be a head, once: its word, where it
+    /// stands, and what was meant. It may be inside a structure that took its `end` for its own.
+    pub(super) fn take_last(&mut self, start: usize) -> Option<(String, Span, &'static str)> {
+        while self.0.len() > start {
+            let (name, span) = self.0.pop()?;
+            #[cfg(test)]
+            LOOKS.set(LOOKS.get() + 1);
+            if let Some(meant) = meant(&name) {
+                return Some((name, span, meant));
             }
-            // Inside a structure that took the `end` of such a head for its own.
-            CommandKind::If { arms, otherwise } => {
-                arms.iter().map(|(_, body)| body).chain(otherwise).collect()
-            }
-            CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
-            CommandKind::For(head) => vec![&head.body],
-            CommandKind::Try(head) => {
-                std::iter::once(&head.body).chain(head.catch.as_ref().map(|it| &it.1)).collect()
-            }
-            _ => Vec::new(),
-        };
-        bodies.into_iter().rev().find_map(|body| last_head(&body.commands, blamed))
-    })
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many candidates were looked at.
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

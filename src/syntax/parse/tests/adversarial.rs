@@ -165,6 +165,22 @@ fn no_text_takes_long() {
     }
 }
 
+/// Explaining a line that is out of place looks at each command once, however many such lines there
+/// are; it once took half a second for 10 KB.
+#[test]
+fn stray_lines_are_explained_once() {
+    for (shape, commands) in
+        [("a; bc; end\n", 2), ("a | b; abc; end; catch\n", 1), ("tyr; end\n", 1)]
+    {
+        let count = 1000;
+        misspelled::LOOKS.set(0);
+        outcome(&format!("{}{}", "[ a ]; ".repeat(count), shape.repeat(count)))
+            .expect_err("stray lines");
+        let looks = misspelled::LOOKS.get();
+        assert!((1..=count * (1 + commands)).contains(&looks), "{looks} looks in {shape:?}");
+    }
+}
+
 #[test]
 fn any_bytes_parse_or_fail() {
     use rand::{Rng, SeedableRng};
