@@ -41,3 +41,12 @@ dist FOLDER="dist":
 # Put ftsh into cargo's bin directory
 install:
     cargo install --locked --path .
+
+# Feed the parser with anything for SECONDS; needs `cargo install cargo-fuzz`, works with any toolchain
+fuzz SECONDS="3600":
+    RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none parse fuzz/corpus/parse tests/scripts examples lab/scripts \
+        -- -max_len=10000 -dict=fuzz/parse.dict -max_total_time={{ SECONDS }}
+
+# Check licences, duplicates, sources and advisories of dependencies, or some of these; needs `cargo install cargo-deny`
+deny *CHECKS:
+    cargo deny --workspace --all-features --locked check {{ CHECKS }}

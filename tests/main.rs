@@ -12,6 +12,7 @@ mod cookbook;
 mod cron;
 mod docs;
 mod examples;
+mod fuzzing;
 mod idle;
 mod kills;
 mod leftovers;

@@ -1,0 +1,51 @@
+//! What must hold of the parser, whatever the bytes: shared by the fuzz target and the tests.
+
+use std::time::Duration;
+
+use ftsh::syntax::{Script, parse, parse_bytes, print, unfinished};
+use nix::time::{ClockId, clock_gettime};
+
+/// Longer texts may take longer than [`LONGEST`].
+const SHORT: usize = 10_000;
+/// How long the processor may be busy with a short text, in a release build.
+const LONGEST: Duration = Duration::from_millis(50);
+
+/// Has a script of these bytes refused, or understood in a way that survives printing.
+pub fn parse_and_print(bytes: &[u8]) {
+    let start = processor_time();
+    let parsed = parse_bytes("fuzz", bytes);
+    let took = processor_time().saturating_sub(start);
+    let slow = bytes.len() < SHORT && took > LONGEST && !cfg!(debug_assertions);
+    assert!(!slow, "{} bytes took {took:?}", bytes.len());
+
+    let missing = str::from_utf8(bytes).ok().and_then(unfinished);
+    match parsed {
+        Ok(script) => {
+            assert_eq!(missing, None, "a script lacks nothing");
+            check_printing(&script);
+        }
+        Err(errors) => assert!(!ftsh::diagnostic::render_all(&errors).is_empty()),
+    }
+}
+
+/// What is printed means the same, and is printed as itself.
+fn check_printing(script: &Script) {
+    let printed = print(script);
+    let again = parse("printed", &printed)
+        .unwrap_or_else(|errors| panic!("printed:\n{printed}\n{errors:?}"));
+    assert_eq!(shape(&again), shape(script), "printed:\n{printed}");
+    assert_eq!(print(&again), printed);
+}
+
+/// A tree without its places.
+fn shape(script: &Script) -> String {
+    let tree = format!("{:?}", script.body);
+    let mut pieces = tree.split("Span { start: ");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |shape, piece| shape + piece.split_once('}').map_or("", |it| it.1))
+}
+
+/// Others may keep the clock on the wall running.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock of the thread").into()
+}
