@@ -134,6 +134,52 @@ fn a_script_that_never_ends_is_refused() {
         .success();
 }
 
+/// With so much address space (KiB) beside the program's own.
+fn with_memory(kib: usize, script: &str) -> Ftsh {
+    let limit = format!("ulimit -v {}; exec \"$@\"", smallest_address_space() + kib);
+    Ftsh::script(script).through(["sh", "-c", &limit, "sh"])
+}
+
+/// Says what kind of failure it is to use what `v` holds; reading it as a file is none.
+const USES: &str = "
+try; w=$v; catch; echo $error_kind; end
+try; echo \"$v\" > /dev/null; catch; echo $error_kind; end
+head -c 3 -< v
+";
+
+#[test]
+fn what_is_too_long_for_a_value_or_for_the_memory_is_a_failure() {
+    for (memory, bytes) in [(200_000, "200000000"), (50_000, "50000000")] {
+        with_memory(memory, &format!("head -c {bytes} /dev/zero | tr '\\0' a -> v\n{USES}"))
+            .stdout("expression\nexpression\naaa")
+            .success();
+    }
+    for (memory, told) in [(30_000, "too little memory"), (600_000, "at most 64 MiB")] {
+        let grow = "try; x=a; while true; x=\"$x$x\"; end; catch; echo $error; end";
+        let finished = with_memory(memory, grow).success();
+        assert!(finished.text().contains(told), "{}", finished.story());
+    }
+    with_memory(30_000, "try; read x < /dev/zero; catch; echo $error_kind; end")
+        .stdout("spawn\n")
+        .success();
+}
+
+#[test]
+fn a_long_list_holds_up_neither_limits_nor_memory() {
+    let script = "
+        yes a | head -c 40000000 | tr '\\n' ' ' -> v
+        date +%s%N -> from
+        try for 200 ms or 1 time
+            for x in $v; y=$x; end
+        catch
+            echo $error_kind
+        end
+        date +%s%N -> to
+        if ($to .sub. $from) .gt. 2000000000; echo late; end";
+    // Twice the text, and what the threads of the C library reserve.
+    with_memory(400_000, script).stdout("timeout\n").success();
+}
+
 #[test]
 fn a_small_stack_is_no_mistake_of_the_script() {
     let parentheses = |depth| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));

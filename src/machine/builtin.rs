@@ -15,6 +15,7 @@ use super::lower::lower;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
 use super::redirect::variable_name;
+use super::size;
 use super::step::{Flow, Step};
 use super::task::{Ending, State, Task};
 use super::timer::Timer;
@@ -98,7 +99,7 @@ impl Machine {
                 directory.push(b'\n');
                 (Action::Print(directory), None)
             }
-            _ => (Action::Print(echo(args)), None),
+            _ => (Action::Print(echo(args)?), None),
         };
         Ok(self.start(task, action, redirects, command.text, reads, false))
     }
@@ -170,7 +171,7 @@ impl Machine {
 
     fn change_directory(&self, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
         let variable = |name: &str| match task.variables.get(name) {
-            Some(variable) => self.expander(task).text(&variable.value),
+            Some(variable) => Ok(self.expander(task).text(&variable.value)?.into_owned()),
             None => Err(usage(format!("cd: the variable `{name}` is not set"))),
         };
         let target = match args {
@@ -186,7 +187,7 @@ impl Machine {
         };
         let directory = directory.clone();
         for (name, value) in [("OLDPWD", before), ("PWD", directory.clone())] {
-            let variable = Variable { value: Value::Text(value), exported: true, inherited: false };
+            let variable = Variable { value: value.into(), exported: true, inherited: false };
             task.variables.put(&name.into(), Some(variable));
         }
         task.directory = Some(Arc::new(directory));
@@ -199,7 +200,7 @@ impl Machine {
         }
         for arg in args {
             let (name, value) = match arg.split_once_str("=") {
-                Some((name, value)) => (name.into(), Some(Value::Text(value.into()))),
+                Some((name, value)) => (name.into(), Some(Value::from(BString::from(value)))),
                 None => (arg.clone(), None),
             };
             let name = variable_name(&name)?;
@@ -253,14 +254,11 @@ impl Machine {
     }
 }
 
-fn echo(args: &[BString]) -> BString {
-    let newline = args.first().is_none_or(|first| first != "-n");
-    let words = if newline { args } else { &args[1..] };
-    let mut line = BString::from(bstr::join(" ", words));
-    if newline {
-        line.push(b'\n');
+fn echo(args: &[BString]) -> Result<BString, Halt> {
+    match args.split_first() {
+        Some((first, words)) if first == "-n" => size::join(words.iter(), b""),
+        _ => size::join(args.iter(), b"\n"),
     }
-    line
 }
 
 fn exit(args: &[BString]) -> Result<Ending, Halt> {

@@ -13,6 +13,7 @@ use super::expression::Call;
 use super::frame::FrameKind;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
+use super::size;
 use super::step::{Flow, Step};
 use super::task::{Command, Ending, State, Task};
 use super::value::Value;
@@ -23,6 +24,8 @@ use crate::syntax::vocabulary::{BUILTINS, HEADS};
 
 /// Tells a shell what to hide, one value a line.
 const REDACT: &str = "FTSH_REDACT";
+/// More of a command's text isn't told.
+const LONGEST_SHOWN: usize = 64 * 1024;
 
 /// A command whose words are expanded.
 pub struct Expanded {
@@ -57,7 +60,7 @@ impl Machine {
         for (name, value) in &assignments {
             secrets.learn(name, value);
         }
-        let words = Expanded { text: display(&words, secrets), words, assignments };
+        let mut words = Expanded { text: display(&words, secrets), words, assignments };
         let function = first.to_str().ok().and_then(|name| self.functions.get_key_value(name));
         let function = function.map(|(name, _)| Arc::clone(name));
         let builtin = if function.is_some() { None } else { Builtin::named(&first) };
@@ -69,7 +72,8 @@ impl Machine {
                     self.descriptor_builtin(task, builtin, words, environment, redirects)
                 }
                 None => {
-                    let action = Self::program(task, &words, words.words.clone(), environment);
+                    let args = std::mem::take(&mut words.words);
+                    let action = Self::program(task, &words, args, environment);
                     Ok(self.start(task, action, redirects, words.text, None, false))
                 }
             };
@@ -91,11 +95,11 @@ impl Machine {
         let mut restore = Vec::new();
         for (name, value) in &words.assignments {
             restore.push((Arc::clone(name), task.variables.get(name).cloned()));
-            let (value, inherited) = (Value::Text(value.clone()), false);
+            let (value, inherited) = (Value::from(value.clone()), false);
             let variable = super::variables::Variable { value, exported: true, inherited };
             task.variables.put(name, Some(variable));
         }
-        let (args, command) = (words.words[1..].to_vec(), words.text);
+        let (args, command) = (words.words.split_off(1), words.text);
         self.call(task, Call { name, args, wants_value: false, restore, command })
     }
 
@@ -105,7 +109,8 @@ impl Machine {
             return Ok(environment);
         }
         let expander = self.expander(task);
-        let environment = Arc::new(task.variables.exported(|value| expander.text(value))?);
+        let environment =
+            Arc::new(task.variables.exported(|value| size::copy(&expander.text(value)?))?);
         task.variables.remember(&environment);
         Ok(environment)
     }
@@ -213,7 +218,7 @@ impl Machine {
                 let event = || LogEvent::CommandSucceeded { command: text, elapsed };
                 self.log(task, event, Level::COMMANDS);
                 if let Some(name) = &command.reads {
-                    task.variables.set(name, Value::Text(line.unwrap_or_default()));
+                    task.variables.set(name, Value::from(line.unwrap_or_default()));
                 }
                 if command.last {
                     return Flow::End(Ending::Succeeded);
@@ -226,7 +231,7 @@ impl Machine {
                 if let (Some(name), Some(line)) = (&command.reads, line)
                     && !line.is_empty()
                 {
-                    task.variables.set(name, Value::Text(line));
+                    task.variables.set(name, Value::from(line));
                     task.advance();
                     return Flow::Continue;
                 }
@@ -256,12 +261,27 @@ impl Machine {
     }
 }
 
-/// A command's words as one would type them, but for what is secret.
+/// A command's words as one would type them, but for what is secret, and for the end of a very long
+/// one.
 pub fn display(words: &[BString], secrets: &Secrets) -> String {
-    let quote = |word: &BString| quote(secrets.hide_bytes(word).as_bstr());
-    let mut text = words.iter().map(quote).collect::<Vec<_>>().join(" ");
-    // A value that was split.
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        let word = secrets.hide_bytes(word);
+        text += &quote(word[..word.len().min(2 * LONGEST_SHOWN)].as_bstr());
+        if text.len() > 2 * LONGEST_SHOWN {
+            break;
+        }
+    }
+    // A value that was split; whole, so before the end is cut off.
     secrets.hide_in(&mut text);
+    if text.len() > LONGEST_SHOWN {
+        let end = (0..=LONGEST_SHOWN).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
     text
 }
 

@@ -3,12 +3,16 @@
 //! Expanding is pure and starts over: what only the world knows is asked for by stopping with
 //! [`Halt::Need`], and found among the task's answers the next time.
 
+use std::borrow::Cow;
+use std::cell::Cell;
+
 use bstr::{BStr, BString, ByteSlice};
 
 use super::config::Config;
 use super::effect::Query;
 use super::event::Reply;
 use super::outcome::FailureKind;
+use super::size::{self, LONGEST, MOST_WORDS};
 use super::task::Task;
 use super::time::Time;
 use super::value::Value;
@@ -38,18 +42,28 @@ pub struct Expander<'a> {
     pub config: &'a Config,
     /// For `$elapsed` and `$remaining`.
     pub now: Time,
+    /// Adds up how many bytes are handled.
+    pub handled: &'a Cell<usize>,
 }
 
-impl Expander<'_> {
+impl<'a> Expander<'a> {
     /// All the words of a list of words, split and with patterns expanded.
     pub fn words<'w>(
         &self,
         words: impl IntoIterator<Item = &'w Word>,
     ) -> Result<Vec<BString>, Halt> {
         let mut out = Vec::new();
+        let mut length = 0;
         for word in words {
             for field in self.fields(word)? {
+                length += field.text.len();
+                if length > LONGEST {
+                    return Err(Halt::expression(size::too_long(length)));
+                }
                 self.matches(field, &mut out)?;
+            }
+            if out.len() > MOST_WORDS {
+                return Err(size::too_many_words());
             }
         }
         Ok(out)
@@ -72,18 +86,19 @@ impl Expander<'_> {
         {
             return Ok(value.clone());
         }
-        self.single(word).map(Value::Text)
+        self.single(word).map(Value::from)
     }
 
     /// The value of an operand: never split, no patterns.
     pub fn operand(&self, word: &Word) -> Result<Value, Halt> {
         if let [Part::Variable(variable)] = &word.parts[..]
-            && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Range(_))) =
-                self.plain(variable)
+            && let Some(
+                value @ (Value::Integer(_) | Value::Boolean(_) | Value::Range(_) | Value::Text(_)),
+            ) = self.plain(variable)
         {
             return Ok(value.clone());
         }
-        self.joined(word).map(Value::Text)
+        self.joined(word).map(Value::from)
     }
 
     /// The text of a word, unsplit.
@@ -93,7 +108,7 @@ impl Expander<'_> {
             match part {
                 Part::Bare(bare) if index == 0 => {
                     let (home, rest) = self.tilde(bare, word.parts.len() == 1)?;
-                    text.extend_from_slice(&home);
+                    self.append(&mut text, &home)?;
                     text.extend_from_slice(rest.as_bytes());
                 }
                 Part::Bare(bare) | Part::Single(bare) => text.extend_from_slice(bare.as_bytes()),
@@ -101,24 +116,34 @@ impl Expander<'_> {
                     text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 Part::Double(quoted) => self.quoted(quoted, &mut text)?,
-                Part::Variable(variable) => text.extend_from_slice(&self.variable(variable)?),
+                Part::Variable(variable) => self.append(&mut text, &self.variable(variable)?)?,
             }
         }
         Ok(text)
+    }
+
+    fn append(&self, text: &mut BString, bytes: &[u8]) -> Result<(), Halt> {
+        self.handle(bytes);
+        size::append(text, bytes)
+    }
+
+    /// Takes note that these bytes were handled.
+    pub fn handle(&self, bytes: &[u8]) {
+        self.handled.set(self.handled.get() + bytes.len());
     }
 
     fn quoted(&self, quoted: &[Quoted], text: &mut BString) -> Result<(), Halt> {
         for piece in quoted {
             match piece {
                 Quoted::Text(literal) => text.extend_from_slice(literal.as_bytes()),
-                Quoted::Variable(variable) => text.extend_from_slice(&self.variable(variable)?),
+                Quoted::Variable(variable) => self.append(text, &self.variable(variable)?)?,
             }
         }
         Ok(())
     }
 
     /// The value of a variable used without a substitute, as it is.
-    pub fn plain(&self, variable: &Variable) -> Option<&Value> {
+    pub fn plain(&self, variable: &Variable) -> Option<&'a Value> {
         match (&variable.parameter, &variable.substitute) {
             (Parameter::Named(name), None) => {
                 let variable = self.task.variables.get(name)?;
@@ -130,46 +155,50 @@ impl Expander<'_> {
     }
 
     /// The value of a variable as one text, with its substitute.
-    fn variable(&self, variable: &Variable) -> Result<BString, Halt> {
+    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Halt> {
         let value = self.parameter(&variable.parameter)?;
         let set = value.as_ref().is_some_and(|value| !value.is_empty());
         match (&variable.substitute, value) {
             (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
             (Some((Substitute::Alternative, parts)), _) if set => self.parts(parts),
-            (Some((Substitute::Alternative, _)), _) => Ok(BString::default()),
+            (Some((Substitute::Alternative, _)), _) => Ok(Cow::default()),
             (_, Some(value)) => Ok(value),
             (_, None) => self.unset(&variable.parameter),
         }
     }
 
-    fn parts(&self, parts: &[Part]) -> Result<BString, Halt> {
-        self.joined(&Word { span: crate::syntax::Span::default(), parts: parts.to_vec() })
+    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
+        let word = Word { span: crate::syntax::Span::default(), parts: parts.to_vec() };
+        self.joined(&word).map(own)
     }
 
-    fn unset(&self, parameter: &Parameter) -> Result<BString, Halt> {
+    fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Halt> {
         match parameter {
             Parameter::Named(name) if !self.config.unset_is_empty => {
                 Err(Halt::expression(format!(
                     "the variable `{name}` is not set (write ${{{name}:-}} if it may be empty)"
                 )))
             }
-            _ => Ok(BString::default()),
+            _ => Ok(Cow::default()),
         }
     }
 
     /// The value of a parameter; none if it is not set.
-    fn parameter(&self, parameter: &Parameter) -> Result<Option<BString>, Halt> {
+    fn parameter(&self, parameter: &Parameter) -> Result<Option<Cow<'a, BStr>>, Halt> {
         let args = &self.task.args;
+        let number = |number: String| Some(own(number.into()));
         Ok(match parameter {
             Parameter::Named(name) => return self.named(name),
-            Parameter::Positional(index) => args.get(*index as usize).cloned(),
-            Parameter::Count => Some(args.len().saturating_sub(1).to_string().into()),
-            Parameter::Star | Parameter::At => Some(bstr::join(" ", args.iter().skip(1)).into()),
-            Parameter::Pid => Some(self.config.pid.to_string().into()),
+            Parameter::Positional(index) => {
+                args.get(*index as usize).map(|arg| Cow::Borrowed(arg.as_bstr()))
+            }
+            Parameter::Count => number(args.len().saturating_sub(1).to_string()),
+            Parameter::Star | Parameter::At => Some(own(size::join(args.iter().skip(1), b"")?)),
+            Parameter::Pid => number(self.config.pid.to_string()),
         })
     }
 
-    fn named(&self, name: &str) -> Result<Option<BString>, Halt> {
+    fn named(&self, name: &str) -> Result<Option<Cow<'a, BStr>>, Halt> {
         match self.task.variables.get(name) {
             Some(variable) if !variable.inherited => {
                 let text = self.text(&variable.value)?;
@@ -180,30 +209,36 @@ impl Expander<'_> {
                 Ok(Some(text))
             }
             Some(variable) => match self.special(name) {
-                Some(special) => Ok(Some(special)),
+                Some(special) => Ok(Some(own(special))),
                 None => self.text(&variable.value).map(Some),
             },
-            None => Ok(self.special(name)),
+            None => Ok(self.special(name).map(own)),
         }
     }
 
     /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
-    pub fn text(&self, value: &Value) -> Result<BString, Halt> {
+    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Halt>
+    where
+        'a: 'v,
+    {
         if let Value::Buffer(buffer) = value {
             let written = self.answer(Query::Buffer(buffer.id()))?.as_bytes();
             let text = match written.strip_suffix(b"\n") {
                 Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
                 None => written,
             };
-            return Ok(text.into());
+            if text.len() > LONGEST {
+                return Err(Halt::expression(size::too_long(text.len())));
+            }
+            return Ok(Cow::Borrowed(text.as_bstr()));
         }
         match value.too_long() {
             Some(error) => Err(Halt::expression(error)),
-            None => Ok(value.text().unwrap_or_default().into_owned()),
+            None => Ok(value.text().unwrap_or_default()),
         }
     }
 
-    fn answer(&self, query: Query) -> Result<&BStr, Halt> {
+    fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
         let mut answers = self.task.answers.iter();
         match answers.find(|(asked, _)| *asked == query) {
             Some((_, Reply::Text(text))) => Ok(text.as_bstr()),
@@ -247,7 +282,7 @@ impl Expander<'_> {
         };
         let home = if user.is_empty() {
             let unset = || Halt::expression("`~`: the variable `HOME` is not set");
-            self.named("HOME")?.ok_or_else(unset)?
+            self.named("HOME")?.ok_or_else(unset)?.into_owned()
         } else {
             self.answer(Query::Home(user.into()))?.to_owned()
         };
@@ -255,21 +290,24 @@ impl Expander<'_> {
     }
 
     fn fields(&self, word: &Word) -> Result<Vec<Field>, Halt> {
-        let mut fields = Fields::default();
+        let is_pattern =
+            |part: &Part| matches!(part, Part::Bare(bare) if bare.contains(['*', '?', '[']));
+        let is_pattern = word.parts.iter().any(is_pattern);
+        let mut fields = Fields { is_pattern, ..Fields::default() };
         for (index, part) in word.parts.iter().enumerate() {
             match part {
                 Part::Bare(bare) if index == 0 => {
                     let (home, rest) = self.tilde(bare, word.parts.len() == 1)?;
                     if !home.is_empty() {
-                        fields.quoted(&home);
+                        fields.quoted(&home)?;
                     }
                     fields.bare(rest);
                 }
                 Part::Bare(bare) => fields.bare(bare),
                 Part::Escaped(escaped) => {
-                    fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes());
+                    fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
                 }
-                Part::Single(text) => fields.quoted(text.as_bytes()),
+                Part::Single(text) => fields.quoted(text.as_bytes())?,
                 Part::Double(quoted) => self.quoted_fields(quoted, &mut fields)?,
                 Part::Variable(variable) => self.split(variable, &mut fields)?,
             }
@@ -282,11 +320,11 @@ impl Expander<'_> {
         let only_args =
             matches!(quoted, [Quoted::Variable(variable)] if variable.parameter == Parameter::At);
         if !only_args {
-            fields.quoted(b"");
+            fields.quoted(b"")?;
         }
         for piece in quoted {
             match piece {
-                Quoted::Text(text) => fields.quoted(text.as_bytes()),
+                Quoted::Text(text) => fields.quoted(text.as_bytes())?,
                 Quoted::Variable(variable)
                     if variable.parameter == Parameter::At && variable.substitute.is_none() =>
                 {
@@ -294,10 +332,15 @@ impl Expander<'_> {
                         if index > 0 {
                             fields.end();
                         }
-                        fields.quoted(arg);
+                        self.handle(arg);
+                        fields.quoted(arg)?;
                     }
                 }
-                Quoted::Variable(variable) => fields.quoted(&self.variable(variable)?),
+                Quoted::Variable(variable) => {
+                    let text = self.variable(variable)?;
+                    self.handle(&text);
+                    fields.quoted(&text)?;
+                }
             }
         }
         Ok(())
@@ -310,7 +353,8 @@ impl Expander<'_> {
                 if index > 0 {
                     fields.end();
                 }
-                fields.split(arg);
+                self.handle(arg);
+                fields.split(arg)?;
             }
             return Ok(());
         }
@@ -322,18 +366,21 @@ impl Expander<'_> {
                 return self.split_parts(parts, fields);
             }
         }
-        fields.split(&self.variable(variable)?);
-        Ok(())
+        let text = self.variable(variable)?;
+        // Words cost more than bytes.
+        self.handled.set(self.handled.get() + 4 * text.len());
+        size::room_for_words(&text)?;
+        fields.split(&text)
     }
 
     fn split_parts(&self, parts: &[Part], fields: &mut Fields) -> Result<(), Halt> {
         for part in parts {
             match part {
-                Part::Bare(bare) => fields.split(bare.as_bytes()),
+                Part::Bare(bare) => fields.split(bare.as_bytes())?,
                 Part::Escaped(escaped) => {
-                    fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes());
+                    fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
                 }
-                Part::Single(text) => fields.quoted(text.as_bytes()),
+                Part::Single(text) => fields.quoted(text.as_bytes())?,
                 Part::Double(quoted) => self.quoted_fields(quoted, fields)?,
                 Part::Variable(variable) => self.split(variable, fields)?,
             }
@@ -370,11 +417,15 @@ fn one(mut words: Vec<BString>) -> Result<BString, Halt> {
     }
 }
 
+fn own<'a>(text: BString) -> Cow<'a, BStr> {
+    Cow::Owned(text)
+}
+
 /// A word in the making.
 #[derive(Default)]
 struct Field {
     text: BString,
-    /// The text with everything escaped that isn't a pattern.
+    /// The text with everything escaped that isn't a pattern, if it has to be known.
     pattern: BString,
     /// Whether `*`, `?` or `[…]` stand unquoted in it.
     special: bool,
@@ -388,20 +439,29 @@ impl Field {
 
 #[derive(Default)]
 struct Fields {
+    /// Whether there may be a pattern.
+    is_pattern: bool,
     done: Vec<Field>,
     current: Option<Field>,
 }
 
 impl Fields {
-    fn quoted(&mut self, text: &[u8]) {
+    fn quoted(&mut self, text: &[u8]) -> Result<(), Halt> {
         let field = self.current.get_or_insert_default();
-        field.text.extend_from_slice(text);
-        for byte in text {
-            if b"*?[]\\".contains(byte) {
-                field.pattern.push(b'\\');
+        size::append(&mut field.text, text)?;
+        if self.is_pattern {
+            let escaped = text.iter().filter(|byte| b"*?[]\\".contains(byte)).count();
+            if !size::is_to_be_had(field.pattern.len() + text.len() + escaped) {
+                return Err(size::none(text.len()));
             }
-            field.pattern.push(*byte);
+            for byte in text {
+                if b"*?[]\\".contains(byte) {
+                    field.pattern.push(b'\\');
+                }
+                field.pattern.push(*byte);
+            }
         }
+        Ok(())
     }
 
     fn bare(&mut self, text: &str) {
@@ -424,7 +484,7 @@ impl Fields {
         }
     }
 
-    fn split(&mut self, text: &[u8]) {
+    fn split(&mut self, text: &[u8]) -> Result<(), Halt> {
         if text.first().is_some_and(u8::is_ascii_whitespace) {
             self.end();
         }
@@ -432,11 +492,12 @@ impl Fields {
             if index > 0 {
                 self.end();
             }
-            self.quoted(word);
+            self.quoted(word)?;
         }
         if text.last().is_some_and(u8::is_ascii_whitespace) {
             self.end();
         }
+        Ok(())
     }
 
     fn end(&mut self) {

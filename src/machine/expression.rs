@@ -12,6 +12,7 @@ use super::expand::Halt;
 use super::frame::{CallFrame, FrameKind};
 use super::operators;
 use super::record::{Level, LogEvent};
+use super::size;
 use super::step::{Flow, Step};
 use super::task::{Ending, Task};
 use super::value::{Range, Value};
@@ -78,6 +79,20 @@ impl Machine {
         {
             return Ok(range.clone());
         }
+        // A text isn't split before its words are needed: there may be millions.
+        if let [Part::Variable(variable)] = &word.parts[..]
+            && let Some(value) = expander.plain(variable)
+        {
+            match value {
+                Value::Text(text) => return Ok(Value::Split(Arc::clone(text))),
+                Value::Buffer(_) => {
+                    let text = expander.variable(variable)?;
+                    expander.handle(&text);
+                    return Ok(Value::Split(Arc::new(size::copy(&text)?)));
+                }
+                _ => {}
+            }
+        }
         expander.words([word]).map(Value::Words)
     }
 
@@ -119,7 +134,7 @@ impl Machine {
     ) -> Step {
         let values = task.stack.split_off(task.stack.len().saturating_sub(arguments));
         let args: Result<Vec<_>, _> =
-            values.iter().map(|value| self.expander(task).text(value)).collect();
+            values.iter().map(|value| size::copy(&self.expander(task).text(value)?)).collect();
         let (name, wants_value) = (Arc::clone(name), true);
         let command = name.to_string();
         self.call(task, Call { name, args: args?, wants_value, restore: Vec::new(), command })

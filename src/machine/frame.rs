@@ -35,12 +35,7 @@ pub enum FrameKind {
     /// A `catch` block, and what it caught.
     Catch(Arc<Failure>),
     /// A `for`.
-    For {
-        /// The list.
-        items: Items,
-        /// The next item.
-        index: u64,
-    },
+    For(Items),
     /// A `forany`.
     ForAny(Box<ForAnyFrame>),
     /// Branches or stages that the task waits for.
@@ -121,8 +116,6 @@ pub struct ForAnyFrame {
     pub code: Arc<Loop>,
     /// The list.
     pub items: Items,
-    /// The item it began with.
-    pub first: u64,
     /// How many items were tried before the present one.
     pub tried: u64,
 }

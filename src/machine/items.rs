@@ -1,5 +1,8 @@
 //! The list of a loop, never built in memory.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use bstr::BString;
 
 use super::value::{Range, Value};
@@ -8,12 +11,20 @@ use super::value::{Range, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Items {
     segments: Vec<Segment>,
+    /// Where the next item is: in this segment, …
+    segment: usize,
+    /// … after so many items, or bytes of a text.
+    at: u64,
+    /// How many there are; counted when first needed.
+    count: OnceCell<u64>,
 }
 
 #[derive(Clone, Debug)]
 enum Segment {
     Words(Vec<BString>),
     Range(Range),
+    /// The words of a text.
+    Split(Arc<BString>),
 }
 
 impl Segment {
@@ -21,8 +32,38 @@ impl Segment {
         match self {
             Self::Words(words) => words.len() as u64,
             Self::Range(range) => range.count(),
+            Self::Split(text) => {
+                let mut at = 0;
+                std::iter::from_fn(|| next_word(text, &mut at)).count() as u64
+            }
         }
     }
+
+    /// The item at this place, which is moved to the one after it.
+    fn take(&self, at: &mut u64) -> Option<Value> {
+        match self {
+            Self::Words(words) => {
+                *at += 1;
+                words.get(*at as usize - 1).cloned().map(Value::from)
+            }
+            Self::Range(range) if *at < range.count() => {
+                *at += 1;
+                Some(Value::Integer(range.get(*at - 1)))
+            }
+            Self::Range(_) => None,
+            Self::Split(text) => next_word(text, at).map(|word| Value::from(BString::from(word))),
+        }
+    }
+}
+
+/// The first word of a text from this byte on; moves to its end.
+fn next_word<'t>(text: &'t [u8], at: &mut u64) -> Option<&'t [u8]> {
+    let rest = &text[*at as usize..];
+    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let rest = &rest[start..];
+    let length = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+    *at += (start + length) as u64;
+    Some(&rest[..length])
 }
 
 impl Items {
@@ -30,6 +71,7 @@ impl Items {
     pub fn push(&mut self, value: Value) {
         let words = match value {
             Value::Range(range) => return self.segments.push(Segment::Range(range)),
+            Value::Split(text) => return self.segments.push(Segment::Split(text)),
             Value::Words(words) => words,
             value => value.text().map(std::borrow::Cow::into_owned).into_iter().collect(),
         };
@@ -41,26 +83,84 @@ impl Items {
 
     /// How many items there are.
     pub fn len(&self) -> u64 {
-        self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.len()))
+        let sum = |sum: u64, segment: &Segment| sum.saturating_add(segment.len());
+        *self.count.get_or_init(|| self.segments.iter().fold(0, sum))
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.segments.iter().all(|segment| segment.take(&mut 0).is_none())
     }
 
-    /// The item at `index`, if there is one.
-    pub fn get(&self, mut index: u64) -> Option<Value> {
-        for segment in &self.segments {
-            let len = segment.len();
-            if index < len {
-                return Some(match segment {
-                    Segment::Words(words) => Value::Text(words[index as usize].clone()),
-                    Segment::Range(range) => Value::Integer(range.get(index)),
-                });
+    /// The next item, if there is one.
+    pub fn next(&mut self) -> Option<Value> {
+        while let Some(segment) = self.segments.get(self.segment) {
+            if let Some(item) = segment.take(&mut self.at) {
+                return Some(item);
             }
-            index -= len;
+            (self.segment, self.at) = (self.segment + 1, 0);
         }
         None
+    }
+
+    /// Begins again, after so many items.
+    pub fn rewind(&mut self, mut past: u64) {
+        (self.segment, self.at) = (0, 0);
+        while let Some(segment) = self.segments.get(self.segment) {
+            let len = segment.len();
+            if past < len {
+                match segment {
+                    Segment::Split(text) => {
+                        for _ in 0..past {
+                            next_word(text, &mut self.at);
+                        }
+                    }
+                    _ => self.at = past,
+                }
+                return;
+            }
+            past -= len;
+            self.segment += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items() -> Items {
+        let mut items = Items::default();
+        items.push(Value::Words(vec!["a b".into(), "c".into()]));
+        items.push(Value::Split(Arc::new("  d\te\n".into())));
+        items.push(Value::Split(Arc::new(" \n".into())));
+        items.push(Value::Range(Range::new(1, 3, 1).expect("a step")));
+        items.push(Value::from("x"));
+        items
+    }
+
+    fn rest(items: &mut Items) -> Vec<String> {
+        let next = || items.next().and_then(|item| Some(item.text()?.to_string()));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn a_list_is_gone_through_from_any_place() {
+        let all = ["a b", "c", "d", "e", "1", "2", "3", "x"];
+        assert_eq!(rest(&mut items()), all);
+        assert_eq!(items().len(), all.len() as u64);
+        for past in 0..=all.len() {
+            let mut items = items();
+            items.rewind(past as u64);
+            assert_eq!(rest(&mut items), all[past..]);
+        }
+    }
+
+    #[test]
+    fn blanks_alone_are_no_items() {
+        let mut items = Items::default();
+        items.push(Value::Split(Arc::new(" \t\n".into())));
+        assert!(items.is_empty());
+        assert_eq!((items.len(), items.next().is_none()), (0, true));
     }
 }

@@ -21,6 +21,12 @@ const SIGPIPE: i32 = 13;
 /// How many branches start in a row.
 const BATCH: usize = 100;
 
+/// A `forall` that has branches starts no more while there are so many tasks: it would take long to
+/// end them all when a limit passes.
+const MANY_BRANCHES: usize = 50_000;
+/// What recursion can have: there each has but one.
+const MOST_BRANCHES: usize = 2 * MANY_BRANCHES;
+
 impl Machine {
     /// `forall`: first the descriptors that all branches share, then the branches.
     pub(super) fn for_all(&mut self, task: &mut Task, code: &Arc<Loop>, limited: bool) -> Step {
@@ -55,6 +61,19 @@ impl Machine {
     pub(super) fn more_branches(&mut self, task: &mut Task) -> Flow {
         for _ in 0..BATCH {
             self.budget = self.budget.saturating_sub(1);
+            if self.tasks.len() >= MANY_BRANCHES
+                && let Some(join) = top_join(task)
+            {
+                if !join.running.is_empty() {
+                    return Flow::Wait(State::Children);
+                }
+                // Nothing of its own will make room.
+                if self.tasks.len() >= MOST_BRANCHES {
+                    self.leave(task);
+                    let message = format!("there are {MOST_BRANCHES} branches already");
+                    return Flow::Throw(task.thrown(FailureKind::Failure, 1, message, ""));
+                }
+            }
             let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
             let scope = self.new_scope(Some(task.scope));
             let mut branch = self.fork(task, 0, code.body, io, scope);
@@ -240,7 +259,7 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
         JoinKind::Branches { code, items, next, at_most, io, failed: None }
             if (join.running.len() as u64) < *at_most =>
         {
-            let value = items.get(*next)?;
+            let value = items.next()?;
             *next += 1;
             Some((Arc::clone(code), value, io.clone()))
         }

@@ -17,15 +17,12 @@ use super::value::Value;
 impl Machine {
     pub(super) fn begin_for(task: &mut Task, code: &Loop) {
         let items = pop_items(task, code.items);
-        task.enter(FrameKind::For { items, index: 0 });
+        task.enter(FrameKind::For(items));
     }
 
     pub(super) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Flow {
         let next = match task.frames.last_mut() {
-            Some(Frame { kind: FrameKind::For { items, index }, .. }) => {
-                *index += 1;
-                items.get(*index - 1)
-            }
+            Some(Frame { kind: FrameKind::For(items), .. }) => items.next(),
             _ => None,
         };
         if let Some(value) = next {
@@ -39,21 +36,26 @@ impl Machine {
     }
 
     pub(super) fn for_any(&mut self, task: &mut Task, code: &Arc<Loop>, in_order: bool) -> Step {
-        let items = pop_items(task, code.items);
+        let mut items = pop_items(task, code.items);
         if items.is_empty() {
             return Err(Halt::expression("the list of forany is empty"));
         }
-        let first = if in_order { 0 } else { self.rng().random_range(0..items.len()) };
-        let frame = ForAnyFrame { code: Arc::clone(code), items, first, tried: 0 };
-        self.try_item(task, &frame);
+        if !in_order {
+            let first = self.rng().random_range(0..items.len());
+            items.rewind(first);
+        }
+        let mut frame = ForAnyFrame { code: Arc::clone(code), items, tried: 0 };
+        self.try_item(task, &mut frame);
         task.enter(FrameKind::ForAny(Box::new(frame)));
         Ok(Flow::Continue)
     }
 
-    fn try_item(&mut self, task: &mut Task, frame: &ForAnyFrame) {
-        let len = u128::from(frame.items.len());
-        let index = (u128::from(frame.first) + u128::from(frame.tried)) % len;
-        if let Some(value) = frame.items.get(index as u64) {
+    fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
+        let next = frame.items.next().or_else(|| {
+            frame.items.rewind(0);
+            frame.items.next()
+        });
+        if let Some(value) = next {
             self.iterate(task, "forany", &frame.code, value);
         }
         task.jump(frame.code.body);
@@ -65,7 +67,7 @@ impl Machine {
         if frame.tried >= frame.items.len() {
             return false;
         }
-        self.try_item(task, &frame);
+        self.try_item(task, &mut frame);
         task.enter(FrameKind::ForAny(frame));
         true
     }

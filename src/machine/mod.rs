@@ -21,6 +21,7 @@ pub mod record;
 mod redirect;
 mod scope;
 mod session;
+pub mod size;
 pub mod status;
 mod step;
 mod task;
@@ -31,6 +32,7 @@ mod unwind;
 mod value;
 mod variables;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -72,6 +74,9 @@ pub enum Output {
 /// How many instructions run between looks at the clock.
 const SLICE: usize = 5_000;
 
+/// So many bytes that one copies, compares or splits count as another one.
+const BYTES: usize = 256;
+
 /// A run of a script.
 pub struct Machine {
     config: Config,
@@ -94,6 +99,8 @@ pub struct Machine {
     ids: u64,
     /// How many instructions may run before the next look at the clock.
     budget: usize,
+    /// How many bytes the present one has handled.
+    handled: Cell<usize>,
     outcome: Option<Outcome>,
     /// Whether the script said `exit`.
     left: bool,
@@ -149,6 +156,7 @@ impl Machine {
             released,
             ids: 0,
             budget: SLICE,
+            handled: Cell::new(0),
             outcome: None,
             left: false,
             config,

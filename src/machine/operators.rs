@@ -12,18 +12,22 @@ use crate::syntax::ast::BinaryOperator;
 ///
 /// One line for people: a non-number, an overflow, a division by zero, a negative exponent, an
 /// invalid regular expression.
-pub fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Result<Value, String> {
+pub fn binary<'v>(
+    operator: BinaryOperator,
+    left: &'v Value,
+    right: &'v Value,
+) -> Result<Value, String> {
     let compare = |holds: fn(&i64, &i64) -> bool| {
         Ok(Value::Boolean(holds(&left.integer()?, &right.integer()?)))
     };
     if let Some(error) = left.too_long().or_else(|| right.too_long()) {
         return Err(error);
     }
-    let text = |value: &Value| value.text().unwrap_or_default().into_owned();
+    let text = |value: &'v Value| value.text().unwrap_or_default();
     match operator {
         BinaryOperator::Eq => Ok(Value::Boolean(text(left) == text(right))),
         BinaryOperator::Ne => Ok(Value::Boolean(text(left) != text(right))),
-        BinaryOperator::Contains => Ok(Value::Boolean(text(left).contains_str(text(right)))),
+        BinaryOperator::Contains => Ok(Value::Boolean(text(left).contains_str(&*text(right)))),
         BinaryOperator::Matches => {
             let pattern = text(right);
             let regex = str::from_utf8(&pattern)

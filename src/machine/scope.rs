@@ -19,7 +19,7 @@ struct Scope {
     parent: Option<ScopeId>,
     /// Whether the driver knows it: a command ran in it or below it.
     opened: bool,
-    /// The opened scopes in it.
+    /// The scopes in it.
     inner: BTreeSet<ScopeId>,
     grace: Option<TimerKey>,
 }
@@ -54,6 +54,9 @@ impl Machine {
         };
         let scope = Scope { parent, opened: false, inner: BTreeSet::new(), grace: None };
         self.scopes.scopes.insert(id, scope);
+        if let Some(parent) = parent.and_then(|parent| self.scopes.scopes.get_mut(&parent)) {
+            parent.inner.insert(id);
+        }
         id
     }
 
@@ -71,9 +74,6 @@ impl Machine {
         }
         for (scope, parent) in chain.into_iter().rev() {
             let Some(parent) = parent else { continue };
-            if let Some(outer) = self.scopes.scopes.get_mut(&parent) {
-                outer.inner.insert(scope);
-            }
             self.effects.push_back(Effect::OpenScope { scope, parent });
         }
     }
@@ -165,6 +165,33 @@ impl Machine {
                 self.outcome = Some(outcome);
                 Flow::Wait(State::Ready)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver;
+    use crate::driver::simulated::Simulated;
+    use crate::machine::Config;
+
+    /// How many scopes there are at the end of a script.
+    fn left(script: &str) -> usize {
+        let script = crate::syntax::parse("script", script).expect("a script");
+        let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
+        driver::run(&mut machine, &mut Simulated::new(1));
+        machine.scopes.scopes.len()
+    }
+
+    #[test]
+    fn what_is_cut_short_leaves_no_scope() {
+        for script in [
+            "try for 1 second or 1 time\ntry 2 times\nsleep 9\nend\ncatch # late\nend\n",
+            "try for 1 second or 1 time\nforall x in a b\ntry\nsleep 9\nend\nend\ncatch # late\nend\n",
+            "try 1 time\nforall x in 1 2\ntry 1 time\nsleep $x\nfailure\nend\nend\ncatch # one\nend\n",
+        ] {
+            assert_eq!(left(script), left(&script.repeat(20)), "{script}");
         }
     }
 }

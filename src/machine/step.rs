@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Machine;
 use super::code::Instruction;
 use super::effect::{Effect, OperationId, Query};
 use super::event::Reply;
@@ -12,6 +11,7 @@ use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
 use super::task::{Ending, State, Task, Thrown};
 use super::value::Value;
+use super::{BYTES, Machine};
 
 /// Where an instruction leads.
 #[derive(Debug)]
@@ -41,8 +41,10 @@ impl Machine {
     pub(super) fn run(&mut self, task: &mut Task) -> Flow {
         task.since = self.now;
         while self.budget > 0 {
-            self.budget -= 1;
-            match self.step(task) {
+            let step = self.step(task);
+            let handled = self.handled.take() / BYTES;
+            self.budget = self.budget.saturating_sub(1 + handled);
+            match step {
                 // Effects are carried out before anything that might depend on them.
                 Ok(Flow::Continue) if self.effects.is_empty() => {}
                 Ok(Flow::Continue) if self.budget > 0 && self.only_tells() => return Flow::Tell,
@@ -102,7 +104,7 @@ impl Machine {
     }
 
     pub(super) fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
-        Expander { task, config: &self.config, now: self.now }
+        Expander { task, config: &self.config, now: self.now, handled: &self.handled }
     }
 
     fn step(&mut self, task: &mut Task) -> Step {

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::effect::{BufferId, IoId};
+use super::size;
 
 /// A value. All are text to a script; integers and booleans are kept as such so that nothing
 /// is parsed twice.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Bytes.
-    Text(BString),
+    Text(Arc<BString>),
     /// An integer.
     Integer(i64),
     /// `true` or `false`.
@@ -24,10 +25,14 @@ pub enum Value {
     Buffer(Handle<BufferId>),
     /// Words of a loop's list; only on a task's stack.
     Words(Vec<BString>),
+    /// A text whose words are a loop's list; only on a task's stack.
+    Split(Arc<BString>),
 }
 
 /// How many numbers of a range make one text.
-const LONGEST_RANGE: u64 = 10_000_000;
+const LONGEST_RANGE: u64 = 1_000_000;
+/// How many bytes a number takes, with a blank.
+const NUMBER: u64 = 21;
 
 impl Value {
     /// The value as bytes; none for a buffer, whose content must be fetched first, and for a range
@@ -37,7 +42,7 @@ impl Value {
             return None;
         }
         Some(match self {
-            Self::Text(text) => Cow::Borrowed(text.as_bstr()),
+            Self::Text(text) | Self::Split(text) => Cow::Borrowed(text.as_bstr()),
             Self::Integer(integer) => Cow::Owned(integer.to_string().into()),
             Self::Boolean(true) => Cow::Borrowed("true".into()),
             Self::Boolean(false) => Cow::Borrowed("false".into()),
@@ -54,6 +59,9 @@ impl Value {
                 "a range of {} numbers is too long for one value; use it in a for list",
                 range.count()
             )),
+            Self::Range(range) if !size::is_to_be_had((range.count() * NUMBER) as usize) => {
+                Some(format!("there is too little memory for {} numbers", range.count()))
+            }
             _ => None,
         }
     }
@@ -107,7 +115,7 @@ impl Value {
 
 impl From<BString> for Value {
     fn from(text: BString) -> Self {
-        Self::Text(text)
+        Self::Text(Arc::new(text))
     }
 }
 
@@ -116,7 +124,7 @@ impl From<&str> for Value {
     fn from(text: &str) -> Self {
         match text.parse::<i64>() {
             Ok(integer) if integer.to_string() == text => Self::Integer(integer),
-            _ => Self::Text(text.into()),
+            _ => Self::from(BString::from(text)),
         }
     }
 }
@@ -153,7 +161,7 @@ impl Range {
     }
 
     fn text(&self) -> BString {
-        let mut text = BString::default();
+        let mut text = BString::from(Vec::with_capacity((self.count() * NUMBER) as usize));
         for index in 0..self.count() {
             if index > 0 {
                 text.push(b' ');

@@ -39,7 +39,7 @@ impl Variables {
         let shared = environment.into_iter().map(|(name, value)| {
             let name = Name::from(String::from_utf8_lossy(&name));
             secrets.learn(&name, &value);
-            (name, Variable { value: Value::Text(value), exported: true, inherited: true })
+            (name, Variable { value: value.into(), exported: true, inherited: true })
         });
         Self { shared: Arc::new(shared.collect()), secrets, ..Self::default() }
     }

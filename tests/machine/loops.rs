@@ -1,3 +1,5 @@
+use ftsh::driver::simulated::Model;
+
 use super::world;
 
 #[test]
@@ -48,6 +50,33 @@ fn a_huge_range_is_no_value() {
         assert!(ran.message().contains("too long for one value"), "{script}: {}", ran.message());
     }
     world().run("x=1 .to. 9000000000000; echo a -> x; echo $x").prints("a\n");
+}
+
+#[test]
+fn a_value_has_an_end_and_so_have_the_words_of_a_command() {
+    let grow = "x=0123456789abcdef; while true; x=\"$x$x\"; end";
+    let ran = world().run(grow).fails("expression", 1);
+    assert!(ran.message().contains("a value can have at most 64 MiB"), "{}", ran.message());
+    world().run(&format!("try; {grow}; catch; echo $error_kind; end")).prints("expression\n");
+    let words = "x=\"a \"; for i in 1 .to. 20; x=\"$x$x\"; end";
+    let ran = world().run(&format!("{words}; ok $x")).fails("expression", 1);
+    assert!(ran.message().contains("at most 1000000 words"), "{}", ran.message());
+    world().run(&format!("{words}; forany a in $x in order; echo $a; end")).prints("a\n");
+}
+
+#[test]
+fn recursion_side_by_side_has_an_end() {
+    let ran = world().run("function f; forall i in 1 2 3 4; f; end; end; f").fails("failure", 1);
+    assert!(ran.message().contains("branches already"), "{}", ran.message());
+}
+
+#[test]
+fn a_loop_over_a_long_text_doesnt_hold_up_limits() {
+    let ran = world()
+        .model(|world| world.command("big", |_, _| Model::succeeds().prints("a ".repeat(30 << 20))))
+        .run("big -> v; try for 1 minute or 1 time; for a in $v; work 20; end; end")
+        .fails("timeout", 124);
+    ran.takes(60.0);
 }
 
 #[test]

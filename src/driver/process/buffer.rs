@@ -57,7 +57,10 @@ impl Buffer {
     /// All bytes.
     pub fn content(&self) -> io::Result<BString> {
         let file = self.file()?;
-        let mut content = vec![0; file.metadata()?.len() as usize];
+        let length = file.metadata()?.len() as usize;
+        let mut content = Vec::new();
+        content.try_reserve_exact(length)?;
+        content.resize(length, 0);
         let mut filled = 0;
         while filled < content.len() {
             match file.read_at(&mut content[filled..], filled as u64)? {

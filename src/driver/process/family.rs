@@ -77,7 +77,11 @@ impl Families {
 
     /// A new scope inside another one.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
-        self.scope(scope).parent = Some(parent);
+        if let Some(before) = self.scope(scope).parent.replace(parent)
+            && let Some(before) = self.scopes.get_mut(&before)
+        {
+            before.below.remove(&scope);
+        }
         self.scope(parent).below.insert(scope);
     }
 
@@ -311,4 +315,25 @@ impl ProcessDriver {
 /// The moment something happens, if any of these does.
 pub fn earliest(moments: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
     moments.into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_scopes_that_are_over() {
+        let mut families = Families::new();
+        for id in 0..10 {
+            let (outer, inner) = (ScopeId(2 * id + 1), ScopeId(2 * id + 2));
+            families.open(outer, ScopeId::SCRIPT);
+            families.open(inner, outer);
+            assert_eq!(families.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT, outer, inner]);
+            families.remove(inner, outer);
+            assert_eq!(families.today(inner), outer);
+            families.remove(outer, ScopeId::SCRIPT);
+            assert_eq!(families.today(inner), ScopeId::SCRIPT);
+        }
+        assert_eq!(families.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT]);
+    }
 }

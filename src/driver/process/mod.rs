@@ -70,8 +70,12 @@ use crate::machine::Machine;
 use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
 use crate::machine::event::{Event, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::size::{LONGEST, too_long};
 use crate::machine::time::Time;
 use crate::outlet;
+
+/// What a command's last line may end with isn't part of the value.
+const LINE_END: u64 = 2;
 
 /// Buffers up to this size are read on the loop.
 const SMALL: u64 = 1024 * 1024;
@@ -296,11 +300,15 @@ impl ProcessDriver {
         let Some(buffer) = self.io.buffer(id).cloned() else {
             return self.answer(operation, Err("the variable's file is gone".into()));
         };
+        let length = buffer.len();
+        if length > LONGEST as u64 + LINE_END {
+            return self.answer(operation, Err(too_long(length as usize)));
+        }
         let read = move || {
             let content = buffer.content().map(Reply::Text);
             content.map_err(|error| format!("the variable can't be read: {}", plain(&error)))
         };
-        if self.io.buffer(id).is_some_and(|buffer| buffer.len() <= SMALL) {
+        if length <= SMALL {
             self.answer(operation, read());
         } else {
             self.operate(operation, move |_| Answer::Reply(read()));

@@ -18,6 +18,9 @@ use super::sys;
 use crate::machine::effect::{Directory, Environment};
 use crate::machine::event::{SpawnError, SpawnErrorKind};
 
+/// More bytes than any system takes, which aren't worth a copy.
+const MOST_ARGUMENTS: usize = 16 * 1024 * 1024;
+
 /// More programs along one `PATH`, or more of those, aren't remembered.
 const MOST_NAMES: usize = 1000;
 const MOST_PATHS: usize = 100;
@@ -141,6 +144,11 @@ impl Program {
     }
 
     pub(super) fn prepare(&self) -> Result<Prepared, SpawnError> {
+        let variables = self.overrides.iter().chain(self.environment.iter());
+        let environment: usize = variables.map(|(name, value)| name.len() + value.len()).sum();
+        if self.words.iter().map(|word| word.len()).sum::<usize>() + environment > MOST_ARGUMENTS {
+            return Err(self.explain(Path::new(""), Errno::E2BIG));
+        }
         let mut arguments = Block::default();
         for word in &self.words {
             without_nul(word)?;

@@ -13,6 +13,7 @@ use super::io::{Fd, Table, plain};
 use super::offload::Control;
 use super::sys;
 use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
+use crate::machine::size::{LONGEST, too_long};
 
 /// A pipe that polls as writable takes as many bytes without waiting.
 const PIPE_ROOM: usize = libc::PIPE_BUF;
@@ -89,6 +90,10 @@ pub fn read_line(table: &Table, control: &Control) -> Ended {
             Ok(0) => return Ok((Status::Exited(1), Some(line.into()))),
             Ok(count) => {
                 let Some(end) = block[..count].find_byte(b'\n') else {
+                    if line.len() + count > LONGEST {
+                        return Err(failed(&io::Error::other(too_long(line.len() + count))));
+                    }
+                    line.try_reserve(count).map_err(|error| failed(&error.into()))?;
                     line.extend_from_slice(&block[..count]);
                     continue;
                 };
