@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::processes::with_argument;
-use crate::support::rounds::{once, rounds, timed};
+use crate::support::rounds::{self, rounds, timed, twice};
 use crate::support::{Ftsh, WAYS};
 
 /// A word that no other process has among its arguments.
@@ -66,16 +66,17 @@ const ATTEMPT: &str = "
 ";
 
 #[test]
-fn two_hundred_daemons_of_each_of_twenty_attempts_are_gone() {
-    // The rounds are attempts of one shell.
-    once(&WAYS, |round| {
+fn two_hundred_daemons_of_every_attempt_are_gone() {
+    let attempts = rounds::count();
+    let script = format!("try {attempts} times every 1 ms; sh attempt; end");
+    twice(&WAYS, |round| {
         let finished = round
-            .command("try 20 times every 1 ms; sh attempt; end")
+            .command(&script)
             .file("attempt", ATTEMPT)
             .limit(Duration::from_secs(300))
             .failure(1);
         finished.nothing_left();
-        assert_eq!(finished.read("rounds").lines().count(), 20, "{}", finished.story());
+        assert_eq!(finished.read("rounds").lines().count(), attempts, "{}", finished.story());
         assert!(!finished.directory.path().join("survivors").exists(), "{}", finished.story());
     });
 }
@@ -207,7 +208,7 @@ fn a_fork_bomb_is_emptied() {
 #[test]
 fn attempts_do_not_overlap() {
     // The rounds are attempts of one shell.
-    once(&WAYS, |round| {
+    twice(&WAYS, |round| {
         // Each attempt starts a daemon that takes its time to end.
         let finished = round
             .command("try 20 times every 1 ms; sh attempt; catch; success; end")

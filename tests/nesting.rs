@@ -26,7 +26,7 @@ fn nested_shells_have_cleaned_up_before_their_parents_kill() {
         finished.read("ready");
         let story = finished.story();
         assert!(finished.elapsed > Duration::from_millis(1500), "{levels}: {story}");
-        assert!(finished.elapsed < Duration::from_millis(5500), "{levels}: {story}");
+        assert!(finished.within(Duration::from_millis(5500)), "{levels}: {story}");
         for level in 1..=levels {
             let log = finished.read(&format!("{level}.log"));
             assert!(log.contains("ending scope"), "{level} of {levels}: {log}");
@@ -48,7 +48,7 @@ fn a_signal_to_the_outer_shell_lets_nested_ones_clean_up() {
         run.signal(Signal::SIGTERM);
         let finished = run.wait();
         finished.killed_by(Signal::SIGTERM).nothing_left();
-        assert!(finished.elapsed < Duration::from_millis(5500), "{}", finished.story());
+        assert!(finished.within(Duration::from_millis(5500)), "{}", finished.story());
         assert!(!finished.read("1.log").contains("killing scope"), "{}", finished.story());
         assert!(finished.read("2.log").contains("killing scope"), "{}", finished.story());
     });

@@ -1,14 +1,9 @@
 //! Runs the scripts of `tests/scripts`, a folder a test: a sentence of the language reference each.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::expectations;
-
-/// Scripts of a folder that run at once: most of their time is spent waiting.
-const WORKERS: usize = 4;
+use crate::support::side_by_side::none;
 
 /// The scripts below a folder, sorted.
 pub fn scripts(folder: &Path) -> Vec<PathBuf> {
@@ -31,30 +26,11 @@ pub fn root() -> PathBuf {
 }
 
 fn folder(name: &str) {
-    let scripts = scripts(&root().join(name));
-    assert!(!scripts.is_empty(), "no scripts in {name}");
-    let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(path) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let troubles = expectations::run(path);
-                    if !troubles.is_empty() {
-                        failures.lock().expect("no worker panics").push((path, troubles));
-                    }
-                }
-            });
-        }
+    none(scripts(&root().join(name)), |path| {
+        let troubles = expectations::run(&path);
+        let shown = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(&path);
+        (!troubles.is_empty()).then(|| format!("{}\n{troubles}", shown.display()))
     });
-    let mut failures = failures.into_inner().expect("no worker panics");
-    failures.sort();
-    let mut report = String::new();
-    for (path, troubles) in &failures {
-        let shown = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(path);
-        let _ = write!(report, "\n{}\n{troubles}", shown.display());
-    }
-    assert!(failures.is_empty(), "{} of {} failed\n{report}", failures.len(), scripts.len());
 }
 
 macro_rules! folders {

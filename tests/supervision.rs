@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::processes::marked;
+use crate::support::processes::{MARK, marked};
 use crate::support::rounds::{self, Round, rounds, timed};
-use crate::support::run::{MARK, Running};
+use crate::support::run::Running;
 use crate::support::terminal::User;
 use crate::support::{Ftsh, WAYS};
 

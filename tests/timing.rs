@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::support::rounds::timed;
 use crate::support::{Ftsh, WAYS};
 
@@ -46,49 +48,73 @@ fn a_delay_ends_at_the_deadline() {
     }
 }
 
+/// What the log says about the attempts of a run: when each began, and how long the delay before it
+/// was to be. Programs that tell the time would be late themselves.
+fn attempts(script: &str, options: &[&str]) -> Vec<(Timestamp, Option<Duration>)> {
+    let log = ["--log-format", "json", "-l", "30", "-f", "the.log"];
+    let finished = Ftsh::command(script).options(log).options(options).failure(1);
+    let mut delay = None;
+    let mut attempts = Vec::new();
+    for line in finished.read("the.log").lines() {
+        let record: serde_json::Value = serde_json::from_str(line).expect("a record");
+        match record["event"].as_str() {
+            Some("delay") => delay = record["delay"].as_f64().map(Duration::from_secs_f64),
+            Some("attempt") => {
+                let time = record["time"].as_str().and_then(|time| time.parse().ok());
+                attempts.push((time.expect("a time"), delay.take()));
+            }
+            _ => {}
+        }
+    }
+    attempts
+}
+
+/// How far apart attempts began.
+fn gaps(attempts: &[(Timestamp, Option<Duration>)]) -> Vec<Duration> {
+    let gap = |pair: &[(Timestamp, _)]| pair[1].0.duration_since(pair[0].0).unsigned_abs();
+    attempts.windows(2).map(gap).collect()
+}
+
+/// Delays are as long as they are to be, but for the resolution of what is logged.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 #[test]
 fn a_new_attempt_is_not_cut_by_a_delay_and_starts_are_apart() {
-    let starts = |script: &str| -> Vec<u64> {
-        let finished = Ftsh::command(script).run();
-        let lines = finished.read("starts");
-        lines.lines().map(|line| line.parse().expect("a time")).collect()
-    };
-    let starts =
-        starts("try 5 times every 150 ms; date +%s%N >> starts; /bin/sleep 0.05; failure; end");
-    assert_eq!(starts.len(), 5);
-    for pair in starts.windows(2) {
-        // The time is taken by a program a little after its attempt's start, sooner or later.
-        assert!(pair[1] - pair[0] >= 120_000_000, "{pair:?}");
+    let attempts = attempts("try 5 times every 150 ms; /bin/sleep 0.05; failure; end", &[]);
+    assert_eq!(attempts.len(), 5);
+    for gap in gaps(&attempts) {
+        assert!(gap + A_MOMENT >= Duration::from_millis(150), "{attempts:?}");
     }
-    assert!(starts[4] - starts[0] >= 570_000_000, "{starts:?}");
 }
 
 #[test]
 fn delays_grow_as_their_policy_says() {
-    let script =
-        "try 4 times backoff exponential from 100 ms by 2; date +%s%N >> starts; failure; end";
-    let finished = Ftsh::command(script).failure(1);
-    let text = finished.read("starts");
-    let starts: Vec<u64> = text.lines().map(|line| line.parse().expect("a time")).collect();
-    for (pair, delay) in starts.windows(2).zip([100, 200, 400]) {
-        let gap = (pair[1] - pair[0]) / 1_000_000;
-        assert!((delay - 15..delay + 400).contains(&gap), "{gap} ms instead of {delay}");
+    let script = "try 4 times backoff exponential from 100 ms by 2; failure; end";
+    let attempts = attempts(script, &[]);
+    assert_eq!(attempts.len(), 4);
+    for (index, gap) in gaps(&attempts).into_iter().enumerate() {
+        let delay = Duration::from_millis(100 << index);
+        assert_eq!(attempts[index + 1].1, Some(delay), "{attempts:?}");
+        let late = (gap + A_MOMENT).checked_sub(delay);
+        let is_expected = late.is_some_and(|late| late < Duration::from_millis(400));
+        assert!(is_expected, "{gap:?} instead of {delay:?}");
     }
 }
 
 #[test]
 fn clients_with_different_seeds_do_not_collide() {
-    let starts = |seed: &str| {
-        let script = "try for 800 ms; date +%s%N >> starts; failure; end";
-        let finished = Ftsh::command(script).options(["--seed", seed]).failure(1);
-        let text = finished.read("starts");
-        let starts: Vec<u64> = text.lines().map(|line| line.parse().expect("a time")).collect();
-        assert_eq!(starts.len(), 2, "{text}");
-        (starts[1] - starts[0]) / 1_000_000
+    let gap = |seed: &str| {
+        let attempts = attempts("try for 800 ms; failure; end", &["--seed", seed]);
+        assert_eq!(attempts.len(), 2, "{attempts:?}");
+        gaps(&attempts)[0]
     };
-    let gaps: Vec<u64> = ["1", "2", "3", "4", "5"].into_iter().map(starts).collect();
+    let gaps = ["1", "2", "3", "4", "5"].map(gap);
     let (least, most) = (gaps.iter().min().expect("gaps"), gaps.iter().max().expect("gaps"));
-    assert!(most - least > 60, "last attempts are spread over the time left: {gaps:?}");
+    let spread = most.saturating_sub(*least);
+    assert!(
+        spread > Duration::from_millis(60),
+        "last attempts are spread over the time left: {gaps:?}"
+    );
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 pub mod expectations;
 pub mod home;
+pub mod lateness;
 pub mod processes;
 pub mod rounds;
 pub mod run;
+pub mod side_by_side;
 pub mod terminal;
 
 use std::ffi::{OsStr, OsString};

@@ -14,17 +14,24 @@ use nix::unistd::{Pid, Uid, setsid};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
-use super::processes::{Survivor, marked};
-use super::{FTSH, Ftsh};
+use super::processes::{MARK, Survivor, marked};
+use super::{FTSH, Ftsh, lateness};
 
-/// The environment variable by which a run's processes are known.
-pub const MARK: &str = "FTSH_TEST_RUN";
 /// A run that wants more address space than this is out of control, and shall not take the machine.
 const MEMORY: u64 = 4 << 30;
 /// What unprivileged runs run as.
 const NOBODY: u32 = 65534;
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// To be called between fork and exec. Who runs the tests may ignore signals: a script's `&` does that.
+pub fn obey_signals() -> std::io::Result<()> {
+    for obeyed in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM] {
+        // SAFETY: async-signal-safe, and it leaves no handler.
+        unsafe { signal(obeyed, SigHandler::SigDfl)? };
+    }
+    Ok(())
+}
 
 /// A started shell.
 pub struct Running {
@@ -87,6 +94,7 @@ impl Running {
                     setsid()?;
                 }
                 setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+                obey_signals()?;
                 if let Some(ignored) = ignored {
                     signal(ignored, SigHandler::SigIgn)?;
                 }
@@ -96,6 +104,7 @@ impl Running {
         if ftsh.unprivileged && Uid::effective().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
+        lateness::watch();
         let command_line = format!("{command:?}");
         let started = Instant::now();
         let child = command.spawn().expect("the shell starts");
@@ -179,6 +188,7 @@ impl Running {
         self.end();
         Finished {
             status,
+            started: self.started,
             elapsed,
             survivors,
             stdout: read(&self.stdout),
@@ -230,6 +240,8 @@ fn read(file: &File) -> Vec<u8> {
 pub struct Finished {
     /// How it ended; none if the limit passed and it was killed.
     pub status: Option<ExitStatus>,
+    /// When it started.
+    started: Instant,
     /// How long it took.
     pub elapsed: Duration,
     /// The processes that were there when the shell had ended.
@@ -333,10 +345,16 @@ impl Finished {
         self
     }
 
+    /// Whether it took no longer than this; if the machine is busy with something else, as much more
+    /// as that delays others too.
+    pub fn within(&self, most: Duration) -> bool {
+        self.elapsed <= most || self.elapsed <= most + lateness::since(self.started)
+    }
+
     /// Checks how long it took.
     pub fn expect_time(&self, at_least: Duration, at_most: Duration) {
         assert!(
-            (at_least..=at_most).contains(&self.elapsed),
+            self.elapsed >= at_least && self.within(at_most),
             "expected to take {at_least:?} to {at_most:?}: {}",
             self.story()
         );

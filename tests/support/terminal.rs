@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Pid, tcgetpgrp};
 use wait_timeout::ChildExt;
+
+use super::run::obey_signals;
 
 /// Nothing here takes as long.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -51,16 +54,16 @@ impl User {
         if let Some(wrapper) = wrapper {
             command.args(["bash", "-c", wrapper, "bash"]);
         }
-        let shell = command
+        command
             .arg(env!("CARGO_BIN_EXE_ftsh"))
             .args(arguments)
             .env_remove("NO_COLOR")
             .envs(variables.iter().copied())
             .stdin(copy())
             .stdout(copy())
-            .stderr(copy())
-            .spawn()
-            .expect("setsid exists");
+            .stderr(copy());
+        // SAFETY: between fork and exec, and all calls are async-signal-safe.
+        let shell = unsafe { command.pre_exec(obey_signals) }.spawn().expect("setsid exists");
         let flags = FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK);
         fcntl(&pty.master, flags).expect("a terminal");
         Self {
