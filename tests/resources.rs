@@ -29,6 +29,7 @@ fn shortages() -> Vec<String> {
         .into_iter()
         .collect();
     all.extend(["10", "16", "24", "40"].map(|count| format!("ulimit -n {count}")));
+    all.extend(["0", "1"].map(|blocks| format!("ulimit -f {blocks}")));
     all.extend(["16", "64", "300"].map(|kib| format!("ulimit -s {kib}")));
     // No more processes than nobody has: one that is there already counts.
     all.extend(
@@ -72,6 +73,8 @@ fn check(script: &str, options: &[&str], limited: &str) {
     match status {
         // A log that can't be written is told, and the script goes on.
         "0" => assert!(told.ends_with("one"), "{story}"),
+        // That of a command which wrote too much.
+        "153" => assert!(told.contains("was killed by SIGXFSZ"), "{story}"),
         // Nothing can be kept without a thread, so nothing goes on.
         "137" => assert!(told.contains("can't keep what is printed"), "{story}"),
         "134" => assert!(told.contains("ftsh: out of memory"), "{story}"),
