@@ -180,6 +180,6 @@ impl Machine {
 }
 
 /// Leaves a task's state as it is.
-fn keep_waiting(task: &mut Task) -> Flow {
+pub fn keep_waiting(task: &mut Task) -> Flow {
     Flow::Wait(std::mem::replace(&mut task.state, State::Ready))
 }

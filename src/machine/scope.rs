@@ -25,6 +25,11 @@ struct Scope {
 }
 
 impl Scopes {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.scopes.len()
+    }
+
     fn is_opened(&self, scope: ScopeId) -> bool {
         self.scopes.get(&scope).is_some_and(|scope| scope.opened)
     }
@@ -83,8 +88,16 @@ impl Machine {
         if self.scopes.is_opened(scope) {
             self.effects.push_back(Effect::HandOver { scope, into });
         }
+        self.forget_scope(scope);
+    }
+
+    /// Forgets a scope that is over. The script's own is there again at once: a session goes on in it.
+    fn forget_scope(&mut self, scope: ScopeId) {
         let timers = self.scopes.remove(scope);
         self.timers.cancel(timers);
+        if scope == ScopeId::SCRIPT {
+            self.new_scope(None);
+        }
     }
 
     /// Empties a scope of the task, then goes on with `after`.
@@ -93,7 +106,7 @@ impl Machine {
             task.since = self.now;
             Flow::Wait(State::Emptying(scope, after))
         } else {
-            self.scopes.remove(scope);
+            self.forget_scope(scope);
             self.emptied(task, after)
         }
     }
@@ -136,11 +149,7 @@ impl Machine {
     /// The driver says that nothing is left of a scope.
     pub(super) fn scope_emptied(&mut self, scope: ScopeId) {
         self.interrupted.take_if(|interrupted| *interrupted == scope);
-        let timers = self.scopes.remove(scope);
-        self.timers.cancel(timers);
-        if scope == ScopeId::SCRIPT {
-            self.new_scope(None);
-        }
+        self.forget_scope(scope);
         let waits =
             |task: &Task| matches!(task.state, State::Emptying(waited, _) if waited == scope);
         let Some(owner) = self.emptying.remove(&scope) else { return };

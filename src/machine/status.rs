@@ -32,6 +32,8 @@ pub struct Status {
 pub struct TaskStatus {
     /// The task.
     pub task: TaskId,
+    /// The task that waits for it.
+    pub parent: Option<TaskId>,
     /// `name=value` of the `forall` that it is a branch of.
     pub item: Option<String>,
     /// The script.
@@ -99,6 +101,8 @@ pub struct TryStatus {
     pub file: Arc<str>,
     /// Its line.
     pub line: u32,
+    /// When it began.
+    pub started: Time,
     /// The present attempt, or the one before the present delay; from 1.
     pub attempt: u64,
     /// How many may be made, if that is limited.
@@ -107,6 +111,24 @@ pub struct TryStatus {
     pub deadline: Option<Time>,
     /// How its last failed attempt failed.
     pub failure: Option<Arc<Failure>>,
+}
+
+/// How much a run has in progress. What is there when a run is over, but for its own task and
+/// scope and a limit it lives under, or what only grows, is a leak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InProgress {
+    /// The script, branches and stages.
+    pub tasks: usize,
+    /// Commands that a task waits for.
+    pub commands: usize,
+    /// Questions and openings that a task waits for.
+    pub operations: usize,
+    /// Families of processes.
+    pub scopes: usize,
+    /// Families whose end a task waits for.
+    pub emptying: usize,
+    /// Limits and delays.
+    pub timers: usize,
 }
 
 impl Doing {
@@ -125,6 +147,18 @@ impl Doing {
 }
 
 impl Machine {
+    /// How much is in progress.
+    pub fn in_progress(&self) -> InProgress {
+        InProgress {
+            tasks: self.tasks.len(),
+            commands: self.processes.len(),
+            operations: self.operations.len(),
+            scopes: self.scopes.count(),
+            emptying: self.emptying.len(),
+            timers: self.timers.count(),
+        }
+    }
+
     /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
     /// `now` is the time of the snapshot.
     pub fn status(&self, most: usize, now: Time) -> Status {
@@ -168,6 +202,7 @@ impl Machine {
         let (source, line) = place(task);
         TaskStatus {
             task: task.id,
+            parent: task.parent.map(|(parent, _)| parent),
             item,
             source: Arc::clone(source),
             line,
@@ -258,6 +293,7 @@ fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
     TryStatus {
         file: Arc::clone(source.name()),
         line: frame.code.line,
+        started: frame.started,
         attempt: frame.attempt,
         times: (frame.times < u64::MAX).then_some(frame.times),
         deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),

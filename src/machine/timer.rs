@@ -49,6 +49,11 @@ impl TimerKey {
 }
 
 impl Timers {
+    /// How many are armed.
+    pub fn count(&self) -> usize {
+        self.armed.len()
+    }
+
     /// Arms a timer.
     pub fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {
         self.count += 1;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Machine;
+use super::cancel::keep_waiting;
 use super::code::{BackoffCode, Scale, TryCode};
 use super::effect::Effect;
 use super::expand::Halt;
@@ -175,7 +176,13 @@ impl Machine {
 
     /// A delay or a `sleep` is over.
     pub(super) fn wake(&mut self, task: super::effect::TaskId) {
+        let now = self.now;
         self.resume(task, |machine, task| match task.top_try() {
+            // The machine was told of the time too late, as after a suspension: the limit that has
+            // passed meanwhile cuts the delay at this same moment.
+            Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {
+                keep_waiting(task)
+            }
             Some(frame) if frame.phase == TryPhase::Delay => machine.begin_attempt(task),
             _ => {
                 task.advance();

@@ -74,6 +74,10 @@ impl Variables {
         {
             self.secrets.learn(name, &value);
         }
+        // What it was before isn't held any longer, unless another task has it.
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.remove(name);
+        }
         self.own.insert(Arc::clone(name), variable);
     }
 

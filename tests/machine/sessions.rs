@@ -1,6 +1,6 @@
 use ftsh::driver::simulated::Simulated;
 use ftsh::driver::{self, Driver};
-use ftsh::machine::{Event, Machine, Outcome};
+use ftsh::machine::{Effect, Event, Machine, Outcome, Output};
 
 use super::{World, seconds, world};
 
@@ -200,4 +200,42 @@ fn the_deadline_of_a_session_cuts_its_statement_short() {
     assert!((session.elapsed() - 10.0).abs() < 1e-6);
     assert!(session.machine.deadline() <= Some(session.world.now()));
     assert!(session.world.running().is_empty());
+}
+
+#[test]
+fn nothing_is_in_progress_after_a_statement() {
+    let mut session = world().session();
+    let before = session.machine.in_progress();
+    for script in [
+        "echo a -> v",
+        "fail 3",
+        "v=$nothing",
+        "try for 1 second; try; sleep 5; end; end",
+        "try for 1 second; forall i in 1 2; try; sleep 5; end; end; end",
+        "forall i in 1 2; try 2 times; if $i .eql. 1; failure; end; sleep 5; end; end",
+        "forall i in 1 2; try; exit 1; end; end",
+        "function g; try; return; end; end\ng",
+    ] {
+        session.says(script);
+        assert_eq!(session.machine.in_progress(), before, "{script}");
+    }
+}
+
+#[test]
+fn what_was_unset_is_let_go_of() {
+    let mut session = world().session();
+    session.prints("echo a -> v; forall i in 1 2; ok; end", "");
+    let parsed = ftsh::syntax::parse("session", "unset v").expect("a script");
+    session.machine.go_on(&parsed);
+    let mut dropped = 0;
+    loop {
+        match session.machine.poll_output() {
+            Output::Effect(effect) => {
+                dropped += usize::from(matches!(effect, Effect::DropBuffer(_)));
+            }
+            Output::Timeout(now) => session.machine.handle_timeout(now),
+            Output::Finished(_) => break,
+        }
+    }
+    assert_eq!(dropped, 1);
 }

@@ -1,6 +1,7 @@
 use ftsh::backoff::{Kind, Policy};
+use ftsh::machine::event::Status;
 use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Time};
+use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 use insta::assert_snapshot;
 
 use super::{seconds, world};
@@ -282,4 +283,31 @@ fn attempts_delays_and_kills_are_in_the_trace() {
     1 min 3 s end ok Exited(0)
     1 min 3 s 4: CommandSucceeded { command: "ok", elapsed: 0ns }
     "#);
+}
+
+#[test]
+fn a_delay_that_outlasts_the_limit_is_no_attempt() {
+    // The last word has the failure, not the limit: no attempt was cut short.
+    let script = "try for 10 seconds backoff fixed from 4 s; fail 7; end";
+    let script = ftsh::syntax::parse("script", script).expect("valid");
+    let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
+    let mut commands = 0;
+    let outcome = loop {
+        match machine.poll_output() {
+            Output::Effect(Effect::Run(run)) => {
+                commands += 1;
+                let (process, status) = (run.process, Status::Exited(7));
+                machine.handle_event(Time::START, Event::Exited { process, status, line: None });
+            }
+            Output::Effect(Effect::Terminate(scope)) => {
+                machine.handle_event(Time::START, Event::Emptied { scope });
+            }
+            Output::Effect(_) => {}
+            // The machine sleeps for a minute instead of four seconds.
+            Output::Timeout(until) => machine.handle_timeout(until + seconds(60.0)),
+            Output::Finished(outcome) => break outcome,
+        }
+    };
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((commands, failure.kind.name(), failure.tries[0].attempts), (1, "exit", 1));
 }
