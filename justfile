@@ -22,6 +22,10 @@ test *FILTER:
 soak SECONDS="3600":
     FTSH_TEST_SOAK={{ SECONDS }} cargo test --release --test main soak -- --nocapture
 
+# Run random programs in a faulty world, PROGRAMS of them
+simulate PROGRAMS="100000":
+    FTSH_SIMULATE_PROGRAMS={{ PROGRAMS }} cargo test --profile simulate --test simulate every_program -- --nocapture
+
 # Run a script
 run SCRIPT="examples/hello.ftsh" *ARGS:
     cargo run --release -- {{ SCRIPT }} {{ ARGS }}

@@ -79,7 +79,7 @@ impl Simulated {
     /// Adds a file.
     #[must_use]
     pub fn file(mut self, path: &str, content: &str) -> Self {
-        self.shell.descriptors.files.insert(path.into(), content.into());
+        self.shell.add_file(path, content);
         self
     }
 

@@ -81,6 +81,11 @@ impl Process {
 }
 
 impl Shell {
+    /// Adds a file.
+    pub fn add_file(&mut self, path: &str, content: &str) {
+        self.descriptors.files.insert(path.into(), content.into());
+    }
+
     /// Carries out an effect of the shell's machine.
     pub fn perform(&mut self, effect: Effect, world: &mut impl World) {
         match effect {
@@ -158,6 +163,11 @@ impl Shell {
         let mut names: Vec<_> = self.processes.values().map(|process| &*process.name).collect();
         names.sort_unstable();
         names
+    }
+
+    /// The commands that still run, and those that have left something running.
+    pub fn alive(&self) -> impl Iterator<Item = ProcessId> {
+        self.processes.keys().copied()
     }
 
     fn start(&mut self, run: Run, world: &mut impl World) {
@@ -246,8 +256,9 @@ impl Shell {
         self.check_emptied();
     }
 
-    /// The processes of a scope and of those in it, the oldest first.
-    fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
+    /// The commands of a scope and of those in it, and what commands have left there; the oldest
+    /// first.
+    pub fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
         let members = self.processes.iter().filter(|(_, process)| {
             scope == ScopeId::SCRIPT || is_within(&self.parents, process.scope, scope)
         });

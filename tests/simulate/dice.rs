@@ -1,0 +1,56 @@
+//! Seeded choices.
+
+use std::time::Duration;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+pub struct Dice(ChaCha8Rng);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// Others, that don't depend on how often these are thrown.
+    pub fn fork(&mut self) -> Self {
+        Self::new(self.0.random())
+    }
+
+    pub fn seed(&mut self) -> u64 {
+        self.0.random()
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.0.random::<f64>() < probability
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn number(&mut self, low: usize, high: usize) -> usize {
+        self.0.random_range(low..=high)
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.0.random_range(0..from.len())]
+    }
+
+    /// One of those that have a weight.
+    pub fn weighted<'a, T>(&mut self, from: &'a [(u32, T)]) -> &'a T {
+        let all: u32 = from.iter().map(|(weight, _)| weight).sum();
+        let mut point = self.0.random_range(0..all);
+        let found = from.iter().find(|(weight, _)| match point.checked_sub(*weight) {
+            Some(rest) => {
+                point = rest;
+                false
+            }
+            None => true,
+        });
+        found.map(|(_, item)| item).expect("a weight above 0")
+    }
+
+    /// A length of time up to `most`; short ones are as likely as long ones.
+    pub fn time(&mut self, most: Duration) -> Duration {
+        let scale = *self.pick(&[0.001, 0.03, 0.3, 1.0]);
+        Duration::from_millis((most.as_millis() as f64 * scale * self.0.random::<f64>()) as u64)
+    }
+}

@@ -1,0 +1,160 @@
+//! Random programs of every construct in a world where much goes wrong.
+//!
+//! A seed makes a program, a world and its faults; oracles know what must hold whatever happens. A
+//! program that breaks a promise is made smaller and shown with the command that repeats it.
+//!
+//! - `FTSH_SIMULATE_SEED=n`: this program alone, with all that happens.
+//! - `FTSH_SIMULATE_PROGRAMS=n`: so many, from a seed that the clock chooses. `just simulate n` does
+//!   that with an optimized machine.
+
+mod dice;
+mod oracle;
+mod program;
+mod run;
+mod shrink;
+mod world;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use ftsh::machine::record::Level;
+
+use crate::oracle::Violation;
+use crate::program::LIBRARY;
+use crate::run::{check, program, run};
+use crate::shrink::shrink;
+
+/// How many programs are run if nothing else is asked for.
+const PROGRAMS: u64 = 1000;
+
+/// After so many broken promises no more are looked for.
+const MOST_VIOLATIONS: usize = 20;
+/// How many lines of a trace are shown.
+const LAST: usize = 40;
+
+const SEED: &str = "FTSH_SIMULATE_SEED";
+const COUNT: &str = "FTSH_SIMULATE_PROGRAMS";
+
+/// What programs did, all together.
+#[derive(Default)]
+struct Total {
+    programs: usize,
+    commands: usize,
+    faults: BTreeMap<&'static str, usize>,
+    violations: BTreeMap<&'static str, Vec<(u64, Violation)>>,
+}
+
+#[test]
+fn every_program_keeps_every_promise_whatever_goes_wrong() {
+    if let Some(seed) = number(SEED) {
+        return show(seed);
+    }
+    let count = number(COUNT);
+    let first = if count.is_some() { clock() } else { 0 };
+    let began = Instant::now();
+    let total = check_all(first, first.saturating_add(count.unwrap_or(PROGRAMS)));
+    let Total { programs, commands, faults, .. } = total;
+    let all: usize = faults.values().sum();
+    println!("{programs} programs from seed {first}, {commands} commands, {all} faults");
+    println!("in {:.1} s: {faults:?}", began.elapsed().as_secs_f64());
+}
+
+/// Other hash seeds, another place in memory: the same run.
+#[test]
+fn another_process_does_the_same() {
+    const CHILD: &str = "FTSH_SIMULATE_CHILD";
+    let digests = || (0..50).map(|seed| check(&program(seed), seed).digest);
+    let digest = digests().fold(0_u64, |sum, digest| sum.rotate_left(1) ^ digest);
+    if env::var_os(CHILD).is_some() {
+        println!("digest {digest}");
+        return;
+    }
+    let mut child = Command::new(env::current_exe().expect("a path"));
+    child.args(["--exact", "another_process_does_the_same", "--nocapture"]).env(CHILD, "1");
+    let output = child.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains(&format!("digest {digest}\n")), "{digest} here, there {said}");
+}
+
+/// Runs the programs of many seeds, and fails if one breaks a promise.
+fn check_all(first: u64, end: u64) -> Total {
+    let next = AtomicU64::new(first);
+    let total = Mutex::new(Total::default());
+    let work = || loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end {
+            return;
+        }
+        let ran = check(&program(seed), seed);
+        let mut total = total.lock().expect("no other thread has panicked");
+        total.programs += 1;
+        total.commands += ran.commands;
+        for (fault, count) in ran.faults {
+            *total.faults.entry(fault).or_default() += count;
+        }
+        if let Some(violation) = ran.violation {
+            total.violations.entry(violation.oracle).or_default().push((seed, violation));
+            if total.violations.values().flatten().count() >= MOST_VIOLATIONS {
+                next.store(end, Ordering::Relaxed);
+            }
+        }
+        if total.programs.is_multiple_of(10_000) {
+            println!("{} programs, up to seed {seed}", total.programs);
+        }
+    };
+    thread::scope(|scope| {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let total = total.into_inner().expect("no thread has panicked");
+    for (oracle, found) in &total.violations {
+        println!("{oracle}: {} violations", found.len());
+        let (seed, violation) = &found[0];
+        println!("{}\n", explain(*seed, violation));
+    }
+    assert!(total.violations.is_empty(), "see above");
+    total
+}
+
+/// Says what is wrong with a program, on a small one of its kind.
+fn explain(seed: u64, violation: &Violation) -> String {
+    let small = shrink(&program(seed), seed, violation.oracle);
+    let now = run(&small, seed, Level::STRUCTURES, true);
+    let what = now.violation.map_or_else(|| violation.what.clone(), |violation| violation.what);
+    let (script, library, _) = small.texts();
+    let last = now.trace.len().saturating_sub(LAST);
+    format!(
+        "seed {seed}, {}: {what}\n\n{script}\n{LIBRARY}:\n{library}\n{}\n\nrepeat it with\n    \
+         {SEED}={seed} cargo test --test simulate every_program -- --nocapture",
+        violation.oracle,
+        now.trace[last..].join("\n"),
+    )
+}
+
+/// Shows all that happens to the program of a seed.
+fn show(seed: u64) {
+    let (script, library, _) = program(seed).texts();
+    let ran = run(&program(seed), seed, Level::STRUCTURES, true);
+    println!("{script}\nlibrary:\n{library}\n{}\n{:?}", ran.trace.join("\n"), ran.faults);
+    if let Some(violation) = check(&program(seed), seed).violation {
+        panic!("{}", explain(seed, &violation));
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
+}
+
+/// A number that is another one each time.
+fn clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
+}

@@ -1,0 +1,81 @@
+//! Attempts are within their limits, counted from 1, `every` apart, and not after the deadline.
+
+use std::collections::BTreeMap;
+
+use ftsh::machine::effect::TaskId;
+use ftsh::machine::record::{LogEvent, Record};
+use ftsh::machine::{Effect, Time};
+
+use super::{Oracle, Verdict};
+use crate::program::{Promise, Promises};
+
+/// When the first attempt began, and the present one with its number.
+type Begun = (Time, Time, u64);
+
+pub struct Attempts {
+    promises: Promises,
+    /// The tries a task is in at a line, outer ones first.
+    tries: BTreeMap<(TaskId, String, u32), Vec<Begun>>,
+}
+
+impl Attempts {
+    pub fn new(promises: &Promises) -> Self {
+        Self { promises: promises.clone(), tries: BTreeMap::new() }
+    }
+
+    fn attempt(&mut self, record: &Record, number: u64, promise: &Promise) -> Verdict {
+        let Some(task) = record.task else { return Err("an attempt without a task".into()) };
+        let place = (task, record.file.to_string(), record.line);
+        let tries = self.tries.entry(place).or_default();
+        if number == 1 {
+            tries.push((record.at, record.at, 1));
+        } else {
+            // Inner ones may have been left without a word.
+            while tries.last().is_some_and(|last| last.2 + 1 != number) {
+                tries.pop();
+            }
+            let Some((began, last, count)) = tries.last_mut() else {
+                return Err(format!("attempt {number} doesn't follow on another"));
+            };
+            if let Some(every) = promise.every
+                && record.at < *last + every
+            {
+                return Err(format!("attempt {number} at {:?} comes too soon", record.at));
+            }
+            if let Some(limit) = promise.limit
+                && record.at >= *began + limit
+            {
+                return Err(format!("attempt {number} at {:?} comes too late", record.at));
+            }
+            (*last, *count) = (record.at, number);
+        }
+        if number > promise.most() {
+            return Err(format!("attempt {number} of {}", promise.most()));
+        }
+        Ok(())
+    }
+}
+
+impl Oracle for Attempts {
+    fn name(&self) -> &'static str {
+        "attempts"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        let Effect::Log(record) = effect else { return Ok(()) };
+        let promise = self.promises.get(&(record.file.to_string(), record.line)).cloned();
+        let wrong = |what| format!("line {}: {what}", record.line);
+        match (&record.event, promise) {
+            (LogEvent::Attempt(number), Some(promise)) => {
+                self.attempt(record, *number, &promise).map_err(wrong)
+            }
+            (LogEvent::Attempt(_), None) => Err(wrong("no try is here".into())),
+            (LogEvent::TryFailed { attempts, .. }, Some(promise))
+                if !(1..=promise.most()).contains(attempts) =>
+            {
+                Err(wrong(format!("failed after {attempts} attempts")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! No command begins after a deadline that governs it, and none is left alone after it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ftsh::machine::effect::TaskId;
+use ftsh::machine::record::LogEvent;
+use ftsh::machine::{Config, Effect, Time};
+
+use super::families::Within;
+use super::{Look, Oracle, Verdict};
+use crate::program::Promises;
+
+pub struct Deadlines {
+    limits: BTreeMap<(String, u32), (Option<Duration>, Option<Duration>)>,
+    /// When attempts began: those of a try that is entered again while it is on count as one.
+    attempts: BTreeMap<(TaskId, u32, u64), Time>,
+    run: Option<Time>,
+}
+
+impl Deadlines {
+    pub fn new(promises: &Promises, config: &Config) -> Self {
+        let limits = promises.iter().map(|(place, it)| (place.clone(), (it.limit, it.each)));
+        Self { limits: limits.collect(), attempts: BTreeMap::new(), run: config.deadline }
+    }
+
+    /// When a command within this try must end.
+    fn deadline(&self, within: &Within) -> Time {
+        let place = (within.file.clone(), within.line);
+        let (limit, each) = self.limits.get(&place).copied().unwrap_or_default();
+        let whole = limit.map_or(Time::NEVER, |limit| within.started + limit);
+        let attempt = self.attempts.get(&(within.task, within.line, within.attempt));
+        match (each, attempt) {
+            (Some(each), Some(began)) if !within.condition => whole.min(*began + each),
+            _ => whole,
+        }
+    }
+}
+
+impl Oracle for Deadlines {
+    fn name(&self) -> &'static str {
+        "deadlines"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        if let Effect::Log(record) = effect
+            && let (LogEvent::Attempt(number), Some(task)) = (&record.event, record.task)
+        {
+            self.attempts.insert((task, record.line, *number), record.at);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, look: &Look) -> Verdict {
+        let now = look.now;
+        for start in look.started {
+            let limits = start.tries.iter().map(|within| (self.deadline(within), within.line));
+            let first = limits.chain(self.run.map(|run| (run, 0))).min_by_key(|limit| limit.0);
+            if let Some((deadline, line)) = first
+                && start.at >= deadline
+            {
+                return Err(format!(
+                    "`{}` began at {:?}, after the deadline {deadline:?} of line {line}",
+                    start.text, start.at
+                ));
+            }
+        }
+        let tasks = look.tasks();
+        for start in look.families.starts.values() {
+            for within in &start.tries {
+                let is_on = tasks.get(&within.task).is_some_and(|task| {
+                    task.tries.iter().any(|tried| {
+                        tried.line == within.line
+                            && tried.started == within.started
+                            && tried.attempt == within.attempt
+                    })
+                });
+                if is_on
+                    && !within.condition
+                    && self.deadline(within) <= now
+                    && !look.families.is_ending(start.scope)
+                {
+                    let (text, line) = (&start.text, within.line);
+                    return Err(format!("`{text}` outlives the deadline of line {line}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

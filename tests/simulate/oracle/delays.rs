@@ -1,0 +1,70 @@
+//! Delays are within the bounds of their policy, and last as long as they should.
+
+use std::collections::BTreeMap;
+
+use ftsh::backoff::{Kind, Policy};
+use ftsh::machine::effect::TaskId;
+use ftsh::machine::record::{LogEvent, Record};
+use ftsh::machine::{Config, Effect, Time};
+
+use super::{Oracle, Verdict};
+use crate::program::Promises;
+
+pub struct Delays {
+    /// By file and line; none where `every` is.
+    policies: BTreeMap<(String, u32), Option<Policy>>,
+    /// When the next attempt is due, and which.
+    due: BTreeMap<(TaskId, String, u32), (Time, u64)>,
+}
+
+impl Delays {
+    pub fn new(promises: &Promises, config: &Config) -> Self {
+        let policies = promises.iter().map(|(place, promise)| {
+            let policy = match &promise.policy {
+                Some(policy) => policy.parse().expect("a policy"),
+                None => config.backoff.clone(),
+            };
+            (place.clone(), promise.every.is_none().then_some(policy))
+        });
+        Self { policies: policies.collect(), due: BTreeMap::new() }
+    }
+
+    fn check(&self, record: &Record, delay: std::time::Duration, attempt: u64) -> Verdict {
+        let place = (record.file.to_string(), record.line);
+        let Some(Some(policy)) = self.policies.get(&place) else { return Ok(()) };
+        // From the second delay on, a window depends on how long attempts take.
+        let count = if policy.kind == Kind::Windowed { 1000 } else { attempt as usize - 2 };
+        let bound = policy.bounds().nth(count).expect("bounds have no end");
+        let least = if policy.kind == Kind::Windowed { delay } else { bound.least };
+        if delay < least || delay > bound.most {
+            return Err(format!("{delay:?} before attempt {attempt} is not within {bound:?}"));
+        }
+        Ok(())
+    }
+}
+
+impl Oracle for Delays {
+    fn name(&self) -> &'static str {
+        "delays"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        let Effect::Log(record) = effect else { return Ok(()) };
+        let Some(task) = record.task else { return Ok(()) };
+        let place = (task, record.file.to_string(), record.line);
+        let wrong = |what| format!("line {}: {what}", record.line);
+        match &record.event {
+            LogEvent::Delay { delay, attempt, last } => {
+                self.due.insert(place, (record.at + *delay, *attempt));
+                if *last { Ok(()) } else { self.check(record, *delay, *attempt).map_err(wrong) }
+            }
+            LogEvent::Attempt(number) => match self.due.remove(&place) {
+                Some((due, attempt)) if attempt == *number && record.at < due => {
+                    Err(wrong(format!("attempt {number} at {:?}, before {due:?}", record.at)))
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}

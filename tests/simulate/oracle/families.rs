@@ -1,0 +1,137 @@
+//! Who started what, inside which tries: what several oracles need to know.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh::machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
+use ftsh::machine::status::{Status, TaskStatus};
+use ftsh::machine::{Effect, Event, Time};
+
+/// A command that was started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub process: ProcessId,
+    pub at: Time,
+    pub task: TaskId,
+    pub scope: ScopeId,
+    pub text: String,
+    /// The tries around it, innermost first.
+    pub tries: Vec<Within>,
+}
+
+/// An attempt that a command was started in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Within {
+    pub task: TaskId,
+    pub file: String,
+    pub line: u32,
+    pub started: Time,
+    pub attempt: u64,
+    /// Whether it is not of the attempt but of the condition after it.
+    pub condition: bool,
+}
+
+#[derive(Default)]
+pub struct Families {
+    /// Commands whose tries aren't known yet.
+    fresh: Vec<(Time, Run)>,
+    /// Those that are alive.
+    pub starts: BTreeMap<ProcessId, Start>,
+    /// Commands whose end the machine was told of.
+    pub ended: BTreeSet<ProcessId>,
+    parents: BTreeMap<ScopeId, ScopeId>,
+    /// Scopes that were told to end and aren't empty.
+    ending: BTreeSet<ScopeId>,
+    /// Scopes whose processes may be alive although they are said to be empty.
+    spared: BTreeSet<ScopeId>,
+}
+
+impl Families {
+    pub fn effect(&mut self, now: Time, effect: &Effect) {
+        match effect {
+            Effect::Run(run) | Effect::Exec(run) => self.fresh.push((now, (**run).clone())),
+            Effect::OpenScope { scope, parent } => {
+                self.parents.insert(*scope, *parent);
+            }
+            Effect::HandOver { scope, into } => {
+                self.parents.insert(*scope, *into);
+            }
+            Effect::Terminate(scope) => {
+                self.ending.insert(*scope);
+            }
+            Effect::Kill { scope, strong: false } => {
+                self.spared.insert(*scope);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        match event {
+            Event::Exited { process, .. } => {
+                self.ended.insert(*process);
+            }
+            Event::Emptied { scope } => {
+                self.ending.remove(scope);
+            }
+            _ => {}
+        }
+    }
+
+    /// Finds out about the commands started since the last look.
+    pub fn look(&mut self, status: &Status, alive: &BTreeSet<ProcessId>) -> Vec<Start> {
+        self.starts.retain(|process, _| alive.contains(process));
+        if self.fresh.is_empty() {
+            return Vec::new();
+        }
+        let tasks: BTreeMap<TaskId, &TaskStatus> =
+            status.tasks.iter().map(|task| (task.task, task)).collect();
+        let mut started = Vec::new();
+        for (at, run) in std::mem::take(&mut self.fresh) {
+            let mut tries = Vec::new();
+            let mut next = tasks.get(&run.task);
+            while let Some(task) = next {
+                tries.extend(task.tries.iter().map(|tried| Within {
+                    task: task.task,
+                    file: tried.file.to_string(),
+                    line: tried.line,
+                    started: tried.started,
+                    attempt: tried.attempt,
+                    condition: tried.line == run.line,
+                }));
+                next = task.parent.and_then(|parent| tasks.get(&parent));
+            }
+            let text = match &run.action {
+                Action::Program { words, .. } => bstr::join(" ", words),
+                other => format!("{other:?}").into(),
+            };
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let (process, task, scope) = (run.process, run.task, run.scope);
+            let start = Start { process, at, task, scope, text, tries };
+            if alive.contains(&process) {
+                self.starts.insert(process, start.clone());
+            }
+            started.push(start);
+        }
+        started
+    }
+
+    /// Whether a scope, or one around it, has been told to end.
+    pub fn is_ending(&self, scope: ScopeId) -> bool {
+        self.around(scope).any(|scope| self.ending.contains(&scope))
+    }
+
+    /// Whether a process of a scope may be alive although it was killed.
+    pub fn is_spared(&self, scope: ScopeId) -> bool {
+        self.around(scope).any(|scope| self.spared.contains(&scope))
+    }
+
+    fn around(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
+        let up = |scope: &ScopeId| {
+            self.parents
+                .get(scope)
+                .copied()
+                .or((*scope != ScopeId::SCRIPT).then_some(ScopeId::SCRIPT))
+        };
+        std::iter::successors(Some(scope), up)
+    }
+}

@@ -1,0 +1,138 @@
+//! What must hold in every run, whatever goes wrong: each oracle looks at what is asked of the
+//! world, at what the world says, and at the run before each wait, and knows one promise.
+
+mod attempts;
+mod deadlines;
+mod delays;
+mod families;
+mod leftovers;
+mod resources;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh::machine::effect::{ProcessId, TaskId};
+use ftsh::machine::status::{InProgress, Status};
+use ftsh::machine::{Config, Effect, Event, Outcome, Time};
+
+use self::families::{Families, Start};
+use crate::program::Promises;
+
+/// What is wrong.
+pub type Verdict = Result<(), String>;
+
+/// One promise.
+pub trait Oracle {
+    fn name(&self) -> &'static str;
+
+    /// The machine asks for something.
+    fn effect(&mut self, _now: Time, _effect: &Effect) -> Verdict {
+        Ok(())
+    }
+
+    /// The world says something.
+    fn event(&mut self, _now: Time, _event: &Event) -> Verdict {
+        Ok(())
+    }
+
+    /// Nothing more happens until the machine is told something.
+    fn look(&mut self, _look: &Look) -> Verdict {
+        Ok(())
+    }
+
+    /// The run is over, and after it a session that unset every variable.
+    fn end(&mut self) -> Verdict {
+        Ok(())
+    }
+}
+
+/// A look at a run.
+pub struct Look<'a> {
+    pub now: Time,
+    pub status: &'a Status,
+    pub in_progress: InProgress,
+    /// How the run ended, if it did.
+    pub outcome: Option<&'a Outcome>,
+    pub families: &'a Families,
+    /// The commands that were started since the last look.
+    pub started: &'a [Start],
+}
+
+impl Look<'_> {
+    /// The tasks there are.
+    fn tasks(&self) -> BTreeMap<TaskId, &ftsh::machine::status::TaskStatus> {
+        self.status.tasks.iter().map(|task| (task.task, task)).collect()
+    }
+}
+
+/// All oracles.
+pub struct Oracles {
+    families: Families,
+    oracles: Vec<Box<dyn Oracle>>,
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub oracle: &'static str,
+    pub what: String,
+}
+
+impl Oracles {
+    pub fn new(promises: &Promises, config: &Config) -> Self {
+        let oracles: Vec<Box<dyn Oracle>> = vec![
+            Box::new(resources::Resources::default()),
+            Box::new(attempts::Attempts::new(promises)),
+            Box::new(delays::Delays::new(promises, config)),
+            Box::new(deadlines::Deadlines::new(promises, config)),
+            Box::new(leftovers::Leftovers::default()),
+            Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),
+        ];
+        Self { families: Families::default(), oracles }
+    }
+
+    pub fn effect(&mut self, now: Time, effect: &Effect) -> Result<(), Violation> {
+        self.families.effect(now, effect);
+        self.ask(|oracle| oracle.effect(now, effect))
+    }
+
+    pub fn event(&mut self, now: Time, event: &Event) -> Result<(), Violation> {
+        self.families.event(event);
+        self.ask(|oracle| oracle.event(now, event))
+    }
+
+    pub fn look(
+        &mut self,
+        status: &Status,
+        in_progress: InProgress,
+        outcome: Option<&Outcome>,
+        alive: &BTreeSet<ProcessId>,
+    ) -> Result<(), Violation> {
+        let started = self.families.look(status, alive);
+        let Self { families, oracles } = self;
+        let look =
+            Look { now: status.now, status, in_progress, outcome, families, started: &started };
+        ask(oracles, |oracle| oracle.look(&look))
+    }
+
+    pub fn end(&mut self) -> Result<(), Violation> {
+        self.ask(Oracle::end)
+    }
+
+    fn ask(
+        &mut self,
+        question: impl FnMut(&mut (dyn Oracle + 'static)) -> Verdict,
+    ) -> Result<(), Violation> {
+        ask(&mut self.oracles, question)
+    }
+}
+
+fn ask(
+    oracles: &mut [Box<dyn Oracle>],
+    mut question: impl FnMut(&mut (dyn Oracle + 'static)) -> Verdict,
+) -> Result<(), Violation> {
+    for oracle in oracles {
+        let oracle = &mut **oracle;
+        question(oracle).map_err(|what| Violation { oracle: oracle.name(), what })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! What the machine names exists: nothing is used before it is made, after it is gone, or twice; and
+//! all of it is gone at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh::machine::effect::{
+    BufferId, IoId, OperationId, PipeId, Plumbing, Port, ProcessId, Query, Run, ScopeId,
+};
+use ftsh::machine::{Effect, Event, Time};
+
+use super::{Oracle, Verdict};
+
+#[derive(Default)]
+pub struct Resources {
+    ios: BTreeSet<IoId>,
+    buffers: BTreeSet<BufferId>,
+    dropped: BTreeSet<BufferId>,
+    operations: BTreeSet<OperationId>,
+    asked: BTreeSet<OperationId>,
+    processes: BTreeSet<ProcessId>,
+    /// Open scopes, each with the one around it.
+    scopes: BTreeMap<ScopeId, ScopeId>,
+    ending: BTreeSet<ScopeId>,
+    /// Scopes that were ever told to end.
+    told: BTreeSet<ScopeId>,
+    readers: BTreeSet<PipeId>,
+    writers: BTreeSet<PipeId>,
+}
+
+fn demand(truth: bool, what: impl FnOnce() -> String) -> Verdict {
+    if truth { Ok(()) } else { Err(what()) }
+}
+
+impl Resources {
+    fn plumbing(&mut self, redirects: &[Plumbing]) -> Verdict {
+        for Plumbing { port, .. } in redirects {
+            match port {
+                Port::BufferRead(buffer) | Port::BufferAppend(buffer) => self.buffer(*buffer)?,
+                Port::BufferCopy { buffer, of } => {
+                    self.buffer(*of)?;
+                    demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
+                }
+                Port::BufferCreate(buffer, _) => {
+                    demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
+                }
+                Port::PipeReader(pipe) => {
+                    demand(self.readers.insert(*pipe), || format!("{pipe:?} is read twice"))?;
+                }
+                Port::PipeWriter(pipe) => {
+                    demand(self.writers.insert(*pipe), || format!("{pipe:?} is written twice"))?;
+                }
+                Port::File { .. } | Port::Descriptor(_) | Port::Null | Port::Bytes(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn buffer(&self, buffer: BufferId) -> Verdict {
+        demand(self.buffers.contains(&buffer), || format!("{buffer:?} isn't there"))
+    }
+
+    fn io(&self, io: IoId) -> Verdict {
+        demand(io == IoId::INHERITED || self.ios.contains(&io), || format!("{io:?} isn't there"))
+    }
+
+    /// A scope that things may be started in.
+    fn scope(&self, scope: ScopeId) -> Verdict {
+        let known = scope == ScopeId::SCRIPT || self.scopes.contains_key(&scope);
+        demand(known, || format!("{scope:?} isn't there"))?;
+        let up = |scope: &ScopeId| self.scopes.get(scope).copied();
+        let mut around = std::iter::successors(Some(scope), up);
+        demand(!around.any(|outer| self.ending.contains(&outer)), || {
+            format!("{scope:?} is being ended")
+        })
+    }
+
+    fn run(&mut self, run: &Run) -> Verdict {
+        demand(self.processes.insert(run.process), || format!("{:?} twice", run.process))?;
+        self.scope(run.scope)?;
+        self.io(run.io)?;
+        self.plumbing(&run.redirects)
+    }
+
+    fn operation(&mut self, operation: OperationId) -> Verdict {
+        self.operations.insert(operation);
+        demand(self.asked.insert(operation), || format!("{operation:?} twice"))
+    }
+
+    /// A scope is over: so are those in it.
+    fn close_scope(&mut self, scope: ScopeId) {
+        let mut gone = vec![scope];
+        while let Some(scope) = gone.pop() {
+            self.scopes.remove(&scope);
+            self.ending.remove(&scope);
+            gone.extend(self.scopes.iter().filter(|it| *it.1 == scope).map(|(inner, _)| *inner));
+        }
+    }
+}
+
+impl Oracle for Resources {
+    fn name(&self) -> &'static str {
+        "resources"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        match effect {
+            Effect::Run(run) | Effect::Exec(run) => self.run(run),
+            Effect::Open { operation, io, base, redirects, .. } => {
+                self.operation(*operation)?;
+                self.io(*base)?;
+                demand(self.ios.insert(*io), || format!("{io:?} is made twice"))?;
+                self.plumbing(redirects)
+            }
+            Effect::Query { operation, query, .. } => {
+                self.operation(*operation)?;
+                match query {
+                    Query::Buffer(buffer) => self.buffer(*buffer),
+                    _ => Ok(()),
+                }
+            }
+            // The answer may have come just too late.
+            Effect::Abandon(operation) => {
+                self.operations.remove(operation);
+                demand(self.asked.contains(operation), || format!("{operation:?} isn't there"))
+            }
+            Effect::OpenScope { scope, parent } => {
+                self.scope(*parent)?;
+                let new = self.scopes.insert(*scope, *parent).is_none();
+                demand(new, || format!("{scope:?} is opened twice"))
+            }
+            Effect::Terminate(scope) => {
+                let known = *scope == ScopeId::SCRIPT || self.scopes.contains_key(scope);
+                self.ending.insert(*scope);
+                self.told.insert(*scope);
+                demand(known, || format!("{scope:?} is ended, but isn't there"))
+            }
+            // That it is empty may be known just too late.
+            Effect::Kill { scope, .. } => demand(self.told.contains(scope), || {
+                format!("{scope:?} is killed, but wasn't told to end")
+            }),
+            Effect::HandOver { scope, into } => {
+                self.scope(*scope)?;
+                self.scope(*into)?;
+                self.close_scope(*scope);
+                Ok(())
+            }
+            Effect::CloseIo(io) => {
+                demand(self.ios.remove(io), || format!("{io:?} is closed, but isn't there"))
+            }
+            // What was to make it may have failed before it came to that.
+            Effect::DropBuffer(buffer) => {
+                self.buffers.remove(buffer);
+                demand(self.dropped.insert(*buffer), || format!("{buffer:?} is dropped twice"))
+            }
+            Effect::Log(_) => Ok(()),
+        }
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        match event {
+            Event::Done { operation, .. } => {
+                self.operations.remove(operation);
+            }
+            Event::Emptied { scope } => self.close_scope(*scope),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Verdict {
+        for (left, what) in [
+            (!self.ios.is_empty(), format!("{:?}", self.ios)),
+            (!self.buffers.is_empty(), format!("{:?}", self.buffers)),
+            (!self.operations.is_empty(), format!("{:?}", self.operations)),
+            (!self.scopes.is_empty(), format!("{:?}", self.scopes)),
+        ] {
+            demand(!left, || format!("{what} at the end"))?;
+        }
+        demand(self.readers == self.writers, || "a pipe with one end".into())
+    }
+}

@@ -1,0 +1,176 @@
+//! Commands: programs of the world, builtins, calls, assignments, and where their descriptors lead.
+
+use super::LIBRARY;
+use super::generate::{FUNCTIONS, Generator};
+
+/// Makes a command.
+type Make = fn(&mut Generator) -> String;
+
+/// The commands, each with its weight.
+pub const COMMANDS: &[(u32, Make)] = &[
+    (30, redirected),
+    (8, pipeline),
+    (5, call),
+    (3, |_| "deep 2".into()),
+    (8, assignment),
+    (3, here_document),
+    (3, |g| format!("sleep {}", g.dice.pick(&["100ms", "0.5", "2 seconds", "1m"]))),
+    (3, |g| format!("read {}{}", g.variable(), g.input())),
+    (2, |g| format!("export {}", g.variable())),
+    (2, |g| format!("export {}=exported", g.variable())),
+    (1, |g| format!("unset {}", g.variable())),
+    (2, |g| format!("cd {}", g.dice.pick(&["/", "/here", "there", ""]))),
+    (2, |g| format!("pwd{}", g.maybe(0.5, |g| format!(" -> {}", g.variable())))),
+    (2, |g| if g.may_source { format!("source {LIBRARY}") } else { "success".into() }),
+    (1, |_| "source /nowhere".into()),
+    (2, |_| "failure on purpose".into()),
+    (2, |_| "giveup".into()),
+    (1, |g| format!("exit {}", g.dice.pick(&["", "0", "4"]))),
+    (1, |g| format!("exec {}", g.program())),
+    (1, |g| if g.dice.chance(0.5) { "shift".into() } else { "return".into() }),
+    (1, |g| format!("return {}", g.number(1))),
+];
+
+fn redirected(g: &mut Generator) -> String {
+    let environment = g.maybe(0.1, |_| "A=here ".into());
+    format!("{environment}{}{}", g.simple(), g.redirects())
+}
+
+fn pipeline(g: &mut Generator) -> String {
+    let mut stages = g.simple();
+    for _ in 0..g.dice.number(1, 3) {
+        let pipe = if g.dice.chance(0.2) { "|&" } else { "|" };
+        let (stage, redirects) = (g.simple(), g.maybe(0.2, Generator::redirects));
+        stages = format!("{stages} {pipe} {stage}{redirects}");
+    }
+    stages
+}
+
+fn call(g: &mut Generator) -> String {
+    match g.function() {
+        Some(name) => format!("{name} {}{}", g.words(), g.redirects()),
+        None => g.program(),
+    }
+}
+
+fn assignment(g: &mut Generator) -> String {
+    let name = g.variable();
+    match g.dice.number(0, 7) {
+        0 => format!("{name}="),
+        1 => format!("{name}={}", g.condition(2)),
+        2 => format!("{name}=${name}${name}"),
+        3 => format!("{name}=\"{} {}\"", g.value(), g.value()),
+        _ => format!("{name}={}", g.number(2)),
+    }
+}
+
+fn here_document(g: &mut Generator) -> String {
+    let (word, value) = (if g.dice.chance(0.5) { "END" } else { "'END'" }, g.value());
+    format!("cat <<{word}{}\nsome {value}\nEND", g.maybe(0.4, |g| format!(" -> {}", g.variable())))
+}
+
+impl Generator {
+    /// A program of the world, with its arguments.
+    pub fn program(&mut self) -> String {
+        let seconds = *self.dice.pick(&["0.1", "0.7", "1", "3", "8"]);
+        let number = self.dice.number(1, 15);
+        match self.dice.number(0, 24) {
+            0..=4 => "ok".into(),
+            5..=7 => format!("fail {number}"),
+            8..=10 => format!("work {seconds}"),
+            11 | 12 => format!("slowfail {seconds}"),
+            13..=15 => "flaky".into(),
+            16 => "hang".into(),
+            17 => "stubborn".into(),
+            18 => format!("obeys {seconds}"),
+            19 => "daemon".into(),
+            20 => "demon".into(),
+            21 => format!("dies {number}"),
+            22 => "noisy".into(),
+            23 => "cat".into(),
+            _ => "nosuch".into(),
+        }
+    }
+
+    /// What a stage of a pipeline can be.
+    pub fn simple(&mut self) -> String {
+        match self.dice.number(0, 9) {
+            0 | 1 => format!("echo {}", self.words()),
+            2 => format!("cat {}", self.words()),
+            3 => self.function().map_or("cat".into(), |name| format!("{name} {}", self.words())),
+            4 => format!("read {}", self.variable()),
+            _ => self.program(),
+        }
+    }
+
+    pub fn function(&mut self) -> Option<String> {
+        let first = self.callable;
+        (first < FUNCTIONS).then(|| format!("f{}", self.dice.number(first, FUNCTIONS - 1)))
+    }
+
+    pub fn variable(&mut self) -> &'static str {
+        const NAMES: [&str; 6] = ["n", "v", "w", "o", "p", "q"];
+        NAMES[self.dice.number(0, NAMES.len() - 1)]
+    }
+
+    /// A word that reads a variable, or is just text.
+    pub fn value(&mut self) -> String {
+        let name = self.variable();
+        match self.dice.number(0, 9) {
+            0..=2 => format!("${name}"),
+            3 => format!("${{{name}:-none}}"),
+            4 => format!("${{{name}:+some}}"),
+            5 => (*self.dice.pick(&["$attempt", "$remaining", "${elapsed:-}"])).into(),
+            6 => (*self.dice.pick(&["${error_kind:-}", "${error:-}", "$error_code"])).into(),
+            7 => (*self.dice.pick(&["$#", "$1", "$$"])).into(),
+            _ => (*self.dice.pick(&["a", "7", "b.c"])).into(),
+        }
+    }
+
+    pub fn words(&mut self) -> String {
+        let mut words = Vec::new();
+        for _ in 0..self.dice.number(0, 3) {
+            words.push(match self.dice.number(0, 11) {
+                0 => "/*.c".into(),
+                1 => "~".into(),
+                2 => "'single $n'".into(),
+                3 => "\"$@\"".into(),
+                4 | 5 => format!("\"{}\"", self.value()),
+                _ => self.value(),
+            });
+        }
+        words.join(" ")
+    }
+
+    pub fn input(&mut self) -> String {
+        let name = self.variable();
+        match self.dice.number(0, 3) {
+            0 => " < /data".into(),
+            1 => " < /nodata".into(),
+            2 => format!(" -< {name}"),
+            _ => format!(" <<< \"{}\"", self.value()),
+        }
+    }
+
+    /// Redirections, mostly none.
+    pub fn redirects(&mut self) -> String {
+        let mut redirects = String::new();
+        while redirects.len() < 20 && self.dice.chance(0.3) {
+            let name = self.variable();
+            let file = *self.dice.pick(&["/out", "/data", "relative", "/$v"]);
+            redirects += &match self.dice.number(0, 13) {
+                0..=2 => self.input(),
+                3 => format!(" > {file}"),
+                4 => format!(" >> {file}"),
+                5 => format!(" 2> {file}"),
+                6 => format!(" >& {file}"),
+                7 => " 2>&1".into(),
+                8 => format!(" 2-> {name}"),
+                9 => format!(" ->& {name}"),
+                10 | 11 => format!(" ->> {name}"),
+                _ => format!(" -> {name}"),
+            };
+        }
+        redirects
+    }
+}

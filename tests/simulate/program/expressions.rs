@@ -1,0 +1,64 @@
+//! Expressions.
+
+use super::generate::Generator;
+
+impl Generator {
+    /// An expression that is a number, if its variables are.
+    pub fn number(&mut self, depth: usize) -> String {
+        if depth == 0 || self.dice.chance(0.4) {
+            return match self.dice.number(0, 4) {
+                0 => "$n".into(),
+                1 => format!("\"{}\"", self.value()),
+                _ => self.dice.number(0, 9).to_string(),
+            };
+        }
+        if self.dice.chance(0.15)
+            && let Some(name) = self.function()
+        {
+            return format!("{name}({}, 2)", self.number(depth - 1));
+        }
+        let operator = *self.dice.pick(&["add", "sub", "mul", "div", "mod", "pow"]);
+        let (left, right) = (self.number(depth - 1), self.number(depth - 1));
+        format!("({left}) .{operator}. ({right})")
+    }
+
+    /// An expression that is true or false.
+    pub fn condition(&mut self, depth: usize) -> String {
+        match self.dice.number(0, if depth == 0 { 5 } else { 9 }) {
+            0 => "true".into(),
+            1 | 2 => {
+                let operator = *self.dice.pick(&["eql", "neql", "lt", "le", "gt", "ge"]);
+                format!("{} .{operator}. {}", self.number(1), self.number(0))
+            }
+            3 => {
+                let operator = *self.dice.pick(&["eq", "ne", "contains", "matches"]);
+                format!("\"{}\" .{operator}. \"{}\"", self.value(), self.value())
+            }
+            4 => {
+                let test = *self.dice.pick(&["exists", "isdir", "isr"]);
+                format!(".{test}. {}", self.dice.pick(&["/data", "/out", "relative"]))
+            }
+            5 => format!(".succeeds. ({})", self.simple()),
+            6 => format!(".succeeds. ({} | {})", self.simple(), self.simple()),
+            7 => format!(".not. ({})", self.condition(depth - 1)),
+            _ => {
+                let operator = *self.dice.pick(&["and", "or"]);
+                let (left, right) = (self.condition(depth - 1), self.condition(depth - 1));
+                format!("({left}) .{operator}. ({right})")
+            }
+        }
+    }
+
+    /// What a loop goes through.
+    pub fn list(&mut self) -> String {
+        let count = self.dice.number(1, 4);
+        match self.dice.number(0, 7) {
+            0 | 1 => format!("1 .to. {count}"),
+            2 => format!("1 .to. {} .step. 3", count + 3),
+            3 => "$w".into(),
+            4 => "\"$v\" 1 .to. 2 last".into(),
+            5 => self.words(),
+            _ => ["a", "b", "c", "d"][..count].join(" "),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What programs are made of. A construct more is a line more in one of two tables: `COMMANDS` in
+//! `commands` and `STRUCTURES` in `structures`.
+
+use super::{Node, Program, commands, structures};
+use crate::dice::Dice;
+
+/// Makes a program.
+pub struct Generator {
+    pub dice: Dice,
+    /// How many nodes may still be made.
+    left: usize,
+    /// The first function that may be called here, so that calls end.
+    pub callable: usize,
+    /// Whether the library may be sourced here.
+    pub may_source: bool,
+    /// Counts names.
+    pub names: usize,
+}
+
+/// How many functions there are: the later ones can be called by the earlier ones.
+pub const FUNCTIONS: usize = 3;
+
+/// A random program.
+pub fn generate(dice: Dice) -> Program {
+    let mut generator = Generator { dice, left: 0, callable: 0, may_source: true, names: 0 };
+    let mut script: Vec<Node> =
+        ["n=1", "v=value", "w=\"two words\"", "echo first -> o"].map(line).into();
+    generator.left = generator.dice.number(3, 40);
+    script.extend(generator.group(4));
+    for function in 0..FUNCTIONS {
+        generator.left = generator.dice.number(2, 8);
+        generator.callable = function + 1;
+        let mut body = generator.group(2);
+        body.push(line("return $# .add. 1"));
+        script.push(block(format!("function f{function}"), body));
+    }
+    generator.callable = FUNCTIONS;
+    generator.left = 6;
+    script.push(block("function deep".into(), {
+        let recursion = vec![line("m=$1 .sub. 1"), line("deep $m")];
+        let mut body = vec![block("if $1 .gt. 0".into(), recursion)];
+        body.insert(generator.dice.number(0, 1), generator.node(1));
+        body
+    }));
+    generator.may_source = false;
+    let library = generator.group(2);
+    Program { script, library }
+}
+
+impl Generator {
+    /// The commands of a script or a structure.
+    pub fn group(&mut self, depth: usize) -> Vec<Node> {
+        let mut group = vec![self.node(depth)];
+        while group.len() < 5 && self.left > 0 && self.dice.chance(0.6) {
+            group.push(self.node(depth));
+        }
+        group
+    }
+
+    fn node(&mut self, depth: usize) -> Node {
+        self.left = self.left.saturating_sub(1);
+        if depth > 0 && self.left > 0 && self.dice.chance(0.5) {
+            let make = self.dice.weighted(structures::STRUCTURES);
+            make(self, depth - 1)
+        } else {
+            let make = self.dice.weighted(commands::COMMANDS);
+            Node::Line(make(self))
+        }
+    }
+
+    /// A name nothing else has.
+    pub fn fresh(&mut self, prefix: &str) -> String {
+        self.names += 1;
+        format!("{prefix}{}", self.names)
+    }
+
+    /// This, or nothing.
+    pub fn maybe(&mut self, probability: f64, make: impl FnOnce(&mut Self) -> String) -> String {
+        if self.dice.chance(probability) { make(self) } else { String::new() }
+    }
+}
+
+pub fn line(text: impl Into<String>) -> Node {
+    Node::Line(text.into())
+}
+
+pub fn block(head: String, body: Vec<Node>) -> Node {
+    Node::Block { promise: None, groups: vec![(head, body)], redirects: String::new() }
+}

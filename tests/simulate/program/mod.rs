@@ -1,0 +1,102 @@
+//! Random programs, as trees that can be made smaller, and what their text promises.
+
+mod commands;
+mod expressions;
+mod generate;
+mod structures;
+mod tries;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use generate::generate;
+
+/// The file that programs may `source`.
+pub const LIBRARY: &str = "/library";
+/// The script's name.
+pub const SCRIPT: &str = "script";
+
+/// A script and the file that it may source.
+#[derive(Clone, Default)]
+pub struct Program {
+    pub script: Vec<Node>,
+    pub library: Vec<Node>,
+}
+
+/// A command or a structure.
+#[derive(Clone)]
+pub enum Node {
+    /// A command; with a here-document it has several lines.
+    Line(String),
+    /// A structure up to its `end`.
+    Block {
+        /// What a `try` promises.
+        promise: Option<Promise>,
+        /// The groups in it, each after its line: the head, `else`, `catch`.
+        groups: Vec<(String, Vec<Node>)>,
+        /// Redirections after the `end`.
+        redirects: String,
+    },
+}
+
+/// What the head of a `try` promises.
+#[derive(Clone, Debug, Default)]
+pub struct Promise {
+    pub limit: Option<Duration>,
+    /// None without a limit.
+    pub times: Option<u64>,
+    pub each: Option<Duration>,
+    pub every: Option<Duration>,
+    /// The policy as written; none for the run's.
+    pub policy: Option<String>,
+}
+
+impl Promise {
+    /// How many attempts may be made.
+    pub fn most(&self) -> u64 {
+        self.times.unwrap_or(if self.limit.is_some() { u64::MAX } else { 1 })
+    }
+}
+
+/// Promises by file and line.
+pub type Promises = BTreeMap<(String, u32), Promise>;
+
+impl Program {
+    /// The texts of the script and the library, and what their tries promise.
+    pub fn texts(&self) -> (String, String, Promises) {
+        let mut promises = Promises::new();
+        let mut text = |name: &str, nodes: &[Node]| {
+            let mut lines = Vec::new();
+            write(nodes, name, 0, &mut lines, &mut promises);
+            lines.join("\n") + "\n"
+        };
+        let (script, library) = (text(SCRIPT, &self.script), text(LIBRARY, &self.library));
+        (script, library, promises)
+    }
+}
+
+fn write(
+    nodes: &[Node],
+    name: &str,
+    depth: usize,
+    lines: &mut Vec<String>,
+    promises: &mut Promises,
+) {
+    let indent = "    ".repeat(depth);
+    for node in nodes {
+        match node {
+            // The lines of a here-document are taken as they are.
+            Node::Line(line) => lines.extend(format!("{indent}{line}").split('\n').map(Into::into)),
+            Node::Block { promise, groups, redirects } => {
+                if let Some(promise) = promise {
+                    promises.insert((name.into(), lines.len() as u32 + 1), promise.clone());
+                }
+                for (head, body) in groups {
+                    lines.push(format!("{indent}{head}"));
+                    write(body, name, depth + 1, lines, promises);
+                }
+                lines.push(format!("{indent}end{redirects}"));
+            }
+        }
+    }
+}

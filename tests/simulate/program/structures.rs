@@ -1,0 +1,60 @@
+//! Structures around groups.
+
+use super::Node;
+use super::generate::{Generator, block, line};
+use super::tries::attempts;
+
+/// Makes a structure, whose groups may nest so deep.
+type Make = fn(&mut Generator, usize) -> Node;
+
+/// The structures, each with its weight. They are given how deep their groups may nest.
+pub const STRUCTURES: &[(u32, Make)] = &[
+    (14, attempts),
+    (4, decision),
+    (4, |g, depth| looping(g, depth, "for", |_| String::new())),
+    (4, |g, depth| looping(g, depth, "forany", |g| g.maybe(0.4, |_| " in order".into()))),
+    (7, |g, depth| looping(g, depth, "forall", Generator::at_most)),
+    (3, while_loop),
+];
+
+fn decision(g: &mut Generator, depth: usize) -> Node {
+    let mut groups = vec![(format!("if {}", g.condition(2)), g.group(depth))];
+    if g.dice.chance(0.3) {
+        groups.push((format!("else if {}", g.condition(1)), g.group(depth)));
+    }
+    if g.dice.chance(0.5) {
+        groups.push(("else".into(), g.group(depth)));
+    }
+    Node::Block { promise: None, groups, redirects: g.around() }
+}
+
+fn looping(
+    g: &mut Generator,
+    depth: usize,
+    kind: &str,
+    clause: fn(&mut Generator) -> String,
+) -> Node {
+    let name = *g.dice.pick(&["i", "j", "v"]);
+    let head = format!("{kind} {name} in {}{}", g.list(), clause(g));
+    let groups = vec![(head, g.group(depth))];
+    Node::Block { promise: None, groups, redirects: g.around() }
+}
+
+fn while_loop(g: &mut Generator, depth: usize) -> Node {
+    let count = g.fresh("count");
+    let condition = g.maybe(0.3, |g| format!(" .and. ({})", g.condition(1)));
+    let mut body = vec![line(format!("{count}=${{{count}:-0}} .add. 1"))];
+    body.extend(g.group(depth));
+    block(format!("while ${{{count}:-0}} .lt. 3{condition}"), body)
+}
+
+impl Generator {
+    fn at_most(&mut self) -> String {
+        self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"])))
+    }
+
+    /// Redirections after an `end`, mostly none.
+    pub fn around(&mut self) -> String {
+        self.maybe(0.3, Self::redirects)
+    }
+}

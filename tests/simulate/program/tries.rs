@@ -1,0 +1,85 @@
+//! `try` with its limits, clauses and policies.
+
+use std::time::Duration;
+
+use ftsh::backoff::{Clause, Kind};
+
+use super::generate::Generator;
+use super::{Node, Promise};
+
+/// Lengths of time as written.
+const TIMES: [(&str, u64); 7] = [
+    ("300 ms", 300),
+    ("1 second", 1000),
+    ("2s", 2000),
+    ("(2 .add. 3) seconds", 5000),
+    ("10 sec", 10_000),
+    ("0.5 minutes", 30_000),
+    ("1m30s", 90_000),
+];
+
+/// A `try`, perhaps with its `catch`.
+pub fn attempts(g: &mut Generator, depth: usize) -> Node {
+    let (head, promise) = g.head();
+    let mut groups = vec![(head, g.group(depth))];
+    if g.dice.chance(0.4) {
+        groups.push(("catch".into(), g.group(depth)));
+    }
+    Node::Block { promise: Some(promise), groups, redirects: g.around() }
+}
+
+impl Generator {
+    fn head(&mut self) -> (String, Promise) {
+        let mut promise = Promise::default();
+        let mut head = "try".to_owned();
+        let limits = *self.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
+        for (index, limit) in limits.chars().enumerate() {
+            head += if index > 0 { " or" } else { *self.dice.pick(&["", " for"]) };
+            if limit == 'd' {
+                head += &self.length(&mut promise.limit);
+            } else {
+                let times = self.dice.number(1, 5);
+                promise.times = Some(times as u64);
+                head += &format!(" {times} times");
+            }
+        }
+        if self.dice.chance(0.25) {
+            head += " each";
+            head += &self.length(&mut promise.each);
+        }
+        if self.dice.chance(0.2) {
+            head += " every";
+            head += &self.length(&mut promise.every);
+        } else if self.dice.chance(0.6) {
+            let policy = self.policy();
+            head += &format!(" backoff {policy}");
+            promise.policy = Some(policy);
+        }
+        if self.dice.chance(0.2) {
+            head += &format!(" while {}", self.condition(1));
+        }
+        (head, promise)
+    }
+
+    fn length(&mut self, into: &mut Option<Duration>) -> String {
+        let (text, millis) = self.dice.pick(&TIMES);
+        *into = Some(Duration::from_millis(*millis));
+        format!(" {text}")
+    }
+
+    fn policy(&mut self) -> String {
+        let kind = *self.dice.pick(&Kind::ALL);
+        let mut policy = kind.name().to_owned();
+        for (clause, values) in [
+            (Clause::From, ["50 ms", "200 ms", "1 s"]),
+            (Clause::To, ["1 s", "5 s", "1 minute"]),
+            (Clause::By, ["1", "2", "3.5"]),
+            (Clause::Jitter, ["0%", "10%", "80%"]),
+        ] {
+            if kind.takes(clause) && self.dice.chance(0.7) {
+                policy += &format!(" {} {}", clause.name(), self.dice.pick(&values));
+            }
+        }
+        policy
+    }
+}

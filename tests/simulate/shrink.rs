@@ -1,0 +1,97 @@
+//! Makes a program that breaks a promise smaller, as long as it breaks the same one.
+
+use crate::program::{Node, Program};
+use crate::run::check;
+
+/// How many programs are tried.
+const MOST_TRIES: usize = 3000;
+
+/// A smaller program, often the smallest, with the same fault.
+pub fn shrink(program: &Program, seed: u64, oracle: &str) -> Program {
+    let mut smallest = program.clone();
+    let mut tries = 0;
+    let mut at = 0;
+    loop {
+        let Some(smaller) = candidates(&smallest, at) else { return smallest };
+        for candidate in smaller {
+            tries += 1;
+            if tries > MOST_TRIES {
+                return smallest;
+            }
+            let violation = check(&candidate, seed).violation;
+            if violation.is_some_and(|violation| violation.oracle == oracle) {
+                smallest = candidate;
+                // What is at this place now is another node.
+                at = at.wrapping_sub(1);
+                break;
+            }
+        }
+        at = at.wrapping_add(1);
+    }
+}
+
+/// The programs with the node at a place, in the order of the text, taken out, replaced by what is
+/// in it, or without its redirections. None if there is no such place.
+fn candidates(program: &Program, at: usize) -> Option<Vec<Program>> {
+    let mut found = false;
+    let mut candidates = Vec::new();
+    let all: [Change; 3] = [nothing, inside, bare];
+    for change in all {
+        let mut smaller = program.clone();
+        let mut left = at;
+        let done = apply(&mut smaller.script, &mut left, change)
+            .or_else(|| apply(&mut smaller.library, &mut left, change));
+        found |= done.is_some();
+        if done == Some(true) {
+            candidates.push(smaller);
+        }
+    }
+    found.then_some(candidates)
+}
+
+/// Changes the node at a place; whether that could be done, or none if it isn't here.
+fn apply(nodes: &mut Vec<Node>, left: &mut usize, change: Change) -> Option<bool> {
+    for index in 0..nodes.len() {
+        if *left == 0 {
+            let Some(new) = change(&nodes[index]) else { return Some(false) };
+            nodes.splice(index..=index, new);
+            return Some(true);
+        }
+        *left -= 1;
+        if let Node::Block { groups, .. } = &mut nodes[index] {
+            for (_, body) in groups {
+                if let Some(done) = apply(body, left, change) {
+                    return Some(done);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// What comes in the place of a node, if it can be changed in this way.
+type Change = fn(&Node) -> Option<Vec<Node>>;
+
+#[allow(clippy::unnecessary_wraps)]
+fn nothing(_: &Node) -> Option<Vec<Node>> {
+    Some(Vec::new())
+}
+
+fn inside(node: &Node) -> Option<Vec<Node>> {
+    match node {
+        Node::Block { groups, .. } => {
+            Some(groups.iter().flat_map(|(_, body)| body.iter().cloned()).collect())
+        }
+        Node::Line(_) => None,
+    }
+}
+
+fn bare(node: &Node) -> Option<Vec<Node>> {
+    match node {
+        Node::Block { promise, groups, redirects } if !redirects.is_empty() => {
+            let (promise, groups) = (promise.clone(), groups.clone());
+            Some(vec![Node::Block { promise, groups, redirects: String::new() }])
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Events on their way to the machine, which come in any legal order: what happened to a process in
+//! the order in which it happened, and that a scope is empty after the end of its commands.
+
+use ftsh::machine::effect::ProcessId;
+use ftsh::machine::{Event, Time};
+
+use crate::dice::Dice;
+
+#[derive(Default)]
+pub struct Mail {
+    /// With the earliest moment of their arrival, in the order in which things happened.
+    letters: Vec<(Time, Event)>,
+}
+
+impl Mail {
+    pub fn post(&mut self, at: Time, event: Event) {
+        self.letters.push((at, event));
+    }
+
+    /// One of the events that can arrive now.
+    pub fn take(&mut self, now: Time, dice: &mut Dice) -> Option<Event> {
+        let arrived: Vec<usize> =
+            self.free().filter(|&index| self.letters[index].0 <= now).collect();
+        let first = *arrived.first()?;
+        // Mostly in order.
+        let index = if dice.chance(0.7) { first } else { *dice.pick(&arrived) };
+        Some(self.letters.remove(index).1)
+    }
+
+    /// When the next event arrives.
+    pub fn next(&self) -> Option<Time> {
+        self.free().map(|index| self.letters[index].0).min()
+    }
+
+    /// Those that need not wait for another one.
+    fn free(&self) -> impl Iterator<Item = usize> {
+        (0..self.letters.len()).filter(|&index| {
+            let (_, event) = &self.letters[index];
+            !self.letters[..index].iter().any(|(_, earlier)| comes_before(earlier, event))
+        })
+    }
+
+    /// Forgets how a command ends.
+    pub fn lose(&mut self, process: ProcessId) {
+        self.letters.retain(|(_, event)| of(event) != Some(process));
+    }
+}
+
+fn of(event: &Event) -> Option<ProcessId> {
+    match event {
+        Event::Spawned { process, .. }
+        | Event::SpawnFailed { process, .. }
+        | Event::Exited { process, .. } => Some(*process),
+        _ => None,
+    }
+}
+
+fn comes_before(earlier: &Event, later: &Event) -> bool {
+    match (of(earlier), later) {
+        (Some(_), Event::Emptied { .. }) => true,
+        (Some(process), later) => of(later) == Some(process),
+        _ => false,
+    }
+}

@@ -1,0 +1,267 @@
+//! A world in which much goes wrong: the modelled one, with faults between it and the machine.
+
+mod faults;
+mod mail;
+mod models;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ftsh::driver::simulated::{Call, Due, Model, Shell, World};
+use ftsh::machine::effect::{Action, OperationId, ProcessId, Run, ScopeId};
+use ftsh::machine::event::{SpawnError, SpawnErrorKind};
+use ftsh::machine::{Effect, Event, Time};
+
+pub use self::faults::Faults;
+use self::mail::Mail;
+use self::models::model;
+use crate::dice::Dice;
+use crate::program::LIBRARY;
+
+/// What the machine is told next.
+pub enum Told {
+    Event(Event),
+    Nothing,
+    /// Nothing will ever happen again.
+    Never,
+}
+
+/// A world with faults.
+pub struct Faulty {
+    shell: Shell,
+    around: Around,
+    mail: Mail,
+    dice: Dice,
+    pub faults: Faults,
+    /// Operations that aren't answered.
+    hung: BTreeSet<OperationId>,
+    /// Scopes that were told to end and aren't empty.
+    ending: BTreeSet<ScopeId>,
+    /// Commands that were told to end.
+    told: BTreeSet<ProcessId>,
+    /// SIGKILLs that take their time.
+    kills: BTreeMap<(Time, u64), Effect>,
+    /// Events at the present moment, so that time passes for who only computes.
+    idle: u32,
+}
+
+/// The world without the shell.
+struct Around {
+    now: Time,
+    dice: Dice,
+    future: BTreeMap<(Time, u64), Due>,
+    count: u64,
+}
+
+impl World for Around {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn start(&mut self, _: ProcessId, call: &Call) -> Option<Model> {
+        model(call, &mut self.dice)
+    }
+
+    fn schedule(&mut self, at: Time, due: Due) {
+        self.count += 1;
+        self.future.insert((at, self.count), due);
+    }
+}
+
+impl Faulty {
+    pub fn new(dice: &mut Dice, library: &str) -> Self {
+        let faults = Faults::random(dice);
+        let mut shell = Shell::default();
+        for (path, content) in [(LIBRARY, library), ("/data", "one\ntwo\n"), ("/a.c", "")] {
+            shell.add_file(path, content);
+        }
+        let mut mail = Mail::default();
+        for (at, signal) in &faults.signals {
+            mail.post(Time::after(*at), Event::Interrupted(*signal));
+        }
+        let around =
+            Around { now: Time::START, dice: dice.fork(), future: BTreeMap::new(), count: 0 };
+        Self {
+            shell,
+            around,
+            mail,
+            dice: dice.fork(),
+            faults,
+            hung: BTreeSet::new(),
+            ending: BTreeSet::new(),
+            told: BTreeSet::new(),
+            kills: BTreeMap::new(),
+            idle: 0,
+        }
+    }
+
+    pub fn now(&self) -> Time {
+        self.around.now
+    }
+
+    /// The processes that are alive.
+    pub fn alive(&self) -> BTreeSet<ProcessId> {
+        self.shell.alive().collect()
+    }
+
+    /// Whether something goes on of which the machine may well hear nothing.
+    pub fn is_busy(&self) -> bool {
+        !self.hung.is_empty() || self.shell.alive().next().is_some()
+    }
+
+    /// Tells the shell to end.
+    pub fn interrupt(&mut self, signal: i32) {
+        self.mail.post(self.around.now, Event::Interrupted(signal));
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn calm_down(&mut self) {
+        self.faults = Faults::default();
+    }
+
+    pub fn perform(&mut self, effect: Effect) {
+        let Self { faults, dice, .. } = self;
+        match effect {
+            Effect::Log(_) => {}
+            Effect::Run(run) | Effect::Exec(run) if faults.happens(dice, "spawn", faults.spawn) => {
+                self.refuse(&run);
+            }
+            Effect::Run(run) => {
+                if matches!(run.action, Action::Program { .. }) && self.dice.chance(0.1) {
+                    let event = Event::Spawned { process: run.process, pid: 1 };
+                    self.mail.post(self.around.now, event);
+                }
+                self.forward(Effect::Run(run));
+            }
+            Effect::Open { operation, .. } | Effect::Query { operation, .. }
+                if faults.happens(dice, "hang", faults.hang) =>
+            {
+                self.hung.insert(operation);
+            }
+            Effect::Open { operation, .. } if faults.happens(dice, "open", faults.open) => {
+                self.post(Event::Done { operation, result: Err("can't be opened".into()) });
+            }
+            Effect::Query { operation, .. } if faults.happens(dice, "query", faults.query) => {
+                self.post(Event::Done { operation, result: Err("can't be known".into()) });
+            }
+            Effect::Abandon(operation) => {
+                self.hung.remove(&operation);
+            }
+            Effect::Kill { scope, strong } if faults.happens(dice, "kill", faults.unkillable) => {
+                let at = self.around.now + self.dice.time(Duration::from_secs(60));
+                self.around.count += 1;
+                self.kills.insert((at, self.around.count), Effect::Kill { scope, strong });
+                if !strong {
+                    self.report(Event::Emptied { scope });
+                }
+            }
+            effect => {
+                if let Effect::Terminate(scope) = effect {
+                    self.ending.insert(scope);
+                    self.told.extend(self.shell.members(scope));
+                }
+                self.forward(effect);
+            }
+        }
+    }
+
+    fn forward(&mut self, effect: Effect) {
+        self.shell.perform(effect, &mut self.around);
+        self.collect();
+    }
+
+    fn refuse(&mut self, run: &Run) {
+        let kind = *self.dice.pick(&[
+            SpawnErrorKind::NotFound,
+            SpawnErrorKind::NotExecutable,
+            SpawnErrorKind::Redirect,
+            SpawnErrorKind::System,
+        ]);
+        let error = SpawnError { kind, message: "can't be started".into() };
+        self.post(Event::SpawnFailed { process: run.process, error });
+    }
+
+    /// Takes what the modelled world has to say.
+    fn collect(&mut self) {
+        while let Some(event) = self.shell.poll_event() {
+            self.report(event);
+        }
+    }
+
+    fn report(&mut self, event: Event) {
+        let Self { faults, dice, .. } = self;
+        match event {
+            Event::Exited { process, .. }
+                if self.told.remove(&process) && faults.happens(dice, "untold", faults.untold) =>
+            {
+                self.mail.lose(process);
+            }
+            Event::Emptied { scope } if !self.ending.remove(&scope) => {}
+            event => self.post(event),
+        }
+    }
+
+    fn post(&mut self, event: Event) {
+        let Self { faults, dice, .. } = self;
+        let mut at = self.around.now;
+        if faults.happens(dice, "late", faults.late) {
+            at = at + dice.time(Duration::from_secs(10));
+        }
+        self.mail.post(at, event);
+    }
+
+    /// Lets time pass until something happens, but not past `until`.
+    pub fn wait(&mut self, until: Time) -> Told {
+        let Self { faults, dice, .. } = self;
+        if faults.happens(dice, "spurious", faults.spurious) {
+            return Told::Nothing;
+        }
+        if faults.happens(dice, "jump", faults.jump) {
+            self.around.now = self.around.now + dice.time(Duration::from_secs(100));
+        }
+        loop {
+            self.pass();
+            if let Some(event) = self.mail.take(self.around.now, &mut self.dice) {
+                self.idle = 0;
+                return Told::Event(event);
+            }
+            let due = self.around.future.first_key_value().map(|(key, _)| key.0);
+            let kill = self.kills.first_key_value().map(|(key, _)| key.0);
+            let next = [due, kill, self.mail.next()].into_iter().flatten().min();
+            match next.filter(|next| *next <= until) {
+                Some(next) => self.around.now = self.around.now.max(next),
+                None if until == Time::NEVER => return Told::Never,
+                None => {
+                    self.compute(until);
+                    return Told::Nothing;
+                }
+            }
+        }
+    }
+
+    /// Nothing happens up to `until`; computing takes its time, too.
+    fn compute(&mut self, until: Time) {
+        if until > self.around.now {
+            self.around.now = until;
+            self.idle = 0;
+        } else {
+            self.idle += 1;
+            let millis = 1 << self.idle.min(12);
+            self.around.now = self.around.now + Duration::from_millis(millis);
+        }
+    }
+
+    /// Does what is due by now.
+    fn pass(&mut self) {
+        let now = self.around.now;
+        while let Some(due) = self.around.future.first_entry().filter(|it| it.key().0 <= now) {
+            let due = due.remove();
+            self.shell.handle(due, &mut self.around);
+            self.collect();
+        }
+        while let Some(kill) = self.kills.first_entry().filter(|it| it.key().0 <= now) {
+            let kill = kill.remove();
+            self.forward(kill);
+        }
+    }
+}

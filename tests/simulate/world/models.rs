@@ -1,0 +1,34 @@
+//! The programs of the world.
+
+use std::time::Duration;
+
+use ftsh::driver::simulated::{Call, Model};
+use ftsh::machine::event::Status;
+
+use crate::dice::Dice;
+
+/// What a program does; none if there is no such program.
+pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
+    let argument = call.words.get(1).map(ToString::to_string);
+    let argument = argument.and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
+    let time = Duration::from_secs_f64(argument.clamp(0.0, 100.0));
+    let model = match call.words[0].to_string().as_str() {
+        "ok" => Model::succeeds(),
+        "fail" => Model::fails(argument as i32),
+        "work" => Model::succeeds().takes(time),
+        "slowfail" => Model::fails(1).takes(time),
+        "flaky" => Model::fails(i32::from(dice.chance(0.5))),
+        "hang" => Model::hangs(),
+        "stubborn" => Model::hangs().stubborn(),
+        "obeys" => Model { obeys: Some(time), ..Model::hangs() },
+        "daemon" => Model::succeeds().leaves_a_daemon(),
+        "demon" => Model::succeeds().leaves_a_daemon().stubborn(),
+        "dies" => Model::ends(Status::Signaled(argument as i32)),
+        "noisy" => Model { errors: "errors\n".into(), ..Model::succeeds().prints("output\n") },
+        "cat" => Model::succeeds().prints(call.input.clone()),
+        _ => return None,
+    };
+    // Nothing takes exactly as long as it should.
+    let more = if dice.chance(0.3) { dice.time(Duration::from_secs(2)) } else { Duration::ZERO };
+    Some(Model { takes: model.takes.map(|takes| takes + more), ..model })
+}
