@@ -12,7 +12,7 @@ use crate::support::terminal::User;
 const ABLE: (&str, &str) = ("TERM", "xterm");
 
 /// Takes a line away.
-const ERASED: &str = "\r\x1b[K";
+const ERASED: &str = "\r\x1b[J";
 
 /// Waits until the file `go` is there, then succeeds.
 fn patient(go: &std::path::Path) -> String {
@@ -39,12 +39,27 @@ fn a_terminal_shows_what_is_waited_for() {
 }
 
 #[test]
+fn the_line_begins_on_a_line_of_its_own_and_the_cursor_stays_there() {
+    let script = "printf unfinished; try 2 times every 700 ms; test $attempt = 2; end; echo done";
+    let user = User::start(&["-f", "/dev/null", "-c", script], &[ABLE], 50, None);
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+    // Blanks for a whole line wrap where something stands, and do nothing on an empty line.
+    let start = format!("unfinished{}\r\r\x1b[2m2/2 in 0.", " ".repeat(50));
+    assert!(seen.starts_with(&start), "{seen:?}");
+    let lines: Vec<_> = seen.split("\x1b[2m").skip(1).collect();
+    assert!(lines.iter().all(|line| line.contains("\x1b[0m\x1b[J\r")), "{seen:?}");
+    assert_eq!(seen.matches("  ").count(), 25, "it is known where the cursor is: {seen:?}");
+    assert!(seen.ends_with(&format!("{ERASED}done\r\n")), "{seen:?}");
+}
+
+#[test]
 fn the_line_fits_and_obeys() {
     let script = "try 5 times every 1 hour; sh -c 'exit 7'; end";
     let mut user = User::start(&["-c", script], &[ABLE, ("NO_COLOR", "1")], 40, None);
     user.sees("exited with 7\r\n");
     user.sees("\r2/5 in 59m");
-    let line = user.sees("\x1b[K");
+    let line = user.sees("\x1b[J\r");
     assert!(line.contains("s: `sh -c 'exit") && line.chars().count() <= 37 - 10, "{line:?}");
     let status = user.interrupts();
     assert_eq!(status.signal(), Some(libc::SIGINT));

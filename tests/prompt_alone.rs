@@ -1,9 +1,15 @@
 //! The prompt when its user isn't the only one, and things aren't as they should be.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use std::fs;
+use std::path::Path;
 
-use crate::support::home::{CTRL_D, Home, edits, leaves};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+
+use crate::support::FTSH;
+use crate::support::home::{CTRL_C, CTRL_D, Home, edits, leaves, next_line, sees_prompt};
+use crate::support::terminal::User;
 
 #[test]
 fn a_prompt_that_is_asked_tells_what_it_does() {
@@ -33,4 +39,109 @@ fn a_prompt_that_is_asked_tells_what_it_does() {
             leaves(user);
         }
     }
+}
+
+#[test]
+fn a_second_interrupt_brings_the_prompt_back_from_any_command() {
+    let home = Home::new();
+    let mut user = home.prompt(&[("FTSH_KILL_TIMEOUT", "1000")], 100, None);
+    user.types(
+        "sh -c 'trap \"echo cau\"\"ght\" INT; echo rea''dy; while :; do sleep 0.01; done'\r",
+    );
+    user.sees("ready\r\n");
+    user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
+    user.types(CTRL_C);
+    user.sees("caught\r\n");
+    user.types(CTRL_C);
+    user.sees("[SIGINT]");
+    user.types("echo ali''ve\r");
+    user.sees("alive\r\n");
+    leaves(user);
+}
+
+#[test]
+fn the_terminal_is_usable_after_every_statement() {
+    let home = Home::new();
+    let print = "stty -a | tr ' ;' '\\n\\n' | grep -x -e icanon -e echo -e opost | tr '\\n' +\n";
+    fs::write(home.path().join("modes"), print).expect("a script");
+    for term in ["xterm", "dumb"] {
+        let mut user = home.prompt(&[("TERM", term)], 100, None);
+        user.types("stty raw -echo\r");
+        if term == "xterm" {
+            next_line(&mut user);
+        } else {
+            user.sees("> ");
+        }
+        user.types("sh modes\r");
+        user.sees("opost+icanon+echo+");
+        // What doesn't make it unusable was meant.
+        user.types("stty intr ^X; stty raw\r");
+        user.sees("> ");
+        user.types("stty intr ^Y\r");
+        user.sees("> ");
+        user.types("stty -a\r");
+        user.sees("intr = ^Y");
+        user.types("exit 3\r");
+        assert_eq!(user.ends().code(), Some(3));
+    }
+}
+
+#[test]
+fn a_shell_whose_first_process_is_killed_leaves_a_usable_terminal() {
+    let home = Home::new();
+    let variables = [("HOME", home.path().to_str().expect("a name")), ("TERM", "xterm")];
+    // A shell with job control, which takes the terminal but leaves its modes as they are.
+    let mut user = User::start(&[], &variables, 80, Some("exec sh -i"));
+    user.types(&format!("{FTSH}\n"));
+    user.sees("Ctrl-D leaves");
+    edits(&mut user);
+    user.types("echo sh''ell: $$\r");
+    user.sees("shell: ");
+    let shell: i32 = user.sees("\r\n").parse().expect("a process");
+    sees_prompt(&mut user, "");
+    edits(&mut user);
+    let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+    let interpreter = format!("/proc/{}", children.expect("a shell").trim());
+    assert!(Path::new(&interpreter).exists());
+    kill(Pid::from_raw(shell), Signal::SIGKILL).expect("a shell");
+    user.sees("Killed");
+    // Up to then it may take what is typed.
+    user.awaits("end of the interpreter", |_| !Path::new(&interpreter).exists());
+    assert!(user.echo_is_on());
+    user.types("echo us''able\n");
+    user.sees("usable\r\n");
+}
+
+#[test]
+fn a_history_that_is_no_file_holds_nothing_up() {
+    let home = Home::new();
+    let state = home.path().join(".local/state/ftsh");
+    fs::create_dir_all(&state).expect("a directory");
+    mkfifo(&state.join("history"), Mode::S_IRWXU).expect("a fifo");
+    let mut user = home.wide();
+    assert!(user.shown.contains("the history isn't kept: "), "{}", user.shown);
+    user.types("echo ali''ve\r");
+    user.sees("alive\r\n");
+    leaves(user);
+}
+
+#[test]
+fn what_is_typed_fast_is_not_shown_again_and_again() {
+    let home = Home::new();
+    let mut user = home.wide();
+    let mut typed = String::from("echo");
+    for number in 0..800 {
+        typed.push_str(&format!(" word{number}"));
+    }
+    let before = user.shown.len();
+    for part in typed.as_bytes().chunks(500) {
+        user.types(std::str::from_utf8(part).expect("a part"));
+        user.reads();
+    }
+    user.types("; echo do''ne\r");
+    user.sees("done\r\n");
+    let shown = user.shown.len() - before;
+    // All of it for each key would be 3,000 times as much; how much less depends on the machine's pace.
+    assert!(shown < 800 * typed.len(), "{shown} bytes for {}", typed.len());
+    leaves(user);
 }

@@ -95,6 +95,54 @@ fn an_interrupt_that_a_command_makes_a_success_of_is_its_own() {
     }
 }
 
+/// A command that answers keys by going on: for ever, or until it has got two and some time passed.
+fn stubborn(trap: &str, modes: &str, end: &str) -> String {
+    format!(
+        "sh -c 'n=0; trap \"{trap}\" INT QUIT; stty {modes}; echo ready
+        while :; do sleep 0.01; if test $n = 2; then {end}; fi; done'"
+    )
+}
+
+#[test]
+fn a_second_key_ends_a_command_that_goes_on_after_the_first() {
+    let (c, q) = ("\x03", "\x1c");
+    for (trap, keys) in
+        [("", [c, c]), ("", [q, q]), ("echo caught", [c, c]), ("echo caught", [c, q])]
+    {
+        for around in [("", ""), ("try for 1 hour\n", "\ncatch\necho wrong\nend")] {
+            let script = format!("{}{}{}", around.0, stubborn(trap, "icanon", ":"), around.1);
+            let options = ["-t", "1000", "-c", &format!("{script}\necho wrong")];
+            let mut user = User::start(&options, &[("TERM", "xterm")], 80, None);
+            user.sees("ready");
+            user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
+            user.types(keys[0]);
+            user.sees(if trap.is_empty() { "^" } else { "caught" });
+            // One that comes before the first one is taken note of is the same to the system.
+            while !user.has_ended(Duration::from_millis(100)) {
+                user.types(keys[1]);
+            }
+            let (status, rest) = user.ends_after();
+            let ends = [libc::SIGINT, libc::SIGQUIT].map(Some);
+            assert!(ends.contains(&status.signal()) && !rest.contains("wrong"), "{status} {rest}");
+        }
+    }
+}
+
+#[test]
+fn keys_are_those_of_a_program_that_reads_keys() {
+    let script =
+        stubborn("echo caught; n=\\$((n + 1))", "-icanon", "sleep 0.5; stty icanon; exit 0");
+    let mut user = User::run(&format!("{script}\necho next"), None);
+    user.sees("ready");
+    user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
+    for _ in 0..2 {
+        user.types("\x03");
+        user.sees("caught");
+    }
+    user.sees("next");
+    assert_eq!(user.ends().code(), Some(0));
+}
+
 #[test]
 fn no_interrupt_is_lost_between_commands() {
     // Whenever it is typed, it ends the script.

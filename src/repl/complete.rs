@@ -40,8 +40,6 @@ const SPECIAL: [&str; 8] = [
 /// Commands whose first word is a command.
 const PREFIXES: [&str; 9] =
     ["exec", "sudo", "nohup", "nice", "env", "time", "setsid", "xargs", "command"];
-/// More candidates than this are no help.
-const MOST: usize = 5_000;
 
 /// Where in `text`, whose end is at the cursor, the candidates begin, and what they are, sorted.
 pub fn complete(text: &str, known: &Known) -> (usize, Vec<Candidate>) {
@@ -68,9 +66,6 @@ fn is_word(role: Role) -> bool {
 fn finish(start: usize, mut found: Vec<Candidate>) -> (usize, Vec<Candidate>) {
     found.sort_by(|a, b| a.display.cmp(&b.display));
     found.dedup_by(|a, b| a.display == b.display);
-    if found.len() > MOST {
-        found.clear();
-    }
     if let [only] = &mut found[..] {
         only.replacement.push_str(only.ending);
     }
@@ -169,7 +164,7 @@ impl<'a> Place<'a> {
             // `name=./fi`
             if let Some(length) = super::tokens::assigned(self.word) {
                 let value = Place { word: &self.word[length + 1..], ..*self };
-                let (offset, found) = value.files(Wanted::Files);
+                let (offset, found) = value.files(Wanted::Values);
                 return (length + 1 + offset, found);
             }
             return self.command(words.is_empty());
@@ -306,5 +301,16 @@ mod tests {
         assert_eq!(tab("echo '$na"), "");
         assert!(tab("echo $").contains("name"));
         assert_eq!(tab("# $na"), "");
+    }
+
+    #[test]
+    fn a_large_directory_is_no_reason_to_say_nothing() {
+        let place = tempfile::tempdir().expect("a directory");
+        for number in 0..6000 {
+            std::fs::write(place.path().join(format!("file{number}")), "").expect("a file");
+        }
+        let known = Known { directory: place.path().into(), ..Known::default() };
+        assert_eq!(complete("cat fi", &known).1.len(), 6000);
+        assert_eq!(complete("cat file599", &known).1.len(), 11);
     }
 }

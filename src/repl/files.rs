@@ -3,18 +3,24 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bstr::{BString, ByteSlice};
 
 use super::complete::Candidate;
 use super::known::{Known, is_program};
+use crate::diagnostic::printable;
 
-/// Directories with more entries than this aren't read to the end.
-const MOST_ENTRIES: usize = 50_000;
+/// Nobody waits longer for a directory to be read. Of a part of one nothing is certain.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which files fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// All.
     Files,
+    /// Those whose names can be written without a pattern: where one would stand for itself.
+    Values,
     /// Those that can be run, and directories on the way to them.
     Programs,
     /// Directories.
@@ -45,16 +51,20 @@ pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candid
     let Some(typed) = understand(word, known) else { return (word.len(), Vec::new()) };
     let directory = known.directory.join(PathBuf::from(OsString::from_vec(typed.directory)));
     let Ok(entries) = std::fs::read_dir(directory) else { return (typed.start, Vec::new()) };
-    let mut found = Vec::new();
-    for entry in entries.take(MOST_ENTRIES).flatten() {
-        // What isn't UTF-8, or has control characters, can't be typed.
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        if !name.starts_with(&typed.name)
-            || name.starts_with('.') && !typed.name.starts_with('.')
-            || name.chars().any(char::is_control)
-        {
-            continue;
+    let start = Instant::now();
+    let mut names: Vec<(BString, std::fs::DirEntry)> = Vec::new();
+    for entry in entries.flatten() {
+        if start.elapsed() > PATIENCE {
+            return (typed.start, Vec::new());
         }
+        let name = entry.file_name().into_vec();
+        let hidden = name.starts_with(b".") && !typed.name.starts_with('.');
+        if name.starts_with(typed.name.as_bytes()) && !hidden {
+            names.push((name.into(), entry));
+        }
+    }
+    let mut found = Vec::new();
+    for (name, entry) in &names {
         let path = entry.path();
         let is_directory = match entry.file_type() {
             Ok(kind) if kind.is_symlink() => path.is_dir(),
@@ -63,19 +73,34 @@ pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candid
         };
         let fits = match wanted {
             Wanted::Files => true,
+            Wanted::Values => name.chars().all(is_typed),
             Wanted::Directories => is_directory,
             Wanted::Programs => is_directory || is_program(&path),
         };
-        if fits {
+        // A pattern has to match this one alone.
+        let others = |name| names.iter().filter(|(other, _)| is_alike(name, other)).count() > 1;
+        if fits && (name.chars().all(is_typed) || !others(name)) {
             found.push(candidate(name, is_directory, typed.quote));
         }
     }
     (typed.start, found)
 }
 
-fn candidate(name: String, is_directory: bool, quote: Quote) -> Candidate {
-    let mut replacement = quoted(&name, quote);
-    let (mut display, mut ending) = (name, " ");
+/// Whether a character can be typed, and does nothing to a terminal. What isn't UTF-8 can't.
+fn is_typed(c: char) -> bool {
+    !c.is_control() && c != char::REPLACEMENT_CHARACTER
+}
+
+/// Whether a name matches the pattern that another one is written as.
+fn is_alike(name: &BString, other: &BString) -> bool {
+    let mut others = other.chars();
+    name.chars().all(|c| others.next().is_some_and(|other| c == other || !is_typed(c)))
+        && others.next().is_none()
+}
+
+fn candidate(name: &BString, is_directory: bool, quote: Quote) -> Candidate {
+    let mut replacement = quoted(name, quote);
+    let (mut display, mut ending) = (printable(&name.to_str_lossy()), " ");
     if is_directory {
         display.push('/');
         replacement.push('/');
@@ -89,8 +114,9 @@ fn candidate(name: String, is_directory: bool, quote: Quote) -> Candidate {
     Candidate { display, replacement, ending }
 }
 
-/// A name as it is written in these quotes.
-fn quoted(name: &str, quote: Quote) -> String {
+/// A name as it is written in these quotes. The language has no other way to write what can't be
+/// typed than a pattern for any character.
+fn quoted(name: &BString, quote: Quote) -> String {
     let special: &[char] = match quote {
         Quote::None => &[
             ' ', '\'', '"', '\\', '$', '`', '*', '?', '[', ';', '|', '&', '<', '>', '#', '~', '(',
@@ -101,6 +127,14 @@ fn quoted(name: &str, quote: Quote) -> String {
     };
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
+        if !is_typed(c) {
+            text.push_str(match quote {
+                Quote::None => "?",
+                Quote::Single => "'?'",
+                Quote::Double => "\"?\"",
+            });
+            continue;
+        }
         // Ordinary in the middle of a command's word, and common in names.
         let plain = quote == Quote::None && matches!(c, ',' | '=') && !text.is_empty();
         if special.contains(&c) && !plain {
@@ -227,6 +261,17 @@ mod tests {
         assert_eq!(complete(".h"), ".hidden |");
         assert_eq!(complete("a="), "a=b |");
         assert!(!complete("").contains("hidden"));
+        // What can't be typed is written as a pattern, if it is the only one that matches.
+        for name in ["ctl\x1b[31m", "new\nline", "two\x01", "two\x02", "low\u{7f}é"] {
+            std::fs::write(place.path().join(name), "").expect("a file");
+        }
+        assert_eq!(complete("ct"), "ctl?\\[31m |");
+        assert_eq!(complete("\"ct"), "\"ctl\"?\"[31m\" |");
+        assert_eq!(complete("'ne"), "'new'?'line' |");
+        assert_eq!(complete("lo"), "low?é |");
+        assert_eq!(complete("tw"), "");
+        std::fs::write(place.path().join("newXline"), "").expect("a file");
+        assert_eq!(complete("ne"), "newXline |");
         assert_eq!(complete("*/pl"), "");
         assert_eq!(complete("nowhere/"), "");
     }

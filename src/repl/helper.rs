@@ -1,7 +1,8 @@
 //! What the line editor asks while someone types.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -13,24 +14,41 @@ use rustyline::{Context, Helper as Helps, Result};
 use super::complete::complete;
 use super::highlight::highlight;
 use super::known::Known;
+use crate::driver::process::Edited;
+
+/// Of a longer line, colours are shown so fast: each change shows all of it anew, and what is typed by
+/// a program comes without a pause.
+const SHORT: usize = 512;
+const PER_BYTE: Duration = Duration::from_micros(5);
 
 /// Answers for the line that is being typed.
 #[derive(Default)]
 pub struct Helper {
     /// The session.
-    pub known: Known,
+    known: Known,
     /// The lines of the same input before this one.
-    pub before: String,
+    before: String,
     /// Whether a hint can be told from what was typed.
-    pub colours: bool,
+    colours: bool,
     /// The line as it is, up to the cursor and from there on.
     typed: RefCell<(String, usize)>,
+    /// Told how the editor has set the terminal, for each line once.
+    edited: Cell<Option<Edited>>,
+    /// When the line was last shown as a whole.
+    shown: Cell<Option<Instant>>,
 }
 
 impl Helper {
     /// For a terminal with or without colours.
     pub fn new(colours: bool) -> Self {
         Self { colours, ..Self::default() }
+    }
+
+    /// A line is to be typed, after these lines of the same input.
+    pub fn begin(&mut self, before: &str, known: Known, edited: Edited) {
+        before.clone_into(&mut self.before);
+        self.known = known;
+        self.edited.set(Some(edited));
     }
 
     /// What has been typed, before the cursor and after it: an interrupted editor forgets it.
@@ -41,6 +59,9 @@ impl Helper {
     }
 
     fn note(&self, line: &str, at: usize) {
+        if let Some(edited) = self.edited.take() {
+            edited.note();
+        }
         let mut typed = self.typed.borrow_mut();
         line.clone_into(&mut typed.0);
         typed.1 = at;
@@ -103,6 +124,7 @@ impl Hinter for Helper {
 
 impl Highlighter for Helper {
     fn highlight<'l>(&self, line: &'l str, _at: usize) -> Cow<'l, str> {
+        self.shown.set(Some(Instant::now()));
         Cow::Owned(highlight(&self.before, line, &self.known))
     }
 
@@ -112,6 +134,12 @@ impl Highlighter for Helper {
 
     fn highlight_char(&self, line: &str, at: usize, kind: CmdKind) -> bool {
         self.note(line, at);
-        kind != CmdKind::MoveCursor
+        let pause = PER_BYTE * u32::try_from(line.len()).unwrap_or(u32::MAX);
+        let soon = line.len() > SHORT && self.shown.get().is_some_and(|it| it.elapsed() < pause);
+        match kind {
+            CmdKind::MoveCursor => false,
+            CmdKind::ForcedRefresh => true,
+            CmdKind::Other => !soon,
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 
 /// How many inputs are kept.
 pub const KEPT: usize = 10_000;
@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The file of the history.
 pub struct History {
     path: PathBuf,
+    /// The home that it is in; if that isn't there, it isn't made.
+    home: Option<PathBuf>,
     last: Option<String>,
 }
 
@@ -34,26 +36,29 @@ impl History {
     /// `$XDG_STATE_HOME`, or in `~/.local/state`.
     pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
+        let home = variable("HOME").filter(absolute);
         let state = variable("XDG_STATE_HOME")
             .filter(absolute)
-            .or_else(|| variable("HOME").filter(absolute).map(|home| home.join(".local/state")))?;
-        Some(Self::at(state.join("ftsh/history")))
+            .or_else(|| home.as_ref().map(|home| home.join(".local/state")))?;
+        let path = state.join("ftsh/history");
+        let home = home.filter(|home| path.starts_with(home));
+        Some(Self { home, ..Self::at(path) })
     }
 
     fn at(path: PathBuf) -> Self {
-        Self { path, last: None }
+        Self { path, home: None, last: None }
     }
 
     /// The inputs, oldest first, each only where it was typed last.
     pub fn load(&mut self) -> io::Result<Vec<String>> {
-        let mut file = match File::open(&self.path) {
+        let mut file = match self.open(OpenOptions::new().read(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        if !file.metadata()?.is_file() || file.metadata()?.len() > LARGEST {
-            return Err(io::Error::other("it is no history"));
+        if file.metadata()?.len() > LARGEST {
+            return Err(no_history());
         }
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -76,12 +81,15 @@ impl History {
             return Ok(false);
         }
         self.last = Some(input.to_owned());
+        if let Some(home) = &self.home {
+            fs::metadata(home)?;
+        }
         if let Some(directory) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
-        let open =
-            || OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.path);
-        let mut file = lock(open)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let mut file = lock(|| self.open(&mut options.clone()))?;
         let mut line = escape(input);
         line.push('\n');
         // Another prompt may have been killed in the middle of a line.
@@ -92,9 +100,20 @@ impl History {
         Ok(true)
     }
 
+    /// Opens the file, if it is one: a FIFO would never be opened, and a device be read for ever.
+    fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
+        if fs::metadata(&self.path).is_ok_and(|it| !it.is_file()) {
+            return Err(no_history());
+        }
+        // It may have become something else since.
+        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let file = options.custom_flags(flags.bits()).open(&self.path)?;
+        if file.metadata()?.is_file() { Ok(file) } else { Err(no_history()) }
+    }
+
     /// Puts a shorter file in the place of this one.
     fn shorten(&self, inputs: &[String]) -> io::Result<()> {
-        let held = lock(|| OpenOptions::new().append(true).open(&self.path))?;
+        let held = lock(|| self.open(OpenOptions::new().append(true)))?;
         let new = self.path.with_extension(format!("new-{}", std::process::id()));
         let mut text = String::new();
         for input in inputs {
@@ -110,6 +129,10 @@ impl History {
         drop(held);
         result
     }
+}
+
+fn no_history() -> io::Error {
+    io::Error::other("it is no history")
 }
 
 /// Whether an input belongs into a history at all.
@@ -263,6 +286,36 @@ mod tests {
         history.add("whole").expect("a history");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "torn\nwhole\n");
         assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_history() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("history");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
+        for path in [&*path, Path::new("/dev/zero"), Path::new("/dev/tty"), place.path()] {
+            let mut history = History::at(path.into());
+            assert!(history.load().is_err(), "{path:?}");
+            assert!(history.add("ls").is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_home_that_is_not_there_is_not_made() {
+        let place = tempfile::tempdir().expect("a directory");
+        let home = place.path().join("home");
+        for state in [None, Some(home.join("state"))] {
+            let variable =
+                |name: &str| if name == "HOME" { Some(home.clone()) } else { state.clone() };
+            let mut history = History::of_user(variable).expect("a history");
+            assert!(history.load().is_ok_and(|inputs| inputs.is_empty()));
+            let error = history.add("ls").expect_err("no home");
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            assert!(!home.exists());
+            fs::create_dir(&home).expect("a directory");
+            assert!(history.add("pwd").expect("a history"));
+            fs::remove_dir_all(&home).expect("a directory");
+        }
     }
 
     #[test]

@@ -141,7 +141,9 @@ impl Session {
 
     fn statement(&mut self, script: &Script) -> Outcome {
         self.machine.go_on(script);
-        driver::run(&mut self.machine, &mut self.driver)
+        let outcome = driver::run(&mut self.machine, &mut self.driver);
+        self.driver.settle_terminal();
+        outcome
     }
 
     /// Ends everything because of a signal at the prompt.

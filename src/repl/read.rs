@@ -222,8 +222,7 @@ impl Reader {
             };
         };
         if let Some(helper) = editor.helper_mut() {
-            before.clone_into(&mut helper.before);
-            helper.known = known;
+            helper.begin(before, known, driver.edited());
         }
         let prompt = (raw.clone(), styled.clone());
         let remark = Arc::clone(&self.remark);

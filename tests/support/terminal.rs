@@ -139,6 +139,11 @@ impl User {
         modes.local_flags.contains(LocalFlags::ECHO)
     }
 
+    /// Whether the shell has ended, after so long at most.
+    pub fn has_ended(&mut self, within: Duration) -> bool {
+        self.shell.wait_timeout(within).expect("a shell").is_some()
+    }
+
     pub fn ends(mut self) -> ExitStatus {
         self.shell.wait_timeout(LONG).expect("a shell").expect("an end")
     }

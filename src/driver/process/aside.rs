@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use nix::sys::pthread::pthread_kill;
 use nix::sys::signal::{SigSet, Signal};
 
+use super::repair::{Edited, Repair};
 use super::{ASIDE, ProcessDriver, sys};
 use crate::driver::Driver;
 use crate::machine::event::Event;
@@ -109,6 +110,18 @@ impl ProcessDriver {
     fn forget(&mut self, done: &PipeReader) {
         self.poller.remove(done.as_fd());
         let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
+    }
+
+    /// After a statement at a prompt: the next one, and the prompt, get a usable terminal.
+    pub fn settle_terminal(&mut self) {
+        if let Some(repair) = &mut self.repair {
+            repair.settle();
+        }
+    }
+
+    /// For a line editor, to say how it sets the terminal.
+    pub fn edited(&self) -> Edited {
+        self.repair.as_ref().map(Repair::edited).unwrap_or_default()
     }
 
     /// Makes the terminal usable after the other thread was left alone with it.

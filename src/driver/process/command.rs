@@ -97,7 +97,7 @@ impl ProcessDriver {
         let mut command = Command::new(scope, name, line);
         command.quiet = self.live.is_on() && plan.is_quiet();
         if !command.quiet {
-            self.live.hide();
+            self.live.give_way();
         }
         match action {
             Action::Program { words, environment, overrides } => {

@@ -34,6 +34,8 @@ pub struct Live {
     style: Option<Style>,
     /// What the terminal shows.
     shown: Option<String>,
+    /// Whether the cursor is known to be at the beginning of a line without text.
+    fresh: bool,
     /// When to look whether to show something else.
     due: Option<Instant>,
     /// Whether that moment has come.
@@ -63,7 +65,7 @@ impl Live {
         let on = wanted && capable && io::stderr().is_terminal() && !shared();
         let style = on.then(|| Style { colour: set("NO_COLOR").is_none() });
         let due = on.then(|| Instant::now() + CALM);
-        Self { style, shown: None, due, look: false, asked: false }
+        Self { style, shown: None, fresh: false, due, look: false, asked: false }
     }
 
     /// Whether there may be a line, so that it matters who writes to the terminal.
@@ -74,11 +76,17 @@ impl Live {
     /// Takes the line away, before something else is written.
     pub fn hide(&mut self) {
         if self.shown.take().is_some() {
-            write(|terminal| terminal.say("\r\x1b[K"));
+            write(|terminal| terminal.say("\r\x1b[J"));
         }
         if self.is_on() {
             self.due = Some(Instant::now() + CALM);
         }
+    }
+
+    /// Takes the line away, before somebody else may write: nobody knows where the cursor is then.
+    pub fn give_way(&mut self) {
+        self.hide();
+        self.fresh = false;
     }
 
     /// Nothing runs that could be told of.
@@ -119,18 +127,29 @@ impl Live {
         self.asked || self.look
     }
 
-    fn show(&mut self, text: String) {
+    /// Shows a line, from a beginning of its own. The cursor is left at that, so that it stays at
+    /// the line's first character however a terminal wraps it anew as its width changes: what comes
+    /// from there on is the line.
+    fn show(&mut self, text: String, columns: usize) {
         if self.shown.as_ref() == Some(&text) {
             return;
         }
+        let start = if self.fresh { String::new() } else { beginning(columns) };
         let line = match self.style {
-            Some(Style { colour: true }) => format!("\r\x1b[2m{text}\x1b[0m\x1b[K"),
-            _ => format!("\r{text}\x1b[K"),
+            Some(Style { colour: true }) => format!("{start}\r\x1b[2m{text}\x1b[0m\x1b[J\r"),
+            _ => format!("{start}\r{text}\x1b[J\r"),
         };
         if write(|terminal| terminal.show(&line)) {
             self.shown = Some(text);
+            self.fresh = true;
         }
     }
+}
+
+/// Goes to a line without text, wherever the cursor is: as many blanks as a line has wrap if
+/// something stands before them, and only then.
+fn beginning(columns: usize) -> String {
+    format!("{}\r", " ".repeat(columns))
 }
 
 impl Drop for Live {
@@ -181,18 +200,18 @@ impl ProcessDriver {
     /// Shows or updates the line, if nothing else has the terminal; says when to look again.
     fn show_line(&mut self, machine: &Machine, now: Instant) -> Option<Instant> {
         if self.commands.values().any(|command| !command.quiet) {
-            self.live.hide();
+            self.live.give_way();
             return None; // the end of a command is when to look again
         }
         if self.has_strangers() {
-            self.live.hide();
+            self.live.give_way();
             return Some(now + SLOW);
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
-        let columns = columns().unwrap_or(80).saturating_sub(ECHO);
+        let columns = columns().unwrap_or(80);
         let own = tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp());
-        match status::line(&status, columns).filter(|_| own) {
-            Some(text) => self.live.show(text),
+        match status::line(&status, columns.saturating_sub(ECHO)).filter(|_| own) {
+            Some(text) => self.live.show(text, columns),
             None => self.live.hide(),
         }
         let interval = if status::is_fast(&status) { FAST } else { SLOW };

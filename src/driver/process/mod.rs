@@ -16,6 +16,7 @@ mod files;
 mod glob;
 mod io;
 mod keep;
+mod keys;
 mod lease;
 mod live;
 mod offload;
@@ -50,7 +51,7 @@ pub use self::keep::Keep;
 pub use self::lease::forget_dead_limit;
 pub use self::live::columns;
 pub use self::patience::Patience;
-pub use self::repair::Repair;
+pub use self::repair::{Edited, Repair};
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
 pub use self::sys::{exit_now, has_room, random, with_large_stack};
@@ -175,6 +176,7 @@ const SIGNALS: poll::Token = 0;
 const ANSWERS: poll::Token = 1;
 const SUPERVISOR: poll::Token = 2;
 const ASIDE: poll::Token = 3;
+const KEYS: poll::Token = 4;
 /// A child's pidfd has its process id plus this.
 const CHILDREN: poll::Token = 1 << 32;
 

@@ -6,12 +6,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 
+use super::keys::Keys;
 use super::witness::Witness;
-use super::{ProcessDriver, proc, sys};
+use super::{KEYS, ProcessDriver, proc, sys};
 use crate::machine::event::{Event, Status};
 
 /// The terminal that the shell was started from.
@@ -33,6 +35,7 @@ struct Holder {
     modes: Option<Termios>,
     /// The signals that its command had its own way to answer, when it ended.
     answers: u64,
+    keys: Keys,
 }
 
 impl Terminal {
@@ -48,7 +51,23 @@ impl Terminal {
         tcgetpgrp(self.tty.as_fd()) == Ok(self.own)
     }
 
-    fn modes(&self) -> Option<Termios> {
+    /// Tells what is typed while a command has the terminal.
+    pub fn witness_mut(&mut self) -> Option<&mut Witness> {
+        self.witness.as_mut()
+    }
+
+    /// What has been typed while this command had the terminal.
+    pub fn keys(&mut self) -> Option<&mut Keys> {
+        self.holder.as_mut().map(|holder| &mut holder.keys)
+    }
+
+    /// When something is to be done because of that.
+    pub fn due(&self) -> Option<Instant> {
+        self.holder.as_ref()?.keys.due()
+    }
+
+    /// How the terminal is.
+    pub fn modes(&self) -> Option<Termios> {
         tcgetattr(self.tty.as_fd()).ok()
     }
 
@@ -72,7 +91,7 @@ impl Terminal {
             witness.join(group);
         }
         if self.set_foreground(Pid::from_raw(group)) {
-            self.holder = Some(Holder { group, modes, answers: 0 });
+            self.holder = Some(Holder { group, modes, answers: 0, keys: Keys::default() });
         }
     }
 
@@ -83,8 +102,10 @@ impl Terminal {
         let answers = self.holder.as_ref().filter(|holder| holder.group == group)?.answers;
         self.take_back(matches!(status, Status::Signaled(_)));
         let typed = self.witness.as_mut().map(Witness::testify);
-        if let Some(Err(_)) = typed {
-            self.witness = None; // the next one will do better
+        if let Some(Err(_)) = typed
+            && let Some(witness) = &mut self.witness
+        {
+            witness.gone(); // the next one will do better
         }
         let typed = typed.and_then(Result::ok).flatten();
         match status {
@@ -164,7 +185,7 @@ impl ProcessDriver {
 
     /// Stops all commands and the shell, until it is continued.
     pub(super) fn suspend(&mut self, wanting: Option<i32>) {
-        self.live.hide();
+        self.live.give_way();
         let groups: Vec<i32> = self.children.pids().collect();
         for group in &groups {
             let _ = sys::kill(-group, libc::SIGSTOP);
@@ -200,19 +221,28 @@ impl ProcessDriver {
 
     /// Hands the terminal to a group, and has a witness for what is typed then.
     fn hand_terminal(&mut self, group: i32) {
-        let known = self.witness();
-        let Some(terminal) = &mut self.terminal else { return };
-        if known.is_none() {
-            terminal.witness = Witness::start().ok();
-            self.children.preexisting.extend(terminal.witness.as_ref().and_then(Witness::pid));
+        if self.witness().is_none() {
+            self.dismiss_witness();
+            self.employ_witness();
         }
-        terminal.hand_to(group);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.hand_to(group);
+        }
+    }
+
+    fn employ_witness(&mut self) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let Ok(witness) = Witness::start() else { return };
+        self.children.preexisting.extend(witness.pid());
+        // Without this a second key is just not heard of.
+        let _ = self.poller.add(witness.readiness(), KEYS);
+        terminal.witness = Some(witness);
     }
 
     /// Does without a witness until the terminal is handed over again.
     pub(super) fn dismiss_witness(&mut self) {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.witness = None;
+        if let Some(witness) = self.terminal.as_mut().and_then(|it| it.witness.take()) {
+            self.poller.remove(witness.readiness());
         }
     }
 

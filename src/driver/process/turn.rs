@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::child::SWEEP_INTERVAL;
 use super::command::{Answer, Waiting};
+use super::terminal::Terminal;
 use super::{
-    ANSWERS, ASIDE, CHILDREN, Containment, ProcessDriver, SIGNALS, SUPERVISOR, die_by, family,
-    purge, signal, sys,
+    ANSWERS, ASIDE, CHILDREN, Containment, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, die_by,
+    family, purge, signal, sys,
 };
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
@@ -17,7 +18,9 @@ const BRIEF: Duration = Duration::from_millis(50);
 impl ProcessDriver {
     /// The moment something has to be done even if nothing happens.
     fn next_due(&self) -> Option<Instant> {
-        family::earliest([self.pool.next_due(), self.sweep, self.next_look(), self.live.due()])
+        let keys = self.terminal.as_ref().and_then(Terminal::due);
+        let live = self.live.due();
+        family::earliest([self.pool.next_due(), self.sweep, self.next_look(), live, keys])
     }
 
     /// Waits for something to happen, and takes note of it.
@@ -57,6 +60,7 @@ impl ProcessDriver {
                 SIGNALS => self.take_signals(),
                 ANSWERS => self.take_answers(),
                 SUPERVISOR => self.die_with_supervisor(),
+                KEYS => self.heed_keys(),
                 ASIDE => {} // whoever attends to it will see
                 _ => self.reap((token - CHILDREN) as i32),
             }
@@ -72,6 +76,7 @@ impl ProcessDriver {
     fn take_due(&mut self, now: Instant) {
         self.pool.tick(now);
         self.live.tick(now);
+        self.insist(now);
         if self.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
         }

@@ -4,7 +4,7 @@
 //! of ours joins that group and remembers, also in the instant after the command's end.
 
 use std::io::{self, PipeReader, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -28,6 +28,8 @@ pub struct Witness {
     /// None if it is gone.
     pid: Option<Pid>,
     reports: PipeReader,
+    /// The last key that it told of, unless that was asked for since.
+    typed: Option<i32>,
 }
 
 impl Witness {
@@ -36,11 +38,48 @@ impl Witness {
         let (reader, writer) = io::pipe()?;
         let reports = PipeReader::from(sys::move_up(reader.into())?);
         let pid = sys::start_witness(&[KEYS[0], KEYS[1], QUESTION], writer.as_fd())?;
-        let mut witness = Self { pid: Some(Pid::from_raw(pid)), reports };
+        let mut witness = Self { pid: Some(Pid::from_raw(pid)), reports, typed: None };
         witness.join(pid);
         // Before that, the shell itself got what was typed.
         witness.testify()?;
         Ok(witness)
+    }
+
+    /// Readable when a key was typed.
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.reports.as_fd()
+    }
+
+    /// The signals of the keys that were typed since the last call; an error if it is of no use any
+    /// more.
+    pub fn heed(&mut self) -> io::Result<Vec<i32>> {
+        let mut signals = Vec::new();
+        while self.has_report(PollTimeout::ZERO)? {
+            signals.push(self.report()?);
+        }
+        self.typed = signals.last().copied().or(self.typed);
+        Ok(signals)
+    }
+
+    /// What was typed until now is told.
+    pub fn forget(&mut self) {
+        self.typed = None;
+    }
+
+    fn has_report(&self, limit: PollTimeout) -> io::Result<bool> {
+        loop {
+            let mut polled = [PollFd::new(self.reports.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut polled, limit) {
+                Err(Errno::EINTR) => {} // the end of a child
+                result => return Ok(result? > 0),
+            }
+        }
+    }
+
+    fn report(&mut self) -> io::Result<i32> {
+        let mut byte = [0];
+        self.reports.read_exact(&mut byte)?;
+        Ok(i32::from(byte[0]))
     }
 
     /// Its process id, unless it is gone.
@@ -68,22 +107,14 @@ impl Witness {
         sys::kill(pid.as_raw(), QUESTION)?;
         // It may have been stopped with the others of its group.
         sys::kill(pid.as_raw(), libc::SIGCONT)?;
-        let mut typed = None;
-        loop {
-            let mut polled = [PollFd::new(self.reports.as_fd(), PollFlags::POLLIN)];
-            let limit = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::NONE);
-            match poll(&mut polled, limit) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Err(Errno::EINTR) => continue, // the end of a child
-                result => result?,
-            };
-            let mut byte = [0];
-            self.reports.read_exact(&mut byte)?;
-            match i32::from(byte[0]) {
-                QUESTION => return Ok(typed),
-                signal => typed = Some(signal),
+        let limit = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::NONE);
+        while self.has_report(limit)? {
+            match self.report()? {
+                QUESTION => return Ok(self.typed.take()),
+                signal => self.typed = Some(signal),
             }
         }
+        Err(io::ErrorKind::TimedOut.into())
     }
 }
 
