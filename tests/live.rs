@@ -279,7 +279,7 @@ fn a_failure_is_told_even_if_a_signal_comes_while_it_is_cleaned_up() {
 
 #[test]
 fn a_summary_says_what_a_run_came_to() {
-    let script = "try 3 times every 10 ms\n    sh -c 'exit 7'\ncatch\nend\nforall x in a b\n    \
+    let script = "try 3 times backoff fixed from 10 ms\n    sh -c 'exit 7'\ncatch\nend\nforall x in a b\n    \
                   try 2 times backoff none\n        test $attempt = 2\n    end\nend\n";
     let finished = Ftsh::script(script).options(["--summary", "-l", "0"]).success();
     let errors = finished.errors();
@@ -287,11 +287,19 @@ fn a_summary_says_what_a_run_came_to() {
     assert!(lines[0].starts_with("ftsh: summary of script.ftsh: succeeded after "), "{errors}");
     assert_eq!(lines[1], "  attempts  7 in 3 tries, 1 gave up", "{errors}");
     assert!(lines[2].starts_with("  working   "), "{errors}");
-    assert!(lines[3].starts_with("  waiting   ") && lines[3].contains("4 delays"), "{errors}");
+    assert!(lines[3].starts_with("  waiting   ") && lines[3].contains("2 delays"), "{errors}");
     assert_eq!(lines[4], "  failures  5 exit", "{errors}");
     assert_eq!(lines[5], "    3 at line 2: `sh -c 'exit 7'` exited with 7", "{errors}");
     assert!(lines[6].starts_with("    2 at line 7: `test 1 = 2` exited"), "{errors}");
     assert_eq!(lines.len(), 7, "{errors}");
+
+    // At one line, twice 2 and once 1.
+    let script = "for code in 2 1 2; try; sh -c \"exit $code\"; catch; end; end";
+    let errors = Ftsh::command(script).options(["--summary", "-l", "0"]).success().errors();
+    assert!(
+        errors.contains("\n    2 at line 1: ") && errors.contains("\n    1 at line 1: "),
+        "{errors}"
+    );
 
     let running = Ftsh::command("echo > begun; sleep 1000").options(["--summary"]).start();
     running.until("a beginning", |run| run.directory().join("begun").exists());

@@ -238,3 +238,35 @@ fn test_switches_are_for_test_builds() {
     let finished = run.env("FTSH_TEST_FALLBACK", "1").success();
     assert_eq!(finished.read("log").contains("no subreaper"), cfg!(debug_assertions));
 }
+
+#[test]
+fn a_failure_that_ends_the_run_is_told_once_wherever_it_happens() {
+    let check = |script: &str, uncaught: usize, told: usize| {
+        let options = ["-f", "log", "--log-format", "json"];
+        let log = Ftsh::command(script).options(options).run().read("log");
+        assert_eq!(log.matches("\"uncaught\":true").count(), uncaught, "{script}\n{log}");
+        let errors = Ftsh::command(script).run().errors();
+        assert_eq!(errors.matches("`false` exited with 1").count(), told, "{script}\n{errors}");
+    };
+    check("false", 1, 1);
+    check("false | cat", 1, 1);
+    check("true | false | cat", 1, 1);
+    check("forall x in 1; false; end", 1, 1);
+    check("forany x in 1 in order; false; end", 1, 1);
+    check("forany x in 1 2; false; end", 1, 2);
+    check("function f; forall x in 1; true | false; end; end; f", 1, 1);
+    check("forall x in 1; forany y in 2; try; false; end; end; end", 1, 2);
+    check("try; false | cat; catch; end", 0, 2);
+    check("forany x in 0 1 in order; try; forall y in $x; test $y = 1; end; end; end", 0, 0);
+    check("if .succeeds. (f); end; function f; forany x in 1; false; end; end", 0, 1);
+}
+
+#[test]
+fn every_stage_that_failed_is_told() {
+    let late = "sh -c 'trap \"\" PIPE; while echo x; do :; done 2> /dev/null; exit 2'";
+    let finished = Ftsh::command(&format!("{late} | sh -c 'exit 3'")).failure(2);
+    let errors = finished.errors();
+    for code in ["exited with 2", "exited with 3"] {
+        assert_eq!(errors.matches(code).count(), 1, "{errors}");
+    }
+}

@@ -26,6 +26,7 @@ mod packaging;
 mod printing;
 mod prompt;
 mod prompt_alone;
+mod reference;
 mod resources;
 mod scripts;
 mod secrets;

@@ -14,7 +14,7 @@ use super::{begin, end, messages};
 use crate::driver::{self, Driver, process};
 use crate::log::{Log, Style, Summary};
 use crate::machine::record::Level;
-use crate::machine::{Machine, Outcome};
+use crate::machine::{Failure, Machine, Outcome};
 use crate::repl;
 use crate::report;
 use crate::syntax::Script;
@@ -89,12 +89,15 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             messages::report(&summary.take().render(&file, &outcome, driver.now()));
         }
         let mut log = log.borrow_mut();
-        log.finish();
         let failure = match &outcome {
-            Outcome::Failed(failure) => Some(&**failure),
-            _ => log.withheld(),
+            Outcome::Failed(failure) => Some(Failure::clone(failure)),
+            _ => log.withheld().cloned(),
         };
-        if let Some(failure) = failure
+        if let Some(failure) = &failure {
+            log.write_rest(failure);
+        }
+        log.finish();
+        if let Some(failure) = &failure
             // What the log told is kept, and comes after this.
             && (is_cron || level > Level::NOTHING && !log.is_read_by_programs())
         {

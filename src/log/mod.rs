@@ -49,6 +49,9 @@ pub struct Style {
     pub run: String,
 }
 
+/// So many stages of a pipeline may fail and still all be told.
+const MOST_WITHHELD: usize = 100;
+
 /// A log that is open.
 pub struct Log {
     outlet: Outlet,
@@ -59,8 +62,8 @@ pub struct Log {
     zone: Option<TimeZone>,
     line: String,
     broken: bool,
-    /// The failure that is left to the report at the end.
-    withheld: Option<Box<Failure>>,
+    /// The failures that may be left to the report at the end: of each task its last.
+    withheld: Vec<Record>,
     /// How many lines are missing, for nobody read those before; and the script of the last.
     missing: Option<(u64, Arc<str>)>,
 }
@@ -81,7 +84,7 @@ impl Log {
             zone: None,
             line: String::new(),
             broken: false,
-            withheld: None,
+            withheld: Vec::new(),
             missing: None,
         })
     }
@@ -92,12 +95,18 @@ impl Log {
         if record.level > self.level {
             return;
         }
-        if self.is_read_by_people()
-            && let Some(failure) = record.uncaught.then(|| record.event.failure()).flatten()
-        {
-            self.withheld = Some(Box::new(failure.clone()));
+        if self.is_read_by_people() && record.uncaught && record.event.failure().is_some() {
+            self.withheld.retain(|withheld| withheld.task != record.task);
+            if self.withheld.len() == MOST_WITHHELD {
+                self.withheld.remove(0); // a prompt's, told long ago
+            }
+            self.withheld.push(record.clone());
             return;
         }
+        self.put(record);
+    }
+
+    fn put(&mut self, record: &Record) {
         if let Some((count, file)) = &mut self.missing {
             if !self.outlet.is_idle() {
                 *count += 1;
@@ -157,7 +166,20 @@ impl Log {
     /// The failure that was about to end the run when it was logged. Something else may have ended
     /// it while what it had started was being ended.
     pub fn withheld(&self) -> Option<&Failure> {
-        self.withheld.as_deref()
+        self.withheld.last()?.event.failure()
+    }
+
+    /// Writes what was left to the report, but for the failure that this tells.
+    pub fn write_rest(&mut self, told: &Failure) {
+        for record in std::mem::take(&mut self.withheld) {
+            let is_told = |failure: &Failure| {
+                (failure.line, &failure.message, &failure.command)
+                    == (told.line, &told.message, &told.command)
+            };
+            if !record.event.failure().is_some_and(is_told) {
+                self.put(&record);
+            }
+        }
     }
 
     /// Whether its lines are JSON on standard error, for a program: then a report in words would

@@ -13,8 +13,11 @@ use crate::machine::outcome::{Human, Outcome};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::time::Time;
 
-/// Lines of the script that are told, those with the most failures.
-const MOST_LINES: usize = 10;
+/// What failed at which line is told of this many, those that happened most.
+const MOST_FAILURES: usize = 10;
+
+/// What failed: a script's line, by a kind of failure with a code.
+type What = (Arc<str>, u32, &'static str, i32);
 
 /// Adds up the records of a run, up to [`Level::STRUCTURES`].
 #[derive(Debug, Default)]
@@ -26,8 +29,8 @@ pub struct Summary {
     working: Duration,
     waiting: Duration,
     kinds: BTreeMap<&'static str, u64>,
-    /// The failures of each line, and the last message.
-    lines: BTreeMap<(Arc<str>, u32), (u64, String)>,
+    /// How often what failed, and the last message.
+    failures: BTreeMap<What, (u64, String)>,
     open: HashMap<TaskId, Open>,
 }
 
@@ -52,7 +55,7 @@ impl Summary {
                 LogEvent::CommandStarted(_) => {
                     self.open.insert(task, Open::Working(record.at));
                 }
-                LogEvent::Delay { delay, .. } => {
+                LogEvent::Delay { delay, .. } if !delay.is_zero() => {
                     self.delays += 1;
                     self.open.insert(task, Open::Waiting(record.at, *delay));
                 }
@@ -68,9 +71,10 @@ impl Summary {
             LogEvent::CommandFailed(failure) | LogEvent::Failed(failure)
                 if record.level <= Level::FAILURES =>
             {
-                *self.kinds.entry(failure.kind.name()).or_default() += 1;
-                let place = (Arc::clone(failure.file()), failure.line);
-                let (count, message) = self.lines.entry(place).or_default();
+                let kind = failure.kind.name();
+                *self.kinds.entry(kind).or_default() += 1;
+                let what = (Arc::clone(failure.file()), failure.line, kind, failure.code);
+                let (count, message) = self.failures.entry(what).or_default();
                 *count += 1;
                 message.clone_from(&failure.message);
             }
@@ -128,9 +132,9 @@ impl Summary {
         let kinds: Vec<_> =
             self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         row("failures", &kinds.join(", "));
-        let mut lines: Vec<_> = self.lines.iter().collect();
-        lines.sort_by_key(|(_, (count, _))| Reverse(*count));
-        for ((file, line), (count, message)) in lines.iter().take(MOST_LINES) {
+        let mut failures: Vec<_> = self.failures.iter().collect();
+        failures.sort_by_key(|(_, (count, _))| Reverse(*count));
+        for ((file, line, ..), (count, message)) in failures.iter().take(MOST_FAILURES) {
             let place = if **file == *script {
                 format!("line {line}")
             } else {
@@ -139,8 +143,9 @@ impl Summary {
             let message = excerpt(&printable(message));
             let _ = writeln!(text, "    {count} at {place}: {message}");
         }
-        if let Some(more) = lines.len().checked_sub(MOST_LINES + 1) {
-            let _ = writeln!(text, "    and at {} more", plural(more as u64 + 1, "line", "lines"));
+        if let Some(more) = failures.len().checked_sub(MOST_FAILURES + 1) {
+            let kinds = plural(more as u64 + 1, "other kind", "other kinds");
+            let _ = writeln!(text, "    and {kinds} of failure");
         }
         text
     }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
-use super::command::Expanded;
-use super::effect::{Action, Environment, Plumbing, Query};
+use super::command::{Expanded, Start, program};
+use super::effect::{Action, Query};
 use super::event::Reply;
 use super::expand::Halt;
 use super::frame::{CallFrame, FrameKind};
 use super::lower::lower;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
-use super::redirect::variable_name;
+use super::redirect::{enter_redirects, variable_name};
 use super::size;
 use super::step::{Flow, Step};
 use super::task::{Ending, State, Task};
@@ -61,11 +61,6 @@ impl Builtin {
             _ => return None,
         })
     }
-
-    /// Whether it reads or writes, so that the driver does it like a program.
-    pub fn uses_descriptors(self) -> bool {
-        matches!(self, Self::Echo | Self::Exec | Self::Pwd | Self::Read)
-    }
 }
 
 fn usage(message: impl Into<String>) -> Halt {
@@ -73,46 +68,44 @@ fn usage(message: impl Into<String>) -> Halt {
 }
 
 impl Machine {
-    /// Builtins that read or write.
+    /// What the driver does for a builtin; none if that only changes the shell.
     pub(super) fn descriptor_builtin(
-        &mut self,
-        task: &mut Task,
+        task: &Task,
         builtin: Builtin,
-        command: Expanded,
-        environment: Arc<Environment>,
-        redirects: Vec<Plumbing>,
-    ) -> Step {
+        command: &Expanded,
+    ) -> Result<Option<Start>, Halt> {
         let args = &command.words[1..];
-        let (action, reads) = match builtin {
+        Ok(Some(match builtin {
             Builtin::Exec if args.is_empty() => return Err(usage("exec needs a command")),
             Builtin::Exec => {
-                let action = Self::program(task, &command, args.to_vec(), environment);
-                return Ok(self.start(task, action, redirects, command.text, None, true));
+                Start { last: true, ..Start::new(program(task, command, args.to_vec())) }
             }
             Builtin::Read => {
                 let [name] = args else { return Err(usage("read needs one variable's name")) };
-                (Action::ReadLine, Some(variable_name(name)?))
+                Start { reads: Some(variable_name(name)?), ..Start::new(Action::ReadLine) }
             }
             Builtin::Pwd if !args.is_empty() => return Err(usage("pwd takes no arguments")),
             Builtin::Pwd => {
-                let mut directory = Self::directory(task)?;
+                let mut directory = Self::directory(task)?.ok_or_else(|| {
+                    usage("the current directory is gone; cd to another one goes on from there")
+                })?;
                 directory.push(b'\n');
-                (Action::Print(directory), None)
+                Start::new(Action::Print(directory))
             }
-            _ => (Action::Print(echo(args)?), None),
-        };
-        Ok(self.start(task, action, redirects, command.text, reads, false))
+            Builtin::Echo => Start::new(Action::Print(echo(args)?)),
+            _ => return Ok(None),
+        }))
     }
 
-    /// The task's directory as an absolute path.
-    fn directory(task: &Task) -> Result<BString, Halt> {
+    /// The task's directory as an absolute path; none if it is the shell's, and that is gone.
+    fn directory(task: &Task) -> Result<Option<BString>, Halt> {
         if let Some(directory) = &task.directory {
-            return Ok(directory.to_vec().into());
+            return Ok(Some(directory.to_vec().into()));
         }
-        let query = Query::Directory(".".into());
-        match Self::answer(task, &query) {
-            Some(Reply::Text(directory)) => Ok(directory.clone()),
-            _ => Err(Halt::Need(query)),
+        match Self::answer(task, &Query::OwnDirectory) {
+            Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
+            Some(_) => Ok(None),
+            None => Err(Halt::Need(Query::OwnDirectory)),
         }
     }
 
@@ -121,7 +114,7 @@ impl Machine {
         &mut self,
         task: &mut Task,
         builtin: Builtin,
-        command: Expanded,
+        command: &Expanded,
     ) -> Step {
         let args = &command.words[1..];
         let message = || bstr::join(" ", args).to_str_lossy().into_owned();
@@ -156,14 +149,14 @@ impl Machine {
                 let key = self.timers.arm(self.now + duration, Timer::Wake(task.id));
                 return Ok(Flow::Wait(State::Sleeping(key)));
             }
-            Builtin::Source => return self.source(task, &command),
+            Builtin::Source => return self.source(task, command),
             Builtin::Success if !args.is_empty() => {
                 return Err(usage("success takes no arguments"));
             }
             _ => {}
         }
-        let event =
-            || LogEvent::CommandSucceeded { command: command.text, elapsed: Duration::ZERO };
+        let (text, elapsed) = (command.text.clone(), Duration::ZERO);
+        let event = || LogEvent::CommandSucceeded { command: text, elapsed };
         self.log(task, event, Level::COMMANDS);
         task.advance();
         Ok(Flow::Continue)
@@ -186,9 +179,9 @@ impl Machine {
             return Err(Halt::Need(query));
         };
         let directory = directory.clone();
-        for (name, value) in [("OLDPWD", before), ("PWD", directory.clone())] {
-            let variable = Variable { value: value.into(), exported: true, inherited: false };
-            task.variables.put(&name.into(), Some(variable));
+        for (name, value) in [("OLDPWD", before), ("PWD", Some(directory.clone()))] {
+            let exported = |value| Variable { value, exported: true, inherited: false };
+            task.variables.put(&name.into(), value.map(Value::from).map(exported));
         }
         task.directory = Some(Arc::new(directory));
         Ok(())
@@ -234,10 +227,7 @@ impl Machine {
             return Err(usage("files source each other too deeply"));
         }
         self.define_functions(&program);
-        if let Some(io) = task.opened.take() {
-            let before = std::mem::replace(&mut task.io, io);
-            task.enter(FrameKind::Redirected { before, around_call: true });
-        }
+        enter_redirects(task, true);
         let frame = CallFrame {
             function: None,
             wants_value: false,

@@ -1,7 +1,7 @@
 //! Cutting things short: limits, failing siblings, signals.
 
 use super::Machine;
-use super::effect::{Effect, TaskId};
+use super::effect::{Effect, OperationId, TaskId};
 use super::frame::{FrameKind, TryPhase};
 use super::join::children;
 use super::outcome::{Failure, FailureKind, Outcome};
@@ -54,7 +54,7 @@ impl Machine {
             }
         };
         if fresh {
-            self.log_failure(task, &failure, Level::FAILURES);
+            self.log_failure(task, &failure, Level::FAILURES, false);
         }
         task.scope = scope;
         let height = task.frames.last().map_or(0, |frame| frame.height);
@@ -77,12 +77,18 @@ impl Machine {
     /// Stops a task from waiting for anything, and ends the tasks it waits for.
     fn halt_task(&mut self, task: &mut Task) {
         match std::mem::replace(&mut task.state, State::Ready) {
-            State::Query(operation, _) | State::Opening(operation, _) | State::Piped(operation) => {
-                self.operations.remove(&operation);
-                self.effects.push_back(Effect::Abandon(operation));
+            State::Query(operation, _) | State::Piped(operation) => self.abandon(operation),
+            State::Opening(opening) => {
+                self.abandon(opening.operation);
+                if let Some(written) = opening.written {
+                    written.abandon(&mut task.variables);
+                }
             }
             State::Command(command) => {
                 self.processes.remove(&command.process);
+                if let Some(written) = command.written {
+                    written.abandon(&mut task.variables);
+                }
             }
             State::Sleeping(key) => self.timers.cancel([key]),
             State::Children | State::Forking => {
@@ -98,6 +104,11 @@ impl Machine {
             }
             State::Ready => {}
         }
+    }
+
+    fn abandon(&mut self, operation: OperationId) {
+        self.operations.remove(&operation);
+        self.effects.push_back(Effect::Abandon(operation));
     }
 
     /// Forgets a task and those it waits for.

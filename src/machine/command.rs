@@ -6,20 +6,20 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::Machine;
 use super::builtin::Builtin;
-use super::effect::{Action, Effect, Environment, Plumbing, ProcessId, Query, Run};
+use super::effect::{Action, Effect, Environment, ProcessId, Query, Run};
 use super::event::{SpawnError, SpawnErrorKind, Status};
 use super::expand::Halt;
 use super::expression::Call;
-use super::frame::FrameKind;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
+use super::redirect::{Phase, enter_redirects};
 use super::size;
 use super::step::{Flow, Step};
 use super::task::{Command, Ending, State, Task};
 use super::value::Value;
 use crate::nearest::nearest;
 use crate::secrets::Secrets;
-use crate::syntax::ast::{Name, Simple};
+use crate::syntax::ast::{Name, Part, Simple, Word};
 use crate::syntax::vocabulary::{BUILTINS, HEADS};
 
 /// Tells a shell what to hide, one value a line.
@@ -28,20 +28,76 @@ const REDACT: &str = "FTSH_REDACT";
 const LONGEST_SHOWN: usize = 64 * 1024;
 
 /// A command whose words are expanded.
+#[derive(Clone, Debug)]
 pub struct Expanded {
     /// The words; at least one.
     pub words: Vec<BString>,
     /// Variables for this command only.
     pub assignments: Vec<(Name, BString)>,
+    /// The exported variables, if it may be a program.
+    pub environment: Option<Arc<Environment>>,
+    /// What it is.
+    pub kind: Kind,
     /// As one would type them, for messages.
     pub text: String,
 }
 
+/// What a command's first word names.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A function.
+    Function(Name),
+    /// A builtin.
+    Builtin(Builtin),
+    /// A program.
+    Program,
+}
+
 impl Machine {
-    /// Runs a command: a function, a builtin or a program, in this order.
-    pub(super) fn command(&mut self, task: &mut Task, simple: &Arc<Simple>) -> Step {
+    /// Runs a command: a function, a builtin or a program, in this order. All its words are expanded
+    /// before anything is set up for it.
+    pub(super) fn command(&mut self, task: &mut Task, simple: &Simple) -> Step {
+        let command = match &task.expanded {
+            Some(command) => Arc::clone(command),
+            None => {
+                let command = Arc::new(self.expand(task, simple)?);
+                task.redirects = self.resolve(task, &simple.redirects)?;
+                task.expanded = Some(Arc::clone(&command));
+                command
+            }
+        };
+        let start = match &command.kind {
+            Kind::Function(_) => None,
+            Kind::Builtin(builtin) => Self::descriptor_builtin(task, *builtin, &command)?,
+            Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
+        };
+        let phase = self.next_phase(task);
+        if !task.redirects.is_empty() || start.is_none() && !phase.plumbing.is_empty() {
+            return Ok(self.open(task, phase));
+        }
+        match (start, &command.kind) {
+            (Some(start), _) => Ok(self.start(task, start, phase, command.text.clone())),
+            (None, Kind::Function(name)) => {
+                let name = Arc::clone(name);
+                task.expanded = None; // a big argument isn't copied
+                self.call_command(task, &name, command)
+            }
+            (None, Kind::Builtin(builtin)) => self.plain_builtin(task, *builtin, &command),
+            (None, Kind::Program) => Ok(Flow::Continue),
+        }
+    }
+
+    fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Halt> {
         let expander = self.expander(task);
-        let words = expander.words(&simple.words)?;
+        let mut words = Vec::with_capacity(simple.words.len());
+        for word in &simple.words {
+            if words.first().is_some_and(|first| first == "export") && has_equals_sign(word) {
+                // As in an assignment, a value can't turn into more of them.
+                words.push(expander.single(word)?);
+            } else {
+                words.extend(expander.words([word])?);
+            }
+        }
         let assignments = simple
             .assignments
             .iter()
@@ -50,57 +106,41 @@ impl Machine {
         let Some(first) = words.first() else {
             return Err(Halt::expression("there is no command: all its words are empty"));
         };
-        let first = first.clone();
-        let resolved = match task.opened {
-            Some(_) => Vec::new(),
-            None => self.resolve(task, &simple.redirects)?,
-        };
         let secrets = &task.variables.secrets;
         secrets.learn_from(&words);
         for (name, value) in &assignments {
             secrets.learn(name, value);
         }
-        let mut words = Expanded { text: display(&words, secrets), words, assignments };
+        let text = display(&words, secrets);
         let function = first.to_str().ok().and_then(|name| self.functions.get_key_value(name));
-        let function = function.map(|(name, _)| Arc::clone(name));
-        let builtin = if function.is_some() { None } else { Builtin::named(&first) };
-        if function.is_none() && builtin.is_none_or(Builtin::uses_descriptors) {
-            let environment = self.environment(task)?;
-            let redirects = self.plumb(task, &simple.redirects, resolved);
-            return match builtin {
-                Some(builtin) => {
-                    self.descriptor_builtin(task, builtin, words, environment, redirects)
-                }
-                None => {
-                    let args = std::mem::take(&mut words.words);
-                    let action = Self::program(task, &words, args, environment);
-                    Ok(self.start(task, action, redirects, words.text, None, false))
-                }
-            };
-        }
-        if !simple.redirects.is_empty() && task.opened.is_none() {
-            let redirects = self.plumb(task, &simple.redirects, resolved);
-            return Ok(self.open(task, redirects));
-        }
-        if let Some(builtin) = builtin {
-            return self.plain_builtin(task, builtin, words);
-        }
-        let Some(name) = function else { return Ok(Flow::Continue) };
-        if let Some(io) = task.opened.take() {
-            let before = std::mem::replace(&mut task.io, io);
-            task.enter(FrameKind::Redirected { before, around_call: true });
-        }
-        let event = || LogEvent::CommandStarted(words.text.clone());
+        let kind = match (function, Builtin::named(first)) {
+            (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
+            (None, Some(builtin)) => Kind::Builtin(builtin),
+            (None, None) => Kind::Program,
+        };
+        let environment = match kind {
+            Kind::Program | Kind::Builtin(Builtin::Exec) => Some(self.environment(task)?),
+            _ => None,
+        };
+        Ok(Expanded { words, assignments, environment, kind, text })
+    }
+
+    /// Calls a function as a command.
+    fn call_command(&mut self, task: &mut Task, name: &Name, command: Arc<Expanded>) -> Step {
+        enter_redirects(task, true);
+        let event = || LogEvent::CommandStarted(command.text.clone());
         self.log(task, event, Level::COMMANDS);
         let mut restore = Vec::new();
-        for (name, value) in &words.assignments {
+        for (name, value) in &command.assignments {
             restore.push((Arc::clone(name), task.variables.get(name).cloned()));
             let (value, inherited) = (Value::from(value.clone()), false);
             let variable = super::variables::Variable { value, exported: true, inherited };
             task.variables.put(name, Some(variable));
         }
-        let (args, command) = (words.words.split_off(1), words.text);
-        self.call(task, Call { name, args, wants_value: false, restore, command })
+        let command = Arc::unwrap_or_clone(command);
+        let (mut words, text) = (command.words, command.text);
+        let (name, args) = (Arc::clone(name), words.split_off(1));
+        self.call(task, Call { name, args, wants_value: false, restore, command: text })
     }
 
     /// The exported variables, as programs get them.
@@ -115,38 +155,9 @@ impl Machine {
         Ok(environment)
     }
 
-    /// What runs a program.
-    pub(super) fn program(
-        task: &Task,
-        command: &Expanded,
-        words: Vec<BString>,
-        environment: Arc<Environment>,
-    ) -> Action {
-        let mut overrides: Vec<(BString, BString)> = command
-            .assignments
-            .iter()
-            .map(|(name, value)| ((&**name).into(), value.clone()))
-            .collect();
-        if let Some(attempt) = task.attempt() {
-            overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
-        }
-        let given = words.iter().chain(overrides.iter().map(|(_, value)| value));
-        if let Some(values) = task.variables.secrets.for_command(given) {
-            overrides.push((REDACT.into(), values));
-        }
-        Action::Program { words, environment, overrides }
-    }
-
     /// Starts a command and waits for it.
-    pub(super) fn start(
-        &mut self,
-        task: &mut Task,
-        action: Action,
-        redirects: Vec<Plumbing>,
-        text: String,
-        reads: Option<Name>,
-        last: bool,
-    ) -> Flow {
+    fn start(&mut self, task: &mut Task, start: Start, phase: Phase, text: String) -> Flow {
+        let Start { action, reads, last } = start;
         self.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
         self.open_scope(task.scope);
         let process = ProcessId(self.next_id());
@@ -157,15 +168,16 @@ impl Machine {
             scope: task.scope,
             action,
             directory: task.directory.clone(),
-            io: task.io.id(),
-            redirects,
+            io: task.opened.as_ref().unwrap_or(&task.io).id(),
+            redirects: phase.plumbing,
             deadline: task.deadline(),
             line: task.line(),
         });
         let replaces_shell = last && task.parent.is_none();
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.effects.push_back(effect);
-        Flow::Wait(State::Command(Command { process, text, started: self.now, reads, last }))
+        let (started, written) = (self.now, phase.written);
+        Flow::Wait(State::Command(Command { process, text, started, reads, written, last }))
     }
 
     /// The command that a task waited for could not be started.
@@ -174,6 +186,11 @@ impl Machine {
             State::Command(command) => command,
             state => return Flow::Wait(state),
         };
+        if let Some(written) = command.written
+            && error.kind != SpawnErrorKind::Redirect
+        {
+            written.commit(&mut task.variables);
+        }
         let (kind, code) = match error.kind {
             SpawnErrorKind::NotFound => (FailureKind::NotFound, 127),
             SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126),
@@ -213,6 +230,9 @@ impl Machine {
         };
         let text = command.text;
         let elapsed = self.now - command.started;
+        if let Some(written) = command.written {
+            written.commit(&mut task.variables);
+        }
         match status {
             Status::Exited(0) => {
                 let event = || LogEvent::CommandSucceeded { command: text, elapsed };
@@ -259,6 +279,44 @@ impl Machine {
     pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a super::event::Reply> {
         task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
     }
+}
+
+/// What the driver does for a command.
+pub struct Start {
+    /// What it does.
+    pub action: Action,
+    /// The variable that `read` sets.
+    pub reads: Option<Name>,
+    /// Whether the task ends with it (`exec`).
+    pub last: bool,
+}
+
+impl Start {
+    /// A command that does this and nothing else.
+    pub fn new(action: Action) -> Self {
+        Self { action, reads: None, last: false }
+    }
+}
+
+/// What runs a program.
+pub fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
+    let assignments = command.assignments.iter();
+    let mut overrides: Vec<(BString, BString)> =
+        assignments.map(|(name, value)| ((&**name).into(), value.clone())).collect();
+    if let Some(attempt) = task.attempt() {
+        overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
+    }
+    let given = words.iter().chain(overrides.iter().map(|(_, value)| value));
+    if let Some(values) = task.variables.secrets.for_command(given) {
+        overrides.push((REDACT.into(), values));
+    }
+    let environment = command.environment.clone().unwrap_or_default();
+    Action::Program { words, environment, overrides }
+}
+
+/// Whether a word has an unquoted `=` in the script.
+fn has_equals_sign(word: &Word) -> bool {
+    word.parts.iter().any(|part| matches!(part, Part::Bare(text) if text.contains('=')))
 }
 
 /// A command's words as one would type them, but for what is secret, and for the end of a very long

@@ -226,6 +226,9 @@ pub enum Query {
     Glob(BString),
     /// The absolute path of a directory that one may enter; `Reply::Text`.
     Directory(BString),
+    /// The absolute path of the directory the shell was started in; `Reply::Text`, or
+    /// `Reply::Truth(false)` if that is gone.
+    OwnDirectory,
     /// The home directory of the named user; `Reply::Text`.
     Home(BString),
     /// The content of a file; `Reply::Text`.

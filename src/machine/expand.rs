@@ -79,7 +79,7 @@ impl<'a> Expander<'a> {
         one(self.fields(word)?.into_iter().map(|field| field.text).collect())
     }
 
-    /// The one value that a word is, kept as it is when the word is just a variable.
+    /// The one value that a word is.
     pub fn single_value(&self, word: &Word) -> Result<Value, Halt> {
         if let [Part::Variable(variable)] = &word.parts[..]
             && let Some(value @ (Value::Integer(_) | Value::Boolean(_))) = self.plain(variable)
@@ -92,9 +92,8 @@ impl<'a> Expander<'a> {
     /// The value of an operand: never split, no patterns.
     pub fn operand(&self, word: &Word) -> Result<Value, Halt> {
         if let [Part::Variable(variable)] = &word.parts[..]
-            && let Some(
-                value @ (Value::Integer(_) | Value::Boolean(_) | Value::Range(_) | Value::Text(_)),
-            ) = self.plain(variable)
+            && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Text(_))) =
+                self.plain(variable)
         {
             return Ok(value.clone());
         }

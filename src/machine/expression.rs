@@ -71,14 +71,9 @@ impl Machine {
         Ok(())
     }
 
-    /// The words of a loop's list item; a range stays one.
+    /// The words of a loop's list item.
     pub(super) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Halt> {
         let expander = self.expander(task);
-        if let [Part::Variable(variable)] = &word.parts[..]
-            && let Some(range @ Value::Range(_)) = expander.plain(variable)
-        {
-            return Ok(range.clone());
-        }
         // A text isn't split before its words are needed: there may be millions.
         if let [Part::Variable(variable)] = &word.parts[..]
             && let Some(value) = expander.plain(variable)
@@ -96,13 +91,25 @@ impl Machine {
         expander.words([word]).map(Value::Words)
     }
 
-    pub(super) fn assign(&mut self, task: &mut Task, name: &Name, value: Value) {
+    pub(super) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Halt> {
+        // A value is one word, and so a range only if it has one number.
+        let value = match pop(task) {
+            Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
+            Value::Range(range) => {
+                return Err(Halt::expression(format!(
+                    "exactly one word is needed here, but there are {}: a range is for a loop's list",
+                    range.count()
+                )));
+            }
+            value => value,
+        };
         self.log(
             task,
             || LogEvent::Assigned { name: name.to_string(), value: value.brief() },
             Level::COMMANDS,
         );
         task.variables.set(name, value);
+        Ok(())
     }
 
     pub(super) fn unset(&mut self, task: &mut Task, name: &Name) {

@@ -120,6 +120,13 @@ pub struct ForAnyFrame {
     pub tried: u64,
 }
 
+impl ForAnyFrame {
+    /// Whether no item is left after the present one.
+    pub fn is_last(&self) -> bool {
+        self.tried.saturating_add(1) >= self.items.len()
+    }
+}
+
 /// A call.
 #[derive(Debug)]
 pub struct CallFrame {

@@ -11,6 +11,7 @@ use super::expression::pop;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::loops::pop_items;
 use super::outcome::{Failure, FailureKind};
+use super::redirect::{Phase, Redirects};
 use super::step::{Flow, Step};
 use super::task::{Ending, State, Task, Thrown};
 use super::value::{Handle, Value};
@@ -33,7 +34,7 @@ impl Machine {
         let Some(io) = task.opened.take() else {
             // Branches would fight for the standard input; they read nothing, unless redirected.
             let null = Plumbing { descriptor: 0, port: Port::Null };
-            return Ok(self.open(task, vec![null]));
+            return Ok(self.open(task, Phase { plumbing: vec![null], written: None }));
         };
         let at_most =
             if limited { pop(task).integer().map_err(Halt::expression)? } else { i64::MAX };
@@ -160,6 +161,8 @@ impl Machine {
             state: State::Ready,
             since: self.now,
             answers: Vec::new(),
+            expanded: None,
+            redirects: Redirects::default(),
             opened: None,
         })
     }
@@ -270,6 +273,20 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
 /// Whether a command died of writing to something that reads no more.
 pub fn is_cut_off(failure: &Failure) -> bool {
     failure.kind == FailureKind::Signal && failure.code == SIGPIPE
+}
+
+/// Whether a stage before this one has failed, so that the pipeline fails by that.
+pub fn has_failed_before(parent: &Task, index: usize) -> bool {
+    match parent.frames.last() {
+        Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {
+            JoinKind::Stages(endings) => endings[..index].iter().flatten().any(|ending| {
+                matches!(ending, Ending::Exited(_))
+                    || matches!(ending, Ending::Failed(thrown) if !is_cut_off(&thrown.failure))
+            }),
+            JoinKind::Branches { .. } => false,
+        },
+        _ => false,
+    }
 }
 
 /// The first stage that failed. One that died writing to a later stage is no failure of its own.

@@ -63,10 +63,10 @@ impl Machine {
 
     /// A `forany` body failed: goes on with the next item, if there is one.
     pub(super) fn next_item(&mut self, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
-        frame.tried += 1;
-        if frame.tried >= frame.items.len() {
+        if frame.is_last() {
             return false;
         }
+        frame.tried += 1;
         self.try_item(task, &mut frame);
         task.enter(FrameKind::ForAny(frame));
         true

@@ -53,6 +53,7 @@ use code::{Address, Instruction, Program};
 use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
 use event::{Reply, SpawnError, Status};
 use record::{LogEvent, Record};
+use redirect::Redirects;
 use scope::Scopes;
 use step::Flow;
 use task::{Inherited, State, Task};
@@ -137,6 +138,8 @@ impl Machine {
             state: State::Ready,
             since: Time::START,
             answers: Vec::new(),
+            expanded: None,
+            redirects: Redirects::default(),
             opened: None,
         };
         let mut machine = Self {
@@ -225,8 +228,7 @@ impl Machine {
     pub fn handle_event(&mut self, now: Time, event: Event) {
         self.handle_timeout(now);
         match event {
-            // The driver logs it; the machine has no use for it yet.
-            Event::Spawned { .. } => {}
+            Event::Spawned { process, .. } => self.spawned(process),
             Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
             Event::Exited { process, status, line } => self.exited(process, status, line),
             Event::Done { operation, result } => self.done(operation, result),
@@ -331,6 +333,17 @@ impl Machine {
                     return;
                 }
             }
+        }
+    }
+
+    /// A program runs, so its redirections are set up. The driver logs it.
+    fn spawned(&mut self, process: ProcessId) {
+        let task = self.processes.get(&process).and_then(|task| self.tasks.get_mut(task));
+        if let Some(task) = task
+            && let State::Command(command) = &mut task.state
+            && let Some(written) = command.written.take()
+        {
+            written.commit(&mut task.variables);
         }
     }
 

@@ -1,22 +1,39 @@
 //! Redirections: from words to plumbing.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
-use super::effect::{Access, BufferId, Effect, IoId, Plumbing, Port};
+use super::effect::{Access, BufferId, Effect, IoId, OperationId, Plumbing, Port};
 use super::expand::Halt;
 use super::frame::{Frame, FrameKind};
 use super::outcome::FailureKind;
 use super::step::{Flow, Step};
-use super::task::{State, Task};
+use super::task::{Opening, State, Task};
 use super::value::{Handle, Value};
+use super::variables::Variables;
 use crate::syntax::ast::{Mode, Name, Redirect, Target};
 
-/// A redirection whose words are expanded.
-pub enum Resolved {
-    /// To a port that is known by now.
+/// Redirections whose words are expanded and that are still to be set up, from left to right.
+#[derive(Debug, Default)]
+pub struct Redirects {
+    pending: VecDeque<Resolved>,
+    /// What is read by those that are set up: what is appended to it must not come out of it.
+    read: Vec<Handle<BufferId>>,
+}
+
+#[derive(Debug)]
+struct Resolved {
+    descriptor: u8,
+    with_errors: bool,
+    target: Resource,
+}
+
+#[derive(Debug)]
+enum Resource {
+    /// A port that is known by now.
     Port(Port),
     /// From a variable.
     ReadVariable(Name),
@@ -24,147 +41,160 @@ pub enum Resolved {
     WriteVariable(Name, Mode),
 }
 
-impl Resolved {
-    fn read(&self) -> Option<&Name> {
-        match self {
-            Self::ReadVariable(name) => Some(name),
-            _ => None,
+/// Redirections that are set up in one go: what fails among them changes no variable.
+#[derive(Debug)]
+pub struct Phase {
+    /// How.
+    pub plumbing: Vec<Plumbing>,
+    /// What changes once they are set up.
+    pub written: Option<Written>,
+}
+
+/// A variable that becomes what a command writes.
+#[derive(Debug)]
+pub struct Written {
+    name: Name,
+    buffer: Handle<BufferId>,
+    /// Whether something before it may take its time.
+    waits: bool,
+}
+
+impl Redirects {
+    /// Whether all are set up.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+}
+
+impl Written {
+    /// Changes the variable.
+    pub fn commit(self, variables: &mut Variables) {
+        variables.set(&self.name, Value::Buffer(self.buffer));
+    }
+
+    /// Changes the variable unless what comes before it may have been waited for: nobody waits any
+    /// more, and how far that came is not known.
+    pub fn abandon(self, variables: &mut Variables) {
+        if !self.waits {
+            self.commit(variables);
         }
     }
 }
 
 impl Machine {
     /// Expands the words of redirections; nothing is changed yet.
-    pub(super) fn resolve(
-        &self,
-        task: &Task,
-        redirects: &[Redirect],
-    ) -> Result<Vec<Resolved>, Halt> {
+    pub(super) fn resolve(&self, task: &Task, redirects: &[Redirect]) -> Result<Redirects, Halt> {
         let expander = self.expander(task);
-        let mut resolved = Vec::with_capacity(redirects.len());
+        let mut pending = VecDeque::with_capacity(redirects.len());
         for redirect in redirects {
-            resolved.push(match &redirect.target {
+            let target = match &redirect.target {
                 Target::File(word) => {
                     let access = match redirect.mode {
                         Mode::Read => Access::Read,
                         Mode::Write => Access::Write,
                         Mode::Append => Access::Append,
                     };
-                    Resolved::Port(Port::File { path: expander.file(word)?, access })
+                    Resource::Port(Port::File { path: expander.file(word)?, access })
                 }
                 Target::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;
-                    let held = task.variables.get(&name).map(|variable| &variable.value);
-                    if redirect.mode != Mode::Write
-                        && let Some(error) = held.and_then(Value::too_long)
-                    {
-                        return Err(Halt::Fail(FailureKind::Redirect, error));
-                    }
                     match redirect.mode {
-                        Mode::Read => Resolved::ReadVariable(name),
-                        mode => Resolved::WriteVariable(name, mode),
+                        Mode::Read if task.variables.get(&name).is_none() => {
+                            return Err(Halt::Fail(
+                                FailureKind::Redirect,
+                                format!("the variable `{name}` is not set, so it can't be read"),
+                            ));
+                        }
+                        Mode::Read => Resource::ReadVariable(name),
+                        mode => Resource::WriteVariable(name, mode),
                     }
                 }
-                Target::Descriptor(descriptor) => Resolved::Port(Port::Descriptor(*descriptor)),
+                Target::Descriptor(descriptor) => Resource::Port(Port::Descriptor(*descriptor)),
                 Target::HereDocument { body, .. } => {
-                    Resolved::Port(Port::Bytes(expander.joined(body)?))
+                    Resource::Port(Port::Bytes(expander.joined(body)?))
                 }
                 Target::HereString(word) => {
                     let mut line = expander.joined(word)?;
                     line.push(b'\n');
-                    Resolved::Port(Port::Bytes(line))
-                }
-            });
-        }
-        for target in &resolved {
-            if let Resolved::ReadVariable(name) = target
-                && task.variables.get(name).is_none()
-            {
-                return Err(Halt::Fail(
-                    FailureKind::Redirect,
-                    format!("the variable `{name}` is not set, so it can't be read"),
-                ));
-            }
-        }
-        Ok(resolved)
-    }
-
-    /// Makes plumbing; variables that are written become buffers.
-    pub(super) fn plumb(
-        &mut self,
-        task: &mut Task,
-        redirects: &[Redirect],
-        resolved: Vec<Resolved>,
-    ) -> Vec<Plumbing> {
-        let mut plumbing = Vec::with_capacity(resolved.len());
-        let read: Vec<Name> = resolved.iter().filter_map(Resolved::read).cloned().collect();
-        for (redirect, target) in redirects.iter().zip(resolved) {
-            let port = match target {
-                Resolved::Port(port) => port,
-                Resolved::ReadVariable(name) => read_port(task, &name),
-                Resolved::WriteVariable(name, mode) => {
-                    self.write_port(task, &name, mode, read.contains(&name))
+                    Resource::Port(Port::Bytes(line))
                 }
             };
-            plumbing.push(Plumbing { descriptor: redirect.descriptor, port });
-            if redirect.with_errors {
-                plumbing
-                    .push(Plumbing { descriptor: 2, port: Port::Descriptor(redirect.descriptor) });
-            }
+            let (descriptor, with_errors) = (redirect.descriptor, redirect.with_errors);
+            pending.push_back(Resolved { descriptor, with_errors, target });
         }
-        plumbing
+        Ok(Redirects { pending, read: Vec::new() })
     }
 
-    /// A command that appends to what it `reads` gets a copy: it would never come to the end.
-    fn write_port(&mut self, task: &mut Task, name: &Name, mode: Mode, reads: bool) -> Port {
-        let before = task.variables.get(name).map(|variable| variable.value.clone());
-        if mode == Mode::Append
-            && let Some(Value::Buffer(held)) = task.variables.take(name)
+    /// What comes next of the redirections of the present instruction: as far as the next
+    /// variable that is written. It changes when it is set up, and not if something before it fails;
+    /// what comes after it may fail without taking that back.
+    pub(super) fn next_phase(&mut self, task: &mut Task) -> Phase {
+        let mut plumbing = Vec::with_capacity(task.redirects.pending.len());
+        let mut written = None;
+        while written.is_none()
+            && let Some(Resolved { descriptor, with_errors, target }) =
+                task.redirects.pending.pop_front()
         {
-            let id = held.id();
-            drop(before);
-            if held.is_sole() && !reads {
-                task.variables.set(name, Value::Buffer(held));
-                return Port::BufferAppend(id);
-            }
-            return self.new_buffer(task, name, |buffer| Port::BufferCopy { buffer, of: id });
-        }
-        let before = if mode == Mode::Append { before } else { None };
-        match before {
-            Some(Value::Buffer(of)) => {
-                let of = of.id();
-                self.new_buffer(task, name, |buffer| Port::BufferCopy { buffer, of })
-            }
-            value => {
-                let text = value.as_ref().and_then(Value::text).unwrap_or_default().into_owned();
-                self.new_buffer(task, name, |buffer| Port::BufferCreate(buffer, text))
+            let port = match target {
+                Resource::Port(port) => port,
+                Resource::ReadVariable(name) => read_port(task, &name),
+                Resource::WriteVariable(name, mode) => {
+                    let opens = |done: &Plumbing| matches!(done.port, Port::File { .. });
+                    let waits = plumbing.iter().any(opens);
+                    let (port, change) = self.write_port(task, name, mode, waits);
+                    written = change;
+                    port
+                }
+            };
+            plumbing.push(Plumbing { descriptor, port });
+            if with_errors {
+                plumbing.push(Plumbing { descriptor: 2, port: Port::Descriptor(descriptor) });
             }
         }
+        Phase { plumbing, written }
     }
 
-    fn new_buffer(
+    /// A command that appends to what it reads, or what another task has too, gets a copy.
+    fn write_port(
         &mut self,
         task: &mut Task,
-        name: &Name,
-        port: impl FnOnce(BufferId) -> Port,
-    ) -> Port {
+        name: Name,
+        mode: Mode,
+        waits: bool,
+    ) -> (Port, Option<Written>) {
+        if mode == Mode::Append
+            && let Some(Value::Buffer(held)) = task.variables.own(&name)
+            && held.is_sole()
+        {
+            let (id, same) = (held.id(), Value::Buffer(held.clone()));
+            task.variables.set(&name, same); // an environment that has it is out of date
+            return (Port::BufferAppend(id), None);
+        }
         let buffer = BufferId(self.next_id());
-        task.variables.set(name, Value::Buffer(Handle::new(buffer, &self.released)));
-        port(buffer)
+        let before = task.variables.get(&name).map(|variable| &variable.value);
+        let port = match before.filter(|_| mode == Mode::Append) {
+            Some(Value::Buffer(of)) => Port::BufferCopy { buffer, of: of.id() },
+            value => {
+                let text = value.and_then(Value::text).unwrap_or_default().into_owned();
+                Port::BufferCreate(buffer, text)
+            }
+        };
+        (port, Some(Written { name, buffer: Handle::new(buffer, &self.released), waits }))
     }
 
     /// Asks for a table of descriptors; the present instruction starts over when it is there.
-    pub(super) fn open(&mut self, task: &Task, redirects: Vec<Plumbing>) -> Flow {
+    pub(super) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
         let operation = self.new_operation(task);
-        let handle = self.open_io(task.io.id(), task, operation, redirects);
-        Flow::Wait(State::Opening(operation, handle))
+        let base = task.opened.as_ref().unwrap_or(&task.io).id();
+        let io = self.open_io(base, task, operation, phase.plumbing);
+        Flow::Wait(State::Opening(Opening { operation, io, written: phase.written }))
     }
 
     pub(super) fn open_io(
         &mut self,
         base: IoId,
         task: &Task,
-        operation: super::effect::OperationId,
+        operation: OperationId,
         redirects: Vec<Plumbing>,
     ) -> Handle<IoId> {
         let io = IoId(self.next_id());
@@ -175,18 +205,16 @@ impl Machine {
 
     /// Redirections around a block.
     pub(super) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
-        match task.opened.take() {
-            Some(io) => {
-                enter_redirects(task, io);
-                task.advance();
-                Ok(Flow::Continue)
-            }
-            None => {
-                let resolved = self.resolve(task, redirects)?;
-                let plumbing = self.plumb(task, redirects, resolved);
-                Ok(self.open(task, plumbing))
-            }
+        if task.opened.is_none() {
+            task.redirects = self.resolve(task, redirects)?;
         }
+        if task.opened.is_none() || !task.redirects.is_empty() {
+            let phase = self.next_phase(task);
+            return Ok(self.open(task, phase));
+        }
+        enter_redirects(task, false);
+        task.advance();
+        Ok(Flow::Continue)
     }
 
     /// Leaves a block's redirections.
@@ -207,15 +235,21 @@ impl Machine {
     }
 }
 
-/// Uses other descriptors for a block.
-pub fn enter_redirects(task: &mut Task, io: Handle<IoId>) {
-    let before = std::mem::replace(&mut task.io, io);
-    task.enter(FrameKind::Redirected { before, around_call: false });
+/// Uses the descriptors that were opened for a block, or for a call.
+pub fn enter_redirects(task: &mut Task, around_call: bool) {
+    if let Some(io) = task.opened.take() {
+        let before = std::mem::replace(&mut task.io, io);
+        task.enter(FrameKind::Redirected { before, around_call });
+    }
 }
 
-fn read_port(task: &Task, name: &Name) -> Port {
+fn read_port(task: &mut Task, name: &Name) -> Port {
     match task.variables.get(name).map(|variable| &variable.value) {
-        Some(Value::Buffer(buffer)) => Port::BufferRead(buffer.id()),
+        Some(Value::Buffer(buffer)) => {
+            let id = buffer.id();
+            task.redirects.read.push(buffer.clone());
+            Port::BufferRead(id)
+        }
         Some(value) => Port::Bytes(value.text().unwrap_or_default().into_owned()),
         None => Port::Null,
     }

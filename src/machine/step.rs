@@ -88,8 +88,11 @@ impl Machine {
                 Flow::Continue
             }
             (State::Piped(_), Ok(_)) => Flow::Continue,
-            (State::Opening(_, io), Ok(_)) => {
-                task.opened = Some(io);
+            (State::Opening(opening), Ok(_)) => {
+                task.opened = Some(opening.io);
+                if let Some(written) = opening.written {
+                    written.commit(&mut task.variables);
+                }
                 Flow::Continue
             }
             (State::Query(_, Query::Directory(_) | Query::File(_)), Err(message)) => {
@@ -151,10 +154,7 @@ impl Machine {
             Instruction::Pipeline { stages, end } => return Ok(self.pipeline(task, stages, *end)),
             Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
             Instruction::EndRedirect => self.leave(task),
-            Instruction::Assign(name) => {
-                let value = task.stack.pop().unwrap_or(Value::Boolean(false));
-                self.assign(task, name, value);
-            }
+            Instruction::Assign(name) => self.assign(task, name)?,
             Instruction::Unset(name) => self.unset(task, name),
             Instruction::Shift => Self::shift(task)?,
             Instruction::Return { value } => return self.return_(task, *value),

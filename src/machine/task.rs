@@ -6,10 +6,12 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, Program};
+use super::command::Expanded;
 use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::outcome::{Failure, FailureKind, Outcome};
+use super::redirect::{Redirects, Written};
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::{Handle, Value};
@@ -50,6 +52,10 @@ pub struct Task {
     pub since: Time,
     /// What was found out for the present instruction.
     pub answers: Vec<(Query, Reply)>,
+    /// The present instruction's command, once its words are expanded.
+    pub expanded: Option<Arc<Expanded>>,
+    /// The present instruction's redirections that are still to be set up.
+    pub redirects: Redirects,
     /// What was opened for the present instruction.
     pub opened: Option<Handle<IoId>>,
 }
@@ -86,7 +92,7 @@ pub enum State {
     /// An answer; then the present instruction starts over.
     Query(OperationId, Query),
     /// Descriptors; then the present instruction starts over.
-    Opening(OperationId, Handle<IoId>),
+    Opening(Opening),
     /// The descriptors of a pipeline's stage; then it begins.
     Piped(OperationId),
     /// A command.
@@ -101,6 +107,17 @@ pub enum State {
     Emptying(ScopeId, AfterEmptied),
 }
 
+/// Descriptors on their way.
+#[derive(Debug)]
+pub struct Opening {
+    /// The request.
+    pub operation: OperationId,
+    /// The table that is made.
+    pub io: Handle<IoId>,
+    /// What changes when it is there.
+    pub written: Option<Written>,
+}
+
 /// A command in progress.
 #[derive(Debug)]
 pub struct Command {
@@ -112,6 +129,8 @@ pub struct Command {
     pub started: Time,
     /// The variable that `read` sets.
     pub reads: Option<Name>,
+    /// What changes when its redirections are set up.
+    pub written: Option<Written>,
     /// Whether the task ends with it (`exec`).
     pub last: bool,
 }
@@ -152,6 +171,11 @@ pub enum Ending {
 }
 
 impl Thrown {
+    /// Whether it answers a question with no.
+    pub fn is_no(&self) -> bool {
+        matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
+    }
+
     /// Says how long the command ran; right after the failure was made.
     #[must_use]
     pub fn after(mut self, elapsed: Duration) -> Self {
@@ -199,6 +223,8 @@ impl Task {
     pub fn jump(&mut self, to: Address) {
         self.at = to;
         self.answers.clear();
+        self.expanded = None;
+        self.redirects = Redirects::default();
         self.opened = None;
     }
 

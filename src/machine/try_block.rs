@@ -10,13 +10,13 @@ use super::effect::Effect;
 use super::expand::Halt;
 use super::expression::pop;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
-use super::outcome::{Failure, FailureKind, Tried};
+use super::outcome::{Failure, FailureKind, Human, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::step::{Flow, Step};
 use super::task::{State, Task, Thrown};
 use super::time::Time;
 use super::timer::Timer;
-use super::unwind::{Running, is_uncaught};
+use super::unwind::Running;
 use super::value::Value;
 use crate::backoff::{Backoff, Clauses, Policy, last_attempt};
 use crate::duration;
@@ -204,22 +204,22 @@ impl Machine {
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let mut failure = Arc::unwrap_or_clone(failure);
         failure.tries.push(tried);
+        let thrown = Thrown { failure: Arc::new(failure), fatal: false, logged: true };
         if self.config.log_level >= Level::FAILURES {
-            let shown = Box::new(failure.clone());
-            let event = LogEvent::TryFailed { failure: shown, attempts, elapsed };
-            let uncaught = frame.code.catch.is_none() && is_uncaught(task);
+            let failure = Box::new(Failure::clone(&thrown.failure));
+            let event = LogEvent::TryFailed { failure, attempts, elapsed };
+            let uncaught = frame.code.catch.is_none() && self.is_uncaught(task, &thrown);
             let record = Record { uncaught, ..self.record(task, line, event) };
             self.effects.push_back(Effect::Log(record));
         }
-        let failure = Arc::new(failure);
         match frame.code.catch {
             Some((address, line)) => {
                 self.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
-                task.enter(FrameKind::Catch(failure));
+                task.enter(FrameKind::Catch(thrown.failure));
                 task.jump(address);
                 Flow::Continue
             }
-            None => Flow::Throw(Thrown { failure, fatal: false, logged: true }),
+            None => Flow::Throw(thrown),
         }
     }
 }
@@ -233,10 +233,18 @@ impl TryFrame {
     }
 }
 
+/// Starting a command takes a moment of the time it has.
+const MOMENT: Duration = Duration::from_millis(100);
+
 /// What a `try` fails with when its limit cuts an attempt short.
 pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Failure> {
-    let after =
-        limit.map_or_else(String::new, |limit| format!(" after {}", super::outcome::Human(limit)));
+    let after = limit.map_or_else(String::new, |limit| match running.elapsed {
+        // It began long after what is limited.
+        Some(ran) if limit.saturating_sub(ran) > MOMENT.max(limit / 20) => {
+            format!(" after {}, at the end of {}", Human(ran), Human(limit))
+        }
+        _ => format!(" after {}", Human(limit)),
+    });
     let message = match running.command.as_str() {
         "" => format!("ran out of time{after}"),
         command => format!("`{}` ran out of time{after}", super::command::shorten(command)),

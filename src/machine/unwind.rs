@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
-use super::frame::{FrameKind, TryPhase};
-use super::join::{children, is_cut_off};
+use super::frame::{Frame, FrameKind, TryPhase};
+use super::join::{children, has_failed_before, is_cut_off};
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
@@ -17,12 +17,13 @@ use crate::syntax::Source;
 impl Machine {
     /// Leaves structures up to the one that contains the failure.
     pub(super) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
-        let no = matches!(thrown.failure.kind, FailureKind::Exit | FailureKind::Failure);
+        let no = thrown.is_no();
         let in_question = no && self.is_question(task);
         if !in_question && !std::mem::replace(&mut thrown.logged, true) {
             let forgiven = self.is_cut_off_stage(task, &thrown.failure);
             let level = if forgiven { Level::COMMANDS } else { Level::FAILURES };
-            self.log_failure(task, &thrown.failure, level);
+            let uncaught = !forgiven && self.is_uncaught(task, &thrown);
+            self.log_failure(task, &thrown.failure, level, uncaught);
         }
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -63,8 +64,37 @@ impl Machine {
             && self.parent_of_stage(task).is_some_and(|(_, index, count)| index + 1 < count)
     }
 
+    /// Whether the run ends by a failure of the task: nothing around it, and around the tasks that
+    /// wait for it, could go on.
+    pub(super) fn is_uncaught(&self, task: &Task, thrown: &Thrown) -> bool {
+        let contains = |frame: &Frame| match &frame.kind {
+            FrameKind::Try(_) => true,
+            FrameKind::ForAny(details) => !thrown.fatal && !details.is_last(),
+            FrameKind::Question(_) => !thrown.fatal && thrown.is_no(),
+            _ => false,
+        };
+        let mut place = Some(task);
+        while let Some(task) = place {
+            if task.frames.iter().any(contains) {
+                return false;
+            }
+            let Some((parent, index)) = task.parent else { return true };
+            place = self.tasks.get(&parent).map(AsRef::as_ref);
+            if place.is_some_and(|parent| has_failed_before(parent, index)) {
+                return false;
+            }
+        }
+        false
+    }
+
     /// Logs a failure where it happens.
-    pub(super) fn log_failure(&mut self, task: &Task, failure: &Arc<Failure>, level: Level) {
+    pub(super) fn log_failure(
+        &mut self,
+        task: &Task,
+        failure: &Arc<Failure>,
+        level: Level,
+        uncaught: bool,
+    ) {
         if self.config.log_level < level {
             return;
         }
@@ -76,7 +106,7 @@ impl Machine {
             LogEvent::CommandFailed(failure)
         };
         let record = self.record(task, line, event);
-        let record = Record { file, level, uncaught: is_uncaught(task), ..record };
+        let record = Record { level, file, uncaught, ..record };
         self.effects.push_back(Effect::Log(record));
     }
 
@@ -192,12 +222,6 @@ pub struct Running {
     pub tries: Vec<Tried>,
     /// How the innermost of them failed that did.
     pub earlier: Option<Arc<Failure>>,
-}
-
-/// Whether the run ends if the task fails: nothing around could go on.
-pub fn is_uncaught(task: &Task) -> bool {
-    let contains = |kind: &FrameKind| matches!(kind, FrameKind::Try(_) | FrameKind::ForAny(_));
-    task.parent.is_none() && !task.frames.iter().any(|frame| contains(&frame.kind))
 }
 
 /// The innermost structure that a failure doesn't simply pass through.

@@ -81,10 +81,13 @@ impl Variables {
         self.own.insert(Arc::clone(name), variable);
     }
 
-    /// Takes a variable's value out, so that it can be held alone.
-    pub fn take(&mut self, name: &str) -> Option<Value> {
-        let variable = self.own.get_mut(name)?.as_mut()?;
-        Some(std::mem::replace(&mut variable.value, Value::Boolean(false)))
+    /// A variable's value, if no other task may hold it together with this one.
+    pub fn own(&mut self, name: &str) -> Option<&Value> {
+        let variable = match self.own.get(name) {
+            Some(own) => own.as_ref(),
+            None => Arc::get_mut(&mut self.shared)?.get(name),
+        };
+        variable.map(|variable| &variable.value)
     }
 
     /// A copy for another task, at the cost of what changed since the last one.

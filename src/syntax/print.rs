@@ -16,6 +16,10 @@ pub fn print(script: &Script) -> String {
     let mut printer = Printer::default();
     printer.block(&script.body);
     printer.end_line();
+    // At the start of a text it would be taken for a byte order mark.
+    if printer.text.starts_with('\u{feff}') {
+        printer.text.insert(0, '\n');
+    }
     printer.text
 }
 

@@ -61,6 +61,19 @@ fn exported_variables_reach_commands() {
 }
 
 #[test]
+fn an_exported_value_is_one_word() {
+    let refused = |script: &str| {
+        let script = format!("try; {script}; catch; echo $error_kind; end; try; env L; catch; end");
+        world().run(&format!("v=\"x L=y\"; n=A; {script}")).succeeds().prints("expression\n");
+    };
+    refused("export A=$v");
+    refused("export B=1 $n=$v");
+    refused("x=export; $x A=$v");
+    world().run("v=x; export A=$v B=\"1 2\" C=*; env A; env B; env C").prints("A=x\nB=1 2\nC=*\n");
+    world().run("n=\"A B\"; A=1; B=2; export $n; env A; env B").prints("A=1\nB=2\n");
+}
+
+#[test]
 fn a_command_must_not_vanish() {
     world().run("c=; ${c:-}").fails("expression", 1);
 }

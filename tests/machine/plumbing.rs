@@ -98,3 +98,66 @@ fn here_documents_and_strings_feed_commands() {
         .run("a=5\ncat <<END\nval $a\nEND\ncat <<'E'\n$a\nE\ncat <<< \"x $a\"")
         .prints("val 5\n$a\nx 5\n");
 }
+
+#[test]
+fn words_are_expanded_before_a_variable_is_emptied() {
+    let functions = "function plus; x=$1 .add. $2; echo $x; end";
+    let prints = |script: &str, expected: &str| {
+        let file = |simulated: ftsh::driver::simulated::Simulated| {
+            simulated.file("/one", "echo 1").file("/two", "echo 2")
+        };
+        world().model(file).run(&format!("{script}\n{functions}")).succeeds().prints(expected);
+    };
+    prints("t=1; plus $t 5 -> t; plus $t 5 -> t; echo $t", "11\n");
+    prints("t=1; plus $t 5 2-> e -> t 2->> e; echo $t", "6\n");
+    prints("t=1; plus $t 5 | cat -> t; echo $t", "6\n");
+    prints("t=/one; source $t -> t; echo $t", "1\n");
+    prints("t=a; echo $t$t -> t; echo $t", "aa\n");
+    prints("t=a; T=$t cat <<< $t -> t; echo $t", "a\n");
+    prints("t=a; export t; env t -> t; echo $t", "t=a\n");
+    prints("t=a; export t; env t 2-> e -> t; echo $t", "t=a\n");
+    prints("f=/f; try; echo in; end -> f > $f; cat < /f; echo [$f]", "in\n[]\n");
+    prints("t=in; cat <<< $t -> t 2-> t; echo [$t]", "[]\n");
+    prints("t=in; cat -< t -> t; echo [$t]", "[in]\n");
+    prints("echo in -> t; cat -< t ->> t; echo [$t]", "[in in]\n");
+}
+
+#[test]
+fn what_fails_changes_nothing_behind_it() {
+    let commands = ["cat", "echo new", "f", "source /s", "read x", "cd /", "success"];
+    let blocks = ["for i in 1; echo new; end", "if true; cat; end", "forall i in 1 2; ok; end"];
+    for command in commands.into_iter().chain(blocks) {
+        for set in ["p=old", "echo old -> p", "echo old -> p; forall i in 1; ok; end"] {
+            for (redirects, left) in [
+                ("< /nothing -> p", "old"),
+                ("< /nothing ->> p", "old"),
+                ("2> /log < /nothing ->& p", "old"),
+                ("2>&7 -> p", "old"),
+                ("2-> q < /nothing ->> p", "old"),
+                ("-> p < /nothing", ""),
+                ("->> p < /nothing", "old"),
+                ("-> p 2>&7", ""),
+                ("-> p 2-> q < /nothing", ""),
+            ] {
+                let script = format!(
+                    "{set}\ntry\n{command} {redirects}\ncatch\necho $error_kind [$p]\nend\n\
+                     function f; echo new; end"
+                );
+                let file = |simulated: ftsh::driver::simulated::Simulated| {
+                    simulated.file("/s", "echo new")
+                };
+                let ran = world().model(file).run(&script).succeeds();
+                assert_eq!(ran.world.stdout(), format!("redirect [{left}]\n"), "{script}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_command_that_never_started_has_emptied_its_variable() {
+    world().run("p=old; try; nosuch -> p; catch; echo [$p]; end").prints("[]\n");
+    let script = "p=old; try for 2 s; hang -> p; catch; echo [$p]; end";
+    world().run(script).succeeds().prints("[]\n");
+    let script = "p=old; try for 2 s; hang -> p 2-> q < /f; catch; echo [$p] [$q]; end";
+    world().model(|simulated| simulated.file("/f", "")).run(script).succeeds().prints("[] []\n");
+}

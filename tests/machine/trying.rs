@@ -77,6 +77,8 @@ fn delays_double_up_to_the_cap() {
 fn a_deadline_cuts_a_command_short() {
     let ran = world().run("try for 5 seconds\n  ok\n  hang\nend").fails("timeout", 124).takes(5.0);
     assert_snapshot!(ran.message(), @"script:3: `hang` ran out of time after 5 s");
+    let ran = world().run("try for 5 seconds\n  work 4\n  hang\nend");
+    assert_snapshot!(ran.message(), @"script:3: `hang` ran out of time after 1 s, at the end of 5 s");
     assert!(ran.world.running().is_empty());
 }
 

@@ -73,6 +73,10 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         Query::Directory(path) => enter(directory, path)
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(path, error)),
+        Query::OwnDirectory => Ok(match current() {
+            Ok(path) => Reply::Text(path.into_os_string().into_vec().into()),
+            Err(_) => Reply::Truth(false),
+        }),
         Query::Home(user) => home(user).map(Reply::Text),
         Query::File(path) => {
             read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))

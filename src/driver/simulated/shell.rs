@@ -304,6 +304,7 @@ impl Shell {
                 names.sort();
                 Ok(Reply::Words(names))
             }
+            Query::OwnDirectory => Ok(Reply::Text("/".into())),
             Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
             Query::Directory(path) => Ok(Reply::Text(absolute(path))),
             Query::Home(user) => Ok(Reply::Text(format!("/home/{user}").into())),

@@ -288,6 +288,14 @@ proptest! {
 }
 
 #[test]
+fn a_byte_order_mark_that_is_text_stays() {
+    check("\n\u{feff}echo");
+    check("# x\n\u{feff}echo\n\u{feff}=1");
+    let script = crate::syntax::parse("script", "\n\u{feff}").expect("a command");
+    assert!(crate::syntax::print(&script).contains('\u{feff}'));
+}
+
+#[test]
 fn a_good_part_of_the_random_programs_are_programs() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;

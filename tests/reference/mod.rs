@@ -1,0 +1,39 @@
+//! Random programs of the sequential core do what a second, obvious evaluator says: the same output
+//! in the same order, and the same status.
+//!
+//! `FTSH_REFERENCE_PROGRAMS` says how many; `FTSH_REFERENCE_SEED` with which to begin.
+
+mod model;
+mod program;
+
+use super::support::Ftsh;
+use program::Program;
+
+const ARGUMENTS: [&str; 2] = ["one", "two words"];
+
+#[test]
+fn programs_do_what_the_model_says() {
+    let variable = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
+    };
+    let first = variable("FTSH_REFERENCE_SEED", 1);
+    let mut left = variable("FTSH_REFERENCE_PROGRAMS", 60);
+    for seed in first.. {
+        if left == 0 {
+            break;
+        }
+        let program = Program::random(seed);
+        let expected = model::run(&program.script, &program.functions, &ARGUMENTS);
+        let Some((output, status)) = expected else { continue };
+        left -= 1;
+        let text = program.text();
+        let finished = Ftsh::script(&text).args(ARGUMENTS).run();
+        let code = finished.status.and_then(|status| status.code());
+        assert!(
+            finished.text() == output && code == Some(status.into()),
+            "FTSH_REFERENCE_SEED={seed}\n{text}\nthe model: status {status}\n{output}\n\
+             the shell: {}",
+            finished.story()
+        );
+    }
+}

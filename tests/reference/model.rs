@@ -1,0 +1,400 @@
+//! A second evaluator of the sequential core of the language: recursive, slow and obvious. It shares
+//! nothing with the shell, not even the tree of a program.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A list of commands.
+pub type Block = Vec<Command>;
+
+/// A command.
+#[derive(Clone, Debug)]
+pub enum Command {
+    Echo(Vec<Word>),
+    /// `sh -c "exit n"`
+    Status(u8),
+    /// A program that isn't there.
+    Missing,
+    /// `cat -< name`
+    Show(&'static str),
+    /// `echo words | cat`
+    Pipe(Vec<Word>),
+    /// Prints this; what `Show` is when a redirection comes next.
+    Print(String),
+    Assign(&'static str, Expr),
+    Unset(&'static str),
+    If(Expr, Block, Block),
+    /// `name=0; while $name .lt. n`, which counts.
+    Count(&'static str, i64, Block),
+    For(&'static str, Vec<Word>, Block),
+    /// `for name in a .to. b`
+    Range(&'static str, i64, i64, Block),
+    /// `forany name in words in order`
+    ForAny(&'static str, Vec<Word>, Block),
+    Try(u32, Block, Option<Block>),
+    /// A group with its output in a variable, or added to it.
+    Capture(Box<Command>, &'static str, bool),
+    Call(usize, Vec<Word>),
+    Return(Option<Expr>),
+    Shift,
+    Failure(Vec<Word>),
+    Giveup,
+    Exit(u8),
+}
+
+/// Pieces joined to a word.
+pub type Word = Vec<Piece>;
+
+/// A piece of a word.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    Text(&'static str),
+    Variable(&'static str),
+    Quoted(Vec<Piece>),
+    /// `"$@"`
+    Arguments,
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub enum Expr {
+    Word(Word),
+    Not(Box<Expr>),
+    Binary(&'static str, Box<Expr>, Box<Expr>),
+    Call(usize, Vec<Expr>),
+}
+
+/// Why a command isn't followed by the next one.
+#[derive(Clone, Debug)]
+enum Stop {
+    Failed { kind: &'static str, code: u8, fatal: bool },
+    Exit(u8),
+    Return(Option<String>),
+}
+
+type Done<T = ()> = Result<T, Stop>;
+
+fn failed(kind: &'static str, code: u8) -> Stop {
+    Stop::Failed { kind, code, fatal: false }
+}
+
+/// What a variable holds.
+#[derive(Clone)]
+enum Value {
+    Text(String),
+    /// What commands wrote, and may still be writing.
+    Written(Rc<RefCell<String>>),
+}
+
+/// A run.
+pub struct Model<'p> {
+    functions: &'p [Block],
+    variables: HashMap<&'static str, Value>,
+    arguments: Vec<String>,
+    output: Rc<RefCell<String>>,
+    /// The numbers of the attempts around.
+    attempts: Vec<u32>,
+    /// What the `catch` blocks around have caught.
+    caught: Vec<(&'static str, u8)>,
+    /// How many commands it may still run.
+    patience: u32,
+}
+
+/// What a script with these functions prints, and its status; none if it takes long.
+pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(String, u8)> {
+    let mut model = Model {
+        functions,
+        variables: HashMap::new(),
+        arguments: arguments.iter().map(|argument| (*argument).into()).collect(),
+        output: Rc::default(),
+        attempts: Vec::new(),
+        caught: Vec::new(),
+        patience: 400,
+    };
+    let status = match model.block(script) {
+        Ok(()) | Err(Stop::Return(_)) => 0,
+        Err(Stop::Exit(code) | Stop::Failed { code, .. }) => code,
+    };
+    let output = model.output.borrow().clone();
+    (model.patience > 0).then_some((output, status))
+}
+
+impl Model<'_> {
+    fn block(&mut self, block: &Block) -> Done {
+        block.iter().try_for_each(|command| self.command(command))
+    }
+
+    fn command(&mut self, command: &Command) -> Done {
+        self.patience = self.patience.saturating_sub(1);
+        if self.patience == 0 {
+            return Err(Stop::Exit(0));
+        }
+        match command {
+            Command::Echo(words) | Command::Pipe(words) => {
+                let line = self.words(words)?.join(" ");
+                self.print(&line);
+                self.print("\n");
+            }
+            Command::Print(text) => self.print(text),
+            Command::Status(0) => {}
+            Command::Status(code) => return Err(failed("exit", *code)),
+            Command::Missing => return Err(failed("notfound", 127)),
+            Command::Show(name) => self.print(&self.content(name)?),
+            Command::Assign(name, expr) => {
+                let text = match expr {
+                    Expr::Word(word) => match &self.split(word)?[..] {
+                        [word] => word.clone(),
+                        _ => return Err(failed("expression", 1)),
+                    },
+                    expr => self.expr(expr)?,
+                };
+                self.variables.insert(name, Value::Text(text));
+            }
+            Command::Unset(name) => _ = self.variables.remove(name),
+            Command::If(condition, yes, no) => {
+                let taken = if truth(&self.expr(condition)?)? { yes } else { no };
+                self.block(taken)?;
+            }
+            Command::Count(name, end, body) => {
+                self.variables.insert(name, Value::Text("0".into()));
+                while number(&self.named(name)?)? < *end {
+                    self.block(body)?;
+                    let next = number(&self.named(name)?)? + 1;
+                    self.variables.insert(name, Value::Text(next.to_string()));
+                }
+            }
+            Command::For(name, words, body) => {
+                for word in self.words(words)? {
+                    self.variables.insert(name, Value::Text(word));
+                    self.block(body)?;
+                }
+            }
+            Command::Range(name, from, to, body) => {
+                for number in *from.min(to)..=*from.max(to) {
+                    self.variables.insert(name, Value::Text(number.to_string()));
+                    self.block(body)?;
+                }
+            }
+            Command::ForAny(name, words, body) => {
+                let mut result = Err(failed("expression", 1));
+                for word in self.words(words)? {
+                    self.variables.insert(name, Value::Text(word));
+                    result = self.block(body);
+                    if !matches!(result, Err(Stop::Failed { fatal: false, .. })) {
+                        break;
+                    }
+                }
+                return result;
+            }
+            Command::Try(times, body, catch) => return self.attempts(*times, body, catch.as_ref()),
+            Command::Capture(inside, name, append) => {
+                let written = match self.variables.get(name) {
+                    Some(Value::Written(written)) if *append => Rc::clone(written),
+                    Some(Value::Text(text)) if *append => Rc::new(RefCell::new(text.clone())),
+                    _ => Rc::default(),
+                };
+                // The words of a single command are expanded before its redirections are set up.
+                let ready = self.expanded(inside)?;
+                self.variables.insert(name, Value::Written(Rc::clone(&written)));
+                let before = std::mem::replace(&mut self.output, written);
+                let result = self.command(&ready);
+                self.output = before;
+                return result;
+            }
+            Command::Call(function, words) => {
+                let arguments = self.words(words)?;
+                self.call(*function, arguments)?;
+            }
+            Command::Return(value) => {
+                let value = value.as_ref().map(|value| self.expr(value)).transpose()?;
+                return Err(Stop::Return(value));
+            }
+            Command::Shift if self.arguments.is_empty() => return Err(failed("expression", 1)),
+            Command::Shift => _ = self.arguments.remove(0),
+            Command::Failure(words) => {
+                self.words(words)?;
+                return Err(failed("failure", 1));
+            }
+            Command::Giveup => {
+                return Err(Stop::Failed { kind: "giveup", code: 1, fatal: true });
+            }
+            Command::Exit(code) => return Err(Stop::Exit(*code)),
+        }
+        Ok(())
+    }
+
+    fn attempts(&mut self, times: u32, body: &Block, catch: Option<&Block>) -> Done {
+        for attempt in 1..=times {
+            self.attempts.push(attempt);
+            let result = self.block(body);
+            self.attempts.pop();
+            let Err(Stop::Failed { kind, code, fatal }) = result else { return result };
+            if attempt < times && !fatal {
+                continue;
+            }
+            let Some(catch) = catch else { return Err(failed(kind, code)) };
+            self.caught.push((kind, code));
+            let result = self.block(catch);
+            self.caught.pop();
+            return result;
+        }
+        Ok(())
+    }
+
+    /// A command whose words are nothing but text any more.
+    fn expanded(&self, command: &Command) -> Done<Command> {
+        let literal = |words: &[Word]| -> Done<Vec<Word>> {
+            let words = self.words(words)?.into_iter();
+            Ok(words.map(|word| vec![Piece::Text(word.leak())]).collect())
+        };
+        Ok(match command {
+            Command::Echo(words) => Command::Echo(literal(words)?),
+            Command::Pipe(words) => Command::Pipe(literal(words)?),
+            Command::Show(name) => Command::Print(self.content(name)?),
+            Command::Failure(words) => Command::Failure(literal(words)?),
+            Command::Call(function, words) => Command::Call(*function, literal(words)?),
+            block => block.clone(),
+        })
+    }
+
+    fn call(&mut self, function: usize, arguments: Vec<String>) -> Done<Option<String>> {
+        let before = std::mem::replace(&mut self.arguments, arguments);
+        let result = self.block(&self.functions[function]);
+        self.arguments = before;
+        match result {
+            Err(Stop::Return(value)) => Ok(value),
+            result => result.map(|()| None),
+        }
+    }
+
+    fn print(&self, text: &str) {
+        self.output.borrow_mut().push_str(text);
+    }
+
+    fn words(&self, words: &[Word]) -> Done<Vec<String>> {
+        let split: Vec<Vec<String>> =
+            words.iter().map(|word| self.split(word)).collect::<Done<_>>()?;
+        Ok(split.concat())
+    }
+
+    /// What a word splits into. What is quoted is marked, so that it neither splits nor vanishes.
+    fn split(&self, word: &Word) -> Done<Vec<String>> {
+        const BORDER: char = '\u{1}';
+        const QUOTED: char = '\u{2}';
+        let mut text = String::new();
+        for piece in word {
+            match piece {
+                Piece::Text(literal) => {
+                    text.push(QUOTED);
+                    text.push_str(literal);
+                }
+                Piece::Quoted(pieces) => {
+                    text.push(QUOTED);
+                    text.push_str(&self.joined(pieces)?);
+                }
+                Piece::Variable(name) => {
+                    let value = self.named(name)?;
+                    text.push_str(&value.replace([' ', '\n', '\t'], &BORDER.to_string()));
+                }
+                Piece::Arguments => {
+                    let quoted =
+                        self.arguments.iter().map(|argument| format!("{QUOTED}{argument}"));
+                    text.push_str(&quoted.collect::<Vec<_>>().join(&BORDER.to_string()));
+                }
+            }
+        }
+        let words = text.split(BORDER).filter(|word| !word.is_empty());
+        Ok(words.map(|word| word.replace(QUOTED, "")).collect())
+    }
+
+    fn joined(&self, pieces: &[Piece]) -> Done<String> {
+        let text = pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Ok((*text).to_owned()),
+            Piece::Variable(name) => self.named(name),
+            Piece::Quoted(pieces) => self.joined(pieces),
+            Piece::Arguments => Ok(self.arguments.join(" ")),
+        });
+        text.collect()
+    }
+
+    /// What a variable is as a file.
+    fn content(&self, name: &str) -> Done<String> {
+        match self.variables.get(name) {
+            Some(Value::Text(text)) => Ok(text.clone()),
+            Some(Value::Written(written)) => Ok(written.borrow().clone()),
+            None => Err(failed("redirect", 1)),
+        }
+    }
+
+    /// What a variable reads as.
+    fn named(&self, name: &str) -> Done<String> {
+        let text = match (self.variables.get(name), name) {
+            (Some(Value::Text(text)), _) => Some(text.clone()),
+            (Some(Value::Written(written)), _) => {
+                let text = written.borrow();
+                Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+            }
+            (None, "#") => Some(self.arguments.len().to_string()),
+            (None, "1") => Some(self.arguments.first().cloned().unwrap_or_default()),
+            (None, "attempt") => self.attempts.last().map(ToString::to_string),
+            (None, "error_kind") => self.caught.last().map(|(kind, _)| (*kind).to_owned()),
+            (None, "error_code") => self.caught.last().map(|(_, code)| code.to_string()),
+            (None, _) => None,
+        };
+        text.ok_or(failed("expression", 1))
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Done<String> {
+        Ok(match expr {
+            Expr::Word(word) => self.joined(word)?,
+            Expr::Not(operand) => (!truth(&self.expr(operand)?)?).to_string(),
+            Expr::Binary(operator @ (".and." | ".or."), left, right) => {
+                let left = truth(&self.expr(left)?)?;
+                let decided = left == (*operator == ".or.");
+                if decided { left } else { truth(&self.expr(right)?)? }.to_string()
+            }
+            Expr::Binary(operator, left, right) => {
+                let (left, right) = (self.expr(left)?, self.expr(right)?);
+                match *operator {
+                    ".eq." => (left == right).to_string(),
+                    ".ne." => (left != right).to_string(),
+                    _ => compute(operator, number(&left)?, number(&right)?)?,
+                }
+            }
+            Expr::Call(function, arguments) => {
+                let arguments =
+                    arguments.iter().map(|argument| self.expr(argument)).collect::<Done<_>>()?;
+                self.call(*function, arguments)?.ok_or(failed("expression", 1))?
+            }
+        })
+    }
+}
+
+fn truth(text: &str) -> Done<bool> {
+    text.parse().map_err(|_| failed("expression", 1))
+}
+
+fn number(text: &str) -> Done<i64> {
+    text.trim().parse().map_err(|_| failed("expression", 1))
+}
+
+fn compute(operator: &str, left: i64, right: i64) -> Done<String> {
+    let (left, right) = (i128::from(left), i128::from(right));
+    let number = match operator {
+        ".lt." => return Ok((left < right).to_string()),
+        ".le." => return Ok((left <= right).to_string()),
+        ".eql." => return Ok((left == right).to_string()),
+        ".neql." => return Ok((left != right).to_string()),
+        ".add." => left + right,
+        ".sub." => left - right,
+        ".mul." => left * right,
+        ".div." | ".mod." if right == 0 => return Err(failed("expression", 1)),
+        ".div." => left / right,
+        _ => left % right,
+    };
+    match i64::try_from(number) {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) => Err(failed("expression", 1)),
+    }
+}

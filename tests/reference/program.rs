@@ -1,0 +1,258 @@
+//! Random programs, and how they are written.
+
+use std::fmt::Write;
+
+use rand::rngs::ChaCha8Rng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+
+use super::model::{Block, Command, Expr, Piece, Word};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const READ: [&str; 9] = ["a", "b", "c", "d", "1", "#", "attempt", "error_kind", "error_code"];
+const BARE: [&str; 8] = ["x", "y", "0", "1", "7", "-3", "true", "false"];
+const QUOTED: [&str; 7] = ["", " ", "x y", "z\n", "\n", "2", "9223372036854775807"];
+const OPERATORS: [&str; 13] = [
+    ".eq.", ".ne.", ".lt.", ".le.", ".eql.", ".neql.", ".add.", ".sub.", ".mul.", ".div.", ".mod.",
+    ".and.", ".or.",
+];
+
+/// A program.
+pub struct Program {
+    pub script: Block,
+    pub functions: Vec<Block>,
+}
+
+impl Program {
+    /// The program of this seed.
+    pub fn random(seed: u64) -> Self {
+        let mut random = Random { rng: ChaCha8Rng::seed_from_u64(seed), counters: 0, callable: 0 };
+        // A function calls those before it: there is no recursion.
+        let functions = (0..3)
+            .map(|number| {
+                random.callable = number;
+                random.block(2)
+            })
+            .collect();
+        random.callable = 3;
+        // Something to read, most of the time.
+        let mut script: Block = NAMES
+            .iter()
+            .filter(|_| random.rng.random_bool(0.8))
+            .map(|name| Command::Assign(name, Expr::Word(vec![Piece::Text("1")])))
+            .collect();
+        for _ in 0..3 {
+            script.extend(random.block(3));
+        }
+        Self { script, functions }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        let mut text = block(&self.script);
+        for (number, body) in self.functions.iter().enumerate() {
+            let _ = write!(text, "function f{number}\n{}end\n", block(body));
+        }
+        text
+    }
+}
+
+struct Random {
+    rng: ChaCha8Rng,
+    counters: u32,
+    callable: usize,
+}
+
+impl Random {
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        *all.choose(&mut self.rng).expect("something to choose from")
+    }
+
+    fn block(&mut self, depth: u32) -> Block {
+        (0..self.rng.random_range(1..4)).map(|_| self.command(depth)).collect()
+    }
+
+    fn command(&mut self, depth: u32) -> Command {
+        let simple = 18;
+        let kind = self.rng.random_range(0..if depth == 0 { simple } else { simple + 9 });
+        match kind {
+            0..4 => Command::Echo(self.words()),
+            4 => Command::Status(self.of(&[0, 1, 3])),
+            5 => Command::Missing,
+            6 => Command::Show(self.of(&NAMES)),
+            7 => Command::Pipe(self.words()),
+            8..11 => Command::Assign(self.of(&NAMES), self.expr(2)),
+            11 => match self.rng.random_range(0..6) {
+                0 => Command::Unset(self.of(&NAMES)),
+                1 => Command::Shift,
+                2 => Command::Failure(self.words()),
+                3 => Command::Giveup,
+                4 => Command::Exit(self.of(&[0, 5])),
+                _ => Command::Return(self.rng.random_bool(0.7).then(|| self.expr(1))),
+            },
+            12 | 13 if self.callable > 0 => {
+                Command::Call(self.rng.random_range(0..self.callable), self.words())
+            }
+            12..16 => {
+                let inside = match self.rng.random_range(0..5) {
+                    0 => Command::Show(self.of(&NAMES)),
+                    1 => Command::Pipe(self.words()),
+                    2 if self.callable > 0 => {
+                        Command::Call(self.rng.random_range(0..self.callable), self.words())
+                    }
+                    _ => Command::Echo(self.words()),
+                };
+                self.captured(inside)
+            }
+            16 | 17 => {
+                let value = self.rng.random_range(0..3).to_string();
+                Command::Assign(self.of(&NAMES), Expr::Word(vec![Piece::Text(value.leak())]))
+            }
+            18 => Command::If(self.expr(2), self.block(depth - 1), self.block(depth - 1)),
+            19 => {
+                self.counters += 1;
+                let name = format!("n{}", self.counters).leak();
+                Command::Count(name, self.rng.random_range(0..3), self.block(depth - 1))
+            }
+            20 => Command::For(self.of(&NAMES), self.words(), self.block(depth - 1)),
+            21 => {
+                let (from, to) = (self.rng.random_range(-1..2), self.rng.random_range(0..3));
+                Command::Range(self.of(&NAMES), from, to, self.block(depth - 1))
+            }
+            22 => Command::ForAny(self.of(&NAMES), self.words(), self.block(depth - 1)),
+            23 => {
+                let inside = self.command(depth - 1);
+                match inside {
+                    Command::If(..) | Command::For(..) | Command::ForAny(..) | Command::Try(..) => {
+                        self.captured(inside)
+                    }
+                    inside => inside,
+                }
+            }
+            _ => {
+                let catch = self.rng.random_bool(0.8).then(|| self.block(depth - 1));
+                Command::Try(self.rng.random_range(1..4), self.block(depth - 1), catch)
+            }
+        }
+    }
+
+    fn captured(&mut self, inside: Command) -> Command {
+        Command::Capture(Box::new(inside), self.of(&NAMES), self.rng.random())
+    }
+
+    fn words(&mut self) -> Vec<Word> {
+        (0..self.rng.random_range(0..4)).map(|_| self.word()).collect()
+    }
+
+    fn word(&mut self) -> Word {
+        let pieces = self.of(&[1, 1, 1, 2, 3]);
+        (0..pieces).map(|_| self.piece(true)).collect()
+    }
+
+    fn piece(&mut self, outside: bool) -> Piece {
+        match self.rng.random_range(0..if outside { 8 } else { 4 }) {
+            0 if outside => Piece::Text(self.of(&BARE)),
+            0 => Piece::Text(self.of(&QUOTED)),
+            // Mostly what is set.
+            1..4 if self.rng.random_bool(0.8) => Piece::Variable(self.of(&NAMES)),
+            1..4 => Piece::Variable(self.of(&READ)),
+            4 => Piece::Text(self.of(&BARE)),
+            5 => Piece::Arguments,
+            _ => Piece::Quoted((0..self.of(&[0, 1, 1, 2])).map(|_| self.piece(false)).collect()),
+        }
+    }
+
+    fn expr(&mut self, depth: u32) -> Expr {
+        match self.rng.random_range(0..if depth == 0 { 3 } else { 8 }) {
+            0..3 => Expr::Word(self.word()),
+            3 => Expr::Not(Box::new(self.expr(depth - 1))),
+            4 if self.callable > 0 => {
+                let function = self.rng.random_range(0..self.callable);
+                let count = self.rng.random_range(0..3);
+                Expr::Call(function, (0..count).map(|_| self.expr(depth - 1)).collect())
+            }
+            _ => {
+                let operator = self.of(&OPERATORS);
+                let (left, right) = (self.expr(depth - 1), self.expr(depth - 1));
+                Expr::Binary(operator, Box::new(left), Box::new(right))
+            }
+        }
+    }
+}
+
+fn block(commands: &Block) -> String {
+    commands.iter().map(|one| command(one) + "\n").collect::<Vec<_>>().concat()
+}
+
+fn command(one: &Command) -> String {
+    match one {
+        Command::Echo(words) => format!("echo{}", list(words)),
+        Command::Pipe(words) => format!("echo{} | cat", list(words)),
+        Command::Status(code) => format!("sh -c \"exit {code}\""),
+        Command::Missing => "no_such_program".into(),
+        Command::Show(name) => format!("cat -< {name}"),
+        Command::Print(_) => unreachable!("nobody writes this"),
+        Command::Assign(name, value) => format!("{name}={}", expr(value)),
+        Command::Unset(name) => format!("{name}="),
+        Command::If(condition, yes, no) => {
+            format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
+        }
+        Command::Count(name, end, body) => format!(
+            "{name}=0\nwhile ${name} .lt. {end}\n{}{name}=${name} .add. 1\nend",
+            block(body)
+        ),
+        Command::For(name, words, body) => {
+            format!("for {name} in{}\n{}end", list(words), block(body))
+        }
+        Command::Range(name, from, to, body) => {
+            format!("for {name} in {from} .to. {to}\n{}end", block(body))
+        }
+        Command::ForAny(name, words, body) => {
+            format!("forany {name} in{} in order\n{}end", list(words), block(body))
+        }
+        Command::Try(times, body, catch) => {
+            let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
+            let catch = catch.unwrap_or_default();
+            format!("try {times} times backoff none\n{}{catch}end", block(body))
+        }
+        Command::Capture(inside, name, append) => {
+            let arrow = if *append { "->>" } else { "->" };
+            format!("{} {arrow} {name}", command(inside))
+        }
+        Command::Call(function, words) => format!("f{function}{}", list(words)),
+        Command::Return(None) => "return".into(),
+        Command::Return(Some(value)) => format!("return {}", expr(value)),
+        Command::Shift => "shift".into(),
+        Command::Failure(words) => format!("failure{}", list(words)),
+        Command::Giveup => "giveup".into(),
+        Command::Exit(code) => format!("exit {code}"),
+    }
+}
+
+fn list(words: &[Word]) -> String {
+    words.iter().map(|word| format!(" {}", self::word(word))).collect::<Vec<_>>().concat()
+}
+
+fn word(pieces: &Word) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => (*text).to_owned(),
+        Piece::Variable(name) => format!("${{{name}}}"),
+        Piece::Arguments => "\"$@\"".into(),
+        Piece::Quoted(pieces) => format!("\"{}\"", word(pieces)),
+    };
+    pieces.iter().map(piece).collect::<Vec<_>>().concat()
+}
+
+fn expr(value: &Expr) -> String {
+    match value {
+        Expr::Word(pieces) => word(pieces),
+        Expr::Not(operand) => format!(".not. ({})", expr(operand)),
+        Expr::Binary(operator, left, right) => {
+            format!("({}) {operator} ({})", expr(left), expr(right))
+        }
+        Expr::Call(function, arguments) => {
+            let arguments: Vec<_> = arguments.iter().map(expr).collect();
+            format!("f{function}({})", arguments.join(", "))
+        }
+    }
+}
