@@ -194,9 +194,13 @@ impl Model<'_> {
                     Some(Value::Text(text)) if *append => Rc::new(RefCell::new(text.clone())),
                     _ => Rc::default(),
                 };
-                // The words of a single command are expanded before its redirections are set up.
-                let ready = self.expanded(inside)?;
-                self.variables.insert(name, Value::Written(Rc::clone(&written)));
+                // The words of a single command are expanded before its redirections are set up; of
+                // a pipeline, that which fails doesn't keep the other stage from beginning.
+                let ready = self.expanded(inside);
+                if ready.is_ok() || matches!(**inside, Command::Pipe(_)) {
+                    self.variables.insert(name, Value::Written(Rc::clone(&written)));
+                }
+                let ready = ready?;
                 let before = std::mem::replace(&mut self.output, written);
                 let result = self.command(&ready);
                 self.output = before;
