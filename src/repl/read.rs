@@ -183,14 +183,22 @@ impl Reader {
                 }
                 Attended::Event(event) => machine.handle_event(driver.now(), event),
                 Attended::Asked if edits => {
-                    *slot(&self.remark) = Some(driver.page(machine));
+                    let page = driver.page(machine);
+                    let mut remark = slot(&self.remark);
+                    *remark = Some(page);
                     aside.interrupt();
                 }
                 Attended::Asked => {
                     super::say(&format!("\n{}", driver.page(machine)));
                     super::show(&prompt.0);
                 }
-                Attended::Timeout if driver.now() < until => aside.interrupt(),
+                Attended::Timeout if driver.now() < until => {
+                    // Not once it is said: that would count as Ctrl-C.
+                    let remark = slot(&self.remark);
+                    if remark.is_some() {
+                        aside.interrupt();
+                    }
+                }
                 Attended::Timeout => {
                     return Self::abandon(&aside, edits, driver, Line::Timeout);
                 }
