@@ -128,20 +128,41 @@ fn a_history_that_is_no_file_holds_nothing_up() {
 #[test]
 fn what_is_typed_fast_is_not_shown_again_and_again() {
     let home = Home::new();
-    let mut user = home.wide();
     let mut typed = String::from("echo");
-    for number in 0..800 {
+    for number in 0..2_500 {
         typed.push_str(&format!(" word{number}"));
     }
-    let before = user.shown.len();
-    for part in typed.as_bytes().chunks(500) {
-        user.types(std::str::from_utf8(part).expect("a part"));
-        user.reads();
+    for no_colour in ["", "1"] {
+        let mut user = home.prompt(&[("NO_COLOR", no_colour)], 100, None);
+        let before = user.shown.len();
+        user.types_on_and_on(&typed);
+        user.types_on_and_on("; echo do''ne\r");
+        user.sees("done\r\n");
+        let shown = user.shown.len() - before;
+        // A screen for each row, not all of the line; colours depend on the machine's pace.
+        assert!(shown < 60 * typed.len(), "{shown} bytes for {}", typed.len());
+        leaves(user);
     }
-    user.types("; echo do''ne\r");
-    user.sees("done\r\n");
-    let shown = user.shown.len() - before;
-    // All of it for each key would be 3,000 times as much; how much less depends on the machine's pace.
-    assert!(shown < 800 * typed.len(), "{shown} bytes for {}", typed.len());
+}
+
+#[test]
+fn a_line_that_the_terminal_lays_out_anew_is_shown_once() {
+    let home = Home::new();
+    let no_xterm = [("XTERM_VERSION", ""), ("STY", "")];
+    let mut user = home.prompt(&no_xterm, 100, None);
+    user.types("echo aaaaaaaaa bbbbbbbbb ccccccccc ddddddddd eeeeeeeee ''fff");
+    user.sees("fff");
+    for (columns, rewound) in
+        [(40, "\x1b[1A\r\x1b[J\r\x1b[K"), (100, "\x1b[J\r\n\r\x1b[K\x1b[A\r\x1b[K")]
+    {
+        user.resizes(columns);
+        user.awaits("the line anew", |user| {
+            // The editor hears of it only while it waits for a key.
+            kill(Pid::from_raw(-user.pid()), Signal::SIGWINCH).expect("a shell");
+            user.shown.contains(rewound)
+        });
+    }
+    user.types(" ''ggg\r");
+    user.sees(" fff ggg\r\n");
     leaves(user);
 }

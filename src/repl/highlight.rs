@@ -50,7 +50,7 @@ pub fn highlight(before: &str, line: &str, known: &Known) -> String {
 }
 
 /// Text that does nothing to a terminal.
-fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod known;
 mod prompt;
 mod read;
+mod screen;
 mod tokens;
 
 use std::sync::Arc;

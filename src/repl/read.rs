@@ -230,7 +230,7 @@ impl Reader {
             };
         };
         if let Some(helper) = editor.helper_mut() {
-            helper.begin(before, known, driver.edited());
+            helper.begin(raw, before, known, driver.edited());
         }
         let prompt = (raw.clone(), styled.clone());
         let remark = Arc::clone(&self.remark);
@@ -238,6 +238,9 @@ impl Reader {
             let mut typed = (String::new(), String::new());
             let line = loop {
                 outlet::wait(None);
+                if let Some(helper) = editor.helper() {
+                    helper.start();
+                }
                 let read = editor.readline_with_initial(&prompt, (&typed.0, &typed.1));
                 match read {
                     Ok(line) => break Line::Text(line),
@@ -264,7 +267,7 @@ fn editor(colours: bool) -> rustyline::Result<Editor> {
         .completion_type(CompletionType::List)
         .completion_show_all_if_ambiguous(true)
         .bell_style(BellStyle::None)
-        .color_mode(if colours { ColorMode::Enabled } else { ColorMode::Disabled });
+        .color_mode(ColorMode::Forced); // or the helper isn't asked, which knows whether to
     config.enable_synchronized_output(false);
     let config = config.build();
     let history = MemHistory::with_config(&config);

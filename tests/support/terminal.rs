@@ -1,8 +1,8 @@
 //! A terminal and its user.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -82,6 +82,30 @@ impl User {
 
     pub fn types(&mut self, text: &str) {
         self.terminal.write_all(text.as_bytes()).expect("a terminal");
+    }
+
+    /// Types more than a terminal holds back.
+    pub fn types_on_and_on(&mut self, text: &str) {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            self.reads();
+            match self.terminal.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+            let mut terminal =
+                [PollFd::new(self.terminal.as_fd(), PollFlags::POLLOUT | PollFlags::POLLIN)];
+            poll(&mut terminal, 1000u16).expect("a terminal");
+        }
+    }
+
+    /// Makes the terminal narrower or wider.
+    pub fn resizes(&self, columns: u16) {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the size is a live object.
+        let result =
+            unsafe { libc::ioctl(self.terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+        assert_eq!(result, 0);
     }
 
     /// Ctrl-S, until the terminal shows nothing more.

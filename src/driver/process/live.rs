@@ -160,7 +160,7 @@ impl Drop for Live {
 
 /// The columns of the terminal that standard error is, if it is one.
 pub fn columns() -> Option<usize> {
-    sys::columns(&io::stderr()).map(usize::from)
+    sys::size(&io::stderr()).map(|(_, columns)| columns.into())
 }
 
 /// Writes to standard error, also as a job in the background, which wouldn't show a line but may

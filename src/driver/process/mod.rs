@@ -54,7 +54,7 @@ pub use self::patience::Patience;
 pub use self::repair::{Edited, Repair};
 pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
-pub use self::sys::{exit_now, has_room, random, with_large_stack};
+pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
 
 use self::children::Children;
 use self::command::{Answer, Command, Waiting};

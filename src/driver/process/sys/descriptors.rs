@@ -266,13 +266,13 @@ pub fn epoll_wait(
     Errno::result(count).map(|count| count as usize)
 }
 
-/// How many columns a terminal has, if it says so.
-pub fn columns(tty: &impl AsFd) -> Option<u16> {
+/// How many rows and columns a terminal has, if it says so.
+pub fn size(tty: &impl AsFd) -> Option<(u16, u16)> {
     let mut size = MaybeUninit::<libc::winsize>::zeroed();
     // SAFETY: the size is written to a live object, and stays zero if it isn't.
-    let columns = unsafe {
+    let size = unsafe {
         libc::ioctl(tty.as_fd().as_raw_fd(), libc::TIOCGWINSZ, size.as_mut_ptr());
-        size.assume_init().ws_col
+        size.assume_init()
     };
-    (columns > 0).then_some(columns)
+    (size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
