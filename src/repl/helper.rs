@@ -195,7 +195,7 @@ impl Highlighter for Helper {
             plain(seen)
         };
         // In the place of the prompt, which isn't to be seen either.
-        Cow::Owned(if start > 0 { format!("\r\x1b[J{text}") } else { text })
+        Cow::Owned(if start > 0 { format!("\r\x1b[K{text}") } else { text })
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {

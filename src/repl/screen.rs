@@ -66,13 +66,15 @@ impl Screen {
         if end.column == self.columns { Position { row: end.row + 1, column: 0 } } else { end }
     }
 
-    /// Where the part of a line begins that is still to be seen when all of it has been written: a
-    /// row more, so that none is lost to those who scroll back. It begins a row.
+    /// Where the part of a line begins that is still to be seen when all of it has been written, and
+    /// when a row was begun one more: so each is kept once for those who scroll back. It begins a row.
     pub fn visible(self, prompt: &str, line: &str) -> usize {
         let end = self.edited(&format!("{prompt}{line}"));
-        let Some(first) = end.row.checked_sub(self.rows).filter(|first| *first > 0) else {
+        let rows = self.rows + usize::from(end.column == 0);
+        let first = (end.row + 1).saturating_sub(rows);
+        if first == 0 {
             return 0;
-        };
+        }
         let mut position = self.end(prompt);
         for (at, c) in line.char_indices() {
             let next = self.step(position, c);
@@ -150,9 +152,10 @@ mod tests {
         assert_eq!(NARROW.visible("~> ", &"a".repeat(26)), 0);
         assert_eq!(NARROW.visible("~> ", &"a".repeat(27)), 0);
         assert_eq!(NARROW.visible("~> ", &"a".repeat(37)), 7);
+        assert_eq!(NARROW.visible("~> ", &"a".repeat(38)), 17);
         assert_eq!(NARROW.visible("~> ", &"a".repeat(47)), 17);
-        assert_eq!(NARROW.visible("~> ", &format!("a\nb{}", "漢".repeat(20))), 15);
-        assert_eq!(NARROW.visible("~> ", "a\nb\nc\nd\ne"), 2);
+        assert_eq!(NARROW.visible("~> ", &format!("a\nb{}", "漢".repeat(20))), 30);
+        assert_eq!(NARROW.visible("~> ", "a\nb\nc\nd\ne"), 4);
         assert_eq!(NARROW.full_at("~> ", "aaaa", "bbb"), Some(4));
         assert_eq!(NARROW.full_at("~> ", "aaaa", ""), None);
     }
