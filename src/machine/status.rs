@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::Loop;
-use super::effect::TaskId;
+use super::effect::{ScopeId, TaskId};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use super::outcome::Failure;
 use super::task::{State, Task};
@@ -105,6 +105,10 @@ pub struct TryStatus {
     pub started: Time,
     /// The present attempt, or the one before the present delay; from 1.
     pub attempt: u64,
+    /// Whether it failed, and the condition after it is being decided.
+    pub condition: bool,
+    /// The family of what that attempt, or that condition, started.
+    pub scope: ScopeId,
     /// How many may be made, if that is limited.
     pub times: Option<u64>,
     /// When it must end, if it must.
@@ -295,6 +299,8 @@ fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
         line: frame.code.line,
         started: frame.started,
         attempt: frame.attempt,
+        condition: frame.phase == TryPhase::Condition,
+        scope: frame.scope,
         times: (frame.times < u64::MAX).then_some(frame.times),
         deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
         failure: frame.failure.clone(),

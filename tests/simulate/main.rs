@@ -3,10 +3,11 @@
 //! A seed makes a program, a world and its faults; oracles know what must hold whatever happens. A
 //! program that breaks a promise is made smaller and shown with the command that repeats it.
 //!
-//! - `FTSH_SIMULATE_SEED=n`: this program alone, with all that happens.
+//! - `FTSH_SIMULATE_SEED=n`: one program in one world, with all that happens.
 //! - `FTSH_SIMULATE_PROGRAMS=n`: so many, from a seed that the clock chooses. `just simulate n` does
 //!   that with an optimized machine.
 
+mod coverage;
 mod dice;
 mod oracle;
 mod program;
@@ -22,16 +23,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use ftsh::machine::record::Level;
-
+use crate::coverage::Counts;
 use crate::oracle::Violation;
 use crate::program::LIBRARY;
-use crate::run::{check, program, run};
+use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
 
 /// How many programs are run if nothing else is asked for.
-const PROGRAMS: u64 = 1000;
+const PROGRAMS: u64 = 400;
 
+/// So many programs execute every construct.
+const ENOUGH: usize = 400;
 /// After so many broken promises no more are looked for.
 const MOST_VIOLATIONS: usize = 20;
 /// How many lines of a trace are shown.
@@ -46,6 +48,7 @@ struct Total {
     programs: usize,
     commands: usize,
     faults: BTreeMap<&'static str, usize>,
+    constructs: Counts,
     violations: BTreeMap<&'static str, Vec<(u64, Violation)>>,
 }
 
@@ -58,18 +61,23 @@ fn every_program_keeps_every_promise_whatever_goes_wrong() {
     let first = if count.is_some() { clock() } else { 0 };
     let began = Instant::now();
     let total = check_all(first, first.saturating_add(count.unwrap_or(PROGRAMS)));
-    let Total { programs, commands, faults, .. } = total;
+    let Total { programs, commands, faults, constructs, .. } = total;
     let all: usize = faults.values().sum();
-    println!("{programs} programs from seed {first}, {commands} commands, {all} faults");
+    println!("{programs} programs from number {first}, each in {WORLDS} worlds");
+    println!("{commands} commands, {all} faults");
     println!("in {:.1} s: {faults:?}", began.elapsed().as_secs_f64());
+    println!("in how many runs what was executed: {:?}", constructs.0);
+    let missing = constructs.missing();
+    assert!(programs < ENOUGH || missing.is_empty(), "nothing executed {missing:?}");
 }
 
 /// Other hash seeds, another place in memory: the same run.
 #[test]
 fn another_process_does_the_same() {
     const CHILD: &str = "FTSH_SIMULATE_CHILD";
-    let digests = || (0..50).map(|seed| check(&program(seed), seed).digest);
-    let digest = digests().fold(0_u64, |sum, digest| sum.rotate_left(1) ^ digest);
+    let digests =
+        (0..50).map(|number| number * WORLDS).map(|seed| trace(&program(seed), seed).digest);
+    let digest = digests.fold(0_u64, |sum, digest| sum.rotate_left(1) ^ digest);
     if env::var_os(CHILD).is_some() {
         println!("digest {digest}");
         return;
@@ -81,30 +89,39 @@ fn another_process_does_the_same() {
     assert!(said.contains(&format!("digest {digest}\n")), "{digest} here, there {said}");
 }
 
-/// Runs the programs of many seeds, and fails if one breaks a promise.
+impl Total {
+    fn add(&mut self, seed: u64, ran: Ran) {
+        self.commands += ran.commands;
+        self.constructs.add(&ran.constructs);
+        for (fault, count) in ran.faults {
+            *self.faults.entry(fault).or_default() += count;
+        }
+        if let Some(violation) = ran.violation {
+            self.violations.entry(violation.oracle).or_default().push((seed, violation));
+        }
+    }
+}
+
+/// Runs so many programs, and fails if one breaks a promise.
 fn check_all(first: u64, end: u64) -> Total {
     let next = AtomicU64::new(first);
     let total = Mutex::new(Total::default());
     let work = || loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= end {
             return;
         }
-        let ran = check(&program(seed), seed);
-        let mut total = total.lock().expect("no other thread has panicked");
-        total.programs += 1;
-        total.commands += ran.commands;
-        for (fault, count) in ran.faults {
-            *total.faults.entry(fault).or_default() += count;
-        }
-        if let Some(violation) = ran.violation {
-            total.violations.entry(violation.oracle).or_default().push((seed, violation));
+        run::check_all(number, |seed, ran| {
+            let mut total = total.lock().expect("no other thread has panicked");
+            total.add(seed, ran);
             if total.violations.values().flatten().count() >= MOST_VIOLATIONS {
                 next.store(end, Ordering::Relaxed);
             }
-        }
+        });
+        let mut total = total.lock().expect("no other thread has panicked");
+        total.programs += 1;
         if total.programs.is_multiple_of(10_000) {
-            println!("{} programs, up to seed {seed}", total.programs);
+            println!("{} programs", total.programs);
         }
     };
     thread::scope(|scope| {
@@ -126,7 +143,7 @@ fn check_all(first: u64, end: u64) -> Total {
 /// Says what is wrong with a program, on a small one of its kind.
 fn explain(seed: u64, violation: &Violation) -> String {
     let small = shrink(&program(seed), seed, violation.oracle);
-    let now = run(&small, seed, Level::STRUCTURES, true);
+    let now = trace(&small, seed);
     let what = now.violation.map_or_else(|| violation.what.clone(), |violation| violation.what);
     let (script, library, _) = small.texts();
     let last = now.trace.len().saturating_sub(LAST);
@@ -141,7 +158,7 @@ fn explain(seed: u64, violation: &Violation) -> String {
 /// Shows all that happens to the program of a seed.
 fn show(seed: u64) {
     let (script, library, _) = program(seed).texts();
-    let ran = run(&program(seed), seed, Level::STRUCTURES, true);
+    let ran = trace(&program(seed), seed);
     println!("{script}\nlibrary:\n{library}\n{}\n{:?}", ran.trace.join("\n"), ran.faults);
     if let Some(violation) = check(&program(seed), seed).violation {
         panic!("{}", explain(seed, &violation));

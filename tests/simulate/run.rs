@@ -1,6 +1,6 @@
 //! One program in one world: what happens, and which promise is broken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,16 @@ use std::time::Duration;
 use ftsh::backoff::{Kind, Policy};
 use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Effect, Machine, Outcome, Output, Time};
+use ftsh::syntax::Script;
 
+use crate::coverage::constructs;
 use crate::dice::Dice;
 use crate::oracle::{Oracles, Violation};
-use crate::program::{Program, SCRIPT, generate};
+use crate::program::{Program, Promises, SCRIPT, generate};
 use crate::world::{Faulty, Told};
 
 /// How many outputs a machine may have before it is told to end, and then again.
-const MOST_OUTPUTS: usize = 20_000;
+const MOST_OUTPUTS: usize = 2_000;
 /// The same for time.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const SIGTERM: i32 = 15;
@@ -33,34 +35,91 @@ pub struct Ran {
     pub commands: usize,
     /// How many faults there were, by kind.
     pub faults: BTreeMap<&'static str, usize>,
+    /// The constructs on the lines that were executed.
+    pub constructs: BTreeSet<String>,
+    lines: BTreeSet<u32>,
     keeps: bool,
     outputs: usize,
     patience: bool,
 }
 
-/// The program of a seed.
+/// In how many worlds each program is run: reading it takes longer than running it.
+pub const WORLDS: u64 = 4;
+
+/// The program of a seed; the seed itself makes the world.
 pub fn program(seed: u64) -> Program {
-    generate(Dice::new(seed))
+    generate(Dice::new(seed / WORLDS))
 }
 
-/// Runs the program twice: it must keep every promise, and do the same at another log level.
+/// A program that is parsed: most of the work in a run of a few commands.
+struct Ready {
+    script: Script,
+    library: String,
+    promises: Promises,
+}
+
+impl Ready {
+    fn new(program: &Program) -> Result<Self, Violation> {
+        let (script, library, promises) = program.texts();
+        let script = ftsh::syntax::parse(SCRIPT, &script).map_err(|errors| Violation {
+            oracle: "syntax",
+            what: format!("{:?}\n{script}", errors.errors),
+        })?;
+        Ok(Self { script, library, promises })
+    }
+}
+
+/// Runs a program in all its worlds; it must keep every promise in each.
+pub fn check_all(number: u64, mut found: impl FnMut(u64, Ran)) {
+    let seeds = number * WORLDS..(number + 1) * WORLDS;
+    match Ready::new(&program(seeds.start)) {
+        Ok(ready) => seeds.for_each(|seed| found(seed, check_ready(&ready, seed))),
+        Err(violation) => found(seeds.start, violation.into()),
+    }
+}
+
+/// Runs a program in one world.
 pub fn check(program: &Program, seed: u64) -> Ran {
-    let mut first = run(program, seed, Level::STRUCTURES, false);
-    if first.violation.is_none() {
+    with(program, |ready| check_ready(ready, seed))
+}
+
+/// Runs it, in one of its worlds twice: it must do the same at another log level.
+fn check_ready(ready: &Ready, seed: u64) -> Ran {
+    let mut first = run(ready, seed, Level::STRUCTURES, false);
+    first.constructs = constructs(&ready.script, &first.lines);
+    if first.violation.is_none() && seed.is_multiple_of(WORLDS) {
         let level = [Level::NOTHING, Level::FAILURES, Level::COMMANDS, Level::PROCESSES];
-        let level = level[seed as usize % level.len()];
-        let second = run(program, seed, level, false);
+        let level = level[(seed / WORLDS) as usize % level.len()];
+        let second = run(ready, seed, level, false);
         if second.digest != first.digest {
-            first.violation = Some(difference(program, seed, level));
+            first.violation = Some(difference(ready, seed, level));
         }
     }
     first
 }
 
+/// Runs the program once and keeps all that happens.
+pub fn trace(program: &Program, seed: u64) -> Ran {
+    with(program, |ready| run(ready, seed, Level::STRUCTURES, true))
+}
+
+fn with(program: &Program, run: impl FnOnce(&Ready) -> Ran) -> Ran {
+    match Ready::new(program) {
+        Ok(ready) => run(&ready),
+        Err(violation) => violation.into(),
+    }
+}
+
+impl From<Violation> for Ran {
+    fn from(violation: Violation) -> Self {
+        Self { violation: Some(violation), ..Self::default() }
+    }
+}
+
 /// The first line in which two runs differ.
-fn difference(program: &Program, seed: u64, level: Level) -> Violation {
-    let first = run(program, seed, Level::STRUCTURES, true).trace;
-    let second = run(program, seed, level, true).trace;
+fn difference(ready: &Ready, seed: u64, level: Level) -> Violation {
+    let first = run(ready, seed, Level::STRUCTURES, true).trace;
+    let second = run(ready, seed, level, true).trace;
     let lines = first.iter().zip(&second).find(|(one, other)| one != other);
     let what = match lines {
         Some((one, other)) => format!("at log level {}:\n{other}\ninstead of\n{one}", level.0),
@@ -69,10 +128,9 @@ fn difference(program: &Program, seed: u64, level: Level) -> Violation {
     Violation { oracle: "determinism", what }
 }
 
-/// Runs the program once.
-pub fn run(program: &Program, seed: u64, level: Level, keeps: bool) -> Ran {
+fn run(ready: &Ready, seed: u64, level: Level, keeps: bool) -> Ran {
     let mut ran = Ran { keeps, ..Ran::default() };
-    let result = catch_unwind(AssertUnwindSafe(|| ran.run(program, seed, level)));
+    let result = catch_unwind(AssertUnwindSafe(|| ran.run(ready, seed, level)));
     ran.violation = match result {
         Ok(result) => result.err(),
         Err(_) => Some(Violation { oracle: "panics", what: "see above".into() }),
@@ -96,20 +154,16 @@ fn config(dice: &mut Dice, log_level: Level) -> Config {
 }
 
 impl Ran {
-    fn run(&mut self, program: &Program, seed: u64, level: Level) -> Result<(), Violation> {
+    fn run(&mut self, ready: &Ready, seed: u64, level: Level) -> Result<(), Violation> {
+        let Ready { script, library, promises } = ready;
         // Another sequence than that which made the program.
         let mut dice = Dice::new(!seed);
-        let (script, library, promises) = program.texts();
-        let script = ftsh::syntax::parse(SCRIPT, &script).map_err(|errors| Violation {
-            oracle: "syntax",
-            what: format!("{:?}\n{script}", errors.errors),
-        })?;
         let config = config(&mut dice, level);
-        let mut oracles = (level == Level::STRUCTURES).then(|| Oracles::new(&promises, &config));
+        let mut oracles = (level == Level::STRUCTURES).then(|| Oracles::new(promises, &config));
         let environment = vec![("HOME".into(), "/home".into()), ("ENV".into(), "1".into())];
         let args = vec![SCRIPT.into(), "first".into(), "second one".into()];
-        let mut machine = Machine::new(&script, args, environment, config, dice.seed());
-        let mut world = Faulty::new(&mut dice, &library);
+        let mut machine = Machine::new(script, args, environment, config, dice.seed());
+        let mut world = Faulty::new(&mut dice, library);
         let outcome = self.drive(&mut machine, &mut world, oracles.as_mut())?;
         self.note(world.now(), &outcome);
         self.faults = std::mem::take(&mut world.faults.happened);
@@ -139,8 +193,12 @@ impl Ran {
     ) -> Result<Outcome, Violation> {
         machine.handle_timeout(world.now());
         loop {
-            self.hurry(world)?;
-            let until = match machine.poll_output() {
+            let output = machine.poll_output();
+            // At another log level there are others of these.
+            if !matches!(output, Output::Effect(Effect::Log(_))) {
+                self.hurry(world)?;
+            }
+            let until = match output {
                 Output::Effect(effect) => {
                     if let Some(oracles) = &mut oracles {
                         oracles.effect(world.now(), &effect)?;
@@ -175,11 +233,16 @@ impl Ran {
     }
 
     fn perform(&mut self, world: &mut Faulty, effect: Effect) {
-        if !matches!(effect, Effect::Log(_)) {
+        if let Effect::Log(record) = &effect {
+            if &*record.file == SCRIPT {
+                self.lines.insert(record.line);
+            }
+            if self.keeps {
+                self.trace.push(format!("{:?}        {effect:?}", world.now().elapsed()));
+            }
+        } else {
             self.commands += usize::from(matches!(effect, Effect::Run(_)));
             self.note(world.now(), &effect);
-        } else if self.keeps {
-            self.trace.push(format!("{:?}        {effect:?}", world.now().elapsed()));
         }
         world.perform(effect);
     }

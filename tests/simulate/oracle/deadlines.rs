@@ -68,13 +68,9 @@ impl Oracle for Deadlines {
         let tasks = look.tasks();
         for start in look.families.starts.values() {
             for within in &start.tries {
-                let is_on = tasks.get(&within.task).is_some_and(|task| {
-                    task.tries.iter().any(|tried| {
-                        tried.line == within.line
-                            && tried.started == within.started
-                            && tried.attempt == within.attempt
-                    })
-                });
+                let is_on = tasks
+                    .get(&within.task)
+                    .is_some_and(|task| task.tries.iter().any(|tried| tried.scope == within.scope));
                 if is_on
                     && !within.condition
                     && self.deadline(within) <= now

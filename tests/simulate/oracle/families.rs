@@ -26,6 +26,7 @@ pub struct Within {
     pub line: u32,
     pub started: Time,
     pub attempt: u64,
+    pub scope: ScopeId,
     /// Whether it is not of the attempt but of the condition after it.
     pub condition: bool,
 }
@@ -39,6 +40,8 @@ pub struct Families {
     /// Commands whose end the machine was told of.
     pub ended: BTreeSet<ProcessId>,
     parents: BTreeMap<ScopeId, ScopeId>,
+    /// Scopes that ended well.
+    pub handed_over: BTreeSet<ScopeId>,
     /// Scopes that were told to end and aren't empty.
     ending: BTreeSet<ScopeId>,
     /// Scopes whose processes may be alive although they are said to be empty.
@@ -54,6 +57,7 @@ impl Families {
             }
             Effect::HandOver { scope, into } => {
                 self.parents.insert(*scope, *into);
+                self.handed_over.insert(*scope);
             }
             Effect::Terminate(scope) => {
                 self.ending.insert(*scope);
@@ -96,7 +100,8 @@ impl Families {
                     line: tried.line,
                     started: tried.started,
                     attempt: tried.attempt,
-                    condition: tried.line == run.line,
+                    scope: tried.scope,
+                    condition: tried.condition,
                 }));
                 next = task.parent.and_then(|parent| tasks.get(&parent));
             }

@@ -3,61 +3,40 @@
 
 use std::collections::BTreeSet;
 
-use ftsh::machine::effect::TaskId;
-use ftsh::machine::record::LogEvent;
+use ftsh::machine::Outcome;
+use ftsh::machine::effect::ScopeId;
 use ftsh::machine::status::{Doing, InProgress};
-use ftsh::machine::{Effect, Outcome, Time};
 
 use super::{Look, Oracle, Verdict};
 
 /// What a failed attempt or a cancelled branch started is gone.
-#[derive(Default)]
-pub struct Leftovers {
-    /// Tries that failed: the task, the line and when they began.
-    failed: BTreeSet<(TaskId, u32, Time)>,
-}
+pub struct Leftovers;
 
 impl Oracle for Leftovers {
     fn name(&self) -> &'static str {
         "leftovers"
     }
 
-    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
-        if let Effect::Log(record) = effect
-            && let (LogEvent::TryFailed { elapsed, .. }, Some(task)) = (&record.event, record.task)
-        {
-            let began = Time::after(record.at - (Time::START + *elapsed));
-            self.failed.insert((task, record.line, began));
-        }
-        Ok(())
-    }
-
     fn look(&mut self, look: &Look) -> Verdict {
+        if look.outcome.is_some() {
+            return Ok(());
+        }
         let tasks = look.tasks();
-        for start in look.families.starts.values() {
-            let is_known = tasks.contains_key(&start.task);
-            if look.families.is_ending(start.scope) || look.families.is_spared(start.scope) {
+        let families = look.families;
+        let present: BTreeSet<ScopeId> =
+            tasks.values().flat_map(|task| task.tries.iter().map(|tried| tried.scope)).collect();
+        for start in families.starts.values() {
+            if families.is_ending(start.scope) || families.is_spared(start.scope) {
                 continue;
             }
-            if !is_known && !look.families.ended.contains(&start.process) && look.outcome.is_none()
-            {
+            if !tasks.contains_key(&start.task) && !families.ended.contains(&start.process) {
                 return Err(format!("`{}` runs for a task that is gone", start.text));
             }
-            for within in start.tries.iter().filter(|within| !within.condition) {
-                let place = (within.task, within.line, within.started);
-                let now = tasks.get(&within.task).and_then(|task| {
-                    let same = |line, started| (line, started) == (within.line, within.started);
-                    task.tries.iter().find(|tried| same(tried.line, tried.started))
-                });
-                let is_later = now.is_some_and(|tried| tried.attempt > within.attempt);
-                if is_later || (now.is_none() && self.failed.contains(&place)) {
-                    let (attempt, line) = (within.attempt, within.line);
-                    let what = if is_later { "the next attempt" } else { "the end" };
-                    return Err(format!(
-                        "`{}` of attempt {attempt} at line {line} is alive at {what}",
-                        start.text
-                    ));
-                }
+            let is_over =
+                |scope| !present.contains(&scope) && !families.handed_over.contains(&scope);
+            if let Some(within) = start.tries.iter().find(|within| is_over(within.scope)) {
+                let (attempt, line, text) = (within.attempt, within.line, &start.text);
+                return Err(format!("`{text}` outlives attempt {attempt} at line {line}"));
             }
         }
         Ok(())

@@ -84,7 +84,7 @@ impl Oracles {
             Box::new(attempts::Attempts::new(promises)),
             Box::new(delays::Delays::new(promises, config)),
             Box::new(deadlines::Deadlines::new(promises, config)),
-            Box::new(leftovers::Leftovers::default()),
+            Box::new(leftovers::Leftovers),
             Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),
         ];
         Self { families: Families::default(), oracles }

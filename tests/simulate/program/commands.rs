@@ -11,7 +11,7 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (30, redirected),
     (8, pipeline),
     (5, call),
-    (3, |_| "deep 2".into()),
+    (3, deep),
     (8, assignment),
     (3, here_document),
     (3, |g| format!("sleep {}", g.dice.pick(&["100ms", "0.5", "2 seconds", "1m"]))),
@@ -20,16 +20,26 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (2, |g| format!("export {}=exported", g.variable())),
     (1, |g| format!("unset {}", g.variable())),
     (2, |g| format!("cd {}", g.dice.pick(&["/", "/here", "there", ""]))),
-    (2, |g| format!("pwd{}", g.maybe(0.5, |g| format!(" -> {}", g.variable())))),
+    (2, |g| format!("pwd{}", g.redirects())),
     (2, |g| if g.may_source { format!("source {LIBRARY}") } else { "success".into() }),
     (1, |_| "source /nowhere".into()),
-    (2, |_| "failure on purpose".into()),
-    (2, |_| "giveup".into()),
-    (1, |g| format!("exit {}", g.dice.pick(&["", "0", "4"]))),
-    (1, |g| format!("exec {}", g.program())),
-    (1, |g| if g.dice.chance(0.5) { "shift".into() } else { "return".into() }),
-    (1, |g| format!("return {}", g.number(1))),
+    (1, |_| "success".into()),
+    (2, |g| format!("failure{}", g.maybe(0.5, |_| " on purpose".into()))),
+    (2, |g| format!("giveup{}", g.maybe(0.5, |g| format!(" \"{}\"", g.value())))),
+    (1, |g| format!("shift{}", g.maybe(0.5, |_| " 2".into()))),
+    (2, end),
 ];
+
+/// What ends more than itself: mostly not for certain.
+fn end(g: &mut Generator) -> String {
+    let end = match g.dice.number(0, 3) {
+        0 => format!("exit {}", g.dice.pick(&["", "0", "4"])),
+        1 => format!("exec {}", g.program()),
+        2 => "return".into(),
+        _ => format!("return {}", g.number(1)),
+    };
+    if g.dice.chance(0.3) { end } else { format!("if {}; {end}; end", g.condition(1)) }
+}
 
 fn redirected(g: &mut Generator) -> String {
     let environment = g.maybe(0.1, |_| "A=here ".into());
@@ -51,6 +61,11 @@ fn call(g: &mut Generator) -> String {
         Some(name) => format!("{name} {}{}", g.words(), g.redirects()),
         None => g.program(),
     }
+}
+
+/// A call that calls itself; not where it would be within itself, which has no end.
+fn deep(g: &mut Generator) -> String {
+    if g.callable < FUNCTIONS { "deep 2".into() } else { g.program() }
 }
 
 fn assignment(g: &mut Generator) -> String {
@@ -95,7 +110,8 @@ impl Generator {
     /// What a stage of a pipeline can be.
     pub fn simple(&mut self) -> String {
         match self.dice.number(0, 9) {
-            0 | 1 => format!("echo {}", self.words()),
+            0 => format!("echo {}", self.words()),
+            1 => format!("echo -n {}", self.words()),
             2 => format!("cat {}", self.words()),
             3 => self.function().map_or("cat".into(), |name| format!("{name} {}", self.words())),
             4 => format!("read {}", self.variable()),
@@ -122,7 +138,7 @@ impl Generator {
             4 => format!("${{{name}:+some}}"),
             5 => (*self.dice.pick(&["$attempt", "$remaining", "${elapsed:-}"])).into(),
             6 => (*self.dice.pick(&["${error_kind:-}", "${error:-}", "$error_code"])).into(),
-            7 => (*self.dice.pick(&["$#", "$1", "$$"])).into(),
+            7 => (*self.dice.pick(&["$#", "$1", "$$", "$*"])).into(),
             _ => (*self.dice.pick(&["a", "7", "b.c"])).into(),
         }
     }
@@ -131,8 +147,8 @@ impl Generator {
         let mut words = Vec::new();
         for _ in 0..self.dice.number(0, 3) {
             words.push(match self.dice.number(0, 11) {
-                0 => "/*.c".into(),
-                1 => "~".into(),
+                0 => (*self.dice.pick(&["/*.c", "/[ab].c", "/?.d", "one\\ word"])).into(),
+                1 => (*self.dice.pick(&["~", "~/a", "~user"])).into(),
                 2 => "'single $n'".into(),
                 3 => "\"$@\"".into(),
                 4 | 5 => format!("\"{}\"", self.value()),
@@ -158,17 +174,13 @@ impl Generator {
         while redirects.len() < 20 && self.dice.chance(0.3) {
             let name = self.variable();
             let file = *self.dice.pick(&["/out", "/data", "relative", "/$v"]);
+            let to = *self.dice.pick(&[">", ">", ">>", "2>", "2>>", ">&", ">>&", "3>"]);
+            let into = *self.dice.pick(&["->", "->", "->>", "->>", "2->", "2->>", "->&", "->>&"]);
             redirects += &match self.dice.number(0, 13) {
                 0..=2 => self.input(),
-                3 => format!(" > {file}"),
-                4 => format!(" >> {file}"),
-                5 => format!(" 2> {file}"),
-                6 => format!(" >& {file}"),
-                7 => " 2>&1".into(),
-                8 => format!(" 2-> {name}"),
-                9 => format!(" ->& {name}"),
-                10 | 11 => format!(" ->> {name}"),
-                _ => format!(" -> {name}"),
+                3..=6 => format!(" {to} {file}"),
+                7 => (*self.dice.pick(&[" 2>&1", " 1>&2", " 3>&1"])).into(),
+                _ => format!(" {into} {name}"),
             };
         }
         redirects

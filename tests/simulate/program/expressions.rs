@@ -1,5 +1,7 @@
 //! Expressions.
 
+use ftsh::syntax::vocabulary::OPERATORS;
+
 use super::generate::Generator;
 
 impl Generator {
@@ -35,8 +37,10 @@ impl Generator {
                 format!("\"{}\" .{operator}. \"{}\"", self.value(), self.value())
             }
             4 => {
-                let test = *self.dice.pick(&["exists", "isdir", "isr"]);
-                format!(".{test}. {}", self.dice.pick(&["/data", "/out", "relative"]))
+                // The operators from here on are about files.
+                let first = OPERATORS.iter().position(|operator| *operator == ".exists.");
+                let test = *self.dice.pick(&OPERATORS[first.expect("it is there")..]);
+                format!("{test} {}", self.dice.pick(&["/data", "/out", "relative"]))
             }
             5 => format!(".succeeds. ({})", self.simple()),
             6 => format!(".succeeds. ({} | {})", self.simple(), self.simple()),

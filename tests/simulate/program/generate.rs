@@ -1,6 +1,7 @@
 //! What programs are made of. A construct more is a line more in one of two tables: `COMMANDS` in
 //! `commands` and `STRUCTURES` in `structures`.
 
+use super::tries::contained;
 use super::{Node, Program, commands, structures};
 use crate::dice::Dice;
 
@@ -24,9 +25,13 @@ pub const FUNCTIONS: usize = 3;
 pub fn generate(dice: Dice) -> Program {
     let mut generator = Generator { dice, left: 0, callable: 0, may_source: true, names: 0 };
     let mut script: Vec<Node> =
-        ["n=1", "v=value", "w=\"two words\"", "echo first -> o"].map(line).into();
-    generator.left = generator.dice.number(3, 40);
-    script.extend(generator.group(4));
+        ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "echo first -> o"].map(line).into();
+    generator.left = generator.dice.number(3, 60);
+    while generator.left > 0 {
+        let is_safe = generator.dice.chance(0.9);
+        let node = if is_safe { contained(&mut generator, 5) } else { generator.node(5) };
+        script.push(node);
+    }
     for function in 0..FUNCTIONS {
         generator.left = generator.dice.number(2, 8);
         generator.callable = function + 1;

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use ftsh::backoff::{Clause, Kind};
 
-use super::generate::Generator;
+use super::generate::{Generator, line};
 use super::{Node, Promise};
 
 /// Lengths of time as written.
-const TIMES: [(&str, u64); 7] = [
+const TIMES: [(&str, u64); 8] = [
+    ("$limit", 700),
     ("300 ms", 300),
     ("1 second", 1000),
     ("2s", 2000),
@@ -20,7 +21,8 @@ const TIMES: [(&str, u64); 7] = [
 
 /// A `try`, perhaps with its `catch`.
 pub fn attempts(g: &mut Generator, depth: usize) -> Node {
-    let (head, promise) = g.head();
+    let limits = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
+    let (head, promise) = g.head(limits);
     let mut groups = vec![(head, g.group(depth))];
     if g.dice.chance(0.4) {
         groups.push(("catch".into(), g.group(depth)));
@@ -28,11 +30,18 @@ pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     Node::Block { promise: Some(promise), groups, redirects: g.around() }
 }
 
+/// A part of a script that neither ends it by failing nor hangs for ever.
+pub fn contained(g: &mut Generator, depth: usize) -> Node {
+    let (head, promise) = g.head("dn");
+    let groups = vec![(head, g.group(depth)), ("catch".into(), vec![line("ok")])];
+    Node::Block { promise: Some(promise), groups, redirects: g.around() }
+}
+
 impl Generator {
-    fn head(&mut self) -> (String, Promise) {
+    /// The line of a `try`, with a limit for each `d` (a duration) and `n` (a number).
+    fn head(&mut self, limits: &str) -> (String, Promise) {
         let mut promise = Promise::default();
         let mut head = "try".to_owned();
-        let limits = *self.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
         for (index, limit) in limits.chars().enumerate() {
             head += if index > 0 { " or" } else { *self.dice.pick(&["", " for"]) };
             if limit == 'd' {

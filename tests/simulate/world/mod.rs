@@ -246,7 +246,7 @@ impl Faulty {
             self.idle = 0;
         } else {
             self.idle += 1;
-            let millis = 1 << self.idle.min(12);
+            let millis = 1 << (4 * self.idle).min(16);
             self.around.now = self.around.now + Duration::from_millis(millis);
         }
     }

@@ -1,0 +1,352 @@
+//! Which constructs of the language are on lines that programs execute.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh::backoff::Kind;
+use ftsh::syntax::Script;
+use ftsh::syntax::ast::{
+    BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
+    Parameter, Part, Pipeline, Quoted, Redirect, Simple, Substitute, Target, Try, Variable, Word,
+};
+use ftsh::syntax::vocabulary::{BUILTINS, OPERATORS};
+
+/// All constructs but builtins, operators and policies, of which the shell has lists.
+const CONSTRUCTS: &str = "
+    pipeline |& program call environment assignment unassigned return return-value shift shift-n
+    if else-if else while for forany in-order forall at-most
+    try catch try-for try-for-joined try-times try-every try-each try-backoff try-while
+    backoff-from backoff-to backoff-by backoff-jitter
+    read-file write-file append-file read-variable write-variable append-variable
+    with-errors errors other-descriptor duplicate here-document here-string around-block
+    bare escaped single double variable pattern home
+    $name $1 $# $* $@ $$ :- :+
+    group function()";
+
+/// How often each construct was on a line that was executed.
+pub struct Counts(pub BTreeMap<String, usize>);
+
+impl Default for Counts {
+    /// All there are, not counted yet.
+    fn default() -> Self {
+        let policies = Kind::ALL.iter().map(|kind| kind.name());
+        let all = CONSTRUCTS.split_whitespace().chain(BUILTINS).chain(OPERATORS).chain(policies);
+        Self(all.map(|name| (name.to_owned(), 0)).collect())
+    }
+}
+
+impl Counts {
+    pub fn add(&mut self, executed: &BTreeSet<String>) {
+        for name in executed {
+            *self.0.entry(name.clone()).or_default() += 1;
+        }
+    }
+
+    /// Those that nothing executed.
+    pub fn missing(&self) -> Vec<&str> {
+        self.0.iter().filter(|(_, count)| **count == 0).map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// The constructs of a script that are on these lines.
+pub fn constructs(script: &Script, lines: &BTreeSet<u32>) -> BTreeSet<String> {
+    let mut walk = Walk { script, lines, line: 0, found: BTreeSet::new() };
+    walk.block(&script.body);
+    walk.found
+}
+
+struct Walk<'a> {
+    script: &'a Script,
+    lines: &'a BTreeSet<u32>,
+    /// The present one.
+    line: u32,
+    found: BTreeSet<String>,
+}
+
+impl Walk<'_> {
+    fn is(&mut self, name: &str) {
+        if self.lines.contains(&self.line) && !self.found.contains(name) {
+            self.found.insert(name.to_owned());
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        for command in &block.commands {
+            self.line = self.script.source.line(command.span.start);
+            self.command(command);
+        }
+    }
+
+    /// A block that is there for this construct.
+    fn part(&mut self, name: &str, block: &Block) {
+        if let Some(first) = block.commands.first() {
+            self.line = self.script.source.line(first.span.start);
+            self.is(name);
+        }
+        self.block(block);
+    }
+
+    fn command(&mut self, command: &Command) {
+        if !command.redirects.is_empty() {
+            self.is("around-block");
+            self.redirects(&command.redirects);
+        }
+        match &command.kind {
+            CommandKind::Comment { .. } => {}
+            CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
+            CommandKind::Assign { value, .. } => {
+                self.is(if value.is_some() { "assignment" } else { "unassigned" });
+                self.expressions(value);
+            }
+            CommandKind::If { arms, otherwise } => {
+                for (index, (condition, body)) in arms.iter().enumerate() {
+                    self.line = self.script.source.line(condition.span.start);
+                    self.is(if index > 0 { "else-if" } else { "if" });
+                    self.expression(condition);
+                    self.block(body);
+                }
+                if let Some(otherwise) = otherwise {
+                    self.part("else", otherwise);
+                }
+            }
+            CommandKind::While { condition, body } => {
+                self.is("while");
+                self.expression(condition);
+                self.block(body);
+            }
+            CommandKind::For(it) => self.looping(it),
+            CommandKind::Try(it) => self.attempts(it),
+            CommandKind::Function { body, .. } => self.block(body),
+            CommandKind::Return(value) => {
+                self.is(if value.is_some() { "return-value" } else { "return" });
+                self.expressions(value);
+            }
+            CommandKind::Shift(value) => {
+                self.is(if value.is_some() { "shift-n" } else { "shift" });
+                self.expressions(value);
+            }
+        }
+    }
+
+    fn looping(&mut self, For { kind, list, body, .. }: &For) {
+        match kind {
+            ForKind::Each => self.is("for"),
+            ForKind::Any { in_order } => self.is(if *in_order { "in-order" } else { "forany" }),
+            ForKind::All { at_most } => {
+                self.is(if at_most.is_some() { "at-most" } else { "forall" });
+                self.expressions(at_most);
+            }
+        }
+        self.expressions(list);
+        self.block(body);
+    }
+
+    fn attempts(&mut self, it: &Try) {
+        let Try { time, times, every, each, backoff, condition, body, catch } = it;
+        self.is("try");
+        if let Some(Duration::Joined(_)) = time {
+            self.is("try-for-joined");
+        }
+        self.length("try-for", time.as_ref());
+        self.length("try-every", every.as_ref());
+        self.length("try-each", each.as_ref());
+        self.clause("try-times", times.as_ref());
+        self.clause("try-while", condition.as_ref());
+        if let Some(BackoffClause { kind, from, to, by, jitter, .. }) = backoff {
+            self.is("try-backoff");
+            self.is(kind.name());
+            self.length("backoff-from", from.as_ref());
+            self.length("backoff-to", to.as_ref());
+            self.clause("backoff-by", by.as_ref());
+            self.clause("backoff-jitter", jitter.as_ref());
+        }
+        self.block(body);
+        if let Some((_, catch)) = catch {
+            self.part("catch", catch);
+        }
+    }
+
+    fn length(&mut self, name: &str, duration: Option<&Duration>) {
+        match duration {
+            Some(Duration::Amount { amount, .. }) => self.clause(name, Some(amount)),
+            Some(Duration::Joined(word)) => {
+                self.is(name);
+                self.word(word);
+            }
+            None => {}
+        }
+    }
+
+    fn clause(&mut self, name: &str, value: Option<&Expr>) {
+        if let Some(value) = value {
+            self.is(name);
+            self.expression(value);
+        }
+    }
+
+    fn pipeline(&mut self, Pipeline { stages }: &Pipeline) {
+        if stages.len() > 1 {
+            self.is("pipeline");
+        }
+        for stage in stages {
+            if stage.pipe_errors {
+                self.is("|&");
+            }
+            self.simple(&stage.command);
+        }
+    }
+
+    fn simple(&mut self, Simple { assignments, words, redirects, .. }: &Simple) {
+        if !assignments.is_empty() {
+            self.is("environment");
+        }
+        match words.first().map(|word| word.parts.as_slice()) {
+            Some([Part::Bare(name)]) if BUILTINS.contains(&name.as_str()) => self.is(name),
+            Some([Part::Bare(name)]) if self.is_function(name) => self.is("call"),
+            _ => self.is("program"),
+        }
+        for word in words.iter().chain(assignments.iter().map(|(_, word)| word)) {
+            self.word(word);
+        }
+        self.redirects(redirects);
+    }
+
+    fn is_function(&self, wanted: &str) -> bool {
+        let is = |command: &Command| match &command.kind {
+            CommandKind::Function { name, .. } => &**name == wanted,
+            _ => false,
+        };
+        self.script.body.commands.iter().any(is)
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect]) {
+        for Redirect { descriptor, mode, with_errors, target, .. } in redirects {
+            if *with_errors {
+                self.is("with-errors");
+            }
+            let usual = u8::from(*mode != Mode::Read);
+            if *descriptor == 2 {
+                self.is("errors");
+            } else if *descriptor != usual {
+                self.is("other-descriptor");
+            }
+            let (what, word) = match target {
+                Target::File(word) => ("file", word),
+                Target::Variable(word) => ("variable", word),
+                Target::Descriptor(_) => {
+                    self.is("duplicate");
+                    continue;
+                }
+                Target::HereDocument { body, .. } => {
+                    self.is("here-document");
+                    self.word(body);
+                    continue;
+                }
+                Target::HereString(word) => {
+                    self.is("here-string");
+                    self.word(word);
+                    continue;
+                }
+            };
+            let does = match mode {
+                Mode::Read => "read",
+                Mode::Write => "write",
+                Mode::Append => "append",
+            };
+            self.is(&format!("{does}-{what}"));
+            self.word(word);
+        }
+    }
+
+    fn word(&mut self, word: &Word) {
+        self.parts(&word.parts);
+        if matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('~')) {
+            self.is("home");
+        }
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        for part in parts {
+            match part {
+                Part::Bare(text) => {
+                    self.is(if text.contains(['*', '?', '[']) { "pattern" } else { "bare" });
+                }
+                Part::Escaped(_) => self.is("escaped"),
+                Part::Single(_) => self.is("single"),
+                Part::Double(parts) => {
+                    self.is("double");
+                    for part in parts {
+                        match part {
+                            Quoted::Text(_) => {}
+                            Quoted::Variable(variable) => self.variable(variable),
+                        }
+                    }
+                }
+                Part::Variable(variable) => self.variable(variable),
+            }
+        }
+    }
+
+    fn variable(&mut self, Variable { parameter, substitute, .. }: &Variable) {
+        self.is("variable");
+        self.is(match parameter {
+            Parameter::Named(_) => "$name",
+            Parameter::Positional(_) => "$1",
+            Parameter::Count => "$#",
+            Parameter::Star => "$*",
+            Parameter::At => "$@",
+            Parameter::Pid => "$$",
+        });
+        if let Some((substitute, parts)) = substitute {
+            self.is(match substitute {
+                Substitute::Default => ":-",
+                Substitute::Alternative => ":+",
+            });
+            self.parts(parts);
+        }
+    }
+
+    fn expressions<'a>(&mut self, all: impl IntoIterator<Item = &'a Expr>) {
+        for expression in all {
+            self.expression(expression);
+        }
+    }
+
+    fn expression(&mut self, expression: &Expr) {
+        match &expression.kind {
+            ExprKind::Word(word) => self.word(word),
+            ExprKind::Group(inner) => {
+                self.is("group");
+                self.expression(inner);
+            }
+            ExprKind::Call { args, .. } => {
+                self.is("function()");
+                self.expressions(args);
+            }
+            ExprKind::Unary { operand, .. } => {
+                self.operator(expression.span.start, operand.span.start);
+                self.expression(operand);
+            }
+            ExprKind::Binary { left, right, .. } => {
+                self.operator(left.span.end, right.span.start);
+                self.expression(left);
+                self.expression(right);
+            }
+            ExprKind::Range { from, to, step } => {
+                self.is(".to.");
+                self.expression(from);
+                self.expression(to);
+                self.clause(".step.", step.as_deref());
+            }
+            ExprKind::Succeeds(pipeline) => {
+                self.is(".succeeds.");
+                self.pipeline(pipeline);
+            }
+        }
+    }
+
+    /// An operator, as it is written there.
+    fn operator(&mut self, start: usize, end: usize) {
+        let script = self.script;
+        self.is(script.source.text()[start..end].trim());
+    }
+}
