@@ -17,6 +17,8 @@ const MASK: &str = "***";
 const SHORTEST: usize = 4;
 /// Longer values aren't kept in order to be hidden.
 const LONGEST: usize = 1 << 16;
+/// Of longer texts only so much is said where there are secrets.
+const SHOWN: usize = 1 << 16;
 /// So many values are remembered, the last ones.
 const MOST: usize = 1000;
 
@@ -125,22 +127,29 @@ impl Secrets {
         }
     }
 
-    /// The same for bytes.
+    /// The same for bytes; of more than [`SHOWN`], the first.
     pub fn hide_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        // Looking takes time for each value, and limits are to hold meanwhile.
+        let shown = text.len().min(SHOWN);
+        let looked_at = &text[..text.len().min(SHOWN + LONGEST)];
         let mut places = Vec::new();
         self.each(|value| {
-            // Values may overlap each other and themselves.
-            let mut at = 0;
-            while let Some(found) = text[at..].find(value) {
-                places.push((at + found, at + found + value.len()));
-                at += found + 1;
+            if let Some(first) = looked_at.find(value) {
+                let from = &looked_at[first..];
+                places.extend(
+                    occurrences(from, value).map(|(start, end)| (first + start, first + end)),
+                );
             }
         });
-        if places.is_empty() {
+        places.retain(|&(start, _)| start < shown);
+        if places.is_empty() && shown == text.len() {
             return Cow::Borrowed(text);
         }
         places.sort_unstable();
-        let mut hidden = Vec::with_capacity(text.len());
+        let mut hidden = Vec::with_capacity(shown);
         let mut at = 0;
         for (start, end) in places {
             if start >= at {
@@ -149,7 +158,10 @@ impl Secrets {
             }
             at = at.max(end);
         }
-        hidden.extend_from_slice(&text[at..]);
+        hidden.extend_from_slice(text.get(at..shown).unwrap_or_default());
+        if shown < text.len() {
+            hidden.extend_from_slice("…".as_bytes());
+        }
         Cow::Owned(hidden)
     }
 
@@ -180,6 +192,27 @@ impl Secrets {
     }
 }
 
+/// Where a value stands in a text, also where it overlaps itself: start and end. Takes time in
+/// proportion to both (Knuth, Morris, Pratt 1977).
+fn occurrences<'t>(text: &'t [u8], value: &'t [u8]) -> impl Iterator<Item = (usize, usize)> + 't {
+    // How much of the value's start is also the end of its first so many bytes, and one more.
+    let mut borders = vec![0; value.len()];
+    let next = move |borders: &[usize], mut matched: usize, byte: u8| {
+        while matched > 0 && (matched == value.len() || value[matched] != byte) {
+            matched = borders[matched - 1];
+        }
+        matched + usize::from(value[matched] == byte)
+    };
+    for end in 1..value.len() {
+        borders[end] = next(&borders, borders[end - 1], value[end]);
+    }
+    let mut matched = 0;
+    text.iter().enumerate().filter_map(move |(at, &byte)| {
+        matched = next(&borders, matched, byte);
+        (matched == value.len()).then(|| (at + 1 - value.len(), at + 1))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +235,26 @@ mod tests {
         assert_eq!(secrets.hide("xabcdefy"), "x***y");
         assert_eq!(secrets.hide("aaaaaa b"), "*** b");
         assert_eq!(secrets.hide("abcdcdef"), "******");
+    }
+
+    #[test]
+    fn long_values_in_long_texts_take_no_time_to_speak_of() {
+        let secrets = secrets("");
+        for length in [100, 1000, LONGEST / 2, LONGEST] {
+            secrets.learn("P", &vec![b'a'; length]);
+        }
+        // By comparing at each place, this would take minutes.
+        let hidden = secrets.hide_bytes(&vec![b'a'; 64 << 20]).into_owned();
+        assert_eq!(hidden.to_str_lossy(), "***…");
+    }
+
+    #[test]
+    fn of_long_texts_the_start_is_said() {
+        let secrets = secrets("hunter2");
+        let text = format!("{}hunter2{}", "x".repeat(SHOWN - 3), "y".repeat(SHOWN));
+        assert_eq!(secrets.hide(&text), format!("{}***…", "x".repeat(SHOWN - 3)));
+        let text = "hunter2".repeat(SHOWN);
+        assert!(!secrets.hide(&text).contains("hunt"));
     }
 
     #[test]

@@ -131,3 +131,33 @@ fn what_kept_a_script_from_running_is_told_without() {
         .expect_stderr("the name of a var");
     Ftsh::command("true").env("FTSH_REDACT_NAMES", "A, B").failure(2);
 }
+
+#[test]
+fn wrong_options_and_names_hide_it_too() {
+    for wrong in ["-t", "-k", "-l", "--seed", "--splay", "--unset", "--backoff", "--no-such"] {
+        let finished = Ftsh::command("success")
+            .options([wrong, "hunter2"])
+            .env("FTSH_REDACT", "hunter2")
+            .failure(2);
+        assert!(!finished.errors().contains("hunter2"), "{wrong}: {}", finished.errors());
+    }
+    let finished = hiding("unset $P").env("P", "hunter2").options(["-l", "20"]).success();
+    told(&finished, &["unset ***"]);
+}
+
+#[test]
+fn a_limit_holds_where_long_values_are_hidden() {
+    let script = "try for 300 ms or 1 time
+        for i in 1 .to. 16
+            P=\"$P$P\"
+        end
+        sleep 1
+    catch
+        echo $error_kind
+    end";
+    Ftsh::command(script)
+        .options(["--redact", "P", "-l", "40", "-f", "log"])
+        .env("P", "a".repeat(1000))
+        .stdout("timeout\n")
+        .success();
+}

@@ -62,22 +62,24 @@ fn end(result: Result<Outcome>) -> ! {
 }
 
 fn obey(words: Vec<OsString>) -> Result<Outcome> {
-    let flags = match flags::parse(shebang::split(words)?)? {
-        Request::Work(flags) => *flags,
-        Request::Tell(text) => return Ok(tell(&text)),
-    };
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let settings = Settings::resolve(
-        flags,
-        &Surroundings {
-            variable: &|name| std::env::var_os(name),
-            patience: &process::Patience::inherited,
-            directory: &directory,
-            now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            pid: std::process::id(),
-            terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
-        },
-    )?;
+    let around = Surroundings {
+        variable: &|name| std::env::var_os(name),
+        patience: &process::Patience::inherited,
+        directory: &directory,
+        now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        pid: std::process::id(),
+        terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
+    };
+    let flags = match flags::parse(shebang::split(words)?) {
+        Ok(Request::Work(flags)) => *flags,
+        Ok(Request::Tell(text)) => return Ok(tell(&text)),
+        Err(error) => {
+            let secrets = settings::secrets(&[], &around)?;
+            return Err(anyhow!("{}", secrets.hide(&error.to_string())));
+        }
+    };
+    let settings = Settings::resolve(flags, &around)?;
     messages::keep_secret(settings.config.secrets.clone());
     let program = &settings.program;
     let script = match parse_bytes(&program.name(), &program.read()?) {

@@ -122,6 +122,13 @@ fn examine<T>(name: &str, value: &OsString, read: impl Fn(&str) -> Result<T, Str
 impl Settings {
     /// Puts together what was typed and what stands in the environment. Options win.
     pub fn resolve(flags: Flags, around: &Surroundings) -> Result<Self> {
+        let secrets = secrets(&flags.redact, around)?;
+        let hidden = secrets.clone();
+        Self::examined(flags, around, secrets)
+            .map_err(|error| anyhow!("{}", hidden.hide(&error.to_string())))
+    }
+
+    fn examined(flags: Flags, around: &Surroundings, secrets: Secrets) -> Result<Self> {
         let mut told = Vec::new();
         let mut tell = |name, value: BString| told.push((name, value));
 
@@ -196,7 +203,6 @@ impl Settings {
         if let Some((policy, true)) = &policy {
             tell("FTSH_BACKOFF", policy.to_string().into());
         }
-        let secrets = secrets(&flags.redact, around)?;
         if !flags.redact.is_empty() {
             tell(REDACT_NAMES, secrets.all_names().join(" ").into());
         }
@@ -294,7 +300,7 @@ impl Settings {
 }
 
 /// What is to be hidden, as far as it is known by now.
-fn secrets(typed: &[OsString], around: &Surroundings) -> Result<Secrets> {
+pub fn secrets(typed: &[OsString], around: &Surroundings) -> Result<Secrets> {
     let given = around.get("FTSH_REDACT").unwrap_or_default();
     let inherited = around.read(REDACT_NAMES, |text| {
         text.split_whitespace().map(variable_name).collect::<Result<Vec<_>, _>>()

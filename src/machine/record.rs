@@ -193,7 +193,7 @@ impl LogEvent {
             Self::CommandFailed(failure)
             | Self::Failed(failure)
             | Self::TryFailed { failure, .. } => vec![&mut failure.message, &mut failure.command],
-            Self::Assigned { value, .. } => value.iter_mut().collect(),
+            Self::Assigned { name, value } => value.iter_mut().chain([name]).collect(),
             Self::Waiting { reason: text, .. }
             | Self::CommandStarted(text)
             | Self::CommandSucceeded { command: text, .. }

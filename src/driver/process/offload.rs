@@ -21,6 +21,8 @@ pub struct Ticket(u64);
 /// More threads than this are never made; further jobs queue.
 const MOST_THREADS: usize = 1024;
 const STACK_SIZE: usize = 256 * 1024;
+/// What a thread takes besides its stack, generously.
+const HEADROOM: usize = 1024 * 1024;
 /// An idle worker ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 /// A nudge can come just before its call blocks, so it is repeated, less and less often.
@@ -188,6 +190,10 @@ impl<A: Send + 'static> Pool<A> {
         let (shared, sender, waker) =
             (self.shared.clone(), self.sender.clone(), self.waker.clone());
         let work = move || work(&shared, &sender, &waker);
+        // A thread that finds no memory as it begins ends the process.
+        if !sys::has_room(STACK_SIZE + HEADROOM) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         std::thread::Builder::new().name("worker".into()).stack_size(STACK_SIZE).spawn(work)?;
         Ok(())
     }
