@@ -140,6 +140,8 @@ impl Model<'_> {
             Command::Status(0) => {}
             Command::Status(code) => return Err(failed("exit", *code)),
             Command::Missing => return Err(failed("notfound", 127)),
+            // cat refuses to copy a file to its own end.
+            Command::Show(name) if self.is_output(name) => return Err(failed("exit", 1)),
             Command::Show(name) => self.print(&self.content(name)?),
             Command::Assign(name, expr) => {
                 let text = match expr {
@@ -320,6 +322,13 @@ impl Model<'_> {
             Piece::Arguments => Ok(self.arguments.join(" ")),
         });
         text.collect()
+    }
+
+    /// Whether a variable, which isn't empty, is what commands write to.
+    fn is_output(&self, name: &str) -> bool {
+        let value = self.variables.get(name);
+        let Some(Value::Written(written)) = value else { return false };
+        Rc::ptr_eq(written, &self.output) && !written.borrow().is_empty()
     }
 
     /// What a variable is as a file.
