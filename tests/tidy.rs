@@ -265,7 +265,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 fn documents_name_files_that_exist() {
     let folders = ["src/", "tests/", "examples/", "grammar/", ".ci/", "lab/", "fuzz/", "docs/"];
     let mut problems = Vec::new();
-    for document in ["README.md", "ARCHITECTURE.md"] {
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = read(document);
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         let links = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
