@@ -10,6 +10,7 @@ mod bytes;
 mod cli;
 mod cookbook;
 mod cron;
+mod descriptors;
 mod docs;
 mod examples;
 mod fuzzing;

@@ -77,7 +77,13 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             supervision,
             repair: if talks { repl::repair() } else { None },
         })
-        .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
+        .map_err(|error| {
+            let hint = match error.raw_os_error() {
+                Some(libc::EMFILE) => " (see `ulimit -n`; 32 do for most scripts)",
+                _ => "",
+            };
+            anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
+        })?;
         if talks {
             return Ok(repl::run(machine, driver));
         }

@@ -82,6 +82,7 @@ impl ProcessDriver {
     /// Waits for the other thread, but also for events, and not past `until`.
     pub fn attend<T>(&mut self, aside: &mut Aside<T>, until: Time) -> Attended<T> {
         loop {
+            self.admit(until);
             self.settle();
             if let Some(event) = self.ready.pop_front() {
                 return Attended::Event(event);

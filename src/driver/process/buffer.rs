@@ -49,6 +49,11 @@ impl Buffer {
         sys::move_up(copy.into())
     }
 
+    /// Whether nobody else has it.
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// How many bytes it holds.
     pub fn len(&self) -> u64 {
         self.file().and_then(|file| Ok(file.metadata()?.len())).unwrap_or(0)

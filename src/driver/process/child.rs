@@ -19,7 +19,8 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 impl ProcessDriver {
     /// Has the loop told of the end of a command's process.
     pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
-        let pidfd = if self.pidfds { self.pidfd(pid).ok() } else { None };
+        let wanted = self.pidfds && self.has_room_for_pidfd();
+        let pidfd = if wanted { self.pidfd(pid).ok() } else { None };
         if pidfd.is_none() && self.sweep.is_none() {
             // It may have ended before it was known here.
             self.sweep = Some(Instant::now() + SWEEP_INTERVAL);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::io::{Table, plain};
+use super::admission::Claim;
+use super::io::{Fd, Table, plain};
 use super::offload::{Control, Handle};
 use super::replace::Replacement;
 use super::spawn::{Program, Started};
@@ -39,17 +40,40 @@ pub struct Command {
     pub starting: bool,
     /// Whether its end is still to be told.
     pub wanted: bool,
+    /// What it has of descriptors, or may take.
+    pub claim: Claim,
+    /// The variables that it may write to: they stay files until it ends.
+    written: Vec<Fd>,
 }
 
 impl Command {
     fn new(scope: ScopeId, name: BString, line: u32) -> Self {
         let (stage, path) = (Stage::Running(0), BString::default());
-        Self { scope, stage, name, line, path, quiet: false, starting: false, wanted: true }
+        let (quiet, starting, wanted) = (false, false, true);
+        Self {
+            scope,
+            stage,
+            name,
+            line,
+            path,
+            quiet,
+            starting,
+            wanted,
+            claim: Claim::default(),
+            written: Vec::new(),
+        }
+    }
+
+    /// One that waits for descriptors.
+    pub fn queued(scope: ScopeId, name: BString, line: u32) -> Self {
+        Self { stage: Stage::Queued, quiet: true, ..Self::new(scope, name, line) }
     }
 }
 
 /// How far a command has come.
 pub enum Stage {
+    /// It waits for descriptors.
+    Queued,
     /// A worker does it, or starts it.
     Working(Handle),
     /// It runs, as this process.
@@ -95,6 +119,7 @@ impl ProcessDriver {
             Action::ReadLine => "read".into(),
         };
         let mut command = Command::new(scope, name, line);
+        command.written = plan.written();
         command.quiet = self.live.is_on() && plan.is_quiet();
         if !command.quiet {
             self.live.give_way();
@@ -157,7 +182,7 @@ impl ProcessDriver {
             }
             Action::ReadLine => match plan.carry_out(&Control::default()) {
                 Err(message) => self.refuse(process, redirect_error(message)),
-                Ok(table) if table.get(0).is_some_and(super::io::Fd::is_memory) => {
+                Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
                     let ended = stream::read_line(&table, &Control::default());
                     self.ended(process, ended);
                 }
@@ -246,7 +271,7 @@ impl ProcessDriver {
         });
     }
 
-    fn enter(&mut self, process: ProcessId, command: Command) {
+    pub(super) fn enter(&mut self, process: ProcessId, command: Command) {
         self.families.enter(command.scope, process);
         self.commands.insert(process, command);
     }
@@ -255,6 +280,7 @@ impl ProcessDriver {
     pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
         let command = self.commands.remove(&process)?;
         self.live.reconsider();
+        self.admission.note_free();
         let wanted = self.families.leave(command.scope, process) && command.wanted;
         Some((command, wanted))
     }

@@ -111,8 +111,13 @@ impl ProcessDriver {
             let Some(scope) = self.families.scopes.get_mut(&id) else { continue };
             scope.commands.retain(|process| {
                 let Some(command) = self.commands.get(process) else { return false };
-                let Stage::Working(handle) = &command.stage else {
-                    return true;
+                let handle = match &command.stage {
+                    Stage::Working(handle) => handle,
+                    Stage::Running(_) => return true,
+                    Stage::Queued => {
+                        self.commands.remove(process);
+                        return false;
+                    }
                 };
                 if !self.pool.cancel(handle) {
                     return true; // too late: it will show up as a process
@@ -134,7 +139,7 @@ impl ProcessDriver {
         commands
             .filter_map(|process| match self.commands.get(process)?.stage {
                 Stage::Running(pid) => Some(pid),
-                Stage::Working(_) => None,
+                Stage::Queued | Stage::Working(_) => None,
             })
             .collect()
     }
@@ -147,7 +152,7 @@ impl ProcessDriver {
             commands.flat_map(|scope| &scope.commands).filter_map(|process| {
                 match &self.commands.get(process)?.stage {
                     Stage::Working(handle) => handle.committed_thread(),
-                    Stage::Running(_) => None,
+                    Stage::Queued | Stage::Running(_) => None,
                 }
             });
         let children = threads.filter_map(|it| proc::children_of_thread(self.pid, it.id()).ok());

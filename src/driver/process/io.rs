@@ -1,8 +1,8 @@
-//! Tables of descriptors, variables used as files, and pipes.
+//! Redirections: changes to tables of descriptors, variables used as files, and pipes.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
@@ -11,92 +11,12 @@ use super::buffer::Buffer;
 use super::files;
 use super::offload::Control;
 use super::sys;
+use super::table::SIZE;
+pub use super::table::{Fd, Table};
 use crate::machine::effect::{Access, BufferId, Directory, IoId, PipeId, Plumbing, Port};
-
-/// How many descriptors a table has.
-const SIZE: usize = 10;
 
 /// Content up to this size is written on the loop.
 const SMALL: usize = 64 * 1024;
-
-/// An open descriptor.
-#[derive(Clone, Debug)]
-pub enum Fd {
-    /// One that the shell was started with, still at its number.
-    Inherited(RawFd),
-    /// One of our own, at a number outside the script's range.
-    Owned(Arc<OwnedFd>),
-    /// A buffer's: using it never blocks.
-    Memory(Arc<OwnedFd>),
-    /// `/dev/null`, by the shell's own choice.
-    Null(Arc<OwnedFd>),
-}
-
-impl Fd {
-    /// Takes over a new descriptor.
-    pub fn new(fd: OwnedFd) -> io::Result<Self> {
-        Ok(Self::Owned(Arc::new(sys::move_up(fd)?)))
-    }
-
-    /// Whether it is a buffer's.
-    pub fn is_memory(&self) -> bool {
-        matches!(self, Self::Memory(_))
-    }
-}
-
-impl AsFd for Fd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Inherited(number) => sys::borrow(*number),
-            Self::Owned(fd) | Self::Memory(fd) | Self::Null(fd) => fd.as_fd(),
-        }
-    }
-}
-
-/// What a command's descriptors 0 to 9 are.
-#[derive(Clone, Debug, Default)]
-pub struct Table([Option<Fd>; SIZE]);
-
-impl Table {
-    /// The descriptors that are open now and stay open in children.
-    pub fn inherited() -> Self {
-        let passed = |number: usize| {
-            let number = number as RawFd;
-            sys::is_passed_on(number).then_some(Fd::Inherited(number))
-        };
-        Self(std::array::from_fn(passed))
-    }
-
-    /// A descriptor, if it is open.
-    pub fn get(&self, number: u8) -> Option<&Fd> {
-        self.0.get(usize::from(number))?.as_ref()
-    }
-
-    fn set(&mut self, number: u8, fd: Fd) -> Result<(), String> {
-        let place = self.0.get_mut(usize::from(number));
-        *place.ok_or_else(|| format!("{number}: descriptors go from 0 to 9"))? = Some(fd);
-        Ok(())
-    }
-
-    /// Whether there is nothing to read from descriptor 0: the shell gave it `/dev/null`.
-    pub fn reads_nothing(&self) -> bool {
-        matches!(self.0[0], None | Some(Fd::Null(_)))
-    }
-
-    /// The numbers to set in a child that inherits ours, as `from` and `to`.
-    pub fn changes(&self) -> Vec<(RawFd, RawFd)> {
-        let mut changes = Vec::with_capacity(SIZE);
-        for (number, fd) in self.0.iter().enumerate() {
-            match fd {
-                Some(fd @ (Fd::Owned(_) | Fd::Memory(_) | Fd::Null(_))) => {
-                    changes.push((fd.as_fd().as_raw_fd(), number as RawFd));
-                }
-                Some(Fd::Inherited(_)) | None => {}
-            }
-        }
-        changes
-    }
-}
 
 /// Changes to a table that are ready to be carried out, on the loop or off it.
 pub struct Plan {
@@ -128,7 +48,8 @@ impl Plan {
             Fd::Memory(_) | Fd::Null(_) => true,
             Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
         };
-        let mut quiet = self.table.0.each_ref().map(|fd| fd.as_ref().is_none_or(is_quiet));
+        let mut quiet =
+            self.table.descriptors.each_ref().map(|fd| fd.as_ref().is_none_or(is_quiet));
         for step in &self.steps {
             let (to, result) = match step {
                 Step::Set(to, fd) => (*to, is_quiet(fd)),
@@ -146,6 +67,18 @@ impl Plan {
             }
         }
         quiet == [true; SIZE]
+    }
+
+    /// The variables that may be written to.
+    pub fn written(&self) -> Vec<Fd> {
+        let set = self.steps.iter().filter_map(|step| match step {
+            Step::Set(_, fd) => Some(fd),
+            _ => None,
+        });
+        set.chain(self.table.descriptors.iter().flatten())
+            .filter(|fd| fd.is_memory())
+            .cloned()
+            .collect()
     }
 
     /// Makes the table; an error is one line for people.
@@ -194,6 +127,9 @@ fn in_memory(error: &io::Error) -> String {
 
 /// An error's text without the number that std adds.
 pub fn plain(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(libc::EMFILE) {
+        return "too many open files (see `ulimit -n`)".into();
+    }
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_lowercase(),
@@ -205,8 +141,15 @@ pub fn plain(error: &io::Error) -> String {
 pub struct Io {
     tables: HashMap<IoId, Table>,
     buffers: HashMap<BufferId, Buffer>,
+    drafts: HashMap<BufferId, Draft>,
     pipes: HashMap<PipeId, Ends>,
     null: Option<Fd>,
+}
+
+/// What a buffer holds that has no descriptor yet.
+enum Draft {
+    Bytes(BString),
+    Copy(Buffer),
 }
 
 /// The ends of a pipe that nobody has taken yet.
@@ -227,6 +170,7 @@ impl Io {
         Self {
             tables: HashMap::from([(IoId::INHERITED, Table::inherited())]),
             buffers: HashMap::new(),
+            drafts: HashMap::new(),
             pipes: HashMap::new(),
             null: None,
         }
@@ -235,6 +179,26 @@ impl Io {
     /// How many descriptors it may hold, roughly.
     pub fn size(&self) -> usize {
         self.tables.len() + self.buffers.len() + 2 * self.pipes.len()
+    }
+
+    /// Whether one end of a pipe has been taken, and the other one waits for somebody.
+    pub fn has_pipe(&self, id: PipeId) -> bool {
+        self.pipes.contains_key(&id)
+    }
+
+    /// Forgets the end of a pipe that nobody will take any more.
+    pub fn drop_pipe(&mut self, id: PipeId) {
+        self.pipes.remove(&id);
+    }
+
+    /// How many blocks with descriptors of their own a table is inside of.
+    pub fn depth(&self, io: IoId) -> u32 {
+        self.tables.get(&io).map_or(0, |table| table.depth)
+    }
+
+    /// Whether a table belongs to a stage of a pipeline.
+    pub fn is_piped(&self, io: IoId) -> bool {
+        self.tables.get(&io).is_some_and(|table| table.piped)
     }
 
     /// Keeps a table.
@@ -249,14 +213,44 @@ impl Io {
         }
     }
 
+    /// Keeps the content of variables without a descriptor where nobody writes to them any more; true
+    /// if that was any.
+    pub fn put_away(&mut self) -> bool {
+        let mut drafts = Vec::new();
+        for (id, buffer) in self.buffers.iter().filter(|(_, it)| it.is_idle()) {
+            if buffer.len() <= SMALL as u64
+                && let Ok(content) = buffer.content()
+            {
+                drafts.push((*id, Draft::Bytes(content)));
+            }
+        }
+        for (id, _) in &drafts {
+            self.buffers.remove(id);
+        }
+        let any = !drafts.is_empty();
+        self.drafts.extend(drafts);
+        any
+    }
+
     /// Forgets a buffer; readers and writers that have it open keep it.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
+        self.drafts.remove(&buffer);
     }
 
-    /// A buffer.
-    pub fn buffer(&self, id: BufferId) -> Option<&Buffer> {
-        self.buffers.get(&id)
+    /// Takes note of buffers that are to be created later, or never: they have a content now.
+    pub fn draft(&mut self, redirects: &[Plumbing]) {
+        for Plumbing { port, .. } in redirects {
+            let (id, draft) = match port {
+                Port::BufferCreate(id, content) => (*id, Draft::Bytes(content.clone())),
+                Port::BufferCopy { buffer, of } => match self.buffers.get(of) {
+                    Some(of) => (*buffer, Draft::Copy(of.clone())),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            self.drafts.insert(id, draft);
+        }
     }
 
     /// Prepares changes to a table. Buffers and pipes come into being here, files when the plan
@@ -280,6 +274,9 @@ impl Io {
         let table = self.tables.get(&base).ok_or("the block's redirections are closed")?.clone();
         let mut plan =
             Plan { table, directory: directory.clone(), steps: Vec::new(), blocking: false };
+        plan.table.piped |= taken.len() > 0;
+        let adds = |plumbing: &Plumbing| !matches!(plumbing.port, Port::Null | Port::Descriptor(_));
+        plan.table.depth += u32::from(redirects.iter().any(adds));
         for Plumbing { descriptor: to, port } in redirects {
             let step = match port {
                 Port::File { path, access } => {
@@ -317,13 +314,37 @@ impl Io {
         Ok(plan)
     }
 
-    fn existing(&self, id: BufferId) -> Result<Buffer, String> {
-        self.buffers.get(&id).cloned().ok_or_else(|| "the variable's file is gone".into())
+    /// The content of a buffer without a descriptor.
+    pub fn text(&self, id: BufferId) -> Option<&BString> {
+        match self.drafts.get(&id)? {
+            Draft::Bytes(content) => Some(content),
+            Draft::Copy(_) => None,
+        }
+    }
+
+    /// A buffer.
+    pub fn existing(&mut self, id: BufferId) -> Result<Buffer, String> {
+        if let Some(buffer) = self.buffers.get(&id) {
+            return Ok(buffer.clone());
+        }
+        let draft = self.drafts.get(&id).ok_or("the variable's file is gone")?;
+        let filled = Buffer::new().and_then(|buffer| {
+            match draft {
+                Draft::Bytes(content) => buffer.append(content)?,
+                Draft::Copy(of) => buffer.append_from(of)?,
+            }
+            Ok(buffer)
+        });
+        let buffer = filled.map_err(|error| in_memory(&error))?;
+        self.drafts.remove(&id);
+        self.buffers.insert(id, buffer.clone());
+        Ok(buffer)
     }
 
     fn create(&mut self, id: BufferId) -> Result<Buffer, String> {
         let buffer = Buffer::new().map_err(|error| in_memory(&error))?;
         self.buffers.insert(id, buffer.clone());
+        self.drafts.remove(&id);
         Ok(buffer)
     }
 

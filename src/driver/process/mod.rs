@@ -3,6 +3,7 @@
 //! The loop waits for pidfds, signals and the answers of worker threads. What may block is done by
 //! workers, so that time limits hold whatever a file system does.
 
+mod admission;
 mod aside;
 mod block;
 mod buffer;
@@ -33,6 +34,7 @@ mod stream;
 mod supervisor;
 mod survey;
 mod sys;
+mod table;
 mod tag;
 mod terminal;
 #[cfg(test)]
@@ -56,6 +58,7 @@ pub use self::signal::die_by;
 pub use self::supervisor::{Duties, Supervision, resume, supervise};
 pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
 
+use self::admission::{Admission, Request};
 use self::children::Children;
 use self::command::{Answer, Command, Waiting};
 use self::family::Families;
@@ -144,6 +147,7 @@ pub struct ProcessDriver {
     operations: HashMap<OperationId, Handle>,
     waiting: HashMap<Ticket, Waiting>,
     families: Families,
+    admission: Admission,
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
     limit: sys::FileLimit,
@@ -233,6 +237,7 @@ impl ProcessDriver {
             operations: HashMap::new(),
             waiting: HashMap::new(),
             families: Families::new(),
+            admission: Admission::new(start),
             sweep: None,
             limit: sys::FileLimit::default(),
             containment,
@@ -299,8 +304,13 @@ impl ProcessDriver {
             });
             return;
         };
-        let Some(buffer) = self.io.buffer(id).cloned() else {
-            return self.answer(operation, Err("the variable's file is gone".into()));
+        if let Some(content) = self.io.text(id) {
+            let content = content.clone();
+            return self.answer(operation, Ok(Reply::Text(content)));
+        }
+        let buffer = match self.io.existing(id) {
+            Ok(buffer) => buffer,
+            Err(message) => return self.answer(operation, Err(message)),
         };
         let length = buffer.len();
         if length > LONGEST as u64 + LINE_END {
@@ -318,9 +328,13 @@ impl ProcessDriver {
     }
 
     fn abandon(&mut self, operation: OperationId) {
+        if self.admission.abandon(operation) {
+            return;
+        }
         if let Some(handle) = self.operations.remove(&operation) {
             self.waiting.remove(&handle.ticket);
             self.pool.cancel(&handle);
+            self.admission.note_free();
         }
     }
 
@@ -394,19 +408,25 @@ impl Driver for ProcessDriver {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Run(run) => self.run(*run),
+            Effect::Run(run) => self.request(Request::Run(run)),
             Effect::Exec(run) => self.exec(*run),
-            Effect::Open { .. } => self.open(effect),
+            Effect::Open { .. } => self.request(Request::Open(effect)),
             Effect::Query { operation, directory, query } => {
-                self.query(operation, directory, query);
+                self.request(Request::Query(operation, directory, query));
             }
             Effect::Abandon(operation) => self.abandon(operation),
             Effect::OpenScope { scope, parent } => self.open_scope(scope, parent),
             Effect::Terminate(scope) => self.terminate(scope),
             Effect::Kill { scope, strong } => self.kill(scope, strong),
             Effect::HandOver { scope, into } => self.hand_over(scope, into),
-            Effect::CloseIo(io) => self.io.close(io),
-            Effect::DropBuffer(buffer) => self.io.drop_buffer(buffer),
+            Effect::CloseIo(io) => {
+                self.io.close(io);
+                self.admission.note_free();
+            }
+            Effect::DropBuffer(buffer) => {
+                self.io.drop_buffer(buffer);
+                self.admission.note_free();
+            }
             Effect::Log(record) => {
                 if record.level <= self.settings.log_level {
                     self.live.hide();
@@ -422,6 +442,7 @@ impl Driver for ProcessDriver {
 
     fn wait(&mut self, until: Time) -> Option<Event> {
         loop {
+            self.admit(until);
             self.settle();
             if self.ready.is_empty() || self.polled.elapsed() >= POLL_INTERVAL {
                 self.poll(until);

@@ -169,7 +169,12 @@ pub fn mark(pid: i32, key: &Key) -> Mark {
     // read. So that there is no mark is believed only if the same is read twice.
     let mut last = None;
     for _ in 0..10 {
-        let Some(environment) = environment(pid) else { return Mark::Absent };
+        let environment = match environment(pid) {
+            Ok(environment) => environment,
+            // No descriptor to be had: it can't be told now.
+            Err(error) if is_exhausted(&error) => return Mark::Unclear,
+            Err(_) => return Mark::Absent,
+        };
         let mut variables = environment.split_inclusive(|&byte| byte == 0);
         let tag = variables.find_map(|variable| {
             let variable = variable.strip_suffix(b"\0")?; // whole
@@ -189,13 +194,19 @@ pub fn mark(pid: i32, key: &Key) -> Mark {
     Mark::Unclear
 }
 
-/// A process's environment; none if it can't be read.
-fn environment(pid: i32) -> Option<Vec<u8>> {
+/// Whether there are too many open files.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// A process's environment, if it can be read.
+fn environment(pid: i32) -> io::Result<Vec<u8>> {
     match fs::read(format!("/proc/{pid}/environ")) {
-        Ok(environment) if !environment.is_empty() => Some(environment),
+        Ok(environment) if !environment.is_empty() => Ok(environment),
+        Err(error) if is_exhausted(&error) => Err(error),
         // Depending on the kernel it can't be read or is empty, but for the threads that go on.
-        _ if is_headless(&stat(pid)) => Some(environment_of_threads(pid)),
-        result => result.ok(),
+        _ if is_headless(&stat(pid)) => Ok(environment_of_threads(pid)),
+        result => result,
     }
 }
 

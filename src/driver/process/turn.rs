@@ -20,7 +20,8 @@ impl ProcessDriver {
     fn next_due(&self) -> Option<Instant> {
         let keys = self.terminal.as_ref().and_then(Terminal::due);
         let live = self.live.due();
-        family::earliest([self.pool.next_due(), self.sweep, self.next_look(), live, keys])
+        let waits = self.admission.due;
+        family::earliest([self.pool.next_due(), self.sweep, self.next_look(), live, keys, waits])
     }
 
     /// Waits for something to happen, and takes note of it.
@@ -76,6 +77,7 @@ impl ProcessDriver {
     fn take_due(&mut self, now: Instant) {
         self.pool.tick(now);
         self.live.tick(now);
+        self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
         self.insist(now);
         if self.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
@@ -165,6 +167,7 @@ impl ProcessDriver {
                 Some(Waiting::Command(process)) => self.command_answered(process, answer),
                 Some(Waiting::Operation(operation)) => {
                     self.operations.remove(&operation);
+                    self.admission.note_free();
                     let result = match answer {
                         Answer::Reply(result) => result,
                         Answer::Table(io, table) => table.map(|table| {

@@ -29,8 +29,33 @@ pub fn duplicate(fd: BorrowedFd) -> io::Result<OwnedFd> {
     // SAFETY: a plain call; the new descriptor belongs to nobody else.
     unsafe {
         let new = libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST_OWN);
-        if new < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(new)) }
+        if new >= 0 {
+            return Ok(OwnedFd::from_raw_fd(new));
+        }
     }
+    Err(match Errno::last() {
+        // The limit is below the numbers that are ours: there are too many all the same.
+        Errno::EINVAL => Errno::EMFILE.into(),
+        errno => errno.into(),
+    })
+}
+
+/// Whether so many descriptors of our own can be opened now. None is opened for the answer: other
+/// threads may need those that are left.
+pub fn can_open(count: usize) -> bool {
+    const AT_ONCE: c_int = 256;
+    let mut free = 0;
+    let mut end = limit().map_or(0, |limit| limit.rlim_cur.min(FileLimit::HIGHEST) as c_int);
+    while end > FIRST_OWN && free < count {
+        let start = FIRST_OWN.max(end - AT_ONCE);
+        let mut polled: Vec<libc::pollfd> =
+            (start..end).map(|fd| libc::pollfd { fd, events: 0, revents: 0 }).collect();
+        // SAFETY: the kernel reads and writes as many elements as there are; nothing is waited for.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
+        free += polled.iter().filter(|it| it.revents & libc::POLLNVAL != 0).count();
+        end = start;
+    }
+    free >= count
 }
 
 /// Moves a descriptor out of the script's range.
@@ -164,27 +189,50 @@ pub fn set_foreground(tty: BorrowedFd, group: pid_t) -> bool {
 pub struct FileLimit {
     raised_from: Option<libc::rlimit>,
     tried: bool,
+    known: Option<usize>,
 }
 
 impl FileLimit {
+    /// The shell itself never holds more, but for commands.
+    const OWN: usize = 64;
     /// Below this many, the usual limit of 1024 serves.
     const MANY: usize = 300;
     const HIGHEST: libc::rlim_t = 1 << 20;
 
     /// Raises the limit if this many descriptors, or a few times as many, may be too many.
     pub fn make_room_for(&mut self, count: usize) {
-        if self.tried || count < Self::MANY {
-            return;
+        if count >= Self::MANY {
+            self.raise();
         }
-        self.tried = true;
+    }
+
+    /// Whether this many descriptors, or some more, are far from being too many.
+    pub fn is_far_from(&mut self, count: usize) -> bool {
+        count + Self::OWN < self.usable()
+    }
+
+    /// How many there may be besides those of scripts.
+    pub fn usable(&mut self) -> usize {
+        let read = || limit().map_or(0, |limit| limit.rlim_cur as usize);
+        self.known.get_or_insert_with(read).saturating_sub(FIRST_OWN as usize)
+    }
+
+    /// Raises the limit as far as it can be; false if that was tried before or can't be done.
+    pub fn raise(&mut self) -> bool {
+        if std::mem::replace(&mut self.tried, true) {
+            return false;
+        }
         if let Some(old) = limit() {
             let wanted = old.rlim_max.min(Self::HIGHEST);
             let new = libc::rlimit { rlim_cur: wanted.max(old.rlim_cur), ..old };
             // SAFETY: the new limit is only read.
             if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const new) } == 0 {
                 self.raised_from = Some(old);
+                self.known = None;
+                return wanted > old.rlim_cur;
             }
         }
+        false
     }
 
     /// Gives a new child the limit that the shell was started with.

@@ -19,9 +19,9 @@ pub use children::{
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
 pub use descriptors::{
-    FileLimit, Kept, add_flags, borrow, close_number, duplicate, has_data, install, is_own_pair,
-    is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors, set_foreground, size,
-    take_over, write_now,
+    FileLimit, Kept, add_flags, borrow, can_open, close_number, duplicate, has_data, install,
+    is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors,
+    set_foreground, size, take_over, write_now,
 };
 pub use early::survive_file_limit;
 #[cfg(test)]
