@@ -27,6 +27,8 @@ pub struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
     /// Changes since the last fork; none is a variable that was unset.
     own: BTreeMap<Name, Option<Variable>>,
+    /// Whether `shared` holds what `own` says otherwise, for others may need it.
+    stale: bool,
     environment: Option<Arc<Environment>>,
     /// What isn't to be said of them.
     pub secrets: Secrets,
@@ -75,10 +77,19 @@ impl Variables {
             self.secrets.learn(name, &value);
         }
         // What it was before isn't held any longer, unless another task has it.
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.remove(name);
-        }
+        self.stale |= self.shared.contains_key(name);
         self.own.insert(Arc::clone(name), variable);
+        self.let_go();
+    }
+
+    /// Forgets what was before the changes, as soon as no other task has it.
+    fn let_go(&mut self) {
+        if self.stale
+            && let Some(shared) = Arc::get_mut(&mut self.shared)
+        {
+            shared.retain(|name, _| !self.own.contains_key(name));
+            self.stale = false;
+        }
     }
 
     /// A variable's value, if no other task may hold it together with this one.
@@ -94,6 +105,7 @@ impl Variables {
     pub fn fork(&mut self) -> Self {
         if !self.own.is_empty() {
             let shared = Arc::make_mut(&mut self.shared);
+            self.stale = false;
             for (name, variable) in std::mem::take(&mut self.own) {
                 match variable {
                     Some(variable) => shared.insert(name, variable),
@@ -106,9 +118,12 @@ impl Variables {
 
     /// Takes over what a copy has changed since it was made.
     pub fn absorb(&mut self, copy: Self) {
-        for (name, variable) in copy.own {
+        let Self { own, shared, .. } = copy;
+        drop(shared);
+        for (name, variable) in own {
             self.put(&name, variable);
         }
+        self.let_go();
     }
 
     /// All variables that are set, with their values; none for a buffer or what has more than

@@ -4,8 +4,8 @@
 //! program that breaks a promise is made smaller and shown with the command that repeats it.
 //!
 //! - `FTSH_SIMULATE_SEED=n`: one program in one world, with all that happens.
-//! - `FTSH_SIMULATE_PROGRAMS=n`: so many, from a seed that the clock chooses. `just simulate n` does
-//!   that with an optimized machine.
+//! - `FTSH_SIMULATE_PROGRAMS=n`: so many, from `FTSH_SIMULATE_FIRST` or a number that the clock
+//!   chooses. `just simulate n` does that with an optimized machine.
 
 mod coverage;
 mod dice;
@@ -41,6 +41,7 @@ const LAST: usize = 40;
 
 const SEED: &str = "FTSH_SIMULATE_SEED";
 const COUNT: &str = "FTSH_SIMULATE_PROGRAMS";
+const FIRST: &str = "FTSH_SIMULATE_FIRST";
 
 /// What programs did, all together.
 #[derive(Default)]
@@ -58,7 +59,8 @@ fn every_program_keeps_every_promise_whatever_goes_wrong() {
         return show(seed);
     }
     let count = number(COUNT);
-    let first = if count.is_some() { clock() } else { 0 };
+    let chosen = || if count.is_some() { clock() } else { 0 };
+    let first = number(FIRST).unwrap_or_else(chosen);
     let began = Instant::now();
     let total = check_all(first, first.saturating_add(count.unwrap_or(PROGRAMS)));
     let Total { programs, commands, faults, constructs, .. } = total;
