@@ -127,6 +127,9 @@ impl Model<'_> {
 
     fn command(&mut self, command: &Command) -> Done {
         self.patience = self.patience.saturating_sub(1);
+        if self.holds_much() {
+            self.patience = 0;
+        }
         if self.patience == 0 {
             return Err(Stop::Exit(0));
         }
@@ -228,6 +231,17 @@ impl Model<'_> {
             Command::Exit(code) => return Err(Stop::Exit(*code)),
         }
         Ok(())
+    }
+
+    /// Whether texts have grown so long, as by doubling, that the next ones may not fit into memory.
+    fn holds_much(&self) -> bool {
+        const MUCH: usize = 100_000;
+        let values = self.variables.values().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Written(written) => written.borrow().len(),
+        });
+        let arguments = self.arguments.iter().map(String::len);
+        values.chain(arguments).sum::<usize>() + self.output.borrow().len() > MUCH
     }
 
     fn attempts(&mut self, times: u32, body: &Block, catch: Option<&Block>) -> Done {

@@ -60,7 +60,7 @@ impl Ftsh {
             arguments: Vec::new(),
             environment: Vec::new(),
             stdin: None,
-            limit: Duration::from_secs(20),
+            limit: Duration::from_secs(60),
             ignored: None,
             unprivileged: false,
             errors: None,
