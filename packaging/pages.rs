@@ -5,7 +5,8 @@ use std::io;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
-use ftsh::cli::flags::{self, ENVIRONMENT, STATUS};
+use ftsh::cli::flags;
+use ftsh::cli::options::{self, STATUS};
 
 /// Every file: its name and what it holds.
 pub fn all() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
@@ -74,8 +75,8 @@ fn manual_page() -> io::Result<Vec<u8>> {
     let mut roff = Roff::new();
     section(&mut roff, "ENVIRONMENT");
     roff.text([roman("Options override these.")]);
-    for (names, meaning) in ENVIRONMENT {
-        entry(&mut roff, names, meaning);
+    for (names, meaning) in options::environment() {
+        entry(&mut roff, &names, &meaning);
     }
     section(&mut roff, "EXIT STATUS");
     for (status, meaning) in STATUS {

@@ -18,9 +18,6 @@ use crate::machine::record::{LogEvent, Record};
 use crate::machine::{Outcome, Time};
 use crate::outlet::Outlet;
 
-/// What these say is meant for one shell, not for those that it starts.
-pub const VARIABLES: [&str; 4] = ["FTSH_CRON", "FTSH_LOCK", "FTSH_LOCK_WAIT", "FTSH_SPLAY"];
-
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;
 /// The exit status when a deadline has passed.

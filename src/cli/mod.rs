@@ -4,12 +4,14 @@ mod begin;
 pub mod flags;
 mod lock;
 mod messages;
+pub mod options;
 mod run;
 mod settings;
 mod shebang;
 mod source;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -79,7 +81,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
-    let settings = Settings::resolve(flags, &around)?;
+    let settings = Settings::resolve(&flags, &around)?;
     messages::keep_secret(settings.config.secrets.clone());
     let program = &settings.program;
     let script = match parse_bytes(&program.name(), &program.read()?) {

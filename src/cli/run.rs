@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::settings::Settings;
 use super::source::{Program, plain};
-use super::{begin, end, messages};
+use super::{begin, end, messages, options};
 use crate::driver::{self, Driver, process};
 use crate::log::{Log, Style, Summary};
 use crate::machine::record::Level;
@@ -49,7 +49,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         return Ok(outcome);
     }
     let environment = std::env::vars_os()
-        .filter(|(name, _)| !begin::VARIABLES.iter().any(|ours| name == ours))
+        .filter(|(name, _)| !options::is_private(name))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
     let machine =
         Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);

@@ -7,6 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use anyhow::{Context, Result};
 
+use super::options::TABLE;
+
 /// The longest `#!` line that Linux reads.
 const LONGEST: u64 = 256;
 
@@ -34,7 +36,9 @@ fn is_joined(word: &[u8]) -> bool {
     match option.strip_prefix(b"--") {
         Some(long) => !long.contains(&b'='),
         None => {
-            !option.contains(&b'c') && option.iter().rev().skip(1).all(|c| !b"fltk".contains(c))
+            let takes_value =
+                |byte: &u8| TABLE.iter().any(|it| it.takes_value_as(char::from(*byte)));
+            !option.contains(&b'c') && !option.iter().rev().skip(1).any(takes_value)
         }
     }
 }

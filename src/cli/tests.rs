@@ -37,7 +37,7 @@ fn resolve_at(
         pid: 7,
         terminal,
     };
-    Settings::resolve(*flags, &around).map_err(|error| error.to_string())
+    Settings::resolve(&flags, &around).map_err(|error| error.to_string())
 }
 
 fn settings(words: &[&str], environment: &[(&str, &str)]) -> Settings {
