@@ -1,5 +1,6 @@
 //! A policy's parameters: defaults, checks, and how they are written.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -22,17 +23,62 @@ pub struct Policy {
     pub jitter: f64,
 }
 
-/// What someone said about a policy; the rest are its defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Clauses {
+/// What someone said about a policy, as lengths of time `L` and numbers `N`; the rest are its
+/// defaults.
+#[derive(Clone, Debug)]
+pub struct Clauses<L = Duration, N = f64> {
     /// T
-    pub from: Option<Duration>,
+    pub from: Option<L>,
     /// M
-    pub to: Option<Duration>,
+    pub to: Option<L>,
     /// F
-    pub by: Option<f64>,
-    /// P, from 0 to 1.
-    pub jitter: Option<f64>,
+    pub by: Option<N>,
+    /// P: from 0 to 1, or a percentage where scripts are read.
+    pub jitter: Option<N>,
+}
+
+impl<L, N> Clauses<L, N> {
+    /// Nothing was said.
+    pub const NONE: Self = Self { from: None, to: None, by: None, jitter: None };
+
+    /// The next form of each clause, in the order of the fields; the first error ends it. Both
+    /// functions are given `context`.
+    pub fn try_map<'c, C, L2, N2, E>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
+        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
+    ) -> Result<Clauses<L2, N2>, E> {
+        Ok(Clauses {
+            from: self.from.as_ref().map(|it| length(context, it)).transpose()?,
+            to: self.to.as_ref().map(|it| length(context, it)).transpose()?,
+            by: self.by.as_ref().map(|it| number(context, it)).transpose()?,
+            jitter: self.jitter.as_ref().map(|it| number(context, it)).transpose()?,
+        })
+    }
+
+    /// As [`Self::try_map`], of what can't fail.
+    pub fn map<'c, C, L2, N2>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> L2,
+        number: impl Fn(&mut C, &'c N) -> N2,
+    ) -> Clauses<L2, N2> {
+        let Ok(clauses) = self.try_map(
+            context,
+            |context, it| Ok::<_, Infallible>(length(context, it)),
+            |context, it| Ok(number(context, it)),
+        );
+        clauses
+    }
+}
+
+impl Clauses {
+    /// These, where the jitter is a percentage.
+    #[must_use]
+    pub fn of_percent(self) -> Self {
+        Self { jitter: self.jitter.map(|percent| percent / 100.0), ..self }
+    }
 }
 
 impl Policy {
@@ -53,11 +99,12 @@ impl Policy {
     /// `to 500 ms` alone starts at 500 ms too. Fails if the policy doesn't take a clause, or a value
     /// is impossible.
     pub fn with(kind: Kind, clauses: &Clauses) -> Result<Self, Mistake> {
+        let Clauses { from, to, by, jitter } = clauses;
         let given = [
-            (Clause::From, clauses.from.is_some()),
-            (Clause::To, clauses.to.is_some()),
-            (Clause::By, clauses.by.is_some()),
-            (Clause::Jitter, clauses.jitter.is_some()),
+            (Clause::From, from.is_some()),
+            (Clause::To, to.is_some()),
+            (Clause::By, by.is_some()),
+            (Clause::Jitter, jitter.is_some()),
         ];
         for (clause, given) in given {
             if given && !kind.takes(clause) {
@@ -65,9 +112,9 @@ impl Policy {
             }
         }
         let mut policy = Self::new(kind);
-        policy.by = clauses.by.unwrap_or(policy.by);
-        policy.jitter = clauses.jitter.unwrap_or(policy.jitter);
-        (policy.from, policy.to) = match (clauses.from, clauses.to) {
+        policy.by = by.unwrap_or(policy.by);
+        policy.jitter = jitter.unwrap_or(policy.jitter);
+        (policy.from, policy.to) = match (*from, *to) {
             (Some(from), Some(to)) => (from, to),
             (Some(from), None) => (from, policy.to.max(from)),
             (None, Some(to)) => (policy.from.min(to), to),
@@ -139,7 +186,7 @@ impl FromStr for Policy {
         let mut words = text.split_whitespace().peekable();
         let name = words.next().ok_or(Mistake::Missing)?;
         let kind = Kind::named(name).ok_or_else(|| Mistake::UnknownPolicy(name.into()))?;
-        let mut clauses = Clauses::default();
+        let mut clauses = Clauses::NONE;
         while let Some(word) = words.next() {
             let clause = Clause::named(word).ok_or_else(|| Mistake::UnknownClause(word.into()))?;
             let amount = words.next().ok_or(Mistake::NoValue(clause))?;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::walk;
-use crate::backoff::{Clauses, Policy};
+use crate::backoff::Policy;
 use crate::syntax::Script;
 use crate::syntax::ast::{
     self, BackoffClause, Block, Command, CommandKind, Expr, ExprKind, Try, UnaryOperator,
 };
+use crate::syntax::clauses::TryClauses;
 use crate::syntax::parse::literal;
 
 /// A `try`, and how long it can take.
@@ -45,18 +46,18 @@ pub fn schedules(script: &Script, policy: &Policy) -> Vec<Schedule> {
 
 /// The policy of a `backoff` clause, if the script says it literally.
 pub(super) fn literal_policy(clause: &BackoffClause) -> Option<Policy> {
-    let length = |duration: &Option<ast::Duration>| match duration {
-        Some(duration) => duration.literal().map(Some),
-        None => Some(None),
-    };
-    let number = |expr: &Option<Expr>| match expr {
-        Some(expr) => literal::number(&literal::expr(expr)?).map(Some),
-        None => Some(None),
-    };
-    let jitter = number(&clause.jitter)?.map(|percent| percent / 100.0);
-    let (from, to) = (length(&clause.from)?, length(&clause.to)?);
-    Policy::with(clause.kind, &Clauses { from, to, by: number(&clause.by)?, jitter }).ok()
+    let number =
+        |(): &mut (), expr| literal::expr(expr).and_then(|it| literal::number(&it)).ok_or(Computed);
+    let clauses = clause.clauses.try_map(&mut (), literal_length, number).ok()?;
+    Policy::with(clause.kind, &clauses.of_percent()).ok()
 }
+
+fn literal_length((): &mut (), duration: &ast::Duration) -> Result<Duration, Computed> {
+    duration.literal().ok_or(Computed)
+}
+
+/// Only running the script can tell.
+struct Computed;
 
 struct Walk<'a> {
     script: &'a Script,
@@ -108,25 +109,18 @@ impl Walk<'_> {
 
     /// What a `try` says about itself, if all of it is literal.
     fn limits(&self, details: &Try) -> Option<Limits> {
-        let known = |duration: &Option<ast::Duration>| match duration {
-            Some(duration) => duration.literal().map(Some),
-            None => Some(None),
+        let times = |(): &mut (), times| {
+            literal::expr(times).and_then(|times| times.parse().ok()).ok_or(Computed)
         };
-        let time = known(&details.time)?;
-        let times = match &details.times {
-            Some(times) => Some(literal::expr(times)?.parse().ok()?),
-            None => time.is_none().then_some(1),
-        };
-        let policy = match &details.backoff {
-            Some(clause) => literal_policy(clause)?,
-            None => self.policy.clone(),
-        };
+        let policy = |(): &mut (), clause| literal_policy(clause).ok_or(Computed);
+        let clauses = details.clauses.try_map(&mut (), literal_length, times, policy).ok()?;
+        let TryClauses { time, times: _, every, each, backoff } = &clauses;
         Some(Limits {
-            time,
-            times,
-            every: known(&details.every)?,
-            each: known(&details.each)?,
-            policy,
+            time: *time,
+            times: clauses.attempts(),
+            every: *every,
+            each: *each,
+            policy: backoff.as_ref().unwrap_or(self.policy).clone(),
         })
     }
 
@@ -147,7 +141,7 @@ impl Walk<'_> {
         let own = match limits {
             Some(limits) => limits.most(self.most_of_block(&details.body))?,
             // The limit of time is enough to know.
-            None => details.time.as_ref()?.literal()?,
+            None => details.clauses.time.as_ref()?.literal()?,
         };
         match &details.catch {
             Some((_, catch)) => Some(own.saturating_add(self.most_of_block(catch)?)),

@@ -9,6 +9,7 @@ use crate::backoff::Policy;
 use crate::duration::Exact;
 use crate::syntax::Script;
 use crate::syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
+use crate::syntax::clauses::TryClauses;
 use crate::syntax::parse::literal;
 use crate::syntax::span::{Source, Span};
 
@@ -78,18 +79,19 @@ impl<'a> Look<'a> {
 
     /// Without a limit there is one attempt, and what is about further ones means nothing.
     fn no_limit(&mut self, command: &Command, details: &Try) {
-        if details.time.is_some() || details.times.is_some() {
+        let TryClauses { time, times, every, each, backoff } = &details.clauses;
+        if time.is_some() || times.is_some() {
             return;
         }
-        let idle = if details.every.is_some() {
+        let idle = if every.is_some() {
             "`every`"
-        } else if details.backoff.is_some() {
+        } else if backoff.is_some() {
             "`backoff`"
         } else if details.condition.is_some() {
             "`while`"
         } else {
             let adds = details.catch.is_some()
-                || details.each.is_some()
+                || each.is_some()
                 || !command.redirects.is_empty()
                 || gives_up(&details.body);
             if !adds && let Some(outer) = self.around.last() {
@@ -123,7 +125,9 @@ impl<'a> Look<'a> {
             .collect();
         let Some((outer, attempts)) = repeated.last() else { return };
         // With limits on time all the way, time is what counts.
-        if details.time.is_some() && repeated.iter().all(|(it, _)| it.limits.time.is_some()) {
+        if details.clauses.time.is_some()
+            && repeated.iter().all(|(it, _)| it.limits.clauses.time.is_some())
+        {
             return;
         }
         let label = format!("{} …", amount(details, &inner));
@@ -140,8 +144,8 @@ impl<'a> Look<'a> {
 
     /// How many attempts it can make, unless it is just one.
     fn attempts(&self, details: &Try) -> Option<Attempts> {
-        let Some(times) = &details.times else {
-            return details.time.is_some().then_some(Attempts::Unbounded);
+        let Some(times) = &details.clauses.times else {
+            return details.clauses.time.is_some().then_some(Attempts::Unbounded);
         };
         match literal::expr(times).map(|text| text.parse()) {
             Some(Ok(1)) => None,
@@ -152,13 +156,13 @@ impl<'a> Look<'a> {
 
     /// A limit is longer than one around it.
     fn longer(&mut self, details: &Try) {
-        let time = self.limit(details.time.as_ref());
-        let each = self.limit(details.each.as_ref());
+        let time = self.limit(details.clauses.time.as_ref());
+        let each = self.limit(details.clauses.each.as_ref());
         let mut around: Vec<(Limit, &str)> = Vec::new();
         for outer in &self.around {
             let limits = [
-                (&outer.limits.time, "but this one ends after"),
-                (&outer.limits.each, "but each attempt of this one ends after"),
+                (&outer.limits.clauses.time, "but this one ends after"),
+                (&outer.limits.clauses.each, "but each attempt of this one ends after"),
             ];
             for (duration, note) in limits {
                 around.extend(self.limit(duration.as_ref()).map(|limit| (limit, note)));
@@ -187,15 +191,15 @@ impl<'a> Look<'a> {
 
     /// There is no time for a second attempt at its usual delay.
     fn too_short(&mut self, details: &Try) {
-        let Some(time) = self.limit(details.time.as_ref()) else { return };
-        if details.times.is_some() {
+        let Some(time) = self.limit(details.clauses.time.as_ref()) else { return };
+        if details.clauses.times.is_some() {
             return;
         }
         let Some(delay) = self.first_delay(details) else { return };
         if delay < time.length {
             return;
         }
-        let consequence = if details.every.is_some() {
+        let consequence = if details.clauses.every.is_some() {
             "there is never a second attempt"
         } else {
             "a second attempt comes at a random moment, or never"
@@ -206,7 +210,7 @@ impl<'a> Look<'a> {
             Exact(delay)
         );
         let shorter = Duration::from_millis(time.length.as_millis() as u64 / 10);
-        if details.every.is_none() && !shorter.is_zero() {
+        if details.clauses.every.is_none() && !shorter.is_zero() {
             let _ = write!(hint, ", `backoff full from {}` has shorter ones", Exact(shorter));
         }
         let label = format!("{} and no other limit", Exact(time.length));
@@ -215,10 +219,12 @@ impl<'a> Look<'a> {
 
     /// The shortest that the first delay can be, if the script says so.
     fn first_delay(&self, details: &Try) -> Option<Duration> {
-        if let Some(every) = &details.every {
+        if let Some(every) = &details.clauses.every {
             return every.literal();
         }
-        let Some(clause) = &details.backoff else { return Some(self.policy.least_first_delay()) };
+        let Some(clause) = &details.clauses.backoff else {
+            return Some(self.policy.least_first_delay());
+        };
         Some(literal_policy(clause)?.least_first_delay())
     }
 
@@ -246,7 +252,8 @@ fn amount(details: &Try, attempts: &Attempts) -> String {
     match attempts {
         Attempts::Exactly(times) => format!("up to {times} attempts"),
         Attempts::Computed(times) => format!("up to {times} attempts"),
-        Attempts::Unbounded => match details.time.as_ref().and_then(ast::Duration::literal) {
+        Attempts::Unbounded => match details.clauses.time.as_ref().and_then(ast::Duration::literal)
+        {
             Some(time) => format!("as many attempts as fit into {}", Exact(time)),
             None => "as many attempts as fit into its time".to_owned(),
         },

@@ -1,8 +1,6 @@
 //! Ways through the syntax tree.
 
-use crate::syntax::ast::{
-    Block, Command, CommandKind, Duration, Expr, ExprKind, ForKind, Pipeline, Simple,
-};
+use crate::syntax::ast::{Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Simple};
 use crate::syntax::parse::literal;
 
 /// The blocks directly inside a command.
@@ -31,22 +29,17 @@ pub fn expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::If { arms, .. } => arms.iter().map(|(condition, _)| condition).collect(),
         CommandKind::While { condition, .. } => vec![condition],
         CommandKind::For(details) => {
-            let at_most = match &details.kind {
-                ForKind::All { at_most } => at_most.as_ref(),
-                ForKind::Each | ForKind::Any { .. } => None,
-            };
-            details.list.iter().chain(at_most).collect()
+            let mut found: Vec<_> = details.list.iter().collect();
+            details.kind.map(&mut found, Vec::push);
+            found
         }
         CommandKind::Try(details) => {
-            let backoff = details.backoff.as_ref();
-            let lengths = [&details.time, &details.every, &details.each].into_iter().flatten();
-            let delays = backoff.into_iter().flat_map(|it| it.from.iter().chain(&it.to));
-            let amounts = lengths.chain(delays).filter_map(|duration| match duration {
-                Duration::Amount { amount, .. } => Some(amount),
-                Duration::Joined(_) => None,
+            let mut found: Vec<&Expr> = Vec::new();
+            details.clauses.map(&mut found, amount, Vec::push, |found, backoff| {
+                backoff.clauses.map(found, amount, Vec::push);
             });
-            let factors = backoff.into_iter().flat_map(|it| it.by.iter().chain(&it.jitter));
-            details.times.iter().chain(&details.condition).chain(amounts).chain(factors).collect()
+            found.extend(&details.condition);
+            found
         }
         CommandKind::Assign { value, .. }
         | CommandKind::Return(value)
@@ -54,6 +47,13 @@ pub fn expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::Comment { .. } | CommandKind::Pipeline(_) | CommandKind::Function { .. } => {
             Vec::new()
         }
+    }
+}
+
+fn amount<'t>(found: &mut Vec<&'t Expr>, duration: &'t Duration) {
+    match duration {
+        Duration::Amount { amount, .. } => found.push(amount),
+        Duration::Joined(_) => {}
     }
 }
 

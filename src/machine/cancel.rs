@@ -40,7 +40,7 @@ impl Machine {
         }
         let Some(frame) = task.top_try() else { return keep_waiting(task) };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
-        let limit = if whole { frame.limit } else { frame.each };
+        let limit = if whole { frame.clauses.time } else { frame.clauses.each };
         let mut fresh = false;
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use super::value::Value;
-use crate::backoff::Kind;
+use crate::backoff::{Clauses, Kind};
 use crate::syntax::Source;
 use crate::syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
+use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
 
 /// A place in a [`Program`].
 pub type Address = usize;
@@ -99,17 +100,17 @@ pub enum Instruction {
     ForAny {
         /// The loop.
         code: Arc<Loop>,
-        /// Whether it starts at the first item.
-        in_order: bool,
+        /// Its clauses.
+        clauses: ForAnyClauses,
     },
     /// A `forany` body succeeded.
     EndForAny,
-    /// Pops the limit if there is one, and the items; runs branches side by side.
+    /// Pops the clauses' values and the items; runs branches side by side.
     ForAll {
         /// The loop.
         code: Arc<Loop>,
-        /// Whether there is a limit.
-        at_most: bool,
+        /// Its clauses.
+        clauses: ForAllClauses<()>,
     },
     /// Ends a branch or a stage that succeeded.
     EndTask,
@@ -136,21 +137,13 @@ pub struct Loop {
     pub end: Address,
 }
 
-/// A `try`. Its clauses' values are pushed in the order of these fields.
+/// A `try`.
 #[derive(Debug)]
 pub struct TryCode {
     /// The line of the `try`.
     pub line: u32,
-    /// The time limit.
-    pub time: Option<Scale>,
-    /// Whether the number of attempts is limited.
-    pub times: bool,
-    /// `every`
-    pub every: Option<Scale>,
-    /// `each`
-    pub each: Option<Scale>,
-    /// `backoff`
-    pub backoff: Option<BackoffCode>,
+    /// How to read its clauses' values, which were pushed in this order.
+    pub clauses: TryClauses<Scale, (), BackoffCode>,
     /// Where the `while` condition begins.
     pub condition: Option<Address>,
     /// Where the body begins.
@@ -161,19 +154,38 @@ pub struct TryCode {
     pub end: Address,
 }
 
-/// A `backoff` clause. Its values are pushed in the order of these fields.
+/// A `backoff` clause.
 #[derive(Debug)]
 pub struct BackoffCode {
     /// The policy.
     pub kind: Kind,
-    /// T
-    pub from: Option<Scale>,
-    /// M
-    pub to: Option<Scale>,
-    /// F
-    pub by: bool,
-    /// P, in percent
-    pub jitter: bool,
+    /// How to read its values, which were pushed in this order; the jitter is a percentage.
+    pub clauses: Clauses<Scale, ()>,
+}
+
+impl ForAllClauses<()> {
+    /// How many values they have on the stack.
+    pub fn values(&self) -> usize {
+        let mut count = 0;
+        self.map(&mut count, |count, ()| *count += 1);
+        count
+    }
+}
+
+impl TryCode {
+    /// How many values its clauses have on the stack.
+    pub fn values(&self) -> usize {
+        let mut count = 0;
+        self.clauses.map(
+            &mut count,
+            |count, _| *count += 1,
+            |count, ()| *count += 1,
+            |count, backoff| {
+                backoff.clauses.map(count, |count, _| *count += 1, |count, ()| *count += 1);
+            },
+        );
+        count
+    }
 }
 
 /// How a duration's value on the stack is to be read.

@@ -15,8 +15,9 @@ use super::time::Time;
 use super::timer::TimerKey;
 use super::value::Handle;
 use super::variables::Variable;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, Policy};
 use crate::syntax::ast::Name;
+use crate::syntax::clauses::{ForAllClauses, TryClauses};
 
 /// A structure, entered and not yet left.
 #[derive(Debug)]
@@ -68,10 +69,8 @@ pub struct TryFrame {
     pub deadline: Time,
     /// Cuts it short, if the limit is its own.
     pub deadline_timer: Option<TimerKey>,
-    /// The length of its own limit, for messages.
-    pub limit: Option<Duration>,
-    /// How many attempts may be made.
-    pub times: u64,
+    /// Its clauses.
+    pub clauses: TryClauses<Duration, u64, Policy>,
     /// The present attempt, from 1.
     pub attempt: u64,
     /// When the present attempt began.
@@ -80,10 +79,6 @@ pub struct TryFrame {
     pub attempt_deadline: Time,
     /// Cuts the present attempt short.
     pub attempt_timer: Option<TimerKey>,
-    /// The least time between the starts of attempts.
-    pub every: Option<Duration>,
-    /// The limit of each attempt.
-    pub each: Option<Duration>,
     /// The delays.
     pub backoff: Backoff,
     /// When the first attempt failed.
@@ -170,8 +165,8 @@ pub enum JoinKind {
         items: Items,
         /// The next item.
         next: u64,
-        /// How many may run at once.
-        at_most: u64,
+        /// Its clauses.
+        clauses: ForAllClauses<u64>,
         /// The descriptors of every branch.
         io: Handle<IoId>,
         /// How the first failing branch ended.

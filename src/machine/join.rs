@@ -16,6 +16,7 @@ use super::step::{Flow, Step};
 use super::task::{Ending, State, Task, Thrown};
 use super::value::{Handle, Value};
 use super::variables::Variables;
+use crate::syntax::clauses::ForAllClauses;
 
 const SIGPIPE: i32 = 13;
 
@@ -30,23 +31,31 @@ const MOST_BRANCHES: usize = 2 * MANY_BRANCHES;
 
 impl Machine {
     /// `forall`: first the descriptors that all branches share, then the branches.
-    pub(super) fn for_all(&mut self, task: &mut Task, code: &Arc<Loop>, limited: bool) -> Step {
+    pub(super) fn for_all(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<Loop>,
+        clauses: &ForAllClauses<()>,
+    ) -> Step {
         let Some(io) = task.opened.take() else {
             // Branches would fight for the standard input; they read nothing, unless redirected.
             let null = Plumbing { descriptor: 0, port: Port::Null };
             return Ok(self.open(task, Phase { plumbing: vec![null], written: None }));
         };
-        let at_most =
-            if limited { pop(task).integer().map_err(Halt::expression)? } else { i64::MAX };
-        let Ok(at_most @ 1..) = u64::try_from(at_most) else {
-            return Err(Halt::expression(format!("forall can't run at most {at_most} branches")));
-        };
+        task.turn(clauses.values());
+        let clauses = clauses.try_map(task, |task, ()| {
+            let at_most = pop(task).integer().map_err(Halt::expression)?;
+            match u64::try_from(at_most) {
+                Ok(at_most @ 1..) => Ok(at_most),
+                _ => Err(Halt::expression(format!("forall can't run at most {at_most} branches"))),
+            }
+        })?;
         let items = pop_items(task, code.items);
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
             items,
             next: 0,
-            at_most,
+            clauses,
             io,
             failed: None,
         };
@@ -259,8 +268,8 @@ type Branch = (Arc<Loop>, Value, Handle<super::effect::IoId>);
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
-        JoinKind::Branches { code, items, next, at_most, io, failed: None }
-            if (join.running.len() as u64) < *at_most =>
+        JoinKind::Branches { code, items, next, clauses, io, failed: None }
+            if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most) =>
         {
             let value = items.next()?;
             *next += 1;

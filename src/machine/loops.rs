@@ -13,6 +13,7 @@ use super::record::{Level, LogEvent};
 use super::step::{Flow, Step};
 use super::task::Task;
 use super::value::Value;
+use crate::syntax::clauses::ForAnyClauses;
 
 impl Machine {
     pub(super) fn begin_for(task: &mut Task, code: &Loop) {
@@ -35,12 +36,17 @@ impl Machine {
         Flow::Continue
     }
 
-    pub(super) fn for_any(&mut self, task: &mut Task, code: &Arc<Loop>, in_order: bool) -> Step {
+    pub(super) fn for_any(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<Loop>,
+        clauses: &ForAnyClauses,
+    ) -> Step {
         let mut items = pop_items(task, code.items);
         if items.is_empty() {
             return Err(Halt::expression("the list of forany is empty"));
         }
-        if !in_order {
+        if !clauses.in_order {
             let first = self.rng().random_range(0..items.len());
             items.rewind(first);
         }

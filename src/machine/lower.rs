@@ -169,11 +169,9 @@ impl<'a> Lower<'a> {
                 _ => self.expr(item),
             }
         }
-        if let ForKind::All { at_most: Some(at_most) } = &details.kind {
-            self.expr(at_most);
-        }
+        let kind = details.kind.map(self, Self::expr);
         let head = self.reserve();
-        let next = matches!(details.kind, ForKind::Each).then(|| self.reserve());
+        let next = matches!(kind, ForKind::Each).then(|| self.reserve());
         let body = self.here();
         let line = self.line;
         self.block(&details.body);
@@ -188,14 +186,12 @@ impl<'a> Lower<'a> {
         if let Some(next) = next {
             self.code[next] = Instruction::NextFor(Arc::clone(&code));
         }
-        let (first, last) = match &details.kind {
+        let (first, last) = match kind {
             ForKind::Each => (Instruction::For(code), Instruction::Jump(head + 1)),
-            ForKind::Any { in_order } => {
-                (Instruction::ForAny { code, in_order: *in_order }, Instruction::EndForAny)
+            ForKind::Any(clauses) => {
+                (Instruction::ForAny { code, clauses }, Instruction::EndForAny)
             }
-            ForKind::All { at_most } => {
-                (Instruction::ForAll { code, at_most: at_most.is_some() }, Instruction::EndTask)
-            }
+            ForKind::All(clauses) => (Instruction::ForAll { code, clauses }, Instruction::EndTask),
         };
         self.code[head] = first;
         self.code[tail] = last;
@@ -203,21 +199,11 @@ impl<'a> Lower<'a> {
 
     fn try_block(&mut self, details: &'a Try) {
         let line = self.line;
-        let time = details.time.as_ref().map(|time| self.duration(time));
-        if let Some(times) = &details.times {
-            self.expr(times);
-        }
-        let every = details.every.as_ref().map(|every| self.duration(every));
-        let each = details.each.as_ref().map(|each| self.duration(each));
-        let backoff = details.backoff.as_ref().map(|clause| {
-            let from = clause.from.as_ref().map(|from| self.duration(from));
-            let to = clause.to.as_ref().map(|to| self.duration(to));
-            for value in clause.by.iter().chain(&clause.jitter) {
-                self.expr(value);
-            }
-            let (by, jitter) = (clause.by.is_some(), clause.jitter.is_some());
-            BackoffCode { kind: clause.kind, from, to, by, jitter }
-        });
+        let clauses =
+            details.clauses.map(self, Self::duration, Self::expr, |lower, backoff| BackoffCode {
+                kind: backoff.kind,
+                clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
+            });
         let head = self.reserve();
         let condition = details.condition.as_ref().map(|condition| {
             let address = self.here();
@@ -239,11 +225,7 @@ impl<'a> Lower<'a> {
         });
         self.code[head] = Instruction::Try(Arc::new(TryCode {
             line,
-            time,
-            times: details.times.is_some(),
-            every,
-            each,
-            backoff,
+            clauses,
             condition,
             body,
             catch,

@@ -301,7 +301,7 @@ fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
         attempt: frame.attempt,
         condition: frame.phase == TryPhase::Condition,
         scope: frame.scope,
-        times: (frame.times < u64::MAX).then_some(frame.times),
+        times: frame.clauses.attempts(),
         deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
         failure: frame.failure.clone(),
     }

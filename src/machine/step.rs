@@ -173,9 +173,9 @@ impl Machine {
             }
             Instruction::For(code) => Self::begin_for(task, code),
             Instruction::NextFor(code) => return Ok(self.next_for(task, code)),
-            Instruction::ForAny { code, in_order } => return self.for_any(task, code, *in_order),
+            Instruction::ForAny { code, clauses } => return self.for_any(task, code, clauses),
             Instruction::EndForAny => return Ok(Self::end_for_any(task)),
-            Instruction::ForAll { code, at_most } => return self.for_all(task, code, *at_most),
+            Instruction::ForAll { code, clauses } => return self.for_all(task, code, clauses),
             Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),

@@ -233,6 +233,12 @@ impl Task {
         self.frames.push(Frame { height: self.stack.len(), kind });
     }
 
+    /// Turns the order of the topmost values round, so that they come off as they were pushed.
+    pub fn turn(&mut self, values: usize) {
+        let from = self.stack.len().saturating_sub(values);
+        self.stack[from..].reverse();
+    }
+
     /// The innermost structure's `try`, if it is one.
     pub fn top_try(&mut self) -> Option<&mut TryFrame> {
         match self.frames.last_mut() {

@@ -18,28 +18,19 @@ use super::time::Time;
 use super::timer::Timer;
 use super::unwind::Running;
 use super::value::Value;
-use crate::backoff::{Backoff, Clauses, Policy, last_attempt};
+use crate::backoff::{Backoff, Policy, last_attempt};
 use crate::duration;
 use crate::syntax::Source;
 
 impl Machine {
     /// Reads the clauses, whose values are on the stack, and makes the first attempt.
     pub(super) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
-        // The values come off the stack in the reverse order of the clauses.
-        let policy = match &code.backoff {
-            Some(clause) => backoff(task, clause)?,
-            None => self.config.backoff.clone(),
-        };
-        let each = code.each.map(|scale| length(task, scale)).transpose()?;
-        let every = code.every.map(|scale| length(task, scale)).transpose()?;
-        let times = match (code.times, code.time) {
-            (true, _) => count(task)?,
-            (false, Some(_)) => u64::MAX,
-            (false, None) => 1,
-        };
-        let limit = code.time.map(|scale| length(task, scale)).transpose()?;
+        task.turn(code.values());
+        let length = |task: &mut Task, scale: &Scale| length(task, *scale);
+        let clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
+        let policy = clauses.backoff.as_ref().unwrap_or(&self.config.backoff).clone();
         let enclosing = task.deadline().unwrap_or(Time::NEVER);
-        let own = limit.map_or(Time::NEVER, |limit| self.now + limit);
+        let own = clauses.time.map_or(Time::NEVER, |limit| self.now + limit);
         let id = self.next_id();
         let cut = Timer::Deadline { task: task.id, id };
         let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, cut));
@@ -50,14 +41,11 @@ impl Machine {
             started: self.now,
             deadline: own.min(enclosing),
             deadline_timer,
-            limit,
-            times,
+            clauses,
             attempt: 0,
             attempt_started: self.now,
             attempt_deadline: own.min(enclosing),
             attempt_timer: None,
-            every,
-            each,
             backoff: Backoff::new(policy),
             first_failed: None,
             last: false,
@@ -78,7 +66,7 @@ impl Machine {
         frame.attempt += 1;
         frame.attempt_started = now;
         frame.scope = scope;
-        let limit = frame.each.map_or(Time::NEVER, |each| now + each);
+        let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);
         frame.attempt_deadline = frame.deadline.min(limit);
         if limit < frame.deadline {
             let timer = Timer::EachAttempt { task: id, id: frame.id };
@@ -106,10 +94,13 @@ impl Machine {
         let now = self.now;
         let Some(frame) = task.top_try() else { return Flow::Throw(thrown) };
         self.timers.cancel(frame.attempt_timer.take());
-        let over = thrown.fatal || frame.phase == TryPhase::Condition;
+        let most = frame.clauses.attempts();
+        let over = thrown.fatal
+            || frame.phase == TryPhase::Condition
+            || most.is_some_and(|most| frame.attempt >= most);
         frame.first_failed.get_or_insert(now);
         frame.failure = Some(Arc::clone(&thrown.failure));
-        if over || frame.attempt >= frame.times || frame.last || now >= frame.deadline {
+        if over || frame.last || now >= frame.deadline {
             return self.try_failed(task, thrown.failure);
         }
         match frame.code.condition {
@@ -143,7 +134,7 @@ impl Machine {
         let (id, now) = (task.id, self.now);
         let Some(frame) = task.top_try() else { return Flow::Continue };
         frame.phase = TryPhase::Delay;
-        let next = match frame.every {
+        let next = match frame.clauses.every {
             Some(every) => {
                 let next = now.max(frame.attempt_started + every);
                 if next >= frame.deadline {
@@ -295,16 +286,14 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
 
 /// Pops the parameters of a `backoff` clause.
 fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
-    let percent = if code.jitter { Some(number(&pop(task))?) } else { None };
-    let by = if code.by { Some(number(&pop(task))?) } else { None };
-    let to = code.to.map(|scale| length(task, scale)).transpose()?;
-    let from = code.from.map(|scale| length(task, scale)).transpose()?;
-    let clauses = Clauses { from, to, by, jitter: percent.map(|percent| percent / 100.0) };
+    let length = |task: &mut Task, scale: &Scale| length(task, *scale);
+    let clauses = code.clauses.try_map(task, length, |task, ()| number(task))?.of_percent();
     Policy::with(code.kind, &clauses).map_err(|mistake| Halt::expression(mistake.in_a_line()))
 }
 
-fn number(value: &Value) -> Result<f64, Halt> {
-    let text = plain(value)?;
+/// Pops a number, which may have a fraction.
+fn number(task: &mut Task) -> Result<f64, Halt> {
+    let text = plain(&pop(task))?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
 }

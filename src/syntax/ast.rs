@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+pub use super::clauses::ForKind;
+use super::clauses::TryClauses;
 use super::span::{Source, Span};
-use crate::backoff::Kind;
+use crate::backoff::{Clauses, Kind};
 pub use crate::duration::Unit;
 
 /// A variable's or a function's name.
@@ -347,7 +349,7 @@ pub enum BinaryOperator {
 #[derive(Clone, Debug)]
 pub struct For {
     /// Which of the three.
-    pub kind: ForKind,
+    pub kind: ForKind<Expr>,
     /// The loop variable.
     pub variable: Name,
     /// The list: bare words split and expand, other expressions give one value.
@@ -356,36 +358,11 @@ pub struct For {
     pub body: Block,
 }
 
-/// Which loop it is.
-#[derive(Clone, Debug)]
-pub enum ForKind {
-    /// `for`
-    Each,
-    /// `forany`
-    Any {
-        /// Whether it starts at the first word (`in order`) or at a random one.
-        in_order: bool,
-    },
-    /// `forall`
-    All {
-        /// `at most N` branches at once.
-        at_most: Option<Expr>,
-    },
-}
-
 /// `try [limits] [clauses] … [catch …] end`.
 #[derive(Clone, Debug)]
 pub struct Try {
-    /// The time limit.
-    pub time: Option<Duration>,
-    /// `N times`
-    pub times: Option<Expr>,
-    /// `every D`
-    pub every: Option<Duration>,
-    /// `each D`
-    pub each: Option<Duration>,
-    /// `backoff NAME …`
-    pub backoff: Option<BackoffClause>,
+    /// Its limits and clauses, but for `while`.
+    pub clauses: TryClauses<Duration, Expr, BackoffClause>,
     /// `while expr`
     pub condition: Option<Expr>,
     /// The body.
@@ -415,12 +392,6 @@ pub struct BackoffClause {
     pub span: Span,
     /// The policy.
     pub kind: Kind,
-    /// T
-    pub from: Option<Duration>,
-    /// M
-    pub to: Option<Duration>,
-    /// F
-    pub by: Option<Expr>,
-    /// P, without the `%`.
-    pub jitter: Option<Expr>,
+    /// Its parameters; the jitter as a percentage, without the `%`.
+    pub clauses: Clauses<Duration, Expr>,
 }

@@ -1,6 +1,7 @@
 //! From source text to a syntax tree and back.
 
 pub mod ast;
+pub mod clauses;
 pub mod error;
 pub mod parse;
 pub mod print;

@@ -10,6 +10,7 @@ mod word;
 use super::ast::{
     Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Target, Try,
 };
+use super::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
 
 /// The program, tidied: indented by 4, one command a line, comments and single blank lines kept.
 pub fn print(script: &Script) -> String {
@@ -175,18 +176,25 @@ impl Printer {
             self.expr(item);
         }
         match &head.kind {
-            ForKind::Any { in_order: true } => self.text.push_str(" in order"),
-            ForKind::All { at_most: Some(count) } => {
-                self.text.push_str(" at most ");
-                self.expr(count);
+            ForKind::Each => {}
+            ForKind::Any(ForAnyClauses { in_order }) => {
+                if *in_order {
+                    self.text.push_str(" in order");
+                }
             }
-            _ => {}
+            ForKind::All(ForAllClauses { at_most }) => {
+                if let Some(count) = at_most {
+                    self.text.push_str(" at most ");
+                    self.expr(count);
+                }
+            }
         }
     }
 
     fn try_head(&mut self, head: &Try) {
         self.text.push_str("try");
-        match (&head.time, &head.times) {
+        let TryClauses { time, times, every, each, backoff } = &head.clauses;
+        match (time, times) {
             (Some(time), times) => {
                 self.text.push_str(" for ");
                 self.duration(time);
@@ -201,15 +209,15 @@ impl Printer {
             }
             (None, None) => {}
         }
-        if let Some(every) = &head.every {
+        if let Some(every) = every {
             self.text.push_str(" every ");
             self.duration(every);
         }
-        if let Some(each) = &head.each {
+        if let Some(each) = each {
             self.text.push_str(" each ");
             self.duration(each);
         }
-        if let Some(backoff) = &head.backoff {
+        if let Some(backoff) = backoff {
             self.backoff(backoff);
         }
         if let Some(condition) = &head.condition {

@@ -57,13 +57,13 @@ impl BinaryOperator {
     }
 }
 
-impl ForKind {
+impl<N> ForKind<N> {
     /// Its keyword.
     pub fn keyword(&self) -> &'static str {
         match self {
             Self::Each => "for",
-            Self::Any { .. } => "forany",
-            Self::All { .. } => "forall",
+            Self::Any(_) => "forany",
+            Self::All(_) => "forall",
         }
     }
 }

@@ -64,6 +64,23 @@ fn every_spelling_of_limits_counts_the_same() {
 }
 
 #[test]
+fn computed_values_reach_their_clauses() {
+    let head = "for $a seconds or $b times each $c seconds \
+                backoff proportional from $d seconds to $e seconds by $f jitter $g%";
+    let values = "a=1000; b=5; c=2; d=3; e=20; f=4; g=0";
+    world()
+        .run(&format!("{values}\ntry {head}; hang; end"))
+        .fails("timeout", 124)
+        .takes(5.0 * 2.0 + 3.0 + 12.0 + 20.0 + 20.0);
+    world()
+        .run(&format!("{values}; a=20\ntry {head}; hang; end"))
+        .fails("timeout", 124)
+        .takes(20.0);
+    let script = "a=10; b=3; c=2\ntry $b times each $c seconds every $a seconds; hang; end";
+    world().run(script).fails("timeout", 124).takes(22.0);
+}
+
+#[test]
 fn delays_double_up_to_the_cap() {
     let ran = exponential()
         .config(|config| config.backoff.to = seconds(5.0))

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::backoff::Kind;
+use ftsh::backoff::{Clauses, Kind};
 use ftsh::syntax::Script;
 use ftsh::syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
     Parameter, Part, Pipeline, Quoted, Redirect, Simple, Substitute, Target, Try, Variable, Word,
 };
+use ftsh::syntax::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
 use ftsh::syntax::vocabulary::{BUILTINS, OPERATORS};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
@@ -130,8 +131,10 @@ impl Walk<'_> {
     fn looping(&mut self, For { kind, list, body, .. }: &For) {
         match kind {
             ForKind::Each => self.is("for"),
-            ForKind::Any { in_order } => self.is(if *in_order { "in-order" } else { "forany" }),
-            ForKind::All { at_most } => {
+            ForKind::Any(ForAnyClauses { in_order }) => {
+                self.is(if *in_order { "in-order" } else { "forany" });
+            }
+            ForKind::All(ForAllClauses { at_most }) => {
                 self.is(if at_most.is_some() { "at-most" } else { "forall" });
                 self.expressions(at_most);
             }
@@ -141,7 +144,8 @@ impl Walk<'_> {
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { time, times, every, each, backoff, condition, body, catch } = it;
+        let Try { clauses, condition, body, catch } = it;
+        let TryClauses { time, times, every, each, backoff } = clauses;
         self.is("try");
         if let Some(Duration::Joined(_)) = time {
             self.is("try-for-joined");
@@ -151,7 +155,8 @@ impl Walk<'_> {
         self.length("try-each", each.as_ref());
         self.clause("try-times", times.as_ref());
         self.clause("try-while", condition.as_ref());
-        if let Some(BackoffClause { kind, from, to, by, jitter, .. }) = backoff {
+        if let Some(BackoffClause { kind, clauses, .. }) = backoff {
+            let Clauses { from, to, by, jitter } = clauses;
             self.is("try-backoff");
             self.is(kind.name());
             self.length("backoff-from", from.as_ref());

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, literal};
-use crate::backoff::{Clause, Kind, Mistake};
+use crate::backoff::{Clause, Clauses, Kind, Mistake};
 use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -16,7 +16,8 @@ impl Builder<'_> {
             let name = policy.as_str().to_owned();
             refused(self.span(&policy), &Mistake::UnknownPolicy(name))
         })?;
-        let mut clause = BackoffClause { span, kind, from: None, to: None, by: None, jitter: None };
+        let mut clause = BackoffClause { span, kind, clauses: Clauses::NONE };
+        let clauses = &mut clause.clauses;
         for pair in inner {
             let span = self.span(&pair);
             let setting = match pair.as_rule() {
@@ -29,16 +30,16 @@ impl Builder<'_> {
                 return Err(refused(span, &Mistake::NotTaken { kind, clause: setting }).into());
             }
             let twice = match setting {
-                Clause::From => clause.from.replace(self.setting(pair)?).is_some(),
-                Clause::To => clause.to.replace(self.setting(pair)?).is_some(),
-                Clause::By => clause.by.replace(self.factor(pair)?).is_some(),
-                Clause::Jitter => clause.jitter.replace(self.jitter(pair)?).is_some(),
+                Clause::From => clauses.from.replace(self.setting(pair)?).is_some(),
+                Clause::To => clauses.to.replace(self.setting(pair)?).is_some(),
+                Clause::By => clauses.by.replace(self.factor(pair)?).is_some(),
+                Clause::Jitter => clauses.jitter.replace(self.jitter(pair)?).is_some(),
             };
             if twice {
                 return Err(refused(span, &Mistake::Twice(setting)).into());
             }
         }
-        check_order(&clause)?;
+        check_order(&clause.clauses)?;
         Ok(clause)
     }
 
@@ -100,8 +101,8 @@ fn strip_percent(percentage: &mut Expr) -> bool {
 }
 
 /// Where only one is given, the other gives way.
-fn check_order(clause: &BackoffClause) -> Result<()> {
-    let (Some(from), Some(to)) = (&clause.from, &clause.to) else { return Ok(()) };
+fn check_order(clauses: &Clauses<Duration, Expr>) -> Result<()> {
+    let (Some(from), Some(to)) = (&clauses.from, &clauses.to) else { return Ok(()) };
     match (from.literal(), to.literal()) {
         (Some(shortest), Some(longest)) if shortest > longest => {
             let error = SyntaxError::new(from.span(), "`from` is longer than `to`");

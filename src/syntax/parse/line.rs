@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule};
 use crate::syntax::ast::{CommandKind, Expr, For, ForKind, Name, Redirect, Try};
+use crate::syntax::clauses::{ForAllClauses, ForAnyClauses};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
@@ -82,13 +83,13 @@ impl Builder<'_> {
         let variable = inner.next().expect("a loop has a variable");
         let variable = Self::name(&variable);
         let mut list = Vec::new();
-        let mut in_order = false;
-        let mut at_most = None;
+        let mut any = ForAnyClauses::default();
+        let mut all = ForAllClauses::NONE;
         for pair in inner {
             let span = self.span(&pair);
             match pair.as_rule() {
                 Rule::in_word => {}
-                Rule::in_order if keyword == "forany" => in_order = true,
+                Rule::in_order if keyword == "forany" => any.in_order = true,
                 Rule::at_most if keyword == "forall" => {
                     let Some(count) = self.optional(pair)? else {
                         return Err(Box::new(
@@ -99,7 +100,7 @@ impl Builder<'_> {
                         ));
                     };
                     check_count(&count)?;
-                    at_most = Some(count);
+                    all.at_most = Some(count);
                 }
                 Rule::in_order => return Err(misplaced(span, keyword, "in order", "forany").into()),
                 Rule::at_most => return Err(misplaced(span, keyword, "at most", "forall").into()),
@@ -107,8 +108,8 @@ impl Builder<'_> {
             }
         }
         let kind = match keyword {
-            "forany" => ForKind::Any { in_order },
-            "forall" => ForKind::All { at_most },
+            "forany" => ForKind::Any(any),
+            "forall" => ForKind::All(all),
             _ => ForKind::Each,
         };
         Ok(For { kind, variable, list, body: crate::syntax::ast::Block::default() })

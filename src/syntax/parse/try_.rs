@@ -3,22 +3,15 @@
 use super::builder::Builder;
 use super::duration::Limit;
 use super::{Pair, Result, Rule};
-use crate::syntax::ast::Try;
+use crate::syntax::ast::{Block, Try};
+use crate::syntax::clauses::TryClauses;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 impl Builder<'_> {
     pub(super) fn try_head(&mut self, pair: Pair) -> Result<Try> {
-        let mut head = Try {
-            time: None,
-            times: None,
-            every: None,
-            each: None,
-            backoff: None,
-            condition: None,
-            body: crate::syntax::ast::Block::default(),
-            catch: None,
-        };
+        let mut head =
+            Try { clauses: TryClauses::NONE, condition: None, body: Block::default(), catch: None };
         let mut given: Vec<(&'static str, Span)> = Vec::new();
         for pair in pair.into_inner() {
             let span = self.span(&pair);
@@ -47,18 +40,19 @@ impl Builder<'_> {
     /// Adds one clause to the head; says which.
     fn clause(&mut self, head: &mut Try, pair: Pair) -> Result<&'static str> {
         let rule = pair.as_rule();
+        let clauses = &mut head.clauses;
         if rule == Rule::backoff {
-            head.backoff = Some(self.backoff(pair)?);
+            clauses.backoff = Some(self.backoff(pair)?);
             return Ok("`backoff`");
         }
         let value = pair.into_inner().last().expect("a clause ends with its value");
         Ok(match rule {
             Rule::every => {
-                head.every = Some(self.duration(value)?);
+                clauses.every = Some(self.duration(value)?);
                 "`every`"
             }
             Rule::each => {
-                head.each = Some(self.duration(value)?);
+                clauses.each = Some(self.duration(value)?);
                 "`each`"
             }
             Rule::try_while => {
@@ -67,11 +61,11 @@ impl Builder<'_> {
             }
             _ => match self.limit(value)? {
                 Limit::Time(duration) => {
-                    head.time = Some(duration);
+                    clauses.time = Some(duration);
                     "the time limit"
                 }
                 Limit::Times(times) => {
-                    head.times = Some(times);
+                    clauses.times = Some(times);
                     "the number of times"
                 }
             },

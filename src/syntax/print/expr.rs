@@ -1,6 +1,7 @@
 //! Expressions, durations and backoff clauses.
 
 use super::Printer;
+use crate::backoff::Clauses;
 use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part, Word};
 
 impl Printer {
@@ -75,19 +76,20 @@ impl Printer {
     pub(super) fn backoff(&mut self, clause: &BackoffClause) {
         self.text.push_str(" backoff ");
         self.text.push_str(clause.kind.name());
-        if let Some(from) = &clause.from {
+        let Clauses { from, to, by, jitter } = &clause.clauses;
+        if let Some(from) = from {
             self.text.push_str(" from ");
             self.duration(from);
         }
-        if let Some(to) = &clause.to {
+        if let Some(to) = to {
             self.text.push_str(" to ");
             self.duration(to);
         }
-        if let Some(by) = &clause.by {
+        if let Some(by) = by {
             self.text.push_str(" by ");
             self.expr(by);
         }
-        if let Some(jitter) = &clause.jitter {
+        if let Some(jitter) = jitter {
             self.text.push_str(" jitter ");
             self.expr(jitter);
             self.text.push_str(if matches!(jitter.kind, ExprKind::Word(_)) { "%" } else { " %" });

@@ -1,0 +1,137 @@
+//! The clauses of structures, on their way from tree to code to frame.
+//!
+//! In the tree a clause holds what was written; lowering pushes its values in the order of the fields
+//! and keeps how each is to be read; the structure that begins reads them in that order. The fields
+//! are the same all along, only what they hold changes. So a clause more is a field here, and each
+//! step takes it along.
+
+use std::convert::Infallible;
+
+/// The clauses of a `try`: lengths of time `L`, numbers `N`, policies `P`.
+#[derive(Clone, Debug)]
+pub struct TryClauses<L, N, P> {
+    /// The time limit.
+    pub time: Option<L>,
+    /// `N times`
+    pub times: Option<N>,
+    /// `every D`: the least time between the starts of attempts.
+    pub every: Option<L>,
+    /// `each D`: the limit of each attempt.
+    pub each: Option<L>,
+    /// `backoff NAME …`
+    pub backoff: Option<P>,
+}
+
+impl<L, N, P> TryClauses<L, N, P> {
+    /// No clause at all.
+    pub const NONE: Self = Self { time: None, times: None, every: None, each: None, backoff: None };
+
+    /// The next form of each clause, in the order of the fields; the first error ends it. All three
+    /// functions are given `context`.
+    pub fn try_map<'c, C, L2, N2, P2, E>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
+        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
+        policy: impl Fn(&mut C, &'c P) -> Result<P2, E>,
+    ) -> Result<TryClauses<L2, N2, P2>, E> {
+        Ok(TryClauses {
+            time: self.time.as_ref().map(|it| length(context, it)).transpose()?,
+            times: self.times.as_ref().map(|it| number(context, it)).transpose()?,
+            every: self.every.as_ref().map(|it| length(context, it)).transpose()?,
+            each: self.each.as_ref().map(|it| length(context, it)).transpose()?,
+            backoff: self.backoff.as_ref().map(|it| policy(context, it)).transpose()?,
+        })
+    }
+
+    /// As [`Self::try_map`], of what can't fail.
+    pub fn map<'c, C, L2, N2, P2>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> L2,
+        number: impl Fn(&mut C, &'c N) -> N2,
+        policy: impl Fn(&mut C, &'c P) -> P2,
+    ) -> TryClauses<L2, N2, P2> {
+        let Ok(clauses) = self.try_map(
+            context,
+            |context, it| Ok::<_, Infallible>(length(context, it)),
+            |context, it| Ok(number(context, it)),
+            |context, it| Ok(policy(context, it)),
+        );
+        clauses
+    }
+}
+
+impl<L, P> TryClauses<L, u64, P> {
+    /// How many attempts may be made, unless as many as fit into the time: one, if nothing is said.
+    pub fn attempts(&self) -> Option<u64> {
+        self.times.or_else(|| self.time.is_none().then_some(1))
+    }
+}
+
+/// Which loop it is, with its clauses: numbers `N`.
+#[derive(Clone, Debug)]
+pub enum ForKind<N> {
+    /// `for`
+    Each,
+    /// `forany`
+    Any(ForAnyClauses),
+    /// `forall`
+    All(ForAllClauses<N>),
+}
+
+impl<N> ForKind<N> {
+    /// The next form of each clause, in the order of the fields.
+    pub fn map<'c, C, N2>(
+        &'c self,
+        context: &mut C,
+        number: impl Fn(&mut C, &'c N) -> N2,
+    ) -> ForKind<N2> {
+        match self {
+            Self::Each => ForKind::Each,
+            Self::Any(clauses) => ForKind::Any(clauses.clone()),
+            Self::All(clauses) => ForKind::All(clauses.map(context, number)),
+        }
+    }
+}
+
+/// The clauses of a `forany`.
+#[derive(Clone, Debug, Default)]
+pub struct ForAnyClauses {
+    /// `in order`: it starts at the first word, not at a random one.
+    pub in_order: bool,
+}
+
+/// The clauses of a `forall`: numbers `N`.
+#[derive(Clone, Debug)]
+pub struct ForAllClauses<N> {
+    /// `at most N` branches at once.
+    pub at_most: Option<N>,
+}
+
+impl<N> ForAllClauses<N> {
+    /// No clause at all.
+    pub const NONE: Self = Self { at_most: None };
+
+    /// The next form of each clause, in the order of the fields; the first error ends it.
+    pub fn try_map<'c, C, N2, E>(
+        &'c self,
+        context: &mut C,
+        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
+    ) -> Result<ForAllClauses<N2>, E> {
+        Ok(ForAllClauses {
+            at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
+        })
+    }
+
+    /// As [`Self::try_map`], of what can't fail.
+    pub fn map<'c, C, N2>(
+        &'c self,
+        context: &mut C,
+        number: impl Fn(&mut C, &'c N) -> N2,
+    ) -> ForAllClauses<N2> {
+        let Ok(clauses) =
+            self.try_map(context, |context, it| Ok::<_, Infallible>(number(context, it)));
+        clauses
+    }
+}
