@@ -15,6 +15,7 @@ mod docs;
 mod examples;
 mod fuzzing;
 mod idle;
+mod imports;
 mod kills;
 mod leftovers;
 mod live;

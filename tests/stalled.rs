@@ -58,7 +58,7 @@ fn until_thread(run: &Running, thread: &str) {
 
 /// Waits until nothing is left to do but to write what was said.
 fn until_over(run: &Running) {
-    until_thread(run, "aside");
+    until_thread(run, "background");
 }
 
 const LIMITED: &str =

@@ -15,7 +15,7 @@ fn read(path: &str) -> String {
 }
 
 /// A file's name from the root, and its text.
-type Text = (String, String);
+pub type Text = (String, String);
 
 /// The files below `folder` that are text, but for what git ignores or keeps for itself.
 fn texts(folder: &str) -> Vec<Text> {
@@ -46,7 +46,7 @@ fn sources(folder: &str) -> Vec<Text> {
 }
 
 /// The sources of `src` without their tests.
-fn code() -> Vec<Text> {
+pub fn code() -> Vec<Text> {
     let mut code = sources("src");
     code.retain(|(name, _)| !name.ends_with("/tests.rs") && !name.contains("/tests/"));
     for (_, text) in &mut code {
@@ -64,7 +64,7 @@ fn module(name: &str) -> &str {
 }
 
 /// What is wrong, one a line.
-fn assert_none(problems: &[String]) {
+pub fn assert_none(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 

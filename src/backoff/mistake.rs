@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::policy::Percent;
+use super::percent::Percent;
 use super::{Clause, Kind};
 use crate::duration::{Exact, Unit};
 use crate::nearest::nearest;

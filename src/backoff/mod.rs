@@ -8,6 +8,7 @@
 mod bounds;
 mod delay;
 mod mistake;
+mod percent;
 mod policy;
 #[cfg(test)]
 mod tests;

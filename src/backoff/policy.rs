@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::percent::Percent;
 use super::{Clause, Kind, Mistake};
 use crate::duration::{self, Exact, Unit};
 
@@ -149,15 +150,6 @@ impl Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self::new(Kind::Ethernet)
-    }
-}
-
-/// A part as a percentage, without the noise of binary fractions.
-pub(super) struct Percent(pub(super) f64);
-
-impl fmt::Display for Percent {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}", (self.0 * 1e8).round() / 1e6)
     }
 }
 

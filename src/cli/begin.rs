@@ -12,7 +12,7 @@ use super::lock::{self, Holder, Taken};
 use super::messages::{complain, speak_through};
 use super::settings::Settings;
 use super::source::{Program, plain};
-use crate::driver::process::Keep;
+use crate::driver::process::OutputCapture;
 use crate::log::Log;
 use crate::machine::record::{LogEvent, Record};
 use crate::machine::{Outcome, Time};
@@ -24,16 +24,16 @@ const BUSY: u8 = 75;
 const OUT_OF_TIME: u8 = 124;
 
 /// Begins to keep what is printed, if that is asked for. Messages are still told.
-pub fn keep(settings: &Settings) -> Result<Option<Keep>> {
+pub fn capture(settings: &Settings) -> Result<Option<OutputCapture>> {
     if !settings.cron {
         return Ok(None);
     }
     let begin = || {
-        let keep = Keep::begin(&settings.program.name())?;
-        if let Some(voice) = keep.voice() {
+        let capture = OutputCapture::begin(&settings.program.name())?;
+        if let Some(voice) = capture.voice() {
             speak_through(Outlet::new(File::from(voice.try_clone_to_owned()?)));
         }
-        Ok(keep)
+        Ok(capture)
     };
     begin()
         .map(Some)

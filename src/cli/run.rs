@@ -22,8 +22,8 @@ use crate::syntax::Script;
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
 /// means that nothing was run.
 pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
-    let keep = begin::keep(&settings)?;
-    let is_cron = keep.is_some();
+    let capture = begin::capture(&settings)?;
+    let is_cron = capture.is_some();
     let level = settings.config.log_level;
     let style = Style {
         format: settings.log_format,
@@ -73,9 +73,9 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             }),
             told,
             patience,
-            live: talks || level > Level::NOTHING,
+            status_line: talks || level > Level::NOTHING,
             supervision,
-            repair: if talks { repl::repair() } else { None },
+            restore: if talks { repl::restore() } else { None },
         })
         .map_err(|error| {
             let hint = match error.raw_os_error() {
@@ -109,17 +109,17 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         {
             messages::report(&report::render(failure, &secrets));
         }
-        Ok(driver.see_off(outcome))
+        Ok(driver.flush_on_exit(outcome))
     };
     if !is_cron && !talks && !machine.may_run_programs() {
         return conduct(machine, None);
     }
-    let duties = process::Duties {
-        keep: keep.map(Rc::new),
+    let options = process::SupervisorOptions {
+        capture: capture.map(Rc::new),
         stay: settings.lock.is_some(),
-        repair: if talks { repl::repair() } else { None }.map(Rc::new),
+        restore: if talks { repl::restore() } else { None }.map(Rc::new),
     };
-    process::supervise(duties, move |supervision| -> Infallible {
+    process::supervise(options, move |supervision| -> Infallible {
         end(conduct(machine, supervision))
     })
 }

@@ -1,5 +1,6 @@
 //! What may come next, for the Tab key.
 
+use super::candidate::Candidate;
 use super::files::{self, Wanted};
 use super::help;
 use super::known::Known;
@@ -7,24 +8,6 @@ use super::tokens::{Part, Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
 use crate::syntax::vocabulary::{BUILTINS, CLAUSES, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop};
-
-/// Something that may come next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// As it is listed.
-    pub display: String,
-    /// As it is put into the line.
-    pub replacement: String,
-    /// What follows if it is the only one.
-    pub ending: &'static str,
-}
-
-impl Candidate {
-    fn word(word: impl Into<String>) -> Self {
-        let word = word.into();
-        Self { display: word.clone(), replacement: word, ending: " " }
-    }
-}
 
 /// What an attempt, or a failure, defines.
 const SPECIAL: [&str; 8] = [

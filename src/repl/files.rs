@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bstr::{BString, ByteSlice};
 
-use super::complete::Candidate;
+use super::candidate::Candidate;
 use super::known::{Known, is_program};
 use crate::diagnostic::printable;
 

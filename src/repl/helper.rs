@@ -14,6 +14,7 @@ use rustyline::history::SearchDirection;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper as Helps, Result};
 
+use super::candidate::Candidate;
 use super::complete::complete;
 use super::highlight::{highlight, plain};
 use super::known::Known;
@@ -132,10 +133,7 @@ impl Completer for Helper {
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
         let (start, found) = complete(&format!("{}{}", self.before, &line[..at]), &self.known);
-        let pair = |it: super::complete::Candidate| Pair {
-            display: it.display,
-            replacement: it.replacement,
-        };
+        let pair = |it: Candidate| Pair { display: it.display, replacement: it.replacement };
         let Some(start) = start.checked_sub(self.before.len()) else {
             return Ok((at, Vec::new())); // it begins on a line before
         };

@@ -1,5 +1,6 @@
 //! The prompt: one statement after the other in the same session.
 
+mod candidate;
 mod complete;
 mod files;
 mod help;
@@ -21,7 +22,7 @@ use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
 use crate::diagnostic;
-use crate::driver::process::{ProcessDriver, Repair};
+use crate::driver::process::{ProcessDriver, TerminalRestore};
 use crate::driver::{self, Driver};
 use crate::machine::event::Event;
 use crate::machine::time::Time;
@@ -41,8 +42,8 @@ pub fn nothing() -> Script {
 }
 
 /// What makes the terminal usable again if the shell is killed at its prompt.
-pub fn repair() -> Option<Repair> {
-    Repair::new(if read::is_capable() { read::SEQUENCE } else { "" })
+pub fn restore() -> Option<TerminalRestore> {
+    TerminalRestore::new(if read::is_capable() { read::SEQUENCE } else { "" })
 }
 
 /// Talks with the user of the terminal until one of them has enough.
@@ -62,7 +63,7 @@ pub fn run(machine: Machine, driver: ProcessDriver) -> Outcome {
     show(concat!("ftsh ", env!("CARGO_PKG_VERSION"), ": `help` helps, Ctrl-D leaves\n"));
     loop {
         if let Some(outcome) = session.turn() {
-            return session.driver.see_off(outcome);
+            return session.driver.flush_on_exit(outcome);
         }
     }
 }

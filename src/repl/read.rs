@@ -19,7 +19,7 @@ use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
 use crate::driver::Driver;
-use crate::driver::process::{Aside, Attended, ProcessDriver};
+use crate::driver::process::{Attended, BackgroundJob, ProcessDriver};
 use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::time::Time;
@@ -61,7 +61,7 @@ pub struct Reader {
     /// None where the terminal can't do more than print.
     editor: Option<Box<Editor>>,
     /// A line that is being read, though not for the prompt it was asked for.
-    pending: Option<Aside<Answer>>,
+    pending: Option<BackgroundJob<Answer>>,
     history: Option<History>,
     told: bool,
     remark: Remark,
@@ -152,15 +152,15 @@ impl Reader {
         machine: &mut Machine,
     ) -> Line {
         let edits = self.editor.is_some();
-        let mut aside = match self.ask(prompt, before, known, driver) {
-            Ok(aside) => aside,
+        let mut job = match self.ask(prompt, before, known, driver) {
+            Ok(job) => job,
             Err(error) => return Line::Unreadable(error.to_string()),
         };
         loop {
             // A line that was read at that moment ends that, too.
             let unsaid = slot(&self.remark).is_some();
             let again = Time::after(driver.now().elapsed() + AGAIN);
-            match driver.attend(&mut aside, if unsaid { until.min(again) } else { until }) {
+            match driver.attend(&mut job, if unsaid { until.min(again) } else { until }) {
                 Attended::Answer((editor, line)) => {
                     self.editor = editor;
                     if let Some(unsaid) = slot(&self.remark).take() {
@@ -174,19 +174,19 @@ impl Reader {
                 // The editor hears of them itself.
                 Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) if edits => {}
                 Attended::Event(Event::Interrupted(libc::SIGINT | libc::SIGQUIT)) => {
-                    self.pending = Some(aside);
+                    self.pending = Some(job);
                     super::show("\n");
                     return Line::Interrupted;
                 }
                 Attended::Event(Event::Interrupted(signal)) => {
-                    return Self::abandon(&aside, edits, driver, Line::Signal(signal));
+                    return Self::abandon(&job, edits, driver, Line::Signal(signal));
                 }
                 Attended::Event(event) => machine.handle_event(driver.now(), event),
                 Attended::Asked if edits => {
                     let page = driver.page(machine);
                     let mut remark = slot(&self.remark);
                     *remark = Some(page);
-                    aside.interrupt();
+                    job.interrupt();
                 }
                 Attended::Asked => {
                     super::say(&format!("\n{}", driver.page(machine)));
@@ -196,20 +196,25 @@ impl Reader {
                     // Not once it is said: that would count as Ctrl-C.
                     let remark = slot(&self.remark);
                     if remark.is_some() {
-                        aside.interrupt();
+                        job.interrupt();
                     }
                 }
                 Attended::Timeout => {
-                    return Self::abandon(&aside, edits, driver, Line::Timeout);
+                    return Self::abandon(&job, edits, driver, Line::Timeout);
                 }
             }
         }
     }
 
-    fn abandon(aside: &Aside<Answer>, edits: bool, driver: &mut ProcessDriver, line: Line) -> Line {
-        driver.leave_alone(aside);
+    fn abandon(
+        job: &BackgroundJob<Answer>,
+        edits: bool,
+        driver: &mut ProcessDriver,
+        line: Line,
+    ) -> Line {
+        driver.leave_alone(job);
         if edits {
-            driver.repair_terminal();
+            driver.restore_terminal();
         }
         super::show("\n");
         line
@@ -221,11 +226,11 @@ impl Reader {
         before: &str,
         known: Known,
         driver: &mut ProcessDriver,
-    ) -> io::Result<Aside<Answer>> {
+    ) -> io::Result<BackgroundJob<Answer>> {
         let Some(mut editor) = self.editor.take() else {
             super::show(raw);
             return match self.pending.take() {
-                Some(aside) => Ok(aside),
+                Some(job) => Ok(job),
                 None => driver.begin(|| (None, plain_line())),
             };
         };

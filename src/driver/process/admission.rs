@@ -12,7 +12,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::command::{Command, Stage};
+use super::jobs::{Claim, Command, Stage};
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{
     Action, Directory, Effect, OperationId, PipeId, Plumbing, Port, Query, Run,
@@ -59,15 +59,6 @@ impl Urgency {
     fn higher(self) -> Self {
         Self::ALL[(self as usize).saturating_sub(1)]
     }
-}
-
-/// The descriptors of a command.
-#[derive(Clone, Copy, Default)]
-pub struct Claim {
-    /// How many it may take while a worker does it or starts it.
-    need: usize,
-    /// Whether some come free when it ends, which it does by itself.
-    gives_back: bool,
 }
 
 /// Something that needs descriptors.
@@ -326,7 +317,7 @@ impl ProcessDriver {
     fn is_in_progress(&self, counts: impl Fn(&Command) -> bool) -> bool {
         !self.ready.is_empty()
             || !self.operations.is_empty()
-            || !self.families.emptying.is_empty()
+            || !self.scopes.emptying.is_empty()
             || self.commands.values().any(|it| !matches!(it.stage, Stage::Queued) && counts(it))
     }
 

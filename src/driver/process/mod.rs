@@ -4,71 +4,51 @@
 //! workers, so that time limits hold whatever a file system does.
 
 mod admission;
-mod aside;
-mod block;
-mod buffer;
-mod child;
-mod children;
-mod command;
-mod emptying;
-mod family;
-mod farewell;
-mod files;
-mod glob;
-mod io;
-mod keep;
-mod keys;
-mod lease;
-mod live;
-mod offload;
-mod patience;
-mod poll;
-mod proc;
-mod purge;
-mod repair;
-mod replace;
-mod signal;
-mod spawn;
-mod store;
-mod stream;
+mod background;
+mod commands;
+mod event_loop;
+mod fds;
+mod job_control;
+mod jobs;
+mod marks;
+mod os;
+mod procs;
+mod program;
+mod reaping;
+mod scopes;
+mod status;
 mod supervisor;
-mod survey;
 mod sys;
-mod table;
-mod tag;
-mod terminal;
 #[cfg(test)]
 mod tests;
-mod turn;
-mod witness;
+mod tty;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
 
-pub use self::aside::{Aside, Attended};
-pub use self::keep::Keep;
-pub use self::lease::forget_dead_limit;
-pub use self::live::columns;
-pub use self::patience::Patience;
-pub use self::repair::{Edited, Repair};
-pub use self::signal::die_by;
-pub use self::supervisor::{Duties, Supervision, resume, supervise};
+pub use self::background::{Attended, BackgroundJob};
+pub use self::marks::{Patience, forget_dead_limit};
+pub use self::os::signal::die_by;
+pub use self::supervisor::{OutputCapture, Supervision, SupervisorOptions, resume, supervise};
 pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
+pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
-use self::children::Children;
-use self::command::{Answer, Command, Waiting};
-use self::family::Families;
-use self::io::{Io, plain};
-use self::live::Live;
-use self::offload::{Handle, Pool, Ticket};
-use self::poll::Poller;
-use self::signal::{Interrupts, Signals};
-use self::tag::Key;
-use self::terminal::Terminal;
+use self::fds::{FdTables, files};
+use self::jobs::{Answer, Children, Command, Waiting, children};
+use self::marks::Marker;
+use self::os::error::{no_worker, plain};
+use self::os::poll::{self, Poller};
+use self::os::signal::{Interrupts, Signals};
+use self::os::workers::{Control, Handle, Ticket, WorkerPool};
+use self::procs::features::{Containment, containment, has_pidfds};
+use self::procs::list;
+use self::program::Found;
+use self::scopes::ScopeTree;
+use self::tty::{StatusLine, Terminal};
 use super::Driver;
 use crate::machine::Machine;
 use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
@@ -103,11 +83,11 @@ pub struct Settings {
     /// How long those have to kill in that this shell starts.
     pub patience: Patience,
     /// Whether a terminal shows what the run waits for.
-    pub live: bool,
+    pub status_line: bool,
     /// What `supervise` returned, if it was called.
     pub supervision: Option<Supervision>,
     /// How the terminal is to be left if the supervisor is killed.
-    pub repair: Option<Repair>,
+    pub restore: Option<TerminalRestore>,
 }
 
 impl Default for Settings {
@@ -119,9 +99,9 @@ impl Default for Settings {
             log: Box::new(|_| ()),
             told: Vec::new(),
             patience: Patience::of(Duration::ZERO),
-            live: false,
+            status_line: false,
             supervision: None,
-            repair: None,
+            restore: None,
         }
     }
 }
@@ -137,16 +117,16 @@ pub struct ProcessDriver {
     poller: Poller,
     polled: Instant,
     signals: Signals,
-    pool: Pool<Answer>,
-    io: Io,
-    found: spawn::Found,
+    pool: WorkerPool<Answer>,
+    io: FdTables,
+    found: Found,
     commands: HashMap<ProcessId, Command>,
     children: Children,
     /// Answers of workers that were taken already, but not dealt with.
     answers: VecDeque<(Ticket, Answer)>,
     operations: HashMap<OperationId, Handle>,
     waiting: HashMap<Ticket, Waiting>,
-    families: Families,
+    scopes: ScopeTree,
     admission: Admission,
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
@@ -157,29 +137,21 @@ pub struct ProcessDriver {
     supervision: Option<Supervision>,
     interrupts: Interrupts,
     terminal: Option<Terminal>,
-    repair: Option<Repair>,
+    restore: Option<TerminalRestore>,
     /// The name of this run in the environment of its commands.
-    key: Key,
+    marker: Marker,
     /// Our own process id.
     pid: i32,
     /// How many commands workers are starting.
     starting: usize,
     /// What people are told.
-    live: Live,
-}
-
-/// How processes that lost their parents are found.
-enum Containment {
-    /// They come to us.
-    Subreaper,
-    /// By the groups they are in, and their mark; with `ps` where there is no `/proc`.
-    Groups { ps: bool },
+    status_line: StatusLine,
 }
 
 const SIGNALS: poll::Token = 0;
 const ANSWERS: poll::Token = 1;
 const SUPERVISOR: poll::Token = 2;
-const ASIDE: poll::Token = 3;
+const BACKGROUND: poll::Token = 3;
 const KEYS: poll::Token = 4;
 /// A child's pidfd has its process id plus this.
 const CHILDREN: poll::Token = 1 << 32;
@@ -191,34 +163,34 @@ impl ProcessDriver {
         let start = Instant::now();
         let start_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // What is open now is what scripts see: before anything of our own is opened.
-        let io = Io::new();
+        let io = FdTables::new();
         let containment = containment();
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();
-        let live = Live::new(settings.live);
+        let status_line = StatusLine::new(settings.status_line);
         let signals = Signals::catch()?;
-        let (supervision, repair) = (settings.supervision.take(), settings.repair.take());
+        let (supervision, restore) = (settings.supervision.take(), settings.restore.take());
         if let Some(supervision) = &supervision {
             if let Err(error) = &terminal {
                 Supervision::part_without_terminal(error);
             }
             supervision.release_signals();
         }
-        let pool = Pool::new()?;
+        let pool = WorkerPool::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
         poller.add(pool.readiness(), ANSWERS)?;
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
-        let key = match &supervision {
-            Some(supervision) => supervision.key().clone(),
-            None => Key::new()?,
+        let marker = match &supervision {
+            Some(supervision) => supervision.marker().clone(),
+            None => Marker::new()?,
         };
         let pid = std::process::id() as i32;
         let mut children = Children::new(children::Real);
         if !sys::has_no_children() {
-            children.preexisting = proc::children(pid).into_iter().collect();
+            children.preexisting = list::children(pid).into_iter().collect();
         }
         let mut driver = Self {
             settings,
@@ -230,13 +202,13 @@ impl ProcessDriver {
             signals,
             pool,
             io,
-            found: spawn::Found::default(),
+            found: Found::default(),
             commands: HashMap::new(),
             children,
             answers: VecDeque::new(),
             operations: HashMap::new(),
             waiting: HashMap::new(),
-            families: Families::new(),
+            scopes: ScopeTree::new(),
             admission: Admission::new(start),
             sweep: None,
             limit: sys::FileLimit::default(),
@@ -245,11 +217,11 @@ impl ProcessDriver {
             supervision,
             interrupts: Interrupts::default(),
             terminal: terminal.ok(),
-            repair,
-            key,
+            restore,
+            marker,
             pid,
             starting: 0,
-            live,
+            status_line,
         };
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
@@ -271,7 +243,7 @@ impl ProcessDriver {
     /// Writes to the log what the level asks for.
     fn log(&mut self, line: u32, event: LogEvent) {
         if event.level() <= self.settings.log_level {
-            self.live.hide();
+            self.status_line.hide();
             let (at, file) = (self.now(), self.settings.file.clone());
             let (level, task, attempt, uncaught) = (event.level(), None, None, false);
             (self.settings.log)(&Record { at, level, task, file, line, attempt, uncaught, event });
@@ -286,7 +258,7 @@ impl ProcessDriver {
     fn operate(
         &mut self,
         operation: OperationId,
-        job: impl FnOnce(&offload::Control) -> Answer + Send + 'static,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) {
         match self.pool.submit(job) {
             Ok(handle) => {
@@ -338,12 +310,6 @@ impl ProcessDriver {
         }
     }
 
-    /// A limit as commands want to know it: seconds since 1970.
-    fn unix(&self, deadline: Time) -> BString {
-        let moment = self.start_unix.saturating_add(deadline.elapsed());
-        format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()
-    }
-
     fn open(&mut self, effect: Effect) {
         let Effect::Open { operation, io, base, directory, redirects } = effect else { return };
         self.make_room();
@@ -354,7 +320,7 @@ impl ProcessDriver {
         if plan.may_block() {
             self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));
         } else {
-            let table = plan.carry_out(&offload::Control::default());
+            let table = plan.carry_out(&Control::default());
             let result = table.map(|table| {
                 self.io.insert(io, table);
                 Reply::Truth(true)
@@ -367,38 +333,6 @@ impl ProcessDriver {
     fn make_room(&mut self) {
         self.limit.make_room_for(self.children.len() + self.io.size());
     }
-}
-
-/// For tests, and only in builds for them: `pidfd` does without pidfds, `1` without subreapers as well,
-/// `ps` also without `/proc`.
-const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
-
-fn is_asked_for(fallbacks: &[&str]) -> bool {
-    cfg!(debug_assertions)
-        && std::env::var_os(TEST_FALLBACK)
-            .is_some_and(|value| fallbacks.iter().any(|fallback| value == **fallback))
-}
-
-fn has_pidfds() -> bool {
-    static PIDFDS: OnceLock<bool> = OnceLock::new();
-    *PIDFDS.get_or_init(|| !is_asked_for(&["pidfd", "1", "ps"]) && sys::has_pidfds())
-}
-
-/// Has orphans come to this process from now on, if that can be had and their list as well.
-fn become_subreaper() -> bool {
-    !is_asked_for(&["1", "ps"]) && proc::lists_children() && sys::become_subreaper(true)
-}
-
-fn containment() -> Containment {
-    if become_subreaper() {
-        return Containment::Subreaper;
-    }
-    let ps = is_asked_for(&["ps"]) || !std::path::Path::new("/proc/self/stat").exists();
-    Containment::Groups { ps }
-}
-
-fn no_worker(error: &std::io::Error) -> String {
-    format!("no thread to be had: {}", plain(error))
 }
 
 impl Driver for ProcessDriver {
@@ -429,7 +363,7 @@ impl Driver for ProcessDriver {
             }
             Effect::Log(record) => {
                 if record.level <= self.settings.log_level {
-                    self.live.hide();
+                    self.status_line.hide();
                     (self.settings.log)(&record);
                 }
             }
@@ -450,7 +384,7 @@ impl Driver for ProcessDriver {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.now() >= until || self.live.wants_a_look() {
+            if self.now() >= until || self.status_line.wants_a_look() {
                 return None;
             }
         }

@@ -12,7 +12,9 @@
 //! At a terminal both are one group, or its keys would reach but one of them. Where there is none,
 //! the interpreter has a group of its own: so a SIGKILL to the group spares one of the two.
 
-mod duty;
+mod capture;
+mod process;
+mod spill;
 
 use std::convert::Infallible;
 use std::io;
@@ -23,15 +25,17 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, setpgid};
 
-use self::duty::{Duty, Successor};
-use super::keep::Keep;
-use super::repair::Repair;
-use super::replace::Replacement;
-use super::tag::Key;
-use super::{proc, sys};
+use self::process::{Successor, SupervisorProcess};
+use super::marks::Marker;
+use super::procs::features::become_subreaper;
+use super::procs::list;
+use super::program::Replacement;
+use super::sys;
+use super::tty::TerminalRestore;
 use crate::machine::event::Status;
 
-pub use self::duty::resume;
+pub use self::capture::OutputCapture;
+pub use self::process::resume;
 
 /// What the interpreter knows of its supervisor.
 pub struct Supervision {
@@ -39,51 +43,51 @@ pub struct Supervision {
     socket: UnixStream,
     /// The supervisor's process id, that of the shell for its user.
     pid: i32,
-    key: Key,
-    duties: Duties,
+    marker: Marker,
+    options: SupervisorOptions,
     /// What was blocked before; now everything is that a supervisor passes on.
     mask: sys::Mask,
 }
 
 /// What a supervisor does besides.
 #[derive(Clone, Default)]
-pub struct Duties {
+pub struct SupervisorOptions {
     /// Collects what is printed, and shows it if the run fails.
-    pub keep: Option<Rc<Keep>>,
+    pub capture: Option<Rc<OutputCapture>>,
     /// Outlives an `exec`, whose program takes the interpreter's place instead, and holds what is
     /// open now to its end.
     pub stay: bool,
     /// What to do to the terminal if the interpreter is killed.
-    pub repair: Option<Rc<Repair>>,
+    pub restore: Option<Rc<TerminalRestore>>,
 }
 
-impl Duties {
+impl SupervisorOptions {
     /// Whether the supervisor has to be the process that it was from the beginning to the end.
     fn is_bound(&self) -> bool {
-        self.stays() || self.repair.is_some()
+        self.stays() || self.restore.is_some()
     }
 
     fn stays(&self) -> bool {
-        self.stay || self.keep.is_some()
+        self.stay || self.capture.is_some()
     }
 }
 
 impl Supervision {
     /// Whether the supervisor outlives an `exec`.
-    pub(super) fn stays(&self) -> bool {
-        self.duties.stays()
+    pub fn stays(&self) -> bool {
+        self.options.stays()
     }
 
     /// The supervisor was killed: does what it was to do at the end.
-    pub(super) fn finish_alone(&self) {
-        if let Some(keep) = &self.duties.keep {
-            keep.finish_alone(Status::Signaled(libc::SIGKILL));
+    pub fn finish_alone(&self) {
+        if let Some(capture) = &self.options.capture {
+            capture.finish_alone(Status::Signaled(libc::SIGKILL));
         }
     }
 
     /// Leaves the supervisor's group, if `error` is why there is no terminal and says that there is
     /// none; other signals to the group are passed on.
-    pub(super) fn part_without_terminal(error: &io::Error) {
+    pub fn part_without_terminal(error: &io::Error) {
         if error.raw_os_error() == Some(libc::ENXIO) {
             let (this, new) = (Pid::from_raw(0), Pid::from_raw(0));
             let _ = setpgid(this, new);
@@ -91,7 +95,7 @@ impl Supervision {
     }
 
     /// Lets in the signals that were held back until there are handlers for them.
-    pub(super) fn release_signals(&self) {
+    pub fn release_signals(&self) {
         sys::release_signals(&self.mask);
     }
 
@@ -101,23 +105,23 @@ impl Supervision {
     }
 
     /// The supervisor's process id.
-    pub(super) fn supervisor(&self) -> i32 {
+    pub fn supervisor(&self) -> i32 {
         self.pid
     }
 
     /// Readable when the supervisor has ended.
-    pub(super) fn readiness(&self) -> BorrowedFd<'_> {
+    pub fn readiness(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     /// The name of this run, that both processes know.
-    pub(super) fn key(&self) -> &Key {
-        &self.key
+    pub fn marker(&self) -> &Marker {
+        &self.marker
     }
 
     /// Has the supervisor execute a program in its own place, and ends. Returns only if that can't
     /// be asked for.
-    pub(super) fn replace(&self, replacement: &Replacement) -> io::Error {
+    pub fn replace(&self, replacement: &Replacement) -> io::Error {
         match replacement.send(&self.socket) {
             Ok(()) => sys::exit_now(0),
             Err(error) => error,
@@ -131,22 +135,27 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// Splits this process in two: `interpret` runs in a child, this one becomes its supervisor. Where
 /// that can't be had, `interpret` runs here, without.
 /// To be called while there is one thread only, and before a driver is made.
-pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> Infallible) -> ! {
-    let (Ok((ours, theirs)), Ok(key)) = (sockets(), Key::new()) else { match interpret(None) {} };
+pub fn supervise(
+    options: SupervisorOptions,
+    interpret: impl FnOnce(Option<Supervision>) -> Infallible,
+) -> ! {
+    let (Ok((ours, theirs)), Ok(marker)) = (sockets(), Marker::new()) else {
+        match interpret(None) {}
+    };
     let pid = std::process::id() as i32;
-    let duty = Duty {
+    let supervisor = SupervisorProcess {
         interpreter: 0,
-        marked: (!super::become_subreaper()).then(|| key.clone()),
+        marked: (!become_subreaper()).then(|| marker.clone()),
         // What was here before is none of ours.
-        strangers: if sys::has_no_children() { Vec::new() } else { proc::children(pid) },
+        preexisting_children: if sys::has_no_children() { Vec::new() } else { list::children(pid) },
         mask: sys::hold_signals(),
         socket: ours,
-        keep: duties.keep.clone(),
-        repair: duties.repair.clone(),
+        capture: options.capture.clone(),
+        restore: options.restore.clone(),
     };
     // Executing itself anew, it would lose the lock, what it keeps and how the terminal was.
-    let is_bound = duties.is_bound();
-    let (socket, mask) = (duty.socket.as_raw_fd(), duty.mask.clone());
+    let is_bound = options.is_bound();
+    let (socket, mask) = (supervisor.socket.as_raw_fd(), supervisor.mask.clone());
     let their_socket = theirs.as_raw_fd();
     let begin = move |supervised: bool| {
         if !supervised {
@@ -158,7 +167,7 @@ pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> 
         // Stopped, it couldn't clean up after a killed supervisor.
         sys::continue_without_parent();
         die_of_panics();
-        interpret(Some(Supervision { socket: theirs, pid, key, duties, mask }))
+        interpret(Some(Supervision { socket: theirs, pid, marker, options, mask }))
     };
     let mut begin = Some(begin);
     let mut begin = |supervised| match begin.take() {
@@ -166,17 +175,17 @@ pub fn supervise(duties: Duties, interpret: impl FnOnce(Option<Supervision>) -> 
         None => sys::exit_now(1),
     };
     if !is_bound
-        && let Some(successor) = Successor::of(&duty)
+        && let Some(successor) = Successor::of(&supervisor)
         && let Ok(interpreter) = sys::share(|| begin(true))
     {
         sys::close_shared(their_socket);
-        accompany(&interpreter, duty, successor)
+        accompany(&interpreter, supervisor, successor)
     }
     match sys::fork() {
         Ok(None) => match begin(true) {},
         Ok(Some(interpreter)) => {
             sys::close_number(their_socket);
-            Duty { interpreter, ..duty }.perform()
+            SupervisorProcess { interpreter, ..supervisor }.perform()
         }
         Err(_) => match begin(false) {},
     }
@@ -191,16 +200,20 @@ fn sockets() -> io::Result<(UnixStream, UnixStream)> {
 }
 
 /// The supervisor's first moment, when nothing may be allocated.
-fn accompany(interpreter: &sys::Sharer, mut duty: Duty, mut successor: Successor) -> ! {
+fn accompany(
+    interpreter: &sys::Sharer,
+    mut supervisor: SupervisorProcess,
+    mut successor: Successor,
+) -> ! {
     if let Some(Status::Exited(code)) = interpreter.wait(MOMENT)
-        && !(code == 0 && sys::has_data(duty.socket.as_fd()))
+        && !(code == 0 && sys::has_data(supervisor.socket.as_fd()))
     {
         let _ = sys::wait_for(interpreter.pid, false);
         sys::exit_now(code);
     }
-    duty.interpreter = interpreter.pid;
-    successor.execute(&duty);
-    duty.perform()
+    supervisor.interpreter = interpreter.pid;
+    successor.execute(&supervisor);
+    supervisor.perform()
 }
 
 /// A panic ends the interpreter by a signal, so that the supervisor cleans up.

@@ -178,3 +178,8 @@ pub fn group_of(pid: pid_t) -> Option<pid_t> {
     // SAFETY: a plain call.
     Errno::result(unsafe { libc::getpgid(pid) }).ok()
 }
+
+/// Whether a group has members.
+pub fn is_group_alive(group: pid_t) -> bool {
+    kill(-group, 0) != Err(Errno::ESRCH)
+}

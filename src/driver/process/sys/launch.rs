@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
 
-use super::super::block::Block;
+use super::c_string_array::CStringArray;
 use super::children::become_subreaper;
 use super::descriptors::close_number;
 use super::early::{give_back_ignored, was_ignored};
@@ -20,9 +20,9 @@ pub struct Launch<'a> {
     /// Its file.
     pub program: &'a CStr,
     /// Its arguments, the name included.
-    pub arguments: &'a Block,
+    pub arguments: &'a CStringArray,
     /// Its environment.
-    pub environment: &'a Block,
+    pub environment: &'a CStringArray,
     /// Where it runs, if not where the shell does.
     pub directory: Option<&'a CStr>,
     /// Descriptors to set: from (never below 10) and to.
@@ -95,7 +95,7 @@ pub fn is_starting() -> bool {
 }
 
 /// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
-pub fn exec(program: &CStr, arguments: &Block, environment: &Block) -> Errno {
+pub fn exec(program: &CStr, arguments: &CStringArray, environment: &CStringArray) -> Errno {
     // SAFETY: the pointers are to the strings of living blocks.
     unsafe { execve(program, &arguments.pointers(), &environment.pointers()) }
 }
@@ -112,22 +112,22 @@ unsafe fn execve(program: &CStr, arguments: &[*mut c_char], environment: &[*mut 
 
 /// What a program is told that is to be executed without allocating anything.
 pub struct Ready {
-    arguments: Block,
-    environment: Block,
+    arguments: CStringArray,
+    environment: CStringArray,
     argument_pointers: Vec<*mut c_char>,
     environment_pointers: Vec<*mut c_char>,
 }
 
 impl Ready {
     /// Gets everything ready.
-    pub fn new(arguments: Block, environment: Block) -> Self {
+    pub fn new(arguments: CStringArray, environment: CStringArray) -> Self {
         let (argument_pointers, environment_pointers) =
             (arguments.pointers(), environment.pointers());
         Self { arguments, environment, argument_pointers, environment_pointers }
     }
 
     /// The environment, in which strings may be overwritten.
-    pub fn environment(&mut self) -> &mut Block {
+    pub fn environment(&mut self) -> &mut CStringArray {
         &mut self.environment
     }
 

@@ -1,20 +1,22 @@
 //! System calls that neither std nor nix offers safely: the only unsafe code of the shell.
 
+mod c_string_array;
 mod children;
 mod descriptors;
 mod early;
+mod key_monitor;
 mod launch;
 mod memory;
 mod random;
 #[cfg(target_os = "linux")]
 mod share;
 mod signals;
-mod witness;
 
+pub use c_string_array::CStringArray;
 pub use children::{
     Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
-    group_of, has_no_children, has_pidfds, is_parent, kill, name, pidfd_open, set_name,
-    set_variable, stopped_child, wait_for,
+    group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, name, pidfd_open,
+    set_name, set_variable, stopped_child, wait_for,
 };
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
@@ -26,6 +28,7 @@ pub use descriptors::{
 pub use early::survive_file_limit;
 #[cfg(test)]
 pub use early::was_ignored;
+pub use key_monitor::start_key_monitor;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec, spawn,
 };
@@ -38,4 +41,3 @@ pub use signals::{
     keeping_children, next_signal, release_signals, stop_self, suspend_group, suspend_self,
     without_stopping,
 };
-pub use witness::start_witness;

@@ -4,8 +4,8 @@
 //! once as the system allows and once with the portable fallback.
 
 mod commands;
-mod families;
 mod redirects;
+mod scopes;
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek};
@@ -146,7 +146,7 @@ impl World {
                 return found;
             }
         }
-        let children = super::proc::children(process::id() as i32);
+        let children = super::procs::list::children(process::id() as i32);
         panic!("no {what}, but {:?}; children: {children:?}", self.events)
     }
 

@@ -1,0 +1,12 @@
+//! Shares of a whole, as people write them.
+
+use std::fmt;
+
+/// A part as a percentage, without the noise of binary fractions.
+pub struct Percent(pub f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}", (self.0 * 1e8).round() / 1e6)
+    }
+}

@@ -1,0 +1,159 @@
+//! Waiting for a person, on a thread of its own, while this one takes care of processes and
+//! signals: whatever ends is reaped, and who tells the shell to end needn't wait for a key. And the
+//! end of a run: what was said is to be read.
+
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::pthread::pthread_kill;
+use nix::sys::signal::{SigSet, Signal};
+
+use super::tty::{Edited, TerminalRestore};
+use super::{BACKGROUND, ProcessDriver, sys};
+use crate::driver::Driver;
+use crate::machine::event::Event;
+use crate::machine::outcome::Outcome;
+use crate::machine::time::Time;
+use crate::outlet;
+
+/// Who told the shell to end needn't wait longer for somebody who doesn't read.
+const BRIEFLY: Duration = Duration::from_secs(1);
+
+/// Something that another thread is doing.
+pub struct BackgroundJob<T> {
+    answer: Receiver<T>,
+    /// At its end when the thread has answered.
+    done: PipeReader,
+    thread: JoinHandle<()>,
+}
+
+impl<T> BackgroundJob<T> {
+    /// Interrupts what the thread waits for, if it does just now, as Ctrl-C would.
+    pub fn interrupt(&self) {
+        let _ = pthread_kill(self.thread.as_pthread_t(), Signal::SIGINT);
+    }
+}
+
+/// What came first.
+pub enum Attended<T> {
+    /// The other thread's answer.
+    Answer(T),
+    /// Something that the machine wants to know, or a signal to the shell.
+    Event(Event),
+    /// Somebody asks what the shell is doing.
+    Asked,
+    /// The moment to wait for.
+    Timeout,
+}
+
+/// Parsing what a person types needs as much as the main thread has.
+const STACK_SIZE: usize = 8 * 1024 * 1024;
+
+/// What a line editor wants to hear of itself: other threads must not take it away.
+fn of_the_editor() -> SigSet {
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
+}
+
+impl ProcessDriver {
+    /// Has another thread do something that may take for ever.
+    pub fn begin<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<BackgroundJob<T>> {
+        let (done, writer) = io::pipe()?;
+        let done = PipeReader::from(sys::move_up(done.into())?);
+        let writer = sys::move_up(writer.into())?;
+        let (sender, answer) = mpsc::sync_channel(1);
+        self.poller.add(done.as_fd(), BACKGROUND)?;
+        // The thread starts with these held back, and lets them come itself.
+        let _ = of_the_editor().thread_block();
+        let thread = move || {
+            let _ = of_the_editor().thread_unblock();
+            let _ = sender.send(work());
+            drop(writer);
+        };
+        let builder = std::thread::Builder::new().name("background".into()).stack_size(STACK_SIZE);
+        match builder.spawn(thread) {
+            Ok(thread) => Ok(BackgroundJob { answer, done, thread }),
+            Err(error) => {
+                self.forget(&done);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the other thread, but also for events, and not past `until`.
+    pub fn attend<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> Attended<T> {
+        loop {
+            self.admit(until);
+            self.settle();
+            if let Some(event) = self.ready.pop_front() {
+                return Attended::Event(event);
+            }
+            if let Ok(answer) = job.answer.try_recv() {
+                // The thread closes its end next: then nothing is left to wake anybody up.
+                let _ = job.done.read(&mut [0]);
+                self.leave_alone(job);
+                return Attended::Answer(answer);
+            }
+            if self.status_line.take_asked() {
+                return Attended::Asked;
+            }
+            if self.now() >= until {
+                return Attended::Timeout;
+            }
+            self.poll(until);
+        }
+    }
+
+    /// Waits no more for the other thread, which goes on.
+    pub fn leave_alone<T>(&mut self, job: &BackgroundJob<T>) {
+        self.forget(&job.done);
+    }
+
+    fn forget(&mut self, done: &PipeReader) {
+        self.poller.remove(done.as_fd());
+        let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
+    }
+
+    /// After a statement at a prompt: the next one, and the prompt, get a usable terminal.
+    pub fn settle_terminal(&mut self) {
+        if let Some(restore) = &mut self.restore {
+            restore.settle();
+        }
+    }
+
+    /// For a line editor, to say how it sets the terminal.
+    pub fn edited(&self) -> Edited {
+        self.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()
+    }
+
+    /// Makes the terminal usable after the other thread was left alone with it.
+    pub fn restore_terminal(&self) {
+        if let Some(restore) = &self.restore {
+            restore.apply();
+        }
+    }
+
+    /// Waits until what the shell has said is written. A signal may end that, and so the shell.
+    pub fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
+        if outlet::is_quiet() {
+            return outcome;
+        }
+        let is_over = matches!(outcome, Outcome::Interrupted(_));
+        let until = if is_over { Time::after(self.now().elapsed() + BRIEFLY) } else { Time::NEVER };
+        let Ok(mut waiting) = self.begin(|| outlet::wait(None)) else { return outcome };
+        loop {
+            match self.attend(&mut waiting, until) {
+                Attended::Event(Event::Interrupted(_)) if is_over => return outcome,
+                Attended::Event(Event::Interrupted(signal)) => return Outcome::Interrupted(signal),
+                Attended::Event(_) | Attended::Asked => {}
+                Attended::Answer(_) | Attended::Timeout => return outcome,
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Commands, from the request to the end.
+
+use std::time::Duration;
+
+use bstr::BString;
+
+use super::fds::Fd;
+use super::fds::stream::{self, Ended};
+use super::jobs::{Answer, Command, Stage, Waiting};
+use super::marks::{self, lease};
+use super::os::error::{no_worker, plain};
+use super::os::workers::Control;
+use super::procs::features::Containment;
+use super::program::{Program, Replacement, Started};
+use super::{ProcessDriver, sys};
+use crate::machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
+use crate::machine::event::{Event, SpawnError, SpawnErrorKind};
+use crate::machine::record::LogEvent;
+use crate::machine::time::Time;
+use crate::outlet;
+
+/// Whether an `exec` is still wanted is looked at this often while it waits.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl ProcessDriver {
+    /// Starts a command.
+    pub(super) fn run(&mut self, run: Run) {
+        self.make_room();
+        let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
+        let plan = match self.io.plan(io, &directory, redirects) {
+            Ok(plan) => plan,
+            Err(message) => return self.refuse(process, redirect_error(message)),
+        };
+        let name = match &action {
+            Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
+            Action::Print(_) => "echo".into(),
+            Action::ReadLine => "read".into(),
+        };
+        let mut command = Command::new(scope, name, line);
+        command.written = plan.written();
+        command.quiet = self.status_line.is_on() && plan.is_quiet();
+        if !command.quiet {
+            self.status_line.give_way();
+        }
+        match action {
+            Action::Program { words, environment, overrides } => {
+                let mut told = self.told(deadline, &directory, &environment);
+                let notes = self.settings.patience.note() + &self.leases(scope, deadline);
+                told.push((marks::VARIABLE, self.marker.value(scope, &notes)));
+                let mut program =
+                    Program { words, environment, told, overrides, directory, file: None };
+                command.path = program.path().into();
+                if self.found.look_up(&mut program) && !plan.may_block() {
+                    let table = plan.carry_out(&Control::default());
+                    let interactive = table.as_ref().is_ok_and(|table| !table.reads_nothing());
+                    let started =
+                        table.map_err(redirect_error).and_then(|table| program.start(&table));
+                    self.enter(process, command);
+                    self.started(process, started, interactive);
+                } else {
+                    self.start_by_worker(process, command, move |control| {
+                        let table = match plan.carry_out(control) {
+                            Ok(table) => table,
+                            Err(message) => {
+                                return Answer::Started(Err(redirect_error(message)), false);
+                            }
+                        };
+                        if !control.commit() {
+                            return Answer::Cancelled;
+                        }
+                        Answer::Started(program.start(&table), !table.reads_nothing())
+                    });
+                }
+            }
+            Action::Print(bytes) if plan.may_block() => {
+                self.work(process, command, move |control| {
+                    Answer::Ended(match plan.carry_out(control) {
+                        Ok(table) => stream::print(&table, &bytes, control),
+                        Err(message) => Err(redirect_error(message)),
+                    })
+                });
+            }
+            Action::Print(bytes) => match plan.carry_out(&Control::default()) {
+                Err(message) => self.refuse(process, redirect_error(message)),
+                Ok(table) => match stream::print_now(&table, &bytes) {
+                    Ok(ended) => self.ended(process, ended),
+                    Err(left) => self.work(process, command, move |control| {
+                        let rest = &bytes[bytes.len() - left..];
+                        Answer::Ended(stream::print(&table, rest, control))
+                    }),
+                },
+            },
+            Action::ReadLine if plan.may_block() => {
+                self.work(process, command, move |control| {
+                    Answer::Ended(match plan.carry_out(control) {
+                        Ok(table) => stream::read_line(&table, control),
+                        Err(message) => Err(redirect_error(message)),
+                    })
+                });
+            }
+            Action::ReadLine => match plan.carry_out(&Control::default()) {
+                Err(message) => self.refuse(process, redirect_error(message)),
+                Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
+                    let ended = stream::read_line(&table, &Control::default());
+                    self.ended(process, ended);
+                }
+                Ok(table) => self.work(process, command, move |control| {
+                    Answer::Ended(stream::read_line(&table, control))
+                }),
+            },
+        }
+    }
+
+    /// Replaces the shell, once the files are open.
+    pub(super) fn exec(&mut self, run: Run) {
+        let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
+        let Action::Program { words, environment, overrides } = action else {
+            let message = "only a program can replace the shell".into();
+            let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
+            return self.refuse(process, error);
+        };
+        let plan = match self.io.plan(io, &directory, redirects) {
+            Ok(plan) => plan,
+            Err(message) => return self.refuse(process, redirect_error(message)),
+        };
+        self.status_line.hide();
+        let told = self.told(deadline, &directory, &environment);
+        let name = words.first().cloned().unwrap_or_default();
+        let program = Program { words, environment, told, overrides, directory, file: None };
+        let command = Command::new(scope, name, line);
+        self.work(process, command, move |control| {
+            let table = plan.carry_out(control);
+            // What the shell has said comes before what the program says.
+            while !outlet::wait(Some(PAUSE)) && !control.is_cancelled() {}
+            Answer::Ready(Box::new(program), table)
+        });
+    }
+
+    /// Has a program take the shell's place; returns only if that fails.
+    fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
+        self.limit.restore_in(self.pid);
+        self.stop_key_monitor();
+        let subreaper = matches!(self.containment, Containment::Subreaper);
+        let error = match &self.supervision {
+            Some(supervision) if !supervision.stays() => supervision.replace(replacement),
+            supervision => {
+                if let Some(supervision) = supervision {
+                    sys::die_with_parent();
+                    // It may have been killed before.
+                    if !sys::is_parent(supervision.supervisor()) {
+                        self.die_with_supervisor();
+                    }
+                }
+                replacement.execute(subreaper)
+            }
+        };
+        let message = format!("{}: {}", replacement.file(), plain(&error));
+        SpawnError { kind: SpawnErrorKind::System, message }
+    }
+
+    /// What the shell tells every command.
+    fn told(
+        &self,
+        deadline: Option<Time>,
+        directory: &Directory,
+        environment: &Environment,
+    ) -> Vec<(&'static str, BString)> {
+        let mut told = self.settings.told.clone();
+        if let Some(directory) = directory
+            && environment.iter().any(|(name, _)| name == "PWD")
+        {
+            told.push(("PWD", BString::clone(directory)));
+        }
+        if let Some(deadline) = deadline {
+            told.push((lease::VARIABLE, unix(self.start_unix, deadline)));
+        }
+        told
+    }
+
+    /// What a command's mark says of the limit that it is told.
+    fn leases(&mut self, scope: ScopeId, limit: Option<Time>) -> String {
+        let Some(limit) = limit else { return String::new() };
+        let around = self.scopes.around(scope);
+        let (start, pid) = (self.start_unix, self.pid);
+        let leases = &mut self.scopes.leases;
+        leases.note(&self.marker, pid, limit, &around, |moment| unix(start, moment))
+    }
+
+    /// A command that never started.
+    fn refuse(&mut self, process: ProcessId, error: SpawnError) {
+        self.ready.push_back(Event::SpawnFailed { process, error });
+    }
+
+    fn ended(&mut self, process: ProcessId, ended: Ended) {
+        self.ready.push_back(match ended {
+            Ok((status, line)) => Event::Exited { process, status, line },
+            Err(error) => Event::SpawnFailed { process, error },
+        });
+    }
+
+    pub(super) fn enter(&mut self, process: ProcessId, command: Command) {
+        self.scopes.enter(command.scope, process);
+        self.commands.insert(process, command);
+    }
+
+    /// Forgets a command that is over; says whether its end is to be told.
+    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
+        let command = self.commands.remove(&process)?;
+        self.status_line.reconsider();
+        self.admission.note_free();
+        let wanted = self.scopes.leave(command.scope, process) && command.wanted;
+        Some((command, wanted))
+    }
+
+    /// Has a worker do a command.
+    fn work(
+        &mut self,
+        process: ProcessId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        self.submit(process, command, job);
+    }
+
+    fn submit(
+        &mut self,
+        process: ProcessId,
+        mut command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) -> bool {
+        match self.pool.submit(job) {
+            Ok(handle) => {
+                self.waiting.insert(handle.ticket, Waiting::Command(process));
+                command.stage = Stage::Working(handle);
+                self.enter(process, command);
+                true
+            }
+            Err(error) => {
+                let message = no_worker(&error);
+                self.refuse(process, SpawnError { kind: SpawnErrorKind::System, message });
+                false
+            }
+        }
+    }
+
+    /// Has a worker open a command's files, find its program and start it.
+    fn start_by_worker(
+        &mut self,
+        process: ProcessId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        if self.submit(process, command, job)
+            && let Some(command) = self.commands.get_mut(&process)
+        {
+            command.starting = true;
+            self.starting += 1;
+        }
+    }
+
+    /// A worker is done with a command.
+    pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
+        match answer {
+            Answer::Started(started, interactive) => {
+                self.starting -= 1;
+                self.started(process, started, interactive);
+            }
+            Answer::Ended(ended) => {
+                if let Some((_, true)) = self.leave(process) {
+                    self.ended(process, ended);
+                }
+            }
+            Answer::Ready(program, table) => {
+                if let Some((_, true)) = self.leave(process) {
+                    let replacement = table
+                        .map_err(redirect_error)
+                        .and_then(|table| Replacement::of(&program, &table));
+                    let error = match replacement {
+                        Ok(replacement) => self.replace_shell(&replacement),
+                        Err(error) => error,
+                    };
+                    self.refuse(process, error);
+                }
+            }
+            Answer::Cancelled => {
+                self.starting -= 1;
+                self.leave(process);
+            }
+            Answer::Table(..) | Answer::Reply(_) => {}
+        }
+    }
+
+    fn started(
+        &mut self,
+        process: ProcessId,
+        started: Result<Started, SpawnError>,
+        interactive: bool,
+    ) {
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => {
+                if let Some((_, true)) = self.leave(process) {
+                    self.refuse(process, error);
+                }
+                return;
+            }
+        };
+        let pid = started.pid;
+        self.limit.restore_in(pid);
+        self.watch(pid, process);
+        let Some(command) = self.commands.get_mut(&process) else { return };
+        command.stage = Stage::Running(pid);
+        let (name, line, scope) = (command.name.clone(), command.line, command.scope);
+        let wanted = command.wanted;
+        self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
+        if self.logs_processes() {
+            self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
+        }
+        if wanted {
+            self.ready.push_back(Event::Spawned { process, pid });
+        } else {
+            let _ = sys::kill(-pid, libc::SIGKILL); // its scope is gone
+        }
+        self.offer_terminal(pid, interactive);
+        self.catch_up(scope, pid);
+    }
+}
+
+fn redirect_error(message: String) -> SpawnError {
+    SpawnError { kind: SpawnErrorKind::Redirect, message }
+}
+
+/// A limit as commands want to know it: seconds since 1970.
+fn unix(start: Duration, deadline: Time) -> BString {
+    let moment = start.saturating_add(deadline.elapsed());
+    format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()
+}

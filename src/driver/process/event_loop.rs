@@ -1,0 +1,184 @@
+//! The event loop, a turn of it: waiting for something to happen, and taking note of it.
+
+use std::time::{Duration, Instant};
+
+use super::jobs::{Answer, Waiting};
+use super::os::signal::{self, die_by};
+use super::procs::features::Containment;
+use super::procs::kill_tree;
+use super::reaping::SWEEP_INTERVAL;
+use super::tty::Terminal;
+use super::{ANSWERS, BACKGROUND, CHILDREN, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, sys};
+use crate::machine::event::Reply;
+use crate::machine::time::Time;
+
+/// Only a wait that lasts longer is worth catching SIGCHLD for, so that orphans don't pile up.
+const BRIEF: Duration = Duration::from_millis(50);
+
+impl ProcessDriver {
+    /// The moment something has to be done even if nothing happens.
+    fn next_due(&self) -> Option<Instant> {
+        let keys = self.terminal.as_ref().and_then(Terminal::due);
+        let line = self.status_line.due();
+        let waits = self.admission.due;
+        let all = [self.pool.next_due(), self.sweep, self.next_look(), line, keys, waits];
+        all.into_iter().flatten().min()
+    }
+
+    /// Waits for something to happen, and takes note of it.
+    pub(super) fn poll(&mut self, until: Time) {
+        let now = Instant::now();
+        if self.needs_signals() && self.hear_of_children() {
+            self.polled = now;
+            return; // something may have happened already
+        }
+        let mut timeout = match until {
+            Time::NEVER => None,
+            _ => Some(until.elapsed().saturating_sub(now - self.start)),
+        };
+        if let Some(due) = self.next_due() {
+            let wait = due.saturating_duration_since(now);
+            timeout = Some(timeout.map_or(wait, |timeout| timeout.min(wait)));
+        }
+        if !self.ready.is_empty() {
+            timeout = Some(Duration::ZERO);
+        }
+        let mut tokens = if self.signals.catches_children() || timeout.is_some_and(|it| it <= BRIEF)
+        {
+            self.poller.wait(timeout)
+        } else {
+            let tokens = self.poller.wait(Some(BRIEF));
+            if tokens.is_empty() {
+                self.hear_of_children();
+            }
+            tokens
+        };
+        self.polled = Instant::now();
+        let happened = !tokens.is_empty();
+        // Signals first: they are about children that the tokens after them tell of, too.
+        tokens.sort_unstable();
+        for token in tokens {
+            match token {
+                SIGNALS => self.take_signals(),
+                ANSWERS => self.take_answers(),
+                SUPERVISOR => self.die_with_supervisor(),
+                KEYS => self.heed_keys(),
+                BACKGROUND => {} // whoever attends to it will see
+                _ => self.reap((token - CHILDREN) as i32),
+            }
+        }
+        if happened && !self.needs_signals() {
+            self.signals.catch_children(false);
+        }
+        self.take_due(Instant::now());
+    }
+
+    /// Does what is due. A moment that has come is taken here, whoever runs the loop, so that it
+    /// makes it turn once and not for ever.
+    fn take_due(&mut self, now: Instant) {
+        self.pool.tick(now);
+        self.status_line.tick(now);
+        self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
+        self.insist(now);
+        if self.sweep.take_if(|due| *due <= now).is_some() {
+            self.reap_unwatched();
+        }
+        self.settle();
+    }
+
+    /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
+    /// the terminal, that orphans ended.
+    fn needs_signals(&self) -> bool {
+        self.terminal.is_some() || self.children.unwatched() > 0 || !self.scopes.emptying.is_empty()
+    }
+
+    /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
+    /// True if it wasn't caught before; what has ended until now is taken note of.
+    fn hear_of_children(&mut self) -> bool {
+        let begins = self.signals.catch_children(true);
+        if begins {
+            self.scopes.dirty.extend(&self.scopes.emptying);
+            self.reap_unwatched();
+            self.reap_orphans();
+            self.look_for_stopped();
+        }
+        begins
+    }
+
+    fn take_signals(&mut self) {
+        let mut changed = false;
+        let mut unknown = false;
+        for caught in self.signals.take() {
+            match caught.signal {
+                libc::SIGCHLD => {
+                    changed = true;
+                    match self.children.get(caught.sender) {
+                        Some(child) if child.pidfd.is_some() => {}
+                        Some(_) => self.reap(caught.sender),
+                        None => unknown = true,
+                    }
+                }
+                libc::SIGTSTP => self.suspend(None),
+                libc::SIGUSR1 => self.asked(caught.sender),
+                signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
+                _ => {}
+            }
+        }
+        if changed {
+            self.look_for_stopped();
+        }
+        // Signals that come at once are delivered once: some child may have been missed.
+        let waiting = !self.scopes.emptying.is_empty();
+        if changed && waiting {
+            self.look_for_orphans();
+        } else if unknown {
+            self.reap_orphans();
+        }
+        if changed && self.sweep.is_none() && self.children.unwatched() > 0 {
+            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+        }
+    }
+
+    /// The supervisor was killed: nothing may be left.
+    pub(super) fn die_with_supervisor(&mut self) -> ! {
+        // What a worker started after the last look would be left.
+        sys::forbid_starts();
+        match self.containment {
+            Containment::Subreaper => kill_tree::empty(&self.children.preexisting),
+            Containment::Groups { .. } => {
+                let groups: Vec<i32> = self.children.pids().collect();
+                kill_tree::stop_and_kill(&groups);
+                kill_tree::empty_marked(&self.marker);
+            }
+        }
+        self.terminal = None; // gives it back
+        self.restore_terminal();
+        if let Some(supervision) = &self.supervision {
+            supervision.finish_alone();
+        }
+        die_by(libc::SIGKILL)
+    }
+
+    fn take_answers(&mut self) {
+        self.pool.clear_readiness();
+        while let Some((ticket, answer)) = self.answers.pop_front().or_else(|| self.pool.answer()) {
+            match self.waiting.remove(&ticket) {
+                Some(Waiting::Command(process)) => self.command_answered(process, answer),
+                Some(Waiting::Operation(operation)) => {
+                    self.operations.remove(&operation);
+                    self.admission.note_free();
+                    let result = match answer {
+                        Answer::Reply(result) => result,
+                        Answer::Table(io, table) => table.map(|table| {
+                            self.io.insert(io, table);
+                            Reply::Truth(true)
+                        }),
+                        _ => continue,
+                    };
+                    self.answer(operation, result);
+                }
+                None => {} // nobody waits for it any more
+            }
+        }
+    }
+}

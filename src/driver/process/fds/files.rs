@@ -1,0 +1,214 @@
+//! Questions to the file system. All of it may block, and is done by workers.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use bstr::{BString, ByteSlice};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, User, faccessat};
+
+use super::super::os::error::plain;
+use super::super::os::workers::Control;
+use super::glob;
+use super::path::{resolve, shown};
+use crate::machine::effect::{Access, Directory, Query};
+use crate::machine::event::Reply;
+use crate::syntax::ast::FileTest;
+use crate::syntax::{LONGEST, TOO_LONG};
+
+/// Opens a file for a redirection. It waits as long as that takes, unless it is cancelled.
+pub fn open(
+    directory: &Directory,
+    path: &[u8],
+    access: Access,
+    control: &Control,
+) -> io::Result<OwnedFd> {
+    if path.is_empty() {
+        return Err(Errno::ENOENT.into());
+    }
+    let flags = match access {
+        Access::Read => OFlag::O_RDONLY,
+        Access::Write => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC,
+        Access::Append => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_APPEND,
+    };
+    let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
+    let path = resolve(directory, path);
+    loop {
+        match open_file(&path, flags, Mode::from_bits_truncate(0o666)) {
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Answers a query about files.
+pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result<Reply, String> {
+    let say =
+        |path: &BString, error: io::Error| format!("{}: {}", shown(path.as_bstr()), plain(&error));
+    match query {
+        Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())
+            .map(Reply::Truth)
+            .map_err(|error| say(path, error)),
+        Query::Glob(pattern) => Ok(Reply::Words(glob::expand(directory, pattern, control))),
+        Query::Directory(path) => enter(directory, path)
+            .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
+            .map_err(|error| say(path, error)),
+        Query::OwnDirectory => Ok(match current() {
+            Ok(path) => Reply::Text(path.into_os_string().into_vec().into()),
+            Err(_) => Reply::Truth(false),
+        }),
+        Query::Home(user) => home(user).map(Reply::Text),
+        Query::File(path) => {
+            read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
+        }
+        Query::Buffer(_) => Err("a buffer isn't a file".into()),
+    }
+}
+
+/// "Not there" and "not allowed" are false; any other trouble is an error.
+fn passes(test: FileTest, path: &Path, empty: bool) -> io::Result<bool> {
+    if empty {
+        return Ok(false);
+    }
+    let allowed = |flags| {
+        faccessat(AT_FDCWD, path, flags, AtFlags::AT_EACCESS).map(|()| true).map_err(Into::into)
+    };
+    let result = match test {
+        FileTest::Readable => allowed(AccessFlags::R_OK),
+        FileTest::Writable => allowed(AccessFlags::W_OK),
+        FileTest::Executable => allowed(AccessFlags::X_OK),
+        FileTest::Link => path.symlink_metadata().map(|metadata| metadata.is_symlink()),
+        _ => path.metadata().map(|metadata| {
+            let kind = metadata.file_type();
+            match test {
+                FileTest::File => kind.is_file(),
+                FileTest::Directory => kind.is_dir(),
+                FileTest::Pipe => kind.is_fifo(),
+                FileTest::Socket => kind.is_socket(),
+                FileTest::Block => kind.is_block_device(),
+                FileTest::Character => kind.is_char_device(),
+                _ => true,
+            }
+        }),
+    };
+    result.or_else(|error| match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::PermissionDenied
+        | ErrorKind::NotADirectory
+        | ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::ExecutableFileBusy => Ok(false),
+        _ => Err(error),
+    })
+}
+
+/// The absolute path of a directory that one may enter. As in shells, `..` undoes the name before
+/// it, even if that is a symbolic link.
+fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
+    if path.is_empty() {
+        return Err(Errno::ENOENT.into());
+    }
+    let given = resolve(directory, path);
+    let whole = if given.is_absolute() { given } else { current()?.join(given) };
+    let mut absolute = PathBuf::from("/");
+    for component in whole.components() {
+        match component {
+            Component::ParentDir => {
+                // `missing/..` is an error, not nothing.
+                require_directory(&absolute)?;
+                absolute.pop();
+            }
+            Component::Normal(name) => absolute.push(name),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    require_directory(&absolute)?;
+    faccessat(AT_FDCWD, &absolute, AccessFlags::X_OK, AtFlags::AT_EACCESS)?;
+    Ok(absolute)
+}
+
+fn require_directory(path: &Path) -> io::Result<()> {
+    if path.metadata()?.is_dir() { Ok(()) } else { Err(ErrorKind::NotADirectory.into()) }
+}
+
+/// The shell's own directory: by the name that `PWD` gives it, if that is right.
+fn current() -> io::Result<PathBuf> {
+    let identity = |path: &Path| path.metadata().map(|data| (data.dev(), data.ino()));
+    if let Some(named) = std::env::var_os("PWD").map(PathBuf::from)
+        && named.is_absolute()
+        && !named.components().any(|part| part == Component::ParentDir)
+        && identity(&named).ok() == identity(Path::new(".")).ok()
+    {
+        return Ok(named);
+    }
+    std::env::current_dir()
+}
+
+fn home(user: &BString) -> Result<BString, String> {
+    let name = user.to_string();
+    match User::from_name(&name) {
+        Ok(Some(user)) => Ok(user.dir.into_os_string().into_vec().into()),
+        Ok(None) => Err(format!("there is no user {name}")),
+        Err(error) => Err(format!("the user {name} can't be looked up: {}", plain(&error.into()))),
+    }
+}
+
+fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
+    let mut file = File::from(open(directory, path, Access::Read, control)?);
+    if file.metadata()?.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let mut content = Vec::new();
+    let mut part = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut part) {
+            Ok(0) => return Ok(content.into()),
+            Ok(count) if content.len() + count > LONGEST => return Err(io::Error::other(TOO_LONG)),
+            Ok(count) => {
+                content.try_reserve(count)?;
+                content.extend_from_slice(&part[..count]);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted && !control.is_cancelled() => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_test_is_false_for_what_is_missing_and_fails_for_other_trouble() {
+        let test = |path: &str| passes(FileTest::Exists, Path::new(path), path.is_empty());
+        assert!(matches!(test("/"), Ok(true)));
+        assert!(matches!(test(""), Ok(false)));
+        assert!(matches!(test("/no such file"), Ok(false)));
+        assert!(matches!(test("/dev/null/x"), Ok(false)));
+        assert!(test(&"x".repeat(300)).is_err());
+    }
+
+    #[test]
+    fn a_directory_is_named_as_shells_name_it() {
+        let base: Directory = Some(Arc::new("/usr/bin".into()));
+        let enter = |path: &str| enter(&base, path.as_bytes()).map_err(|error| error.kind());
+        assert_eq!(enter("../lib/.//"), Ok("/usr/lib".into()));
+        assert_eq!(enter("/.."), Ok("/".into()));
+        assert_eq!(enter("missing/.."), Err(ErrorKind::NotFound));
+        assert_eq!(enter("/dev/null"), Err(ErrorKind::NotADirectory));
+        assert_eq!(enter(""), Err(ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn every_system_has_a_root() {
+        assert!(home(&"root".into()).is_ok());
+        assert!(home(&"no such user".into()).is_err());
+    }
+}

@@ -1,0 +1,289 @@
+//! File names that match a pattern.
+
+use std::os::unix::ffi::OsStringExt;
+
+use bstr::{BString, decode_utf8};
+
+use super::super::os::workers::Control;
+use super::path::resolve;
+use crate::machine::effect::Directory;
+
+/// The sorted names of the existing files that match. In the pattern, `*`, `?` and `[…]` are
+/// special unless preceded by a backslash; a leading dot is matched only by a dot.
+pub fn expand(directory: &Directory, pattern: &[u8], control: &Control) -> Vec<BString> {
+    let mut found = vec![BString::default()];
+    let mut parts = pattern.split(|&byte| byte == b'/').peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        let mut next = Vec::new();
+        for prefix in &found {
+            if control.is_cancelled() {
+                return Vec::new();
+            }
+            if is_special(part) {
+                matching(directory, prefix, part, !last, &mut next);
+            } else {
+                let mut path = prefix.clone();
+                path.extend(literal(part));
+                next.push(path);
+            }
+        }
+        if !last {
+            for path in &mut next {
+                path.push(b'/');
+            }
+        }
+        found = next;
+    }
+    found.retain(|path| resolve(directory, path).symlink_metadata().is_ok());
+    found.sort();
+    found
+}
+
+fn is_special(part: &[u8]) -> bool {
+    let mut bytes = part.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => {
+                bytes.next();
+            }
+            b'*' | b'?' | b'[' => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn literal(part: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let mut bytes = part.iter().copied();
+    std::iter::from_fn(move || match bytes.next()? {
+        b'\\' => bytes.next().or(Some(b'\\')),
+        byte => Some(byte),
+    })
+}
+
+/// Adds the names in a directory that match one part of a pattern.
+fn matching(
+    directory: &Directory,
+    prefix: &BString,
+    part: &[u8],
+    directories_only: bool,
+    found: &mut Vec<BString>,
+) {
+    let place = if prefix.is_empty() { b"." } else { prefix.as_slice() };
+    // A directory that can't be read has no matching names, as in shells.
+    let Ok(entries) = resolve(directory, place).read_dir() else { return };
+    let dots = part.first() == Some(&b'.') || part.starts_with(b"\\.");
+    for entry in entries.flatten() {
+        let name = entry.file_name().into_vec();
+        if name.first() == Some(&b'.') && !dots || !matches(part, &name) {
+            continue;
+        }
+        let mut path = prefix.clone();
+        path.extend(&name);
+        if directories_only && !is_directory(directory, &path) {
+            continue;
+        }
+        found.push(path);
+    }
+}
+
+fn is_directory(directory: &Directory, path: &[u8]) -> bool {
+    resolve(directory, path).is_dir()
+}
+
+/// Whether a name matches a pattern without slashes. Takes time proportional to the product of
+/// their lengths at most: only the last star is ever gone back to.
+pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut rest, mut text) = (pattern, name);
+    let mut star: Option<(&[u8], &[u8])> = None;
+    loop {
+        if let Some(after) = rest.strip_prefix(b"*") {
+            star = Some((after, text));
+            rest = after;
+            continue;
+        }
+        if text.is_empty() && rest.is_empty() {
+            return true;
+        }
+        if !text.is_empty()
+            && let Some((after, size)) = one(rest, text)
+        {
+            (rest, text) = (after, &text[size..]);
+            continue;
+        }
+        // The last star takes one character more.
+        match star {
+            Some((after, start)) if !start.is_empty() => {
+                let start = &start[decode_utf8(start).1..];
+                star = Some((after, start));
+                (rest, text) = (after, start);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Matches one character of the text: the pattern after it, and its size.
+fn one<'a>(pattern: &'a [u8], text: &[u8]) -> Option<(&'a [u8], usize)> {
+    let size = decode_utf8(text).1;
+    match pattern.first()? {
+        b'?' => Some((&pattern[1..], size)),
+        b'[' => match bracket(&pattern[1..], &text[..size]) {
+            Some((true, after)) => Some((after, size)),
+            Some((false, _)) => None,
+            None => (text[0] == b'[').then_some((&pattern[1..], 1)), // no closing bracket
+        },
+        b'\\' if pattern.len() > 1 => (pattern[1] == text[0]).then_some((&pattern[2..], 1)),
+        byte => (*byte == text[0]).then_some((&pattern[1..], 1)),
+    }
+}
+
+/// Matches a character against `…]`: whether it matches, and the pattern after it; none if there
+/// is no closing bracket.
+fn bracket<'a>(pattern: &'a [u8], character: &[u8]) -> Option<(bool, &'a [u8])> {
+    let negated = matches!(pattern.first(), Some(b'!' | b'^'));
+    let mut rest = &pattern[usize::from(negated)..];
+    let wanted = value(character);
+    let mut hit = false;
+    let mut first = true;
+    loop {
+        if rest.first() == Some(&b']') && !first {
+            return Some((hit != negated, &rest[1..]));
+        }
+        first = false;
+        if let Some((class, after)) = class(rest) {
+            hit |= in_class(class, wanted);
+            rest = after;
+            continue;
+        }
+        let (low, after) = element(rest)?;
+        match after {
+            [b'-', next, ..] if *next != b']' => {
+                let (high, after) = element(&after[1..])?;
+                hit |= (low..=high).contains(&wanted);
+                rest = after;
+            }
+            _ => {
+                hit |= low == wanted;
+                rest = after;
+            }
+        }
+    }
+}
+
+/// A character's place in order; bytes that aren't UTF-8 come after all characters.
+fn value(character: &[u8]) -> u32 {
+    match decode_utf8(character).0 {
+        Some(character) => u32::from(character),
+        None => 0x11_0000 + character.first().copied().map_or(0, u32::from),
+    }
+}
+
+fn element(pattern: &[u8]) -> Option<(u32, &[u8])> {
+    let pattern = match pattern {
+        [b'\\', rest @ ..] if !rest.is_empty() => rest,
+        _ => pattern,
+    };
+    if pattern.is_empty() {
+        return None;
+    }
+    let size = decode_utf8(pattern).1;
+    Some((value(&pattern[..size]), &pattern[size..]))
+}
+
+fn class(pattern: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = pattern.strip_prefix(b"[:")?;
+    let end = inner.windows(2).position(|pair| pair == b":]")?;
+    Some((&inner[..end], &inner[end + 2..]))
+}
+
+fn in_class(name: &[u8], value: u32) -> bool {
+    let Some(character) = char::from_u32(value) else { return false };
+    match name {
+        b"alpha" => character.is_alphabetic(),
+        b"digit" => character.is_ascii_digit(),
+        b"alnum" => character.is_alphanumeric(),
+        b"upper" => character.is_uppercase(),
+        b"lower" => character.is_lowercase(),
+        b"space" => character.is_whitespace(),
+        b"blank" => matches!(character, ' ' | '\t'),
+        b"punct" => character.is_ascii_punctuation(),
+        b"xdigit" => character.is_ascii_hexdigit(),
+        b"cntrl" => character.is_control(),
+        b"print" => !character.is_control(),
+        b"graph" => !character.is_control() && !character.is_whitespace(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        let yes = [
+            ("*", ""),
+            ("*", "a"),
+            ("a*c", "abbc"),
+            ("a*c*", "ac"),
+            ("?", "é"),
+            ("[a-c]", "b"),
+            ("[!a-c]", "d"),
+            ("[]]", "]"),
+            ("[a-]", "-"),
+            ("\\*", "*"),
+            ("[é]", "é"),
+            ("[", "["),
+            ("[[:digit:]]x", "7x"),
+            ("*.tar.*", "a.b.tar.tar.gz"),
+            ("[\\]]", "]"),
+            ("[\\!a]", "!"),
+        ];
+        for (pattern, name) in yes {
+            assert!(matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        let no = [
+            ("", "a"),
+            ("?", ""),
+            ("a*c", "abbd"),
+            ("[a-c]", "d"),
+            ("\\*", "a"),
+            ("[!a]", "a"),
+            ("[[:digit:]]", "x"),
+            ("??", "é"),
+        ];
+        for (pattern, name) in no {
+            assert!(!matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        assert!(matches(b"?", b"\xff"));
+    }
+
+    #[test]
+    fn many_stars_take_no_exponential_time() {
+        let pattern = "a*".repeat(1000) + "b";
+        assert!(!matches(pattern.as_bytes(), "a".repeat(2000).as_bytes()));
+    }
+
+    #[test]
+    fn names_come_sorted_and_hidden_ones_only_when_asked_for() -> std::io::Result<()> {
+        let place = tempfile::tempdir()?;
+        for name in ["b.c", "a.c", ".hidden.c", "d/e.c", "[x]"] {
+            let path = place.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            std::fs::write(path, "")?;
+        }
+        let directory: Directory =
+            Some(std::sync::Arc::new(place.path().as_os_str().as_encoded_bytes().into()));
+        let expand = |pattern: &str| expand(&directory, pattern.as_bytes(), &Control::default());
+        assert_eq!(expand("*.c"), ["a.c", "b.c"]);
+        assert_eq!(expand(".*.c"), [".hidden.c"]);
+        assert_eq!(expand("*/*.c"), ["d/e.c"]);
+        assert_eq!(expand("*/"), ["d/"]);
+        assert_eq!(expand("d/../?.c"), ["d/../a.c", "d/../b.c"]);
+        assert_eq!(expand("\\[x\\]*"), ["[x]"]);
+        assert_eq!(expand("*.x"), [] as [&str; 0]);
+        Ok(())
+    }
+}

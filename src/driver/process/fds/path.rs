@@ -1,0 +1,23 @@
+//! Paths, as scripts name them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bstr::BStr;
+
+use crate::machine::effect::Directory;
+
+/// A path as seen from a task's directory.
+pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {
+    let path = Path::new(OsStr::from_bytes(path));
+    match directory {
+        Some(directory) => Path::new(OsStr::from_bytes(directory)).join(path),
+        None => path.into(),
+    }
+}
+
+/// A path for messages.
+pub fn shown(path: &BStr) -> &BStr {
+    if path.is_empty() { "\"\"".into() } else { path }
+}

@@ -1,0 +1,136 @@
+//! Changes to a table of descriptors: worked out first, then carried out, on the loop or off it.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use super::super::os::error::plain;
+use super::super::os::workers::Control;
+use super::super::sys;
+use super::buffer::Buffer;
+use super::files;
+use super::path::shown;
+use super::table::{Fd, FdTable, SIZE};
+use crate::machine::effect::{Access, Directory};
+
+/// Content up to this size is written on the loop.
+pub const SMALL: usize = 64 * 1024;
+
+/// Changes to a table that are ready to be carried out, on the loop or off it.
+pub struct Plan {
+    pub table: FdTable,
+    pub directory: Directory,
+    pub steps: Vec<Step>,
+    pub blocking: bool,
+}
+
+/// One change.
+pub enum Step {
+    Set(u8, Fd),
+    Copy { to: u8, from: u8 },
+    Open { to: u8, path: BString, access: Access },
+    Write(Buffer, BString),
+    CopyBuffer { to: Buffer, from: Buffer },
+    Read(u8, Buffer),
+}
+
+impl Plan {
+    /// Whether carrying it out may take long, or forever.
+    pub fn may_block(&self) -> bool {
+        self.blocking
+    }
+
+    /// Whether no descriptor of the table will be a terminal. Files that scripts open are none,
+    /// but for devices.
+    pub fn is_quiet(&self) -> bool {
+        let is_quiet = |fd: &Fd| match fd {
+            Fd::Memory(_) | Fd::Null(_) => true,
+            Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
+        };
+        let mut quiet =
+            self.table.descriptors.each_ref().map(|fd| fd.as_ref().is_none_or(is_quiet));
+        for step in &self.steps {
+            let (to, result) = match step {
+                Step::Set(to, fd) => (*to, is_quiet(fd)),
+                Step::Copy { to, from } => {
+                    (*to, quiet.get(usize::from(*from)).is_none_or(|quiet| *quiet))
+                }
+                Step::Open { to, path, .. } => {
+                    (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
+                }
+                Step::Read(to, _) => (*to, true),
+                Step::Write(..) | Step::CopyBuffer { .. } => continue,
+            };
+            if let Some(place) = quiet.get_mut(usize::from(to)) {
+                *place = result;
+            }
+        }
+        quiet == [true; SIZE]
+    }
+
+    /// The variables that may be written to.
+    pub fn written(&self) -> Vec<Fd> {
+        let set = self.steps.iter().filter_map(|step| match step {
+            Step::Set(_, fd) => Some(fd),
+            _ => None,
+        });
+        set.chain(self.table.descriptors.iter().flatten())
+            .filter(|fd| fd.is_memory())
+            .cloned()
+            .collect()
+    }
+
+    /// Makes the table; an error is one line for people.
+    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, String> {
+        for step in self.steps {
+            match step {
+                Step::Set(number, fd) => self.table.set(number, fd)?,
+                Step::Copy { to, from } => {
+                    let fd = match self.table.get(from) {
+                        // Its number may be set to something else before a child uses it.
+                        Some(Fd::Inherited(number)) => sys::duplicate(sys::borrow(*number))
+                            .map(|fd| Fd::Owned(Arc::new(fd)))
+                            .map_err(|error| format!("descriptor {from}: {}", plain(&error)))?,
+                        Some(fd) => fd.clone(),
+                        None => return Err(format!("descriptor {from} isn't open")),
+                    };
+                    self.table.set(to, fd)?;
+                }
+                Step::Open { to, path, access } => {
+                    let fd = files::open(&self.directory, &path, access, control)
+                        .and_then(Fd::new)
+                        .map_err(|error| format!("{}: {}", shown(path.as_bstr()), plain(&error)))?;
+                    self.table.set(to, fd)?;
+                }
+                Step::Write(buffer, content) => {
+                    buffer.append(&content).map_err(|error| in_memory(&error))?;
+                }
+                Step::CopyBuffer { to, from } => {
+                    to.append_from(&from).map_err(|error| in_memory(&error))?;
+                }
+                Step::Read(to, buffer) => {
+                    let fd = buffer.reader().map_err(|error| in_memory(&error))?;
+                    self.table.set(to, Fd::Memory(Arc::new(fd)))?;
+                }
+            }
+        }
+        Ok(self.table)
+    }
+}
+
+impl Plan {
+    /// Fills a new buffer.
+    pub fn write(&mut self, buffer: &Buffer, content: BString) {
+        if !content.is_empty() {
+            self.blocking |= content.len() > SMALL;
+            self.steps.push(Step::Write(buffer.clone(), content));
+        }
+    }
+}
+
+/// Why a variable is no file.
+pub fn in_memory(error: &io::Error) -> String {
+    format!("the variable can't be used as a file: {}", plain(error))
+}

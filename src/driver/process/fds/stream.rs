@@ -1,0 +1,149 @@
+//! What builtins do with descriptors: write bytes, read a line.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use bstr::{BString, ByteSlice};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{Whence, lseek, read, write};
+
+use super::super::os::error::plain;
+use super::super::os::workers::Control;
+use super::super::sys;
+use super::{Fd, FdTable};
+use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
+use crate::machine::size::{LONGEST, too_long};
+
+/// A pipe that polls as writable takes as many bytes without waiting.
+const PIPE_ROOM: usize = libc::PIPE_BUF;
+/// A file takes as many bytes on the loop.
+const FILE_ROOM: usize = 64 * 1024;
+/// A line is looked for in blocks of this size.
+const BLOCK: usize = 4096;
+
+/// How a builtin ended.
+pub type Ended = Result<(Status, Option<BString>), SpawnError>;
+
+/// Writes what can be written without waiting: how it ended, or how many bytes are left to a
+/// worker.
+pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
+    let Some(fd) = table.get(1) else { return Ok(Err(closed(1))) };
+    match write_without_waiting(fd, bytes) {
+        Ok(count) if count == bytes.len() => Ok(Ok((Status::Exited(0), None))),
+        Ok(count) => Err(bytes.len() - count),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(bytes.len()),
+        Err(error) => Ok(broken(&error)),
+    }
+}
+
+fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    let fd_kind = SFlag::from_bits_truncate(fstat(fd)?.st_mode) & SFlag::S_IFMT;
+    if fd_kind == SFlag::S_IFREG {
+        let room = bytes.len().min(FILE_ROOM);
+        return Ok(write(fd, &bytes[..room])?);
+    }
+    if fd_kind != SFlag::S_IFIFO {
+        return Err(ErrorKind::WouldBlock.into()); // terminals may be stopped: not for the loop
+    }
+    match sys::write_now(fd.as_fd(), bytes) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            if is_ready(fd.as_fd(), PollFlags::POLLOUT, PollTimeout::ZERO)? {
+                Ok(write(fd, &bytes[..bytes.len().min(PIPE_ROOM)])?)
+            } else {
+                Err(ErrorKind::WouldBlock.into())
+            }
+        }
+        result => result,
+    }
+}
+
+/// Writes everything, however long it takes.
+pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
+    let Some(fd) = table.get(1) else { return Err(closed(1)) };
+    while !bytes.is_empty() {
+        match write(fd, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            // Somebody else made it non-blocking.
+            Err(Errno::EAGAIN) => {
+                wait(fd.as_fd(), PollFlags::POLLOUT, control).map_err(|error| failed(&error))?;
+            }
+            Err(error) => return broken(&error.into()),
+        }
+    }
+    Ok((Status::Exited(0), None))
+}
+
+/// Reads a line and not a byte more.
+pub fn read_line(table: &FdTable, control: &Control) -> Ended {
+    let Some(fd) = table.get(0) else { return Err(closed(0)) };
+    let mut line = Vec::new();
+    // Where one can go back, a block is read and what comes after the line given back.
+    let step = if lseek(fd, 0, Whence::SeekCur).is_ok() { BLOCK } else { 1 };
+    let mut block = [0; BLOCK];
+    loop {
+        match read(fd, &mut block[..step]) {
+            Ok(0) => return Ok((Status::Exited(1), Some(line.into()))),
+            Ok(count) => {
+                let Some(end) = block[..count].find_byte(b'\n') else {
+                    if line.len() + count > LONGEST {
+                        return Err(failed(&io::Error::other(too_long(line.len() + count))));
+                    }
+                    line.try_reserve(count).map_err(|error| failed(&error.into()))?;
+                    line.extend_from_slice(&block[..count]);
+                    continue;
+                };
+                line.extend_from_slice(&block[..end]);
+                let surplus = (count - end - 1) as i64;
+                if surplus > 0 {
+                    lseek(fd, -surplus, Whence::SeekCur).map_err(|errno| failed(&errno.into()))?;
+                }
+                return Ok((Status::Exited(0), Some(line.into())));
+            }
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            Err(Errno::EAGAIN) => {
+                wait(fd.as_fd(), PollFlags::POLLIN, control).map_err(|error| failed(&error))?;
+            }
+            Err(error) => return Err(failed(&error.into())),
+        }
+    }
+}
+
+fn wait(fd: BorrowedFd, events: PollFlags, control: &Control) -> io::Result<()> {
+    while !is_ready(fd, events, PollTimeout::NONE)? {
+        if control.is_cancelled() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+    }
+    Ok(())
+}
+
+fn is_ready(fd: BorrowedFd, events: PollFlags, timeout: PollTimeout) -> io::Result<bool> {
+    match poll(&mut [PollFd::new(fd, events)], timeout) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A reader that went away ends a builtin as it ends a program.
+fn broken(error: &io::Error) -> Ended {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Ok((Status::Signaled(libc::SIGPIPE), None)),
+        _ => Err(SpawnError { kind: SpawnErrorKind::System, message: plain(error) }),
+    }
+}
+
+fn failed(error: &io::Error) -> SpawnError {
+    SpawnError { kind: SpawnErrorKind::System, message: plain(error) }
+}
+
+fn closed(number: u8) -> SpawnError {
+    let message = format!("descriptor {number} isn't open");
+    SpawnError { kind: SpawnErrorKind::System, message }
+}

@@ -1,0 +1,95 @@
+//! Tables of descriptors: what a command starts from.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use super::super::sys;
+
+/// How many descriptors a table has.
+pub const SIZE: usize = 10;
+
+/// An open descriptor.
+#[derive(Clone, Debug)]
+pub enum Fd {
+    /// One that the shell was started with, still at its number.
+    Inherited(RawFd),
+    /// One of our own, at a number outside the script's range.
+    Owned(Arc<OwnedFd>),
+    /// A buffer's: using it never blocks.
+    Memory(Arc<OwnedFd>),
+    /// `/dev/null`, by the shell's own choice.
+    Null(Arc<OwnedFd>),
+}
+
+impl Fd {
+    /// Takes over a new descriptor.
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        Ok(Self::Owned(Arc::new(sys::move_up(fd)?)))
+    }
+
+    /// Whether it is a buffer's.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+}
+
+impl AsFd for Fd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Inherited(number) => sys::borrow(*number),
+            Self::Owned(fd) | Self::Memory(fd) | Self::Null(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// What a command's descriptors 0 to 9 are.
+#[derive(Clone, Debug, Default)]
+pub struct FdTable {
+    pub descriptors: [Option<Fd>; SIZE],
+    /// How many blocks around it hold descriptors of their own.
+    pub depth: u32,
+    /// Whether it has the end of a pipe between stages.
+    pub piped: bool,
+}
+
+impl FdTable {
+    /// The descriptors that are open now and stay open in children.
+    pub fn inherited() -> Self {
+        let passed = |number: usize| {
+            let number = number as RawFd;
+            sys::is_passed_on(number).then_some(Fd::Inherited(number))
+        };
+        Self { descriptors: std::array::from_fn(passed), depth: 0, piped: false }
+    }
+
+    /// A descriptor, if it is open.
+    pub fn get(&self, number: u8) -> Option<&Fd> {
+        self.descriptors.get(usize::from(number))?.as_ref()
+    }
+
+    pub fn set(&mut self, number: u8, fd: Fd) -> Result<(), String> {
+        let place = self.descriptors.get_mut(usize::from(number));
+        *place.ok_or_else(|| format!("{number}: descriptors go from 0 to 9"))? = Some(fd);
+        Ok(())
+    }
+
+    /// Whether there is nothing to read from descriptor 0: the shell gave it `/dev/null`.
+    pub fn reads_nothing(&self) -> bool {
+        matches!(self.descriptors[0], None | Some(Fd::Null(_)))
+    }
+
+    /// The numbers to set in a child that inherits ours, as `from` and `to`.
+    pub fn changes(&self) -> Vec<(RawFd, RawFd)> {
+        let mut changes = Vec::with_capacity(SIZE);
+        for (number, fd) in self.descriptors.iter().enumerate() {
+            match fd {
+                Some(fd @ (Fd::Owned(_) | Fd::Memory(_) | Fd::Null(_))) => {
+                    changes.push((fd.as_fd().as_raw_fd(), number as RawFd));
+                }
+                Some(Fd::Inherited(_)) | None => {}
+            }
+        }
+        changes
+    }
+}

@@ -1,0 +1,259 @@
+//! All that a run holds of descriptors: tables, variables used as files, and pipes.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::super::os::error::plain;
+use super::super::sys;
+use super::buffer::Buffer;
+use super::plan::{Plan, SMALL, Step, in_memory};
+use super::table::{Fd, FdTable};
+use crate::machine::effect::{BufferId, Directory, IoId, PipeId, Plumbing, Port};
+
+/// All tables, buffers and pipes of a run.
+pub struct FdTables {
+    tables: HashMap<IoId, FdTable>,
+    buffers: HashMap<BufferId, Buffer>,
+    drafts: HashMap<BufferId, Draft>,
+    pipes: HashMap<PipeId, Ends>,
+    null: Option<Fd>,
+}
+
+/// What a buffer holds that has no descriptor yet.
+enum Draft {
+    Bytes(BString),
+    Copy(Buffer),
+}
+
+/// The ends of a pipe that nobody has taken yet.
+struct Ends {
+    reader: Option<OwnedFd>,
+    writer: Option<OwnedFd>,
+}
+
+impl From<(io::PipeReader, io::PipeWriter)> for Ends {
+    fn from((reader, writer): (io::PipeReader, io::PipeWriter)) -> Self {
+        Self { reader: Some(reader.into()), writer: Some(writer.into()) }
+    }
+}
+
+impl FdTables {
+    /// Only the descriptors that the shell was started with.
+    pub fn new() -> Self {
+        Self {
+            tables: HashMap::from([(IoId::INHERITED, FdTable::inherited())]),
+            buffers: HashMap::new(),
+            drafts: HashMap::new(),
+            pipes: HashMap::new(),
+            null: None,
+        }
+    }
+
+    /// How many descriptors it may hold, roughly.
+    pub fn size(&self) -> usize {
+        self.tables.len() + self.buffers.len() + 2 * self.pipes.len()
+    }
+
+    /// Whether one end of a pipe has been taken, and the other one waits for somebody.
+    pub fn has_pipe(&self, id: PipeId) -> bool {
+        self.pipes.contains_key(&id)
+    }
+
+    /// Forgets the end of a pipe that nobody will take any more.
+    pub fn drop_pipe(&mut self, id: PipeId) {
+        self.pipes.remove(&id);
+    }
+
+    /// How many blocks with descriptors of their own a table is inside of.
+    pub fn depth(&self, io: IoId) -> u32 {
+        self.tables.get(&io).map_or(0, |table| table.depth)
+    }
+
+    /// Whether a table belongs to a stage of a pipeline.
+    pub fn is_piped(&self, io: IoId) -> bool {
+        self.tables.get(&io).is_some_and(|table| table.piped)
+    }
+
+    /// Keeps a table.
+    pub fn insert(&mut self, io: IoId, table: FdTable) {
+        self.tables.insert(io, table);
+    }
+
+    /// Forgets a table; what it held open is closed when no command uses it any more.
+    pub fn close(&mut self, io: IoId) {
+        if io != IoId::INHERITED {
+            self.tables.remove(&io);
+        }
+    }
+
+    /// Keeps the content of variables without a descriptor where nobody writes to them any more; true
+    /// if that was any.
+    pub fn put_away(&mut self) -> bool {
+        let mut drafts = Vec::new();
+        for (id, buffer) in self.buffers.iter().filter(|(_, it)| it.is_idle()) {
+            if buffer.len() <= SMALL as u64
+                && let Ok(content) = buffer.content()
+            {
+                drafts.push((*id, Draft::Bytes(content)));
+            }
+        }
+        for (id, _) in &drafts {
+            self.buffers.remove(id);
+        }
+        let any = !drafts.is_empty();
+        self.drafts.extend(drafts);
+        any
+    }
+
+    /// Forgets a buffer; readers and writers that have it open keep it.
+    pub fn drop_buffer(&mut self, buffer: BufferId) {
+        self.buffers.remove(&buffer);
+        self.drafts.remove(&buffer);
+    }
+
+    /// Takes note of buffers that are to be created later, or never: they have a content now.
+    pub fn draft(&mut self, redirects: &[Plumbing]) {
+        for Plumbing { port, .. } in redirects {
+            let (id, draft) = match port {
+                Port::BufferCreate(id, content) => (*id, Draft::Bytes(content.clone())),
+                Port::BufferCopy { buffer, of } => match self.buffers.get(of) {
+                    Some(of) => (*buffer, Draft::Copy(of.clone())),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            self.drafts.insert(id, draft);
+        }
+    }
+
+    /// Prepares changes to a table. Buffers and pipes come into being here, files when the plan
+    /// is carried out.
+    pub fn plan(
+        &mut self,
+        base: IoId,
+        directory: &Directory,
+        redirects: Vec<Plumbing>,
+    ) -> Result<Plan, String> {
+        // Ends of pipes first: they must not stay behind when something else fails.
+        let mut taken = Vec::new();
+        for plumbing in &redirects {
+            match plumbing.port {
+                Port::PipeReader(id) => taken.push(self.take_end(id, |ends| &mut ends.reader)),
+                Port::PipeWriter(id) => taken.push(self.take_end(id, |ends| &mut ends.writer)),
+                _ => {}
+            }
+        }
+        let mut taken = taken.into_iter();
+        let table = self.tables.get(&base).ok_or("the block's redirections are closed")?.clone();
+        let mut plan =
+            Plan { table, directory: directory.clone(), steps: Vec::new(), blocking: false };
+        plan.table.piped |= taken.len() > 0;
+        let adds = |plumbing: &Plumbing| !matches!(plumbing.port, Port::Null | Port::Descriptor(_));
+        plan.table.depth += u32::from(redirects.iter().any(adds));
+        for Plumbing { descriptor: to, port } in redirects {
+            let step = match port {
+                Port::File { path, access } => {
+                    plan.blocking = true;
+                    Step::Open { to, path, access }
+                }
+                Port::Descriptor(from) => Step::Copy { to, from },
+                Port::Null => Step::Set(to, self.null()?),
+                Port::BufferRead(id) => Step::Read(to, self.existing(id)?),
+                Port::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
+                Port::BufferCreate(id, content) => {
+                    let buffer = self.create(id)?;
+                    plan.write(&buffer, content);
+                    Step::Set(to, buffer.writer())
+                }
+                Port::BufferCopy { buffer, of } => {
+                    let from = self.existing(of)?;
+                    let buffer = self.create(buffer)?;
+                    plan.blocking |= from.len() > SMALL as u64;
+                    plan.steps.push(Step::CopyBuffer { to: buffer.clone(), from });
+                    Step::Set(to, buffer.writer())
+                }
+                Port::Bytes(content) => {
+                    let buffer = Buffer::new().map_err(|error| in_memory(&error))?;
+                    plan.write(&buffer, content);
+                    Step::Read(to, buffer)
+                }
+                Port::PipeReader(_) | Port::PipeWriter(_) => {
+                    let end = taken.next().ok_or("a pipe's end is missing")?;
+                    Step::Set(to, end?)
+                }
+            };
+            plan.steps.push(step);
+        }
+        Ok(plan)
+    }
+
+    /// The content of a buffer without a descriptor.
+    pub fn text(&self, id: BufferId) -> Option<&BString> {
+        match self.drafts.get(&id)? {
+            Draft::Bytes(content) => Some(content),
+            Draft::Copy(_) => None,
+        }
+    }
+
+    /// A buffer.
+    pub fn existing(&mut self, id: BufferId) -> Result<Buffer, String> {
+        if let Some(buffer) = self.buffers.get(&id) {
+            return Ok(buffer.clone());
+        }
+        let draft = self.drafts.get(&id).ok_or("the variable's file is gone")?;
+        let filled = Buffer::new().and_then(|buffer| {
+            match draft {
+                Draft::Bytes(content) => buffer.append(content)?,
+                Draft::Copy(of) => buffer.append_from(of)?,
+            }
+            Ok(buffer)
+        });
+        let buffer = filled.map_err(|error| in_memory(&error))?;
+        self.drafts.remove(&id);
+        self.buffers.insert(id, buffer.clone());
+        Ok(buffer)
+    }
+
+    fn create(&mut self, id: BufferId) -> Result<Buffer, String> {
+        let buffer = Buffer::new().map_err(|error| in_memory(&error))?;
+        self.buffers.insert(id, buffer.clone());
+        self.drafts.remove(&id);
+        Ok(buffer)
+    }
+
+    fn null(&mut self) -> Result<Fd, String> {
+        if let Some(null) = &self.null {
+            return Ok(null.clone());
+        }
+        let null = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .and_then(|file| sys::move_up(file.into()))
+            .map(|fd| Fd::Null(Arc::new(fd)))
+            .map_err(|error| format!("/dev/null: {}", plain(&error)))?;
+        self.null = Some(null.clone());
+        Ok(null)
+    }
+
+    fn take_end(
+        &mut self,
+        id: PipeId,
+        which: impl Fn(&mut Ends) -> &mut Option<OwnedFd>,
+    ) -> Result<Fd, String> {
+        let none = |error: io::Error| format!("no pipe to be had: {}", plain(&error));
+        let mut ends = match self.pipes.remove(&id) {
+            Some(ends) => ends,
+            None => io::pipe().map(Ends::from).map_err(none)?,
+        };
+        let end = which(&mut ends).take();
+        if ends.reader.is_some() || ends.writer.is_some() {
+            self.pipes.insert(id, ends);
+        }
+        Fd::new(end.ok_or("a pipe's end was taken before")?).map_err(none)
+    }
+}

@@ -1,0 +1,205 @@
+//! Job control: which command has the terminal, who is stopped and goes on, what is typed meanwhile,
+//! and which signals count.
+
+use std::time::Instant;
+
+use super::tty::{KeySignalMonitor, Keys};
+use super::{KEYS, ProcessDriver, sys};
+use crate::machine::event::{Event, Status};
+
+impl ProcessDriver {
+    /// Takes note of the children that were stopped, perhaps because they want the terminal.
+    pub(super) fn look_for_stopped(&mut self) {
+        while self.terminal.is_some()
+            && let Some((pid, signal)) = sys::stopped_child()
+        {
+            self.child_stopped(pid, signal);
+        }
+    }
+
+    /// A child of ours was stopped.
+    fn child_stopped(&mut self, pid: i32, signal: i32) {
+        let Some(terminal) = &mut self.terminal else { return };
+        if self.children.get(pid).is_none() {
+            // It may be a command that a worker has only just started.
+            if self.starting > 0 {
+                terminal.note_early(pid, signal);
+            }
+            return;
+        }
+        match signal {
+            // It wants the terminal.
+            libc::SIGTTIN | libc::SIGTTOU => {
+                self.status_line.hide();
+                if terminal.is_ours() {
+                    self.hand_terminal(pid);
+                    let _ = sys::kill(-pid, libc::SIGCONT);
+                } else {
+                    // The shell isn't in the foreground itself: it stops, until it is.
+                    self.suspend(Some(pid));
+                }
+            }
+            libc::SIGTSTP if terminal.held() == Some(pid) => self.suspend(Some(pid)),
+            _ => {}
+        }
+    }
+
+    /// A command is known now: it may want the terminal, or have been stopped already.
+    pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
+        let Some(terminal) = &self.terminal else { return };
+        if interactive && terminal.is_to_give() {
+            self.hand_terminal(pid);
+        }
+        let Some(terminal) = &mut self.terminal else { return };
+        let stopped = terminal.early(pid);
+        if self.starting == 0 {
+            terminal.forget_early();
+        }
+        if let Some(signal) = stopped {
+            self.child_stopped(pid, signal);
+        }
+    }
+
+    /// Stops all commands and the shell, until it is continued.
+    pub(super) fn suspend(&mut self, wanting: Option<i32>) {
+        self.status_line.give_way();
+        let groups: Vec<i32> = self.children.pids().collect();
+        for group in &groups {
+            let _ = sys::kill(-group, libc::SIGSTOP);
+        }
+        let mut holder = wanting;
+        let mut modes = None;
+        if let Some(terminal) = &mut self.terminal {
+            if let Some(held) = terminal.held() {
+                holder = holder.or(Some(held));
+                modes = terminal.modes();
+            }
+            terminal.take_back(true);
+        }
+        sys::suspend_group();
+        if let Some(terminal) = &mut self.terminal
+            && let Some(group) = holder
+            && terminal.is_own()
+        {
+            terminal.hand_to(group);
+            if let Some(modes) = &modes {
+                terminal.set_modes(modes);
+            }
+        }
+        for group in groups {
+            let _ = sys::kill(-group, libc::SIGCONT);
+        }
+    }
+
+    /// The process that remembers what is typed, if there is one.
+    pub(super) fn key_monitor(&self) -> Option<i32> {
+        self.terminal.as_ref()?.monitor_pid()
+    }
+
+    /// Hands the terminal to a group, with a monitor of what is typed then.
+    fn hand_terminal(&mut self, group: i32) {
+        if self.key_monitor().is_none() {
+            self.stop_key_monitor();
+            self.start_key_monitor();
+        }
+        if let Some(terminal) = &mut self.terminal {
+            terminal.hand_to(group);
+        }
+    }
+
+    fn start_key_monitor(&mut self) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let Ok(monitor) = KeySignalMonitor::start() else { return };
+        self.children.preexisting.extend(monitor.pid());
+        // Without this a second key is just not heard of.
+        let _ = self.poller.add(monitor.readiness(), KEYS);
+        *terminal.monitor() = Some(monitor);
+    }
+
+    /// Does without a monitor until the terminal is handed over again.
+    pub(super) fn stop_key_monitor(&mut self) {
+        if let Some(monitor) = self.terminal.as_mut().and_then(|it| it.monitor().take()) {
+            self.poller.remove(monitor.readiness());
+        }
+    }
+
+    /// A child that is no command has ended and was waited for.
+    pub(super) fn helper_ended(&mut self, pid: i32) {
+        if self.key_monitor() == Some(pid)
+            && let Some(monitor) = self.terminal.as_mut().and_then(|it| it.monitor().as_mut())
+        {
+            monitor.gone();
+        }
+    }
+
+    /// A child may have ended, but is still there.
+    pub(super) fn note_answers(&mut self, pid: i32) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.note_answers(pid);
+        }
+    }
+
+    /// A command's process has ended: it loses the terminal.
+    pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
+        let Some(terminal) = &mut self.terminal else { return };
+        if let Some(signal) = terminal.take_back_from(pid, status)
+            && !sys::is_ignored(signal)
+        {
+            self.ready.push_back(Event::Interrupted(signal));
+        }
+    }
+
+    /// Takes note of a signal to the shell.
+    pub(super) fn interrupted(&mut self, signal: i32, sender: i32) {
+        if sender == self.pid {
+            return; // meant for another thread, which waited no longer
+        }
+        let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
+        if self.interrupts.count(signal, forwarded) {
+            self.ready.push_back(Event::Interrupted(signal));
+        }
+    }
+
+    /// Somebody asks what the run is doing.
+    pub(super) fn asked(&mut self, sender: i32) {
+        let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
+        if self.interrupts.count(libc::SIGUSR1, forwarded) {
+            self.status_line.ask();
+        }
+    }
+
+    /// Takes note of the keys that are typed while a command has the terminal.
+    pub(super) fn heed_keys(&mut self) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let heard = terminal.monitor().as_mut().map(KeySignalMonitor::heed);
+        match heard {
+            Some(Ok(signals)) => {
+                let now = Instant::now();
+                let apart = terminal.is_for_keys();
+                let Some(keys) = terminal.keys() else { return };
+                for signal in signals {
+                    keys.note(signal, now);
+                }
+                if apart {
+                    *keys = Keys::default();
+                }
+            }
+            Some(Err(_)) => self.stop_key_monitor(),
+            None => {}
+        }
+    }
+
+    /// Ends the command that two keys were typed at, if it hasn't answered the second one either.
+    pub(super) fn insist(&mut self, now: Instant) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let Some(signal) = terminal.keys().and_then(|keys| keys.take_due(now)) else { return };
+        if terminal.is_for_keys() {
+            return;
+        }
+        if let Some(monitor) = terminal.monitor() {
+            monitor.forget(); // it is told here
+        }
+        // The first one, which only the command has got, and the second.
+        self.ready.extend([Event::Interrupted(signal), Event::Interrupted(signal)]);
+    }
+}

@@ -1,0 +1,115 @@
+//! How long shells inside one another have to kill in.
+//!
+//! An inner one is to be done before an outer one kills it, so each keeps a part of the time for
+//! itself, as long as it lives. Those that are over keep nothing: else the time would shrink to nothing
+//! where each shell leaves another one behind.
+
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use super::mark;
+
+/// How much less time than the one around it a shell has, so that it is done first.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// A time from SIGTERM to SIGKILL that somebody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    asked: Duration,
+    /// How many shells keep their part of it.
+    shells: u32,
+}
+
+impl Patience {
+    /// All of a time.
+    pub fn of(asked: Duration) -> Self {
+        Self { asked, shells: 0 }
+    }
+
+    /// What is left of it.
+    pub fn time(self) -> Duration {
+        self.asked.saturating_sub(MARGIN * self.shells)
+    }
+
+    /// What this shell leaves to those that it starts.
+    #[must_use]
+    pub fn inside(self) -> Self {
+        Self { shells: self.shells + 1, ..self }
+    }
+
+    /// What this process has if it was told this time: more than that, if shells around it that kept
+    /// their part are over by now.
+    pub fn inherited(told: Duration) -> Self {
+        let mark = std::env::var_os(mark::VARIABLE).unwrap_or_default();
+        Self::told(told, mark.as_bytes(), mark::lives)
+    }
+
+    fn told(time: Duration, mark: &[u8], lives: impl Fn(&mark::Entry) -> bool) -> Self {
+        let shells: Vec<mark::Entry> = mark::entries(mark).collect();
+        let last = shells.last().and_then(|shell| shell.notes.split(';').find_map(Self::parse));
+        match last {
+            Some(last) if last.time() == time => {
+                let keeping = shells.iter().rev().take(last.shells as usize);
+                Self { shells: keeping.filter(|shell| lives(shell)).count() as u32, ..last }
+            }
+            // Somebody else said so.
+            _ => Self::of(time),
+        }
+    }
+
+    /// For a mark, with what is left for whoever carries it.
+    pub fn note(self) -> String {
+        format!(";t={}/{}", self.asked.as_nanos(), self.shells)
+    }
+
+    fn parse(note: &str) -> Option<Self> {
+        let (asked, shells) = note.strip_prefix("t=")?.split_once('/')?;
+        Some(Self {
+            asked: Duration::from_nanos(asked.parse().ok()?),
+            shells: shells.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn told(seconds: u32, mark: &str, living: &[&str]) -> Duration {
+        let lives = |shell: &mark::Entry| living.contains(&shell.run);
+        Patience::told(SECOND * seconds, mark.as_bytes(), lives).time()
+    }
+
+    #[test]
+    fn only_shells_that_live_keep_their_part() {
+        let outer = Patience::of(SECOND * 12).inside();
+        let (one, two) = (format!("1-a.0{}", outer.note()), outer.inside().note());
+        assert_eq!(told(7, &one, &["1-a"]), SECOND * 7);
+        assert_eq!(told(7, &one, &[]), SECOND * 12);
+        let both = format!("{one},2-b.4;9.5=1.2.3.4{two}");
+        assert_eq!(told(2, &both, &["1-a", "2-b"]), SECOND * 2);
+        assert_eq!(told(2, &both, &["1-a"]), SECOND * 7);
+        assert_eq!(told(2, &both, &[]), SECOND * 12);
+    }
+
+    #[test]
+    fn what_was_asked_for_further_in_counts_from_there() {
+        let mark = format!("1-a.0{},2-b.0{}", Patience::of(SECOND * 30).inside().note(), {
+            Patience::of(SECOND * 8).inside().note()
+        });
+        assert_eq!(told(3, &mark, &["1-a", "2-b"]), SECOND * 3);
+        assert_eq!(told(3, &mark, &["1-a"]), SECOND * 8);
+        // Not what the mark says: somebody changed it on the way.
+        assert_eq!(told(4, &mark, &[]), SECOND * 4);
+        assert_eq!(told(4, "nonsense", &[]), SECOND * 4);
+    }
+
+    #[test]
+    fn there_is_never_less_than_nothing() {
+        let deep = Patience::of(SECOND * 7).inside().inside().inside();
+        assert_eq!(deep.time(), Duration::ZERO);
+        assert_eq!(told(0, &format!("1-a.0{}", deep.note()), &[]), SECOND * 7);
+    }
+}

@@ -1,0 +1,6 @@
+//! The system's ways to tell of something: descriptors that are ready, signals, threads, errors.
+
+pub mod error;
+pub mod poll;
+pub mod signal;
+pub mod workers;

@@ -1,0 +1,316 @@
+//! What processes there are: from `/proc`, or from `ps` where there is none.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use wait_timeout::ChildExt;
+
+use super::super::marks::{self, Mark, Marker};
+use super::super::sys;
+
+/// How often a list that changes is read at most.
+const LOOKS: usize = 20;
+
+/// `ps` that takes longer is given up.
+const PS_LIMIT: Duration = Duration::from_secs(2);
+/// Its end is looked for as often: SIGCHLD, which tells of it, may be the shell's.
+const PS_SLICE: Duration = Duration::from_millis(2);
+
+/// A process as a list of all shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// Its id.
+    pub pid: i32,
+    /// Its parent's id.
+    pub parent: i32,
+    /// Its group.
+    pub group: i32,
+    /// Whether it has ended, and only waits to be waited for.
+    pub ended: bool,
+}
+
+/// Whether `/proc` says who the children of a process are (Linux 3.5 with the usual options). Found
+/// out once, for the supervisor as for the interpreter.
+pub fn lists_children() -> bool {
+    static LISTS: OnceLock<bool> = OnceLock::new();
+    *LISTS.get_or_init(|| {
+        let pid = std::process::id();
+        fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false)
+    })
+}
+
+/// The children of one thread. Complete if no other thread waits for them meanwhile.
+pub fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))?;
+    Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// The children of a process, and of all its threads. Complete for a stopped process.
+pub fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut lists: Vec<_> = tasks.flatten().map(|task| task.path().join("children")).collect();
+    // A thread that ends leaves its children to the first one: that is read last.
+    lists.reverse();
+    let mut children = Vec::new();
+    for list in lists {
+        let text = fs::read_to_string(list).unwrap_or_default();
+        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    children
+}
+
+/// All processes.
+pub fn all() -> Vec<Process> {
+    if Path::new("/proc/self/stat").exists() { pids().filter_map(one).collect() } else { from_ps() }
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// All processes that run, and where they belong. One that starts another and ends before it is
+/// told would slip through a single list, so it looks again until nothing came and went.
+pub fn placed(key: &Marker) -> Vec<(Process, Option<Mark>)> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for look in 0..LOOKS {
+        let mut missed = false;
+        for pid in pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
+            match one(pid) {
+                Some(process) if !process.ended => found.push((process, place(pid, key))),
+                Some(_) if look == 0 => {} // it ended before
+                _ => missed = true,
+            }
+        }
+        if !missed && look > 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// Where a process belongs, as far as its mark says.
+pub fn place(pid: i32, key: &Marker) -> Option<Mark> {
+    match mark(pid, key) {
+        Marked::Mark(place) => Some(place),
+        Marked::Absent | Marked::Unclear => None,
+    }
+}
+
+/// What `/proc` says about a process; none if there isn't one.
+pub fn one(pid: i32) -> Option<Process> {
+    parse_stat(pid, &stat(pid))
+}
+
+/// What `/proc` says about a process, in one line.
+fn stat(pid: i32) -> String {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    String::from_utf8_lossy(&stat).into_owned()
+}
+
+fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
+    let parent = field(stat, 4)?.parse().ok()?;
+    let group = field(stat, 5)?.parse().ok()?;
+    let ended = matches!(field(stat, 3)?, "Z" | "X") && !is_headless(stat);
+    Some(Process { pid, parent, group, ended })
+}
+
+/// A field of a line of `stat`, from the third on, numbered as in proc(5).
+fn field(stat: &str, number: usize) -> Option<&str> {
+    // The name before is in parentheses, and may hold any characters.
+    stat.rsplit(')').next()?.split_ascii_whitespace().nth(number - 3)
+}
+
+/// Whether a process's first thread has ended, but others go on.
+fn is_headless(stat: &str) -> bool {
+    field(stat, 3) == Some("Z")
+        && field(stat, 20)
+            .and_then(|threads| threads.parse().ok())
+            .is_some_and(|count: u32| count > 1)
+}
+
+/// A process's name, as far as one can be had.
+pub fn name(pid: i32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(&name).trim_end().to_owned()
+}
+
+/// The signals that a process catches or ignores, as bits from that of signal 1 on; none where that
+/// can't be seen.
+pub fn answers(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let sets = status.lines().filter_map(|line| {
+        let set = line.strip_prefix("SigIgn:").or_else(|| line.strip_prefix("SigCgt:"))?;
+        u64::from_str_radix(set.trim(), 16).ok()
+    });
+    sets.fold(0, |all, set| all | set)
+}
+
+/// What a process's environment says about where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// To a scope of ours.
+    Mark(Mark),
+    /// Nothing.
+    Absent,
+    /// Nothing yet: its program is only just being loaded.
+    Unclear,
+}
+
+/// Reads a process's mark.
+pub fn mark(pid: i32, key: &Marker) -> Marked {
+    // An environment ends in the middle when the process executes another program while it is
+    // read. So that there is no mark is believed only if the same is read twice.
+    let mut last = None;
+    for _ in 0..10 {
+        let environment = match environment(pid) {
+            Ok(environment) => environment,
+            // No descriptor to be had: it can't be told now.
+            Err(error) if is_exhausted(&error) => return Marked::Unclear,
+            Err(_) => return Marked::Absent,
+        };
+        let mut variables = environment.split_inclusive(|&byte| byte == 0);
+        let tag = variables.find_map(|variable| {
+            let variable = variable.strip_suffix(b"\0")?; // whole
+            variable.strip_prefix(marks::VARIABLE.as_bytes())?.strip_prefix(b"=")
+        });
+        if let Some(place) = tag.and_then(|tag| key.place_in(tag)) {
+            return Marked::Mark(place);
+        }
+        if environment.is_empty() && is_loading(&stat(pid)) {
+            return Marked::Unclear;
+        }
+        if last.as_ref() == Some(&environment) {
+            return Marked::Absent;
+        }
+        last = Some(environment);
+    }
+    Marked::Unclear
+}
+
+/// Whether there are too many open files.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// A process's environment, if it can be read.
+fn environment(pid: i32) -> io::Result<Vec<u8>> {
+    match fs::read(format!("/proc/{pid}/environ")) {
+        Ok(environment) if !environment.is_empty() => Ok(environment),
+        Err(error) if is_exhausted(&error) => Err(error),
+        // Depending on the kernel it can't be read or is empty, but for the threads that go on.
+        _ if is_headless(&stat(pid)) => Ok(environment_of_threads(pid)),
+        result => result,
+    }
+}
+
+fn environment_of_threads(pid: i32) -> Vec<u8> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut environments = threads.filter_map(|it| fs::read(it.path().join("environ")).ok());
+    environments.find(|environment| !environment.is_empty()).unwrap_or_default()
+}
+
+/// Whether a process whose environment is empty has none yet: the kernel has not said where it ends.
+fn is_loading(stat: &str) -> bool {
+    field(stat, 3) != Some("Z") && field(stat, 51) == Some("0")
+}
+
+/// All processes according to `ps`; none if it can't be asked.
+pub fn from_ps() -> Vec<Process> {
+    let arguments = ["-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="];
+    let spawned = Command::new("ps")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut ps) = spawned else { return Vec::new() };
+    let output = ps.stdout.take();
+    // Read by a thread: `ps` may write more than a pipe holds, and may hang.
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let complete = output.is_some_and(|mut output| output.read_to_end(&mut text).is_ok());
+        if complete { text } else { Vec::new() }
+    });
+    let start = Instant::now();
+    let ended = sys::keeping_children(|| {
+        loop {
+            match ps.wait_timeout(PS_SLICE) {
+                Ok(None) if start.elapsed() < PS_LIMIT => {}
+                result => return matches!(result, Ok(Some(_))),
+            }
+        }
+    });
+    if !ended {
+        let _ = ps.kill();
+        let _ = ps.wait();
+    }
+    let text = reader.join().unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(parse_ps).collect()
+}
+
+fn parse_ps(line: &str) -> Option<Process> {
+    let mut fields = line.split_ascii_whitespace();
+    let mut number = || fields.next()?.parse().ok();
+    let (pid, parent, group) = (number()?, number()?, number()?);
+    let state = fields.next()?;
+    // One whose first thread alone has ended has several: `l`.
+    Some(Process { pid, parent, group, ended: state.starts_with('Z') && !state.contains('l') })
+}
+
+/// Who is whose child.
+pub fn by_parent(processes: &[Process]) -> HashMap<i32, Vec<i32>> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for process in processes {
+        children.entry(process.parent).or_default().push(process.pid);
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_and_ps_agree_about_this_process() {
+        let own = std::process::id() as i32;
+        let find = |all: Vec<Process>| {
+            let found = all.into_iter().find(|process| process.pid == own);
+            found.map(|process| (process.parent, process.group, process.ended))
+        };
+        assert!(find(all()).is_some());
+        assert_eq!(find(all()), find(from_ps()));
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let stat = "7 (a) Z (b) S 3 5 5 0 -1 4227084 124 0 0 0 0 0 0 0 20 0 1 0 491337";
+        let found = parse_stat(7, stat).expect("a process");
+        assert_eq!((found.pid, found.parent, found.group, found.ended), (7, 3, 5, false));
+        assert!(parse_stat(7, "").is_none());
+        assert_eq!(parse_ps("  12  1 12 Z+").map(|process| process.ended), Some(true));
+        assert!(parse_ps("garbage").is_none());
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_a_thread() {
+        for (state, threads, ended) in
+            [("S", 1, false), ("S", 2, false), ("Z", 1, true), ("Z", 2, false), ("X", 0, true)]
+        {
+            let stat =
+                format!("7 (a) {state} 3 5 5 0 -1 4 124 0 0 0 0 0 0 0 20 0 {threads} 0 4913");
+            let found = parse_stat(7, &stat).map(|process| process.ended);
+            assert_eq!(found, Some(ended), "{stat}");
+        }
+        for (state, ended) in [("Sl", false), ("Z", true), ("Zl+", false), ("Zs", true)] {
+            let found = parse_ps(&format!("7 3 5 {state}")).map(|process| process.ended);
+            assert_eq!(found, Some(ended), "{state}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What people are told of a run that goes on: the line and the page, from a look at the machine.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use nix::unistd::{getpgrp, tcgetpgrp};
+
+use super::ProcessDriver;
+use super::procs::features::Containment;
+use super::procs::list;
+use super::supervisor::Supervision;
+use super::tty::columns;
+use crate::driver::Driver;
+use crate::machine::Machine;
+use crate::outlet::standard_error;
+use crate::status;
+
+/// How often a line that counts tenths of seconds changes.
+const FAST: Duration = Duration::from_millis(100);
+/// How often another line changes, and how often is looked whether there should be one.
+const SLOW: Duration = Duration::from_secs(1);
+/// Columns left free, so that the `^C` that a terminal shows begins no new line.
+const ECHO: usize = 3;
+/// Of the time, looking may take the share of 1 / this.
+const SHARE: u32 = 50;
+
+impl ProcessDriver {
+    /// Shows what there is to show.
+    pub(super) fn look_at(&mut self, machine: &Machine) {
+        if self.status_line.take_asked() {
+            self.status_line.hide();
+            // Nobody is left to be told of an error.
+            let _ = standard_error().offer(&self.page(machine));
+        }
+        let due = self.status_line.take_look();
+        if !self.status_line.is_on() {
+            return;
+        }
+        if machine.is_finished() {
+            self.status_line.rest();
+        } else if due {
+            let due = self.show_line(machine, Instant::now());
+            self.status_line.look_again(due);
+        } else if self.commands.is_empty() {
+            self.status_line.reconsider();
+        }
+    }
+
+    /// What the machine is doing, in words.
+    pub fn page(&self, machine: &Machine) -> String {
+        let shell = self.supervision.as_ref().map(Supervision::shell_pid);
+        let status = machine.status(status::TASKS_ON_PAGE, self.now());
+        status::page(&status, &self.settings.file, shell.unwrap_or(self.pid as u32))
+    }
+
+    /// Shows or updates the line, if nothing else has the terminal; says when to look again.
+    fn show_line(&mut self, machine: &Machine, now: Instant) -> Option<Instant> {
+        if self.commands.values().any(|command| !command.quiet) {
+            self.status_line.give_way();
+            return None; // the end of a command is when to look again
+        }
+        if self.has_strangers() {
+            self.status_line.give_way();
+            return Some(now + SLOW);
+        }
+        let status = machine.status(status::TASKS_FOR_LINE, self.now());
+        let columns = columns().unwrap_or(80);
+        let own = tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp());
+        match status::line(&status, columns.saturating_sub(ECHO)).filter(|_| own) {
+            Some(text) => self.status_line.show(text, columns),
+            None => self.status_line.hide(),
+        }
+        let interval = if status::is_fast(&status) { FAST } else { SLOW };
+        let interval = if self.status_line.is_shown() { interval } else { SLOW };
+        Some(now + interval.max(now.elapsed() * SHARE))
+    }
+
+    /// Whether there are processes besides commands: left running by some, they may write
+    /// whenever they like.
+    fn has_strangers(&self) -> bool {
+        match self.containment {
+            Containment::Subreaper => {
+                let ours =
+                    |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
+                let children = list::children_of_thread(self.pid, self.pid);
+                !children.is_ok_and(|children| children.iter().all(ours))
+            }
+            Containment::Groups { .. } => false,
+        }
+    }
+}

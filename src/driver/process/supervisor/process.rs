@@ -1,0 +1,214 @@
+//! What a supervisor does, and how it goes on after executing itself anew.
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use super::super::marks::Marker;
+use super::super::os::error::plain;
+use super::super::os::signal::is_ending;
+use super::super::procs::features::has_pidfds;
+use super::super::procs::kill_tree;
+use super::super::program::Replacement;
+use super::super::sys::{self, CStringArray};
+use super::super::tty::TerminalRestore;
+use super::capture::OutputCapture;
+use crate::machine::event::Status;
+
+use nix::unistd::{AccessFlags, access, getpgrp};
+
+/// Tells a process that it is a supervisor, and of what.
+const VARIABLE: &str = "FTSH_SUPERVISOR";
+
+/// The shell's own program.
+const PROGRAM: &CStr = c"/proc/self/exe";
+
+/// What a supervisor has to look after.
+pub struct SupervisorProcess {
+    /// The interpreter's process id.
+    pub interpreter: i32,
+    /// Ends for the interpreter when the supervisor ends; brings the program that is to take the
+    /// shell's place.
+    pub socket: UnixStream,
+    /// The name of this run, by which its processes are found; none if orphans come to this process.
+    pub marked: Option<Marker>,
+    /// Children that this process had before.
+    pub preexisting_children: Vec<i32>,
+    /// The signals that were blocked before.
+    pub mask: sys::Mask,
+    /// What is printed, if that is kept.
+    pub capture: Option<Rc<OutputCapture>>,
+    /// What to do to the terminal if the interpreter is killed.
+    pub restore: Option<Rc<TerminalRestore>>,
+}
+
+impl SupervisorProcess {
+    /// Passes signals on, until the interpreter ends; then ends likewise, with nothing left.
+    pub fn perform(self) -> ! {
+        let collector = self.capture.as_ref().map(|capture| (capture, capture.collect()));
+        if let Some((_, Err(error))) = &collector {
+            eprintln!("ftsh: can't keep what is printed: {}", plain(error));
+            let _ = sys::kill(self.interpreter, libc::SIGKILL);
+        }
+        let status = accompany(self.interpreter);
+        if !matches!(status, Status::Exited(_)) {
+            match &self.marked {
+                None => kill_tree::empty(
+                    &self.preexisting_children.iter().copied().collect::<HashSet<_>>(),
+                ),
+                Some(marker) => kill_tree::empty_marked(marker),
+            }
+            if let Some(restore) = &self.restore {
+                restore.apply();
+            }
+        }
+        if let Some((capture, collector)) = collector {
+            capture.finish(collector, status);
+        }
+        if status == Status::Exited(0)
+            && let Some(replacement) = Replacement::receive(&self.socket)
+        {
+            sys::release_signals(&self.mask);
+            let error = replacement.execute(self.marked.is_none());
+            eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
+            sys::exit_now(126);
+        }
+        // The socket stays open up to here.
+        drop(self.socket);
+        match status {
+            Status::Exited(code) => sys::exit_now(code),
+            Status::Signaled(signal) => sys::die_by(signal),
+            Status::Lost => {
+                eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
+                sys::exit_now(1);
+            }
+        }
+    }
+
+    /// The supervisor that executed itself anew, if that is what this process is.
+    fn taken_over() -> Option<Self> {
+        let order = std::env::var_os(VARIABLE)?.into_string().ok()?;
+        let mut words = order.splitn(4, ' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (interpreter, socket, mask) = (number()?, number()?, number()?);
+        // Whoever else set this variable doesn't have a socket that this very process made.
+        let socket = i32::try_from(socket).ok().filter(|&socket| sys::is_own_pair(socket))?;
+        let interpreter = i32::try_from(interpreter).ok()?;
+        sys::set_name(words.next()?);
+        Some(Self {
+            interpreter,
+            socket: sys::take_over(socket).into(),
+            marked: None,
+            preexisting_children: Vec::new(),
+            mask: sys::Mask::from_bits(mask),
+            capture: None,
+            restore: None,
+        })
+    }
+}
+
+/// Goes on as a supervisor, if this process is one that executed itself anew. To be called first of all.
+pub fn resume() {
+    sys::survive_file_limit();
+    if let Some(supervisor) = SupervisorProcess::taken_over() {
+        supervisor.perform()
+    }
+}
+
+/// Passes signals on until the interpreter ends.
+fn accompany(interpreter: i32) -> Status {
+    loop {
+        match sys::wait_for(interpreter, true) {
+            Ok(Some((_, sys::Change::Ended(status)))) => return status,
+            // Somebody stopped it: were it killed now, this process would have to see to it.
+            Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
+            // The interpreter stopped itself and its commands: so does the shell.
+            Ok(Some((_, sys::Change::Stopped(_)))) if shares_group(interpreter) => sys::stop_self(),
+            // The same, but if nobody could continue this one, that one goes on as well.
+            Ok(Some((_, sys::Change::Stopped(_)))) => {
+                sys::suspend_self();
+                let _ = sys::kill(interpreter, libc::SIGCONT);
+            }
+            Err(_) => return Status::Lost,
+        }
+        // Orphans of a script that went on well while its daemons ended.
+        reap_others(interpreter);
+        let caught = sys::next_signal();
+        match caught.signal {
+            libc::SIGCHLD => {}
+            // What is typed at the terminal, the interpreter gets as well.
+            libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP
+                if caught.sender == 0 && shares_group(interpreter) => {}
+            signal if caught.sender != interpreter => drop(sys::kill(interpreter, signal)),
+            _ => {}
+        }
+        if is_ending(caught.signal) {
+            // Stopped by somebody, it could not obey.
+            let _ = sys::kill(interpreter, libc::SIGCONT);
+        }
+    }
+}
+
+/// Whether a signal to this process's group reaches the interpreter as well.
+fn shares_group(interpreter: i32) -> bool {
+    sys::group_of(interpreter) == Some(getpgrp().as_raw())
+}
+
+fn reap_others(interpreter: i32) {
+    while let Some(pid) = sys::ended_child() {
+        if pid == interpreter || sys::wait_for(pid, false).is_err() {
+            return;
+        }
+    }
+}
+
+/// The shell's program, ready to be executed by a supervisor that may not allocate anything.
+pub struct Successor {
+    program: sys::Ready,
+    name: [u8; sys::NAME],
+}
+
+/// Room for what the successor is told.
+const ROOM: usize = 256;
+
+impl Successor {
+    /// None if it can't be executed, or if more would have to be told.
+    pub fn of(supervisor: &SupervisorProcess) -> Option<Self> {
+        if supervisor.marked.is_some()
+            || !has_pidfds()
+            || !supervisor.preexisting_children.is_empty()
+            || access(PROGRAM, AccessFlags::X_OK).is_err()
+        {
+            return None;
+        }
+        let mut arguments = CStringArray::default();
+        for argument in std::env::args_os() {
+            arguments.push(&[argument.as_bytes()]);
+        }
+        let mut environment = CStringArray::default();
+        environment.push(&[&[b' '; ROOM]]);
+        for (name, value) in std::env::vars_os().filter(|(name, _)| name != VARIABLE) {
+            environment.push(&[name.as_bytes(), b"=", value.as_bytes()]);
+        }
+        Some(Self { program: sys::Ready::new(arguments, environment), name: sys::name() })
+    }
+
+    /// Executes it. Returns only if that fails.
+    pub fn execute(&mut self, supervisor: &SupervisorProcess) {
+        let name = self.name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let (interpreter, socket) = (supervisor.interpreter, supervisor.socket.as_raw_fd());
+        let mask: u64 = supervisor.mask.bits();
+        let mut room = &mut self.program.environment().first_mut()[..];
+        let written = write!(room, "{VARIABLE}={interpreter} {socket} {mask} ")
+            .and_then(|()| room.write_all(name))
+            .and_then(|()| room.write_all(&[0]));
+        if written.is_ok() && sys::pass_on(socket) {
+            sys::prepare_exec(true, false);
+            self.program.execute(PROGRAM);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A vector of C strings in one allocation, as `argv` and `envp` want it.
+
+use std::ffi::c_char;
+
+/// Strings that each end with a NUL.
+#[derive(Default)]
+pub struct CStringArray {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl CStringArray {
+    /// Adds a string made of parts; none may contain a NUL.
+    pub fn push(&mut self, parts: &[&[u8]]) {
+        self.starts.push(self.bytes.len());
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        self.bytes.push(0);
+    }
+
+    /// All strings, each with its NUL.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The strings of such bytes.
+    pub fn from_bytes(mut bytes: Vec<u8>) -> Self {
+        if bytes.last().is_some_and(|&last| last != 0) {
+            bytes.push(0);
+        }
+        let ends = bytes.iter().enumerate().filter(|&(_, &byte)| byte == 0).map(|(at, _)| at + 1);
+        let mut starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
+        starts.pop(); // after the last NUL
+        Self { bytes, starts }
+    }
+
+    /// The strings without their NULs.
+    pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len()]);
+        self.starts.iter().zip(ends).map(|(&start, end)| &self.bytes[start..end - 1])
+    }
+
+    /// The first string, to be overwritten.
+    pub fn first_mut(&mut self) -> &mut [u8] {
+        let end = self.starts.get(1).map_or(self.bytes.len(), |&start| start);
+        &mut self.bytes[..end]
+    }
+
+    /// Pointers to the strings, valid as long as the array isn't changed, and a null pointer.
+    pub fn pointers(&self) -> Vec<*mut c_char> {
+        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
+        self.write_pointers(&mut pointers);
+        pointers
+    }
+
+    /// Has these pointers in a vector, which allocates nothing if there is room for them.
+    pub fn write_pointers(&self, pointers: &mut Vec<*mut c_char>) {
+        pointers.clear();
+        pointers.reserve(self.starts.len() + 1);
+        let pointer = |&start: &usize| self.bytes[start..].as_ptr().cast_mut().cast();
+        pointers.extend(self.starts.iter().map(pointer));
+        pointers.push(std::ptr::null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_end_with_a_nul_and_the_vector_with_a_null_pointer() {
+        let mut array = CStringArray::default();
+        array.push(&[b"A", b"=", b"b"]);
+        array.push(&[]);
+        assert_eq!(array.bytes, b"A=b\0\0");
+        assert_eq!(array.pointers().len(), 3);
+        assert!(array.pointers()[2].is_null());
+        let copy = CStringArray::from_bytes(array.bytes().to_vec());
+        assert_eq!(copy.strings().collect::<Vec<_>>(), [&b"A=b"[..], b""]);
+        assert_eq!(CStringArray::from_bytes(Vec::new()).strings().count(), 0);
+    }
+}

@@ -1,0 +1,187 @@
+//! Handing the terminal to commands and taking it back.
+//!
+//! Each command is a process group of its own, so one at a time is in the terminal's foreground:
+//! the first that may read from it, or the one that was stopped because it wanted to.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp};
+
+use super::super::procs::list;
+use super::super::sys;
+use super::key_monitor::KeySignalMonitor;
+use super::keys::Keys;
+use crate::machine::event::Status;
+
+/// The terminal that the shell was started from.
+pub struct Terminal {
+    tty: OwnedFd,
+    /// The shell's group.
+    own: Pid,
+    holder: Option<Holder>,
+    /// Tells what the holder's user types; started for the first holder.
+    monitor: Option<KeySignalMonitor>,
+    /// Processes that were stopped before they were known, and by which signal.
+    early: Vec<(i32, i32)>,
+}
+
+/// The group in the foreground.
+struct Holder {
+    group: i32,
+    /// The terminal's modes before.
+    modes: Option<Termios>,
+    /// The signals that its command had its own way to answer, when it ended.
+    answers: u64,
+    keys: Keys,
+}
+
+impl Terminal {
+    /// The controlling terminal. In a cron job or a daemon, which have none, the error is ENXIO.
+    pub fn open() -> io::Result<Self> {
+        let tty = File::options().read(true).write(true).open("/dev/tty")?;
+        let tty = sys::move_up(tty.into())?;
+        Ok(Self { tty, own: getpgrp(), holder: None, monitor: None, early: Vec::new() })
+    }
+
+    /// Whether the shell is in the foreground itself.
+    pub fn is_own(&self) -> bool {
+        tcgetpgrp(self.tty.as_fd()) == Ok(self.own)
+    }
+
+    /// Whether no command has the terminal, and it is the shell's to give.
+    pub fn is_to_give(&self) -> bool {
+        self.holder.is_none() && self.is_own()
+    }
+
+    /// Whether it is the shell's, or a command's that has it from the shell.
+    pub fn is_ours(&self) -> bool {
+        let current = tcgetpgrp(self.tty.as_fd()).ok();
+        current == Some(self.own) || current.is_some() && current.map(Pid::as_raw) == self.held()
+    }
+
+    /// The group that the shell gave the terminal to.
+    pub fn held(&self) -> Option<i32> {
+        self.holder.as_ref().map(|holder| holder.group)
+    }
+
+    /// Tells what is typed while a command has the terminal.
+    pub fn monitor(&mut self) -> &mut Option<KeySignalMonitor> {
+        &mut self.monitor
+    }
+
+    /// The process that does, if there is one.
+    pub fn monitor_pid(&self) -> Option<i32> {
+        self.monitor.as_ref()?.pid()
+    }
+
+    /// Takes note of a process that was stopped before it was known.
+    pub fn note_early(&mut self, pid: i32, signal: i32) {
+        self.early.push((pid, signal));
+    }
+
+    /// The signal that stopped a process before it was known.
+    pub fn early(&self, pid: i32) -> Option<i32> {
+        self.early.iter().find(|(early, _)| *early == pid).map(|&(_, signal)| signal)
+    }
+
+    /// All that were stopped are known by now.
+    pub fn forget_early(&mut self) {
+        self.early.clear();
+    }
+
+    /// The holder's command may have ended, but is still there.
+    pub fn note_answers(&mut self, pid: i32) {
+        if let Some(holder) = self.holder.as_mut().filter(|holder| holder.group == pid) {
+            holder.answers = list::answers(pid);
+        }
+    }
+
+    /// What has been typed while this command had the terminal.
+    pub fn keys(&mut self) -> Option<&mut Keys> {
+        self.holder.as_mut().map(|holder| &mut holder.keys)
+    }
+
+    /// When something is to be done because of that.
+    pub fn due(&self) -> Option<Instant> {
+        self.holder.as_ref()?.keys.due()
+    }
+
+    /// How the terminal is.
+    pub fn modes(&self) -> Option<Termios> {
+        tcgetattr(self.tty.as_fd()).ok()
+    }
+
+    /// Sets how it is, also from the background.
+    pub fn set_modes(&self, modes: &Termios) {
+        // Not once it has shown everything: under Ctrl-S it never does.
+        let set = || tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, modes);
+        let _ = sys::without_stopping(set);
+    }
+
+    fn set_foreground(&self, group: Pid) -> bool {
+        sys::set_foreground(self.tty.as_fd(), group.as_raw())
+    }
+
+    /// Whether who has the terminal reads keys one by one.
+    pub fn is_for_keys(&self) -> bool {
+        self.modes().is_some_and(|modes| !modes.local_flags.contains(LocalFlags::ICANON))
+    }
+
+    /// Puts a group in the foreground.
+    pub fn hand_to(&mut self, group: i32) {
+        let modes = match self.holder.take() {
+            Some(holder) => holder.modes,
+            None => self.modes(),
+        };
+        // First, so that nothing that is typed is missed.
+        if let Some(monitor) = &self.monitor {
+            monitor.join(group);
+        }
+        if self.set_foreground(Pid::from_raw(group)) {
+            self.holder = Some(Holder { group, modes, answers: 0, keys: Keys::default() });
+        }
+    }
+
+    /// A group's command has ended. If it had the terminal, returns the signal that the terminal's
+    /// user sent the shell thereby, if any: one that ended the command or came too late for it, or
+    /// that it answered by failing. A command that was killed may have left the terminal in any state.
+    pub fn take_back_from(&mut self, group: i32, status: Status) -> Option<i32> {
+        let answers = self.holder.as_ref().filter(|holder| holder.group == group)?.answers;
+        self.take_back(matches!(status, Status::Signaled(_)));
+        let typed = self.monitor.as_mut().map(KeySignalMonitor::testify);
+        if let Some(Err(_)) = typed
+            && let Some(monitor) = &mut self.monitor
+        {
+            monitor.gone(); // the next one will do better
+        }
+        let typed = typed.and_then(Result::ok).flatten();
+        match status {
+            Status::Signaled(signal @ (libc::SIGINT | libc::SIGQUIT)) => Some(signal),
+            Status::Exited(0) => typed.filter(|signal| answers >> (signal - 1) & 1 == 0),
+            _ => typed,
+        }
+    }
+
+    /// The shell is in the foreground again, with the modes of before if these are to be restored.
+    pub fn take_back(&mut self, restore: bool) {
+        let Some(holder) = self.holder.take() else { return };
+        // Unless somebody else, like the user's shell, took it.
+        let current = tcgetpgrp(self.tty.as_fd()).map_or(0, Pid::as_raw);
+        if current == holder.group || !sys::is_group_alive(current) {
+            self.set_foreground(self.own);
+            if restore && let Some(modes) = &holder.modes {
+                self.set_modes(modes);
+            }
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.take_back(true);
+    }
+}

@@ -1,0 +1,13 @@
+//! The terminal: who has it, what is typed at it, what it shows, and how it is left.
+
+mod foreground;
+mod key_monitor;
+mod keys;
+mod restore;
+mod status_line;
+
+pub use self::foreground::Terminal;
+pub use self::key_monitor::KeySignalMonitor;
+pub use self::keys::Keys;
+pub use self::restore::{Edited, TerminalRestore};
+pub use self::status_line::{StatusLine, columns};

@@ -1,0 +1,331 @@
+//! Imports: no circles anywhere in `src`, and one way between the rooms of the process driver.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tidy::{assert_none, code};
+
+/// Circles that are still there, by their files. Nothing is added here.
+const KNOWN: [&str; 26] = [
+    "src/driver/process/mod.rs",
+    "src/driver/process/scopes/remaining.rs",
+    "src/driver/process/scopes/terminate.rs",
+    "src/driver/process/scopes/tree.rs",
+    "src/machine/builtin.rs",
+    "src/machine/cancel.rs",
+    "src/machine/code.rs",
+    "src/machine/command.rs",
+    "src/machine/effect.rs",
+    "src/machine/expand.rs",
+    "src/machine/expression.rs",
+    "src/machine/frame.rs",
+    "src/machine/items.rs",
+    "src/machine/lower.rs",
+    "src/machine/operators.rs",
+    "src/machine/record.rs",
+    "src/machine/redirect.rs",
+    "src/machine/size.rs",
+    "src/machine/step.rs",
+    "src/machine/task.rs",
+    "src/machine/try_block.rs",
+    "src/machine/value.rs",
+    "src/machine/variables.rs",
+    "src/syntax/parse/builder.rs",
+    "src/syntax/parse/document.rs",
+    "src/syntax/parse/expected.rs",
+];
+
+/// The rooms of `src/driver/process/`, from the bottom up, each with those it may use.
+const ROOMS: [(&str, &[&str]); 10] = [
+    ("sys", &[]),
+    ("os", &["sys"]),
+    ("marks", &["sys"]),
+    ("procs", &["marks", "sys"]),
+    ("fds", &["os", "sys"]),
+    ("program", &["fds", "os", "sys"]),
+    ("tty", &["procs", "sys"]),
+    ("supervisor", &["tty", "program", "fds", "procs", "marks", "os", "sys"]),
+    ("jobs", &["program", "fds", "procs", "os", "sys"]),
+    ("scopes", &["jobs", "procs", "marks", "sys", THE_DRIVER]),
+];
+
+/// Files straight under `src/driver/process/`, the driver's own. What ends scopes still uses it.
+const THE_DRIVER: &str = "";
+
+/// More files straight under `src/driver/process/` are a crowd.
+const MOST_FILES: usize = 8;
+
+/// A module: the names from the crate's root to it.
+type Path = Vec<String>;
+
+/// The modules of the crate, and what each imports.
+struct Crate {
+    /// Each with the name of its file.
+    files: BTreeMap<Path, String>,
+    /// The names that a module takes from elsewhere, and the paths they stand for.
+    names: BTreeMap<Path, BTreeMap<String, Path>>,
+}
+
+impl Crate {
+    fn read() -> (Self, Vec<(Path, String)>) {
+        let modules: Vec<(Path, String, String)> =
+            code().into_iter().map(|(name, text)| (module(&name), name, text)).collect();
+        let mut this = Self { files: BTreeMap::new(), names: BTreeMap::new() };
+        for (path, name, _) in &modules {
+            this.files.insert(path.clone(), name.clone());
+        }
+        for (path, _, text) in &modules {
+            let mut names = BTreeMap::new();
+            for (name, target) in declared(text) {
+                if let Some(target) = this.absolute(path, &target) {
+                    names.insert(name, target);
+                }
+            }
+            this.names.insert(path.clone(), names);
+        }
+        (this, modules.into_iter().map(|(path, _, text)| (path, text)).collect())
+    }
+
+    /// A path as seen from the root; none if it leads out of the crate.
+    fn absolute(&self, from: &Path, path: &Path) -> Option<Path> {
+        let (first, rest) = path.split_first()?;
+        let mut start = match first.as_str() {
+            "crate" | "ftsh" => Vec::new(),
+            "self" => from.clone(),
+            "super" => from.split_last()?.1.to_vec(),
+            child => {
+                let path: Path = from.iter().cloned().chain([child.to_owned()]).collect();
+                self.files.contains_key(&path).then_some(path)?
+            }
+        };
+        let mut rest = rest;
+        while let Some((next, others)) = rest.split_first().filter(|(next, _)| *next == "super") {
+            debug_assert_eq!(next, "super");
+            start.pop();
+            rest = others;
+        }
+        start.extend_from_slice(rest);
+        Some(start)
+    }
+
+    /// The module in which what a path names is defined.
+    fn home(&self, path: &Path, depth: usize) -> Option<Path> {
+        let mut module: Path = Vec::new();
+        for name in path {
+            module.push(name.clone());
+            if self.files.contains_key(&module) {
+                continue;
+            }
+            let rest = &path[module.len()..];
+            module.pop();
+            // Taken from elsewhere, or defined here.
+            let Some(target) = self.names.get(&module).and_then(|names| names.get(name)) else {
+                break;
+            };
+            if depth == 0 {
+                break;
+            }
+            let target = target.iter().chain(rest).cloned().collect();
+            return self.home(&target, depth - 1);
+        }
+        self.files.contains_key(&module).then_some(module)
+    }
+
+    /// Who uses whom. What a folder's own module defines is there for those in the folder: that
+    /// isn't counted.
+    fn arrows(&self, modules: &[(Path, String)]) -> BTreeSet<(Path, Path)> {
+        let mut arrows = BTreeSet::new();
+        for (from, text) in modules {
+            let declared = declared(text).into_iter().map(|(_, path)| path);
+            for path in declared.chain(mentioned(text)) {
+                let home = self.absolute(from, &path).and_then(|path| self.home(&path, 9));
+                let parent = from.split_last().map(|(_, parent)| parent);
+                if let Some(home) = home.filter(|home| home != from && parent != Some(&home[..])) {
+                    arrows.insert((from.clone(), home));
+                }
+            }
+        }
+        arrows
+    }
+}
+
+/// The module that a file holds.
+fn module(file: &str) -> Path {
+    let name = file.trim_start_matches("src/").trim_end_matches(".rs");
+    let name = name.strip_suffix("/mod").unwrap_or(name);
+    match name {
+        "lib" => Vec::new(),
+        name => name.split('/').map(str::to_owned).collect(),
+    }
+}
+
+/// The text without comments.
+fn without_comments(text: &str) -> String {
+    let line = |line: &str| line.split_once("//").map_or(line, |(code, _)| code).to_owned() + "\n";
+    text.lines().map(line).collect()
+}
+
+/// The names that `use` declares, each with the path it stands for.
+fn declared(text: &str) -> Vec<(String, Path)> {
+    let mut found = Vec::new();
+    let text = without_comments(text);
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("use ") {
+        let begins = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
+        rest = &rest[at + 4..];
+        if begins && let Some((tree, after)) = rest.split_once(';') {
+            branches(tree, &Vec::new(), &mut found);
+            rest = after;
+        }
+    }
+    found
+}
+
+/// The paths in a tree such as `a::{b, c::{d, self}}`.
+fn branches(tree: &str, before: &Path, found: &mut Vec<(String, Path)>) {
+    let tree = tree.trim();
+    let mut path = before.clone();
+    if let Some((start, group)) = tree.split_once('{') {
+        path.extend(
+            start.split("::").map(str::trim).filter(|name| !name.is_empty()).map(Into::into),
+        );
+        let group = group.trim_end().strip_suffix('}').unwrap_or(group);
+        let mut depth = 0;
+        let part = |c: char| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ',' && depth == 0
+        };
+        return group
+            .split(part)
+            .filter(|it| !it.trim().is_empty())
+            .for_each(|it| branches(it, &path, found));
+    }
+    let (tree, alias) = tree.split_once(" as ").map_or((tree, None), |(path, to)| (path, Some(to)));
+    path.extend(tree.split("::").map(|name| name.trim().to_owned()));
+    path.retain(|name| name != "*");
+    if path.last().is_some_and(|last| last == "self") && path.len() > 1 {
+        path.pop();
+    }
+    let name = alias.map(|alias| alias.trim().to_owned()).or_else(|| path.last().cloned());
+    found.extend(name.map(|name| (name, path)));
+}
+
+/// The paths in the code itself that begin at the root, here or above.
+fn mentioned(text: &str) -> Vec<Path> {
+    let text = without_comments(text);
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for start in ["crate::", "super::", "self::", "ftsh::"] {
+        for (at, _) in text.match_indices(start) {
+            if text[..at].ends_with(|c| is_name(c) || c == ':') {
+                continue;
+            }
+            let end = text[at..].find(|c| !is_name(c) && c != ':').unwrap_or(text.len() - at);
+            let path = text[at..at + end].split("::").filter(|name| !name.is_empty());
+            found.push(path.map(str::to_owned).collect());
+        }
+    }
+    found
+}
+
+/// Where one can get from each module.
+fn reachable(arrows: &BTreeSet<(Path, Path)>) -> BTreeMap<&Path, BTreeSet<&Path>> {
+    let mut direct: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
+    for (from, to) in arrows {
+        direct.entry(from).or_default().push(to);
+    }
+    let all = direct.keys().map(|&from| {
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![from];
+        while let Some(next) = stack.pop() {
+            let new = direct.get(next).into_iter().flatten().filter(|to| seen.insert(**to));
+            stack.extend(new);
+        }
+        (from, seen)
+    });
+    all.collect()
+}
+
+/// The modules of `src` that import each other in a circle, each circle once.
+fn circles(arrows: &BTreeSet<(Path, Path)>) -> BTreeSet<BTreeSet<&Path>> {
+    let reachable = reachable(arrows);
+    let is_around =
+        |from: &Path, to: &Path| reachable.get(from).is_some_and(|all| all.contains(to));
+    let in_circles = reachable.keys().filter(|path| is_around(path, path));
+    let circle = |&path: &&Path| {
+        reachable[path].iter().filter(|other| is_around(other, path)).copied().collect()
+    };
+    in_circles.map(circle).collect()
+}
+
+#[test]
+fn no_imports_go_in_a_circle() {
+    let (all, modules) = Crate::read();
+    let arrows = all.arrows(&modules);
+    let mut known: BTreeSet<&str> = KNOWN.into();
+    let mut problems = Vec::new();
+    for circle in circles(&arrows) {
+        let files = circle.iter().map(|&path| all.files[path].as_str());
+        if files.clone().all(|file| KNOWN.contains(&file)) {
+            known.retain(|file| !files.clone().any(|other| other == *file));
+            continue;
+        }
+        for (from, to) in &arrows {
+            if circle.contains(from) && circle.contains(to) {
+                let (from, to) = (&all.files[from], &all.files[to]);
+                problems.push(format!("in a circle: {from} uses {to}"));
+            }
+        }
+    }
+    problems.extend(known.iter().map(|file| format!("{file} is in no circle: not to be KNOWN")));
+    assert_none(&problems);
+}
+
+#[test]
+fn circles_are_found() {
+    let path = |text: &str| text.split("::").map(str::to_owned).collect::<Path>();
+    let arrow = |(from, to): &(&str, &str)| (path(from), path(to));
+    let drawn = [("a", "b::c"), ("b::c", "d"), ("d", "a"), ("d", "e"), ("e", "f")];
+    let arrows: BTreeSet<_> = drawn.iter().map(arrow).collect();
+    let found: Vec<Vec<Path>> =
+        circles(&arrows).into_iter().map(|circle| circle.into_iter().cloned().collect()).collect();
+    assert_eq!(found, [[path("a"), path("b::c"), path("d")]]);
+    let text = "use a::{b, c::{self, D}};\npub use super::e as f; // use g::h;\nx(crate::i::j())";
+    let imports = declared(text).into_iter();
+    let imports = imports.map(|(name, path)| format!("{name}={}", path.join("::")));
+    assert_eq!(imports.collect::<Vec<_>>(), ["b=a::b", "c=a::c", "D=a::c::D", "f=super::e"]);
+    assert_eq!(mentioned(text), [path("crate::i::j"), path("super::e")]);
+}
+
+/// The room of `src/driver/process/` that a module is in.
+fn room(path: &Path) -> Option<&str> {
+    let [driver, process, rest @ ..] = &path[..] else { return None };
+    let is_room = |name: &&String| ROOMS.iter().any(|(room, _)| room == name);
+    (driver == "driver" && process == "process")
+        .then(|| rest.first().filter(is_room).map_or(THE_DRIVER, |name| name))
+}
+
+#[test]
+fn rooms_of_the_process_driver_are_used_from_above() {
+    let (all, modules) = Crate::read();
+    let mut problems = Vec::new();
+    for (from, to) in all.arrows(&modules) {
+        let (Some(above), Some(below)) = (room(&from), room(&to)) else { continue };
+        let Some((_, allowed)) = ROOMS.iter().find(|(room, _)| *room == above) else { continue };
+        if below != above && !allowed.contains(&below) {
+            let (from, to) = (&all.files[&from], &all.files[&to]);
+            problems.push(format!("{from}: the room `{above}` must not use {to}"));
+        }
+    }
+    for (index, (room, below)) in ROOMS.iter().enumerate() {
+        let above = below.iter().filter(|it| {
+            **it != THE_DRIVER && !ROOMS[..index].iter().any(|(other, _)| other == *it)
+        });
+        problems.extend(above.map(|it| format!("`{it}` isn't below `{room}`")));
+    }
+    let inside = all.files.keys().filter(|path| room(path) == Some(THE_DRIVER));
+    let files: Vec<&String> = inside.map(|path| &all.files[path]).collect();
+    if files.len() > MOST_FILES {
+        problems.push(format!("too many straight under src/driver/process: {files:?}"));
+    }
+    assert_none(&problems);
+}
