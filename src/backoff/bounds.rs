@@ -40,7 +40,15 @@ impl Policy {
             scale: match self.kind {
                 Kind::Slotted => 2.0,
                 Kind::Windowed => nanos(self.from).max(1.0).min(self.longest_window()),
-                _ => nanos(self.from).min(nanos(self.to)),
+                Kind::Ethernet
+                | Kind::Exponential
+                | Kind::Full
+                | Kind::Equal
+                | Kind::Decorrelated
+                | Kind::Normal
+                | Kind::Proportional
+                | Kind::Fixed
+                | Kind::None => nanos(self.from).min(nanos(self.to)),
             },
             earliest: Duration::ZERO,
             latest: Duration::ZERO,
@@ -60,15 +68,18 @@ impl Bounds<'_> {
         let policy = self.policy;
         let (from, to) = (nanos(policy.from), nanos(policy.to));
         let value = self.scale;
-        let factor = match policy.kind {
-            Kind::Decorrelated => 3.0,
-            Kind::Slotted | Kind::Windowed => 2.0,
-            _ => policy.by,
-        };
-        let longest = match policy.kind {
-            Kind::Slotted => MOST_SLOTS,
-            Kind::Windowed => policy.longest_window(),
-            _ => to,
+        let (factor, longest) = match policy.kind {
+            Kind::Decorrelated => (3.0, to),
+            Kind::Slotted => (2.0, MOST_SLOTS),
+            Kind::Windowed => (2.0, policy.longest_window()),
+            Kind::Ethernet
+            | Kind::Exponential
+            | Kind::Full
+            | Kind::Equal
+            | Kind::Normal
+            | Kind::Proportional
+            | Kind::Fixed
+            | Kind::None => (policy.by, to),
         };
         self.scale = (value * factor).min(longest);
         match policy.kind {
@@ -98,7 +109,14 @@ impl Iterator for Bounds<'_> {
         // Noise comes on top of the cap.
         let longest = match self.policy.kind {
             Kind::Normal | Kind::Proportional | Kind::Fixed => Duration::MAX,
-            _ => self.policy.to,
+            Kind::Ethernet
+            | Kind::Exponential
+            | Kind::Full
+            | Kind::Equal
+            | Kind::Decorrelated
+            | Kind::Slotted
+            | Kind::Windowed
+            | Kind::None => self.policy.to,
         };
         let (least, most) = (duration(least).min(longest), duration(most).min(longest));
         if self.policy.kind == Kind::Windowed {

@@ -56,7 +56,13 @@ impl Policy {
             Kind::Windowed => first.max(1.0).min(self.longest_window()),
             Kind::Normal => 0.0,
             Kind::Decorrelated => first,
-            _ => first.min(nanos(self.to)),
+            Kind::Ethernet
+            | Kind::Exponential
+            | Kind::Full
+            | Kind::Equal
+            | Kind::Proportional
+            | Kind::Fixed
+            | Kind::None => first.min(nanos(self.to)),
         };
         State { scale, window_end: 0.0 }
     }

@@ -92,7 +92,13 @@ impl Policy {
             Kind::Proportional => policy(Duration::from_millis(500), hour / 60, 1.5, 0.5),
             Kind::Fixed => policy(Duration::from_secs(1), Duration::MAX, 1.0, 0.0),
             Kind::None => policy(Duration::ZERO, Duration::ZERO, 1.0, 0.0),
-            _ => policy(Duration::from_secs(1), hour, 2.0, 0.0),
+            Kind::Ethernet
+            | Kind::Exponential
+            | Kind::Full
+            | Kind::Equal
+            | Kind::Decorrelated
+            | Kind::Slotted
+            | Kind::Windowed => policy(Duration::from_secs(1), hour, 2.0, 0.0),
         }
     }
 

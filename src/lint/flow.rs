@@ -92,7 +92,12 @@ impl<'a> Look<'a> {
                 }
                 self.inside(command)
             }
-            _ => self.inside(command),
+            CommandKind::Comment { .. }
+            | CommandKind::Assign { .. }
+            | CommandKind::While { .. }
+            | CommandKind::For(_)
+            | CommandKind::Function { .. }
+            | CommandKind::Shift(_) => self.inside(command),
         }
     }
 
@@ -118,7 +123,15 @@ impl<'a> Look<'a> {
             }),
             CommandKind::Return(_) => false,
             CommandKind::Function { .. } => true,
-            _ => walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen)),
+            CommandKind::Comment { .. }
+            | CommandKind::Assign { .. }
+            | CommandKind::If { .. }
+            | CommandKind::While { .. }
+            | CommandKind::For(_)
+            | CommandKind::Try(_)
+            | CommandKind::Shift(_) => {
+                walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))
+            }
         })
     }
 }

@@ -66,7 +66,11 @@ impl<'a> Calls<'a> {
         match &expr.kind {
             ExprKind::Call { name, .. } => self.called(name.to_string(), inside),
             ExprKind::Succeeds(pipeline) => self.pipeline(pipeline, inside),
-            _ => {}
+            ExprKind::Word(_)
+            | ExprKind::Group(_)
+            | ExprKind::Unary { .. }
+            | ExprKind::Binary { .. }
+            | ExprKind::Range { .. } => {}
         }
         for operand in walk::operands(expr) {
             self.expr(operand, inside);

@@ -173,7 +173,13 @@ impl Walk<'_> {
                     let ends = matches!(name.as_str(), "failure" | "giveup" | "success" | "exit");
                     if ends && simple.redirects.is_empty() { Duration::ZERO } else { return None }
                 }
-                _ => return None,
+                CommandKind::Assign { .. }
+                | CommandKind::Return(_)
+                | CommandKind::Shift(_)
+                | CommandKind::If { .. }
+                | CommandKind::While { .. }
+                | CommandKind::For(_)
+                | CommandKind::Function { .. } => return None,
             };
             Some(sum.saturating_add(most))
         })
@@ -185,8 +191,14 @@ fn computes_at_once(command: &Command) -> bool {
     fn computes(expr: &Expr) -> bool {
         let asks = match &expr.kind {
             ExprKind::Succeeds(_) | ExprKind::Call { .. } => true,
-            ExprKind::Unary { operator, .. } => matches!(operator, UnaryOperator::Test(_)),
-            _ => false,
+            ExprKind::Unary { operator, .. } => match operator {
+                UnaryOperator::Test(_) => true,
+                UnaryOperator::Not => false,
+            },
+            ExprKind::Word(_)
+            | ExprKind::Group(_)
+            | ExprKind::Binary { .. }
+            | ExprKind::Range { .. } => false,
         };
         !asks && walk::operands(expr).into_iter().all(computes)
     }

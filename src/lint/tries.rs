@@ -58,7 +58,18 @@ impl<'a> Look<'a> {
                     self.block(body);
                     self.around = around;
                 }
-                _ => walk::blocks(command).into_iter().for_each(|block| self.block(block)),
+                CommandKind::Comment { .. }
+                | CommandKind::Pipeline(_)
+                | CommandKind::Assign { .. }
+                | CommandKind::If { .. }
+                | CommandKind::While { .. }
+                | CommandKind::For(_)
+                | CommandKind::Return(_)
+                | CommandKind::Shift(_) => {
+                    for block in walk::blocks(command) {
+                        self.block(block);
+                    }
+                }
             }
         }
     }
@@ -300,7 +311,13 @@ fn gives_up(block: &Block) -> bool {
         CommandKind::Try(details) => {
             details.catch.as_ref().is_some_and(|(_, catch)| gives_up(catch))
         }
-        _ => walk::blocks(command).into_iter().any(gives_up),
+        CommandKind::Comment { .. }
+        | CommandKind::Assign { .. }
+        | CommandKind::If { .. }
+        | CommandKind::While { .. }
+        | CommandKind::For(_)
+        | CommandKind::Return(_)
+        | CommandKind::Shift(_) => walk::blocks(command).into_iter().any(gives_up),
     })
 }
 

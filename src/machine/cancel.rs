@@ -8,7 +8,7 @@ use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::step::Flow;
 use super::task::{AfterEmptied, Ending, State, Task, Thrown};
-use super::try_block::timeout;
+use super::try_block::{NO_TRY, timeout};
 
 impl Machine {
     /// The time limit of a `try` passed.
@@ -38,14 +38,14 @@ impl Machine {
         while task.frames.len() > position + 1 {
             self.leave_cut(task);
         }
-        let Some(frame) = task.top_try() else { return keep_waiting(task) };
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
         let limit = if whole { frame.clauses.time } else { frame.clauses.each };
         let mut fresh = false;
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),
             (TryPhase::Condition, Some(last)) => last,
-            _ => {
+            (TryPhase::Attempt, _) | (TryPhase::Condition | TryPhase::Delay, None) => {
                 // Of those around this one nothing is known yet.
                 let around = task.tries().count();
                 running.tries.truncate(running.tries.len() - around);

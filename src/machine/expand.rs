@@ -25,6 +25,8 @@ pub enum Halt {
     Need(Query),
     /// It fails.
     Fail(FailureKind, String),
+    /// The machine itself has gone wrong: what doesn't hold.
+    Broken(&'static str),
 }
 
 impl Halt {

@@ -53,16 +53,16 @@ impl Machine {
                 task.stack.pop();
                 Ok(Value::Boolean(truth))
             }
-            Instruction::Not => pop(task).boolean().map(|value| Value::Boolean(!value)),
-            Instruction::Boolean => pop(task).boolean().map(Value::Boolean),
+            Instruction::Not => pop(task)?.boolean().map(|value| Value::Boolean(!value)),
+            Instruction::Boolean => pop(task)?.boolean().map(Value::Boolean),
             Instruction::Binary(operator) => {
-                let right = pop(task);
-                operators::binary(*operator, &pop(task), &right)
+                let right = pop(task)?;
+                operators::binary(*operator, &pop(task)?, &right)
             }
             Instruction::Range { step } => {
-                let step = if *step { pop(task).integer() } else { Ok(1) };
-                let to = pop(task).integer();
-                let from = pop(task).integer();
+                let step = if *step { pop(task)?.integer() } else { Ok(1) };
+                let to = pop(task)?.integer();
+                let from = pop(task)?.integer();
                 from.and_then(|from| Range::new(from, to?, step?)).map(Value::Range)
             }
             _ => return Ok(()),
@@ -93,7 +93,7 @@ impl Machine {
 
     pub(super) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Halt> {
         // A value is one word, and so a range only if it has one number.
-        let value = match pop(task) {
+        let value = match pop(task)? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
             Value::Range(range) => {
                 return Err(Halt::expression(format!(
@@ -119,7 +119,7 @@ impl Machine {
     }
 
     pub(super) fn shift(task: &mut Task) -> Result<(), Halt> {
-        let by = pop(task).integer().map_err(Halt::expression)?;
+        let by = pop(task)?.integer().map_err(Halt::expression)?;
         let count = task.args.len().saturating_sub(1);
         match usize::try_from(by) {
             Ok(by) if by <= count => {
@@ -177,7 +177,7 @@ impl Machine {
 
     /// `return`, and the end of a function.
     pub(super) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
-        let value = has_value.then(|| pop(task));
+        let value = if has_value { Some(pop(task)?) } else { None };
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
             let FrameKind::Call(call) = frame.kind else {
@@ -226,6 +226,6 @@ impl Machine {
 }
 
 /// The value on top of the stack; instructions come in an order that puts one there.
-pub fn pop(task: &mut Task) -> Value {
-    task.stack.pop().unwrap_or(Value::Boolean(false))
+pub fn pop(task: &mut Task) -> Result<Value, Halt> {
+    task.stack.pop().ok_or(Halt::Broken("a value is missing"))
 }

@@ -18,6 +18,9 @@ use super::value::{Handle, Value};
 use super::variables::Variables;
 use crate::syntax::clauses::ForAllClauses;
 
+/// What is wrong where the innermost structure isn't the one whose tasks end.
+const NO_JOIN: &str = "the innermost structure has no tasks";
+
 const SIGPIPE: i32 = 13;
 
 /// How many branches start in a row.
@@ -44,7 +47,7 @@ impl Machine {
         };
         task.turn(clauses.values());
         let clauses = clauses.try_map(task, |task, ()| {
-            let at_most = pop(task).integer().map_err(Halt::expression)?;
+            let at_most = pop(task)?.integer().map_err(Halt::expression)?;
             match u64::try_from(at_most) {
                 Ok(at_most @ 1..) => Ok(at_most),
                 _ => Err(Halt::expression(format!("forall can't run at most {at_most} branches"))),
@@ -185,13 +188,14 @@ impl Machine {
         variables: Variables,
     ) {
         self.resume(parent, |_, task| {
-            let Some(join) = top_join(task) else { return Flow::Wait(State::Children) };
+            let Some(join) = top_join(task) else { return Flow::Throw(task.broken(NO_JOIN)) };
             join.running.remove(&child);
             match &mut join.kind {
                 JoinKind::Stages(endings) => {
-                    if let Some(slot) = endings.get_mut(index) {
-                        *slot = Some(ending);
-                    }
+                    let Some(slot) = endings.get_mut(index) else {
+                        return Flow::Throw(task.broken("a stage more than there are"));
+                    };
+                    *slot = Some(ending);
                     task.variables.absorb(variables);
                     Self::joined(task)
                 }
@@ -215,19 +219,22 @@ impl Machine {
             Some(JoinKind::Branches { failed: failed @ None, .. }) => {
                 *failed = Some(ending.clone());
             }
-            _ => return,
+            // Another one was first.
+            Some(JoinKind::Branches { failed: Some(_), .. }) => return,
+            Some(JoinKind::Stages(_)) | None => {
+                return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
+            }
         }
         self.cancel_children(parent);
     }
 
     /// Goes on if all have ended.
     fn joined(task: &mut Task) -> Flow {
-        match top_join(task) {
-            Some(join) if join.running.is_empty() => {}
-            _ => return Flow::Wait(State::Children),
+        if top_join(task).is_some_and(|join| !join.running.is_empty()) {
+            return Flow::Wait(State::Children);
         }
         let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
-            return Flow::Continue;
+            return Flow::Throw(task.broken(NO_JOIN));
         };
         task.stack.truncate(height);
         let failed = match join.kind {
@@ -240,7 +247,7 @@ impl Machine {
                 let message = format!("a branch exited with {code}");
                 Flow::Throw(task.thrown(FailureKind::Exit, i32::from(code), message, "exit"))
             }
-            _ => {
+            Some(Ending::Succeeded) | None => {
                 task.jump(join.end);
                 Flow::Continue
             }

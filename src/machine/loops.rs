@@ -24,7 +24,7 @@ impl Machine {
     pub(super) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Flow {
         let next = match task.frames.last_mut() {
             Some(Frame { kind: FrameKind::For(items), .. }) => items.next(),
-            _ => None,
+            _ => return Flow::Throw(task.broken("a `for` goes on that has not begun")),
         };
         if let Some(value) = next {
             self.iterate(task, "for", code, value);
@@ -79,9 +79,13 @@ impl Machine {
     }
 
     pub(super) fn end_for_any(task: &mut Task) -> Flow {
-        task.frames.pop();
-        task.advance();
-        Flow::Continue
+        match task.frames.pop() {
+            Some(Frame { kind: FrameKind::ForAny(_), .. }) => {
+                task.advance();
+                Flow::Continue
+            }
+            _ => Flow::Throw(task.broken("a `forany` ends that has not begun")),
+        }
     }
 
     /// Sets a loop's variable.

@@ -120,7 +120,16 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self.kind {
             FailureKind::Signal => (128 + self.code).clamp(1, 255) as u8,
-            _ => self.code.clamp(1, 255) as u8,
+            FailureKind::Exit
+            | FailureKind::Timeout
+            | FailureKind::Cancelled
+            | FailureKind::NotFound
+            | FailureKind::Spawn
+            | FailureKind::Redirect
+            | FailureKind::Expression
+            | FailureKind::Failure
+            | FailureKind::Giveup
+            | FailureKind::Internal => self.code.clamp(1, 255) as u8,
         }
     }
 }

@@ -159,7 +159,7 @@ impl Machine {
         self.resume(owner, |machine, task| {
             match std::mem::replace(&mut task.state, State::Ready) {
                 State::Emptying(_, after) => machine.emptied(task, after),
-                state => Flow::Wait(state),
+                _ => Flow::Throw(task.broken("a scope is empty that nothing waits for")),
             }
         });
     }

@@ -6,7 +6,8 @@ use super::code::Instruction;
 use super::effect::{Effect, OperationId, Query};
 use super::event::Reply;
 use super::expand::{Expander, Halt};
-use super::frame::FrameKind;
+use super::expression::pop;
+use super::frame::{Frame, FrameKind};
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
 use super::task::{Ending, State, Task, Thrown};
@@ -70,6 +71,7 @@ impl Machine {
                 self.effects.push_back(effect);
                 Flow::Wait(State::Query(operation, query))
             }
+            Halt::Broken(what) => Flow::Throw(task.broken(what)),
             Halt::Fail(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
         }
     }
@@ -101,8 +103,18 @@ impl Machine {
             (State::Opening(..) | State::Piped(_), Err(message)) => {
                 Flow::Throw(task.thrown(FailureKind::Redirect, 1, message, ""))
             }
-            (_, Err(message)) => Flow::Throw(task.thrown(FailureKind::Expression, 1, message, "")),
-            (state, Ok(_)) => Flow::Wait(state),
+            (State::Query(..), Err(message)) => {
+                Flow::Throw(task.thrown(FailureKind::Expression, 1, message, ""))
+            }
+            (
+                State::Ready
+                | State::Command(_)
+                | State::Sleeping(_)
+                | State::Children
+                | State::Forking
+                | State::Emptying(..),
+                _,
+            ) => Flow::Throw(task.broken("an answer that nothing waits for")),
         }
     }
 
@@ -113,7 +125,7 @@ impl Machine {
     fn step(&mut self, task: &mut Task) -> Step {
         let program = Arc::clone(&task.program);
         let Some(instruction) = program.code.get(task.at) else {
-            return Ok(Flow::End(Ending::Succeeded));
+            return Ok(Flow::Throw(task.broken("the code has no end")));
         };
         match instruction {
             Instruction::Push(value) => task.stack.push(value.clone()),
@@ -135,21 +147,23 @@ impl Machine {
             | Instruction::Range { .. }
             | Instruction::Boolean => Self::compute(task, instruction)?,
             Instruction::Decided(value, address) => {
-                let top = task.stack.last().map_or(Ok(false), Value::boolean);
-                if top.map_err(Halt::expression)? == *value {
+                let top = pop(task)?;
+                if top.boolean().map_err(Halt::expression)? == *value {
+                    task.stack.push(top);
                     task.jump(*address);
                     return Ok(Flow::Continue);
                 }
-                task.stack.pop();
             }
             Instruction::Call { name, arguments } => {
                 return self.call_in_expression(task, name, *arguments);
             }
             Instruction::Question(no) => task.enter(FrameKind::Question(*no)),
-            Instruction::Answer => {
-                task.frames.pop();
-                task.stack.push(Value::Boolean(true));
-            }
+            Instruction::Answer => match task.frames.pop() {
+                Some(Frame { kind: FrameKind::Question(_), .. }) => {
+                    task.stack.push(Value::Boolean(true));
+                }
+                _ => return Ok(Flow::Throw(task.broken("an answer without a question"))),
+            },
             Instruction::Command(command) => return self.command(task, command),
             Instruction::Pipeline { stages, end } => return Ok(self.pipeline(task, stages, *end)),
             Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
@@ -163,8 +177,7 @@ impl Machine {
                 return Ok(Flow::Continue);
             }
             Instruction::Unless(address) => {
-                let value = task.stack.pop().map_or(Ok(false), |value| value.boolean());
-                let value = value.map_err(Halt::expression)?;
+                let value = pop(task)?.boolean().map_err(Halt::expression)?;
                 self.log(task, || LogEvent::Condition(value), Level::STRUCTURES);
                 if !value {
                     task.jump(*address);
@@ -180,11 +193,59 @@ impl Machine {
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),
             Instruction::EndTry => return Ok(self.try_succeeded(task)),
-            Instruction::EndCatch => {
-                task.frames.pop();
-            }
+            Instruction::EndCatch => match task.frames.pop() {
+                Some(Frame { kind: FrameKind::Catch(_), .. }) => {}
+                _ => return Ok(Flow::Throw(task.broken("a `catch` ends that has not begun"))),
+            },
         }
         task.advance();
         Ok(Flow::Continue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::effect::Environment;
+    use super::super::outcome::Outcome;
+    use super::super::{Config, MAIN, Output};
+    use super::*;
+
+    /// What becomes of a machine that a script's own code can't bring about.
+    fn run(code: Vec<Instruction>) -> Result<Output, String> {
+        let script = crate::syntax::parse("script", "").expect("a script");
+        let config = Config::default();
+        let mut machine = Machine::new(&script, Vec::new(), Environment::default(), config, 0);
+        let main = machine.tasks.get_mut(&MAIN).expect("the script's task");
+        let program = Arc::get_mut(&mut main.program).expect("nobody else's");
+        (program.lines, program.code) = (vec![1; code.len()], code);
+        let poll = catch_unwind(AssertUnwindSafe(|| machine.poll_output()));
+        poll.map_err(|panic| panic.downcast_ref().cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn what_cannot_be_says_so_and_ends() {
+        let cases = [
+            (vec![Instruction::Not], "a value is missing"),
+            (vec![Instruction::EndTry], "the innermost structure is no `try`"),
+            (vec![Instruction::EndCatch], "a `catch` ends that has not begun"),
+            (vec![Instruction::Answer], "an answer without a question"),
+            (Vec::new(), "the code has no end"),
+        ];
+        for (code, message) in cases {
+            match run(code) {
+                Err(panic) => assert!(cfg!(debug_assertions) && panic.contains(message), "{panic}"),
+                Ok(Output::Effect(Effect::Log(record))) => {
+                    let failure = record.event.failure().expect("a failure");
+                    assert_eq!(failure.kind, FailureKind::Internal);
+                    assert_eq!(failure.message, format!("{message}: an internal error of ftsh"));
+                }
+                Ok(Output::Finished(Outcome::Failed(failure))) => {
+                    assert_eq!(failure.kind, FailureKind::Internal);
+                }
+                other => panic!("{message}: {other:?}"),
+            }
+        }
     }
 }

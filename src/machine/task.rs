@@ -214,6 +214,14 @@ impl Task {
         Thrown { failure: Arc::new(failure), fatal: false, logged: false }
     }
 
+    /// The failure that something doesn't hold which no script can change. Where debug assertions are
+    /// on that ends the process; elsewhere nothing tries again.
+    pub fn broken(&self, what: &str) -> Thrown {
+        debug_assert!(false, "line {}: {what}", self.line());
+        let message = format!("{what}: an internal error of ftsh");
+        Thrown { fatal: true, ..self.thrown(FailureKind::Internal, 1, message, "") }
+    }
+
     /// Goes on after the present instruction.
     pub fn advance(&mut self) {
         self.jump(self.at + 1);
@@ -274,7 +282,7 @@ impl Task {
     pub fn deadline(&self) -> Option<Time> {
         let innermost = self.tries().next().map(|frame| match frame.phase {
             TryPhase::Attempt => frame.attempt_deadline,
-            _ => frame.deadline,
+            TryPhase::Condition | TryPhase::Delay => frame.deadline,
         });
         innermost.or(self.inherited.deadline).filter(|deadline| *deadline != Time::NEVER)
     }

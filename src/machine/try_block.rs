@@ -22,6 +22,11 @@ use crate::backoff::{Backoff, Policy, last_attempt};
 use crate::duration;
 use crate::syntax::Source;
 
+/// What is wrong where the innermost structure isn't the `try` that it must be.
+pub const NO_TRY: &str = "the innermost structure is no `try`";
+/// What is wrong where a `try` goes on that nothing has failed in.
+const NO_FAILURE: &str = "a `try` is to go on without a failure";
+
 impl Machine {
     /// Reads the clauses, whose values are on the stack, and makes the first attempt.
     pub(super) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
@@ -60,7 +65,7 @@ impl Machine {
     /// Makes an attempt, in a scope of its own.
     fn begin_attempt(&mut self, task: &mut Task) -> Flow {
         let (id, now) = (task.id, self.now);
-        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let scope = self.new_scope(Some(frame.outer_scope));
         frame.phase = TryPhase::Attempt;
         frame.attempt += 1;
@@ -81,7 +86,7 @@ impl Machine {
 
     /// The body succeeded.
     pub(super) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
-        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
         self.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
         self.leave(task);
@@ -92,7 +97,7 @@ impl Machine {
     /// An attempt failed, or the condition did, and its scope is empty.
     pub(super) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let now = self.now;
-        let Some(frame) = task.top_try() else { return Flow::Throw(thrown) };
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         self.timers.cancel(frame.attempt_timer.take());
         let most = frame.clauses.attempts();
         let over = thrown.fatal
@@ -117,22 +122,23 @@ impl Machine {
 
     /// The condition of `while` is on the stack.
     pub(super) fn try_again(&mut self, task: &mut Task) -> Step {
-        let again = pop(task).boolean().map_err(Halt::expression)?;
+        let again = pop(task)?.boolean().map_err(Halt::expression)?;
         self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
-        let Some(frame) = task.top_try() else { return Ok(Flow::Continue) };
+        let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
         let (scope, outer) = (frame.scope, frame.outer_scope);
         let failure = frame.failure.clone();
         self.hand_over(scope, outer);
         Ok(match failure {
             Some(failure) if !again => self.try_failed(task, failure),
-            _ => self.delay(task),
+            Some(_) => self.delay(task),
+            None => Flow::Throw(task.broken(NO_FAILURE)),
         })
     }
 
     /// Waits before the next attempt, or fails if none fits.
     fn delay(&mut self, task: &mut Task) -> Flow {
         let (id, now) = (task.id, self.now);
-        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         frame.phase = TryPhase::Delay;
         let next = match frame.clauses.every {
             Some(every) => {
@@ -140,7 +146,7 @@ impl Machine {
                 if next >= frame.deadline {
                     return match frame.failure.clone() {
                         Some(failure) => self.try_failed(task, failure),
-                        None => Flow::Continue,
+                        None => Flow::Throw(task.broken(NO_FAILURE)),
                     };
                 }
                 next
@@ -185,7 +191,7 @@ impl Machine {
     /// No attempt is left: catches the failure, or fails.
     pub(super) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
         let Some(Frame { height, kind: FrameKind::Try(frame) }) = task.frames.pop() else {
-            return Flow::Throw(Thrown { failure, fatal: false, logged: true });
+            return Flow::Throw(task.broken(NO_TRY));
         };
         task.stack.truncate(height);
         self.timers.cancel(frame.deadline_timer);
@@ -257,7 +263,7 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Fa
 
 /// Pops a number of attempts.
 fn count(task: &mut Task) -> Result<u64, Halt> {
-    let times = pop(task).integer().map_err(Halt::expression)?;
+    let times = pop(task)?.integer().map_err(Halt::expression)?;
     match u64::try_from(times) {
         Ok(times @ 1..) => Ok(times),
         _ => Err(Halt::expression(format!("a try can't make {times} attempts"))),
@@ -266,7 +272,7 @@ fn count(task: &mut Task) -> Result<u64, Halt> {
 
 /// Pops a length of time.
 fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
-    let text = plain(&pop(task))?;
+    let text = plain(&pop(task)?)?;
     let text = text.trim();
     let length = match scale {
         Scale::Of(unit) => unit.times(text),
@@ -293,7 +299,7 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
 
 /// Pops a number, which may have a fraction.
 fn number(task: &mut Task) -> Result<f64, Halt> {
-    let text = plain(&pop(task))?;
+    let text = plain(&pop(task)?)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
 }

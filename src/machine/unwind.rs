@@ -71,7 +71,11 @@ impl Machine {
             FrameKind::Try(_) => true,
             FrameKind::ForAny(details) => !thrown.fatal && !details.is_last(),
             FrameKind::Question(_) => !thrown.fatal && thrown.is_no(),
-            _ => false,
+            FrameKind::Catch(_)
+            | FrameKind::For(_)
+            | FrameKind::Join(_)
+            | FrameKind::Call(_)
+            | FrameKind::Redirected { .. } => false,
         };
         let mut place = Some(task);
         while let Some(task) = place {
@@ -123,7 +127,11 @@ impl Machine {
                 }
                 task.scope = frame.outer_scope;
             }
-            _ => {}
+            FrameKind::Catch(_)
+            | FrameKind::For(_)
+            | FrameKind::ForAny(_)
+            | FrameKind::Join(_)
+            | FrameKind::Question(_) => {}
         }
     }
 
@@ -226,10 +234,13 @@ pub struct Running {
 
 /// The innermost structure that a failure doesn't simply pass through.
 fn barrier(task: &Task) -> Option<&FrameKind> {
-    task.frames.iter().rev().map(|frame| &frame.kind).find(|kind| {
-        matches!(
-            kind,
-            FrameKind::Question(_) | FrameKind::Try(_) | FrameKind::ForAny(_) | FrameKind::Catch(_)
-        )
+    task.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
+        FrameKind::Question(_) | FrameKind::Try(_) | FrameKind::ForAny(_) | FrameKind::Catch(_) => {
+            true
+        }
+        FrameKind::For(_)
+        | FrameKind::Join(_)
+        | FrameKind::Call(_)
+        | FrameKind::Redirected { .. } => false,
     })
 }

@@ -154,7 +154,11 @@ impl Printer {
                 self.text.push_str(name);
                 tasks.push(Task::Commands(&body.commands));
             }
-            _ => {}
+            CommandKind::Comment { .. }
+            | CommandKind::Pipeline(_)
+            | CommandKind::Assign { .. }
+            | CommandKind::Return(_)
+            | CommandKind::Shift(_) => {}
         }
     }
 

@@ -24,7 +24,8 @@ impl Builder<'_> {
                 Rule::from => Clause::From,
                 Rule::to => Clause::To,
                 Rule::by => Clause::By,
-                _ => Clause::Jitter,
+                Rule::jitter => Clause::Jitter,
+                rule => unreachable!("`backoff` holds no {rule:?}"),
             };
             if !kind.takes(setting) {
                 return Err(refused(span, &Mistake::NotTaken { kind, clause: setting }).into());

@@ -110,7 +110,8 @@ impl Builder<'_> {
         let kind = match keyword {
             "forany" => ForKind::Any(any),
             "forall" => ForKind::All(all),
-            _ => ForKind::Each,
+            "for" => ForKind::Each,
+            keyword => unreachable!("`{keyword}` is no loop"),
         };
         Ok(For { kind, variable, list, body: crate::syntax::ast::Block::default() })
     }

@@ -59,7 +59,7 @@ impl Builder<'_> {
                 head.condition = Some(self.expr(value)?);
                 "`while`"
             }
-            _ => match self.limit(value)? {
+            Rule::limit => match self.limit(value)? {
                 Limit::Time(duration) => {
                     clauses.time = Some(duration);
                     "the time limit"
@@ -69,6 +69,7 @@ impl Builder<'_> {
                     "the number of times"
                 }
             },
+            rule => unreachable!("the head of a `try` holds no {rule:?}"),
         })
     }
 }
