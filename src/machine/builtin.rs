@@ -6,62 +6,24 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
-use super::command::{Expanded, Start, program};
+use super::command::program;
 use super::effect::{Action, Query};
+use super::ending::Ending;
 use super::event::Reply;
-use super::expand::Halt;
+use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
+use super::halt::Halt;
+use super::invocation::{Builtin, Expanded, Start};
 use super::lower::lower;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
 use super::redirect::{enter_redirects, variable_name};
 use super::size;
-use super::step::{Flow, Step};
-use super::task::{Ending, State, Task};
+use super::task::{State, Task};
 use super::timer::Timer;
 use super::value::Value;
 use super::variables::Variable;
 use crate::duration;
-
-/// The builtins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Builtin {
-    Cd,
-    Echo,
-    Exec,
-    Exit,
-    Export,
-    Failure,
-    Giveup,
-    Pwd,
-    Read,
-    Sleep,
-    Source,
-    Success,
-    Unset,
-}
-
-impl Builtin {
-    /// The builtin of this name.
-    pub fn named(name: &BString) -> Option<Self> {
-        Some(match name.as_bytes() {
-            b"cd" => Self::Cd,
-            b"echo" => Self::Echo,
-            b"exec" => Self::Exec,
-            b"exit" => Self::Exit,
-            b"export" => Self::Export,
-            b"failure" => Self::Failure,
-            b"giveup" => Self::Giveup,
-            b"pwd" => Self::Pwd,
-            b"read" => Self::Read,
-            b"sleep" => Self::Sleep,
-            b"source" => Self::Source,
-            b"success" => Self::Success,
-            b"unset" => Self::Unset,
-            _ => return None,
-        })
-    }
-}
 
 fn usage(message: impl Into<String>) -> Halt {
     Halt::Fail(FailureKind::Failure, message.into())
@@ -287,17 +249,4 @@ fn sleep(args: &[BString]) -> Result<Duration, Halt> {
         sum = sum.saturating_add(amount.ok_or_else(wrong)?);
     }
     Ok(sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::syntax::vocabulary::BUILTINS;
-
-    #[test]
-    fn every_builtin_of_the_language_is_one() {
-        let named: Vec<Builtin> =
-            BUILTINS.iter().filter_map(|name| Builtin::named(&BString::from(*name))).collect();
-        assert_eq!(named.len(), BUILTINS.len());
-    }
 }

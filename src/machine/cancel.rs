@@ -2,12 +2,13 @@
 
 use super::Machine;
 use super::effect::{Effect, OperationId, TaskId};
+use super::ending::{Ending, Thrown};
+use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
 use super::join::children;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
-use super::step::Flow;
-use super::task::{AfterEmptied, Ending, State, Task, Thrown};
+use super::task::{AfterEmptied, State, Task};
 use super::try_block::{NO_TRY, timeout};
 
 impl Machine {
@@ -27,11 +28,11 @@ impl Machine {
             .frames
             .iter()
             .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
-        let Some(position) = position else { return keep_waiting(task) };
+        let Some(position) = position else { return Flow::keep_waiting(task) };
         let innermost = position + 1 == task.frames.len();
         // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
         if innermost && matches!(task.state, State::Emptying(..)) {
-            return keep_waiting(task);
+            return Flow::keep_waiting(task);
         }
         let mut running = self.running(task);
         self.halt_task(task);
@@ -124,7 +125,7 @@ impl Machine {
         for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
             self.resume(child, |machine, task| {
                 if matches!(task.state, State::Emptying(_, AfterEmptied::End(_))) {
-                    return keep_waiting(task);
+                    return Flow::keep_waiting(task);
                 }
                 let message = "cancelled: another branch failed".to_owned();
                 let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
@@ -182,15 +183,10 @@ impl Machine {
                         *planned = outcome;
                     }
                 }
-                return keep_waiting(main);
+                return Flow::keep_waiting(main);
             }
             machine.drop_task(main);
             machine.empty(main, scope, AfterEmptied::Finish(outcome))
         });
     }
-}
-
-/// Leaves a task's state as it is.
-pub fn keep_waiting(task: &mut Task) -> Flow {
-    Flow::Wait(std::mem::replace(&mut task.state, State::Ready))
 }

@@ -5,53 +5,31 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Machine;
-use super::builtin::Builtin;
 use super::effect::{Action, Effect, Environment, ProcessId, Query, Run};
+use super::ending::Ending;
 use super::event::{SpawnError, SpawnErrorKind, Status};
-use super::expand::Halt;
 use super::expression::Call;
+use super::flow::{Flow, Step};
+use super::halt::Halt;
+use super::invocation::{Builtin, Expanded, Kind, Start};
+use super::opening::Phase;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
-use super::redirect::{Phase, enter_redirects};
+use super::redirect::enter_redirects;
 use super::size;
-use super::step::{Flow, Step};
-use super::task::{Command, Ending, State, Task};
+use super::task::{Command, State, Task};
 use super::value::Value;
 use crate::nearest::nearest;
 use crate::secrets::Secrets;
 use crate::syntax::ast::{Name, Part, Simple, Word};
 use crate::syntax::vocabulary::{BUILTINS, HEADS};
 
+/// What is wrong where a command ended that nothing waits for.
+const NO_COMMAND: &str = "a command ended that nothing waits for";
 /// Tells a shell what to hide, one value a line.
 const REDACT: &str = "FTSH_REDACT";
 /// More of a command's text isn't told.
 const LONGEST_SHOWN: usize = 64 * 1024;
-
-/// A command whose words are expanded.
-#[derive(Clone, Debug)]
-pub struct Expanded {
-    /// The words; at least one.
-    pub words: Vec<BString>,
-    /// Variables for this command only.
-    pub assignments: Vec<(Name, BString)>,
-    /// The exported variables, if it may be a program.
-    pub environment: Option<Arc<Environment>>,
-    /// What it is.
-    pub kind: Kind,
-    /// As one would type them, for messages.
-    pub text: String,
-}
-
-/// What a command's first word names.
-#[derive(Clone, Debug)]
-pub enum Kind {
-    /// A function.
-    Function(Name),
-    /// A builtin.
-    Builtin(Builtin),
-    /// A program.
-    Program,
-}
 
 impl Machine {
     /// Runs a command: a function, a builtin or a program, in this order. All its words are expanded
@@ -182,9 +160,8 @@ impl Machine {
 
     /// The command that a task waited for could not be started.
     pub(super) fn command_refused(&self, task: &mut Task, error: SpawnError) -> Flow {
-        let command = match std::mem::replace(&mut task.state, State::Ready) {
-            State::Command(command) => command,
-            state => return Flow::Wait(state),
+        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken(NO_COMMAND));
         };
         if let Some(written) = command.written
             && error.kind != SpawnErrorKind::Redirect
@@ -224,9 +201,8 @@ impl Machine {
         status: Status,
         line: Option<BString>,
     ) -> Flow {
-        let command = match std::mem::replace(&mut task.state, State::Ready) {
-            State::Command(command) => command,
-            state => return Flow::Wait(state),
+        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken(NO_COMMAND));
         };
         let text = command.text;
         let elapsed = self.now - command.started;
@@ -278,23 +254,6 @@ impl Machine {
     /// Reads the answer to a query that a builtin asked.
     pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a super::event::Reply> {
         task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
-    }
-}
-
-/// What the driver does for a command.
-pub struct Start {
-    /// What it does.
-    pub action: Action,
-    /// The variable that `read` sets.
-    pub reads: Option<Name>,
-    /// Whether the task ends with it (`exec`).
-    pub last: bool,
-}
-
-impl Start {
-    /// A command that does this and nothing else.
-    pub fn new(action: Action) -> Self {
-        Self { action, reads: None, last: false }
     }
 }
 

@@ -1,40 +1,22 @@
-//! From words to text: variables, quoting, splitting, patterns.
+//! From words to text: quoting, splitting, patterns.
 //!
 //! Expanding is pure and starts over: what only the world knows is asked for by stopping with
 //! [`Halt::Need`], and found among the task's answers the next time.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::BString;
 
 use super::config::Config;
 use super::effect::Query;
 use super::event::Reply;
-use super::outcome::FailureKind;
+use super::field::{Field, Fields};
+use super::halt::Halt;
 use super::size::{self, LONGEST, MOST_WORDS};
 use super::task::Task;
 use super::time::Time;
 use super::value::Value;
 use crate::syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
-
-/// Why something could not be computed yet, or at all.
-#[derive(Debug)]
-pub enum Halt {
-    /// Find this out and start over.
-    Need(Query),
-    /// It fails.
-    Fail(FailureKind, String),
-    /// The machine itself has gone wrong: what doesn't hold.
-    Broken(&'static str),
-}
-
-impl Halt {
-    /// An expression or a word without a value.
-    pub fn expression(message: impl Into<String>) -> Self {
-        Self::Fail(FailureKind::Expression, message.into())
-    }
-}
 
 /// What words are expanded in.
 pub struct Expander<'a> {
@@ -48,7 +30,7 @@ pub struct Expander<'a> {
     pub handled: &'a Cell<usize>,
 }
 
-impl<'a> Expander<'a> {
+impl Expander<'_> {
     /// All the words of a list of words, split and with patterns expanded.
     pub fn words<'w>(
         &self,
@@ -143,158 +125,11 @@ impl<'a> Expander<'a> {
         Ok(())
     }
 
-    /// The value of a variable used without a substitute, as it is.
-    pub fn plain(&self, variable: &Variable) -> Option<&'a Value> {
-        match (&variable.parameter, &variable.substitute) {
-            (Parameter::Named(name), None) => {
-                let variable = self.task.variables.get(name)?;
-                let shadowed = variable.inherited && self.special(name).is_some();
-                (!shadowed).then_some(&variable.value)
-            }
-            _ => None,
-        }
-    }
-
-    /// The value of a variable as one text, with its substitute.
-    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Halt> {
-        let value = self.parameter(&variable.parameter)?;
-        let set = value.as_ref().is_some_and(|value| !value.is_empty());
-        match (&variable.substitute, value) {
-            (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
-            (Some((Substitute::Alternative, parts)), _) if set => self.parts(parts),
-            (Some((Substitute::Alternative, _)), _) => Ok(Cow::default()),
-            (_, Some(value)) => Ok(value),
-            (_, None) => self.unset(&variable.parameter),
-        }
-    }
-
-    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
-        let word = Word { span: crate::syntax::Span::default(), parts: parts.to_vec() };
-        self.joined(&word).map(own)
-    }
-
-    fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Halt> {
-        match parameter {
-            Parameter::Named(name) if !self.config.unset_is_empty => {
-                Err(Halt::expression(format!(
-                    "the variable `{name}` is not set (write ${{{name}:-}} if it may be empty)"
-                )))
-            }
-            _ => Ok(Cow::default()),
-        }
-    }
-
-    /// The value of a parameter; none if it is not set.
-    fn parameter(&self, parameter: &Parameter) -> Result<Option<Cow<'a, BStr>>, Halt> {
-        let args = &self.task.args;
-        let number = |number: String| Some(own(number.into()));
-        Ok(match parameter {
-            Parameter::Named(name) => return self.named(name),
-            Parameter::Positional(index) => {
-                args.get(*index as usize).map(|arg| Cow::Borrowed(arg.as_bstr()))
-            }
-            Parameter::Count => number(args.len().saturating_sub(1).to_string()),
-            Parameter::Star | Parameter::At => Some(own(size::join(args.iter().skip(1), b"")?)),
-            Parameter::Pid => number(self.config.pid.to_string()),
-        })
-    }
-
-    fn named(&self, name: &str) -> Result<Option<Cow<'a, BStr>>, Halt> {
-        match self.task.variables.get(name) {
-            Some(variable) if !variable.inherited => {
-                let text = self.text(&variable.value)?;
-                if matches!(variable.value, Value::Buffer(_)) {
-                    // Now is when it becomes known what a command wrote.
-                    self.task.variables.secrets.learn(name, &text);
-                }
-                Ok(Some(text))
-            }
-            Some(variable) => match self.special(name) {
-                Some(special) => Ok(Some(own(special))),
-                None => self.text(&variable.value).map(Some),
-            },
-            None => Ok(self.special(name).map(own)),
-        }
-    }
-
-    /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
-    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Halt>
-    where
-        'a: 'v,
-    {
-        if let Value::Buffer(buffer) = value {
-            let written = self.answer(Query::Buffer(buffer.id()))?.as_bytes();
-            let text = match written.strip_suffix(b"\n") {
-                Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
-                None => written,
-            };
-            if text.len() > LONGEST {
-                return Err(Halt::expression(size::too_long(text.len())));
-            }
-            return Ok(Cow::Borrowed(text.as_bstr()));
-        }
-        match value.too_long() {
-            Some(error) => Err(Halt::expression(error)),
-            None => Ok(value.text().unwrap_or_default()),
-        }
-    }
-
-    fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
-        let mut answers = self.task.answers.iter();
-        match answers.find(|(asked, _)| *asked == query) {
-            Some((_, Reply::Text(text))) => Ok(text.as_bstr()),
-            Some(_) => Ok(BStr::new("")),
-            None => Err(Halt::Need(query)),
-        }
-    }
-
-    /// What `$attempt`, `$error` and their like tell, where they do.
-    fn special(&self, name: &str) -> Option<BString> {
-        if let Some(field) = name.strip_prefix("error") {
-            let failure = self.task.caught()?;
-            return Some(match field {
-                "" => failure.summary().into(),
-                "_kind" => failure.kind.name().into(),
-                "_code" => failure.code.to_string().into(),
-                "_command" => failure.command.as_str().into(),
-                "_line" => failure.line.to_string().into(),
-                _ => return None,
-            });
-        }
-        let attempt = self.task.attempt()?;
-        Some(match name {
-            "attempt" => attempt.number.to_string().into(),
-            "elapsed" => (self.now - attempt.started).as_secs().to_string().into(),
-            "remaining" => match attempt.deadline {
-                Some(deadline) => (deadline - self.now).as_secs().to_string().into(),
-                None => BString::default(),
-            },
-            _ => return None,
-        })
-    }
-
-    /// The home directory that a leading tilde stands for, and the text after it.
-    fn tilde<'t>(&self, bare: &'t str, whole: bool) -> Result<(BString, &'t str), Halt> {
-        let Some(rest) = bare.strip_prefix('~') else { return Ok((BString::default(), bare)) };
-        let user = match rest.split_once('/') {
-            Some((user, _)) => user,
-            None if whole => rest,
-            None => return Ok((BString::default(), bare)),
-        };
-        let home = if user.is_empty() {
-            let unset = || Halt::expression("`~`: the variable `HOME` is not set");
-            self.named("HOME")?.ok_or_else(unset)?.into_owned()
-        } else {
-            self.answer(Query::Home(user.into()))?.to_owned()
-        };
-        Ok((home, &rest[user.len()..]))
-    }
-
     fn fields(&self, word: &Word) -> Result<Vec<Field>, Halt> {
         let is_pattern =
             |part: &Part| matches!(part, Part::Bare(bare) if bare.contains(['*', '?', '[']));
         let is_pattern = word.parts.iter().any(is_pattern);
-        let mut fields = Fields { is_pattern, ..Fields::default() };
+        let mut fields = Fields::new(is_pattern);
         for (index, part) in word.parts.iter().enumerate() {
             match part {
                 Part::Bare(bare) if index == 0 => {
@@ -415,98 +250,5 @@ fn one(mut words: Vec<BString>) -> Result<BString, Halt> {
             let count = more + 1;
             Err(Halt::expression(format!("exactly one word is needed here, but there are {count}")))
         }
-    }
-}
-
-fn own<'a>(text: BString) -> Cow<'a, BStr> {
-    Cow::Owned(text)
-}
-
-/// A word in the making.
-#[derive(Default)]
-struct Field {
-    text: BString,
-    /// The text with everything escaped that isn't a pattern, if it has to be known.
-    pattern: BString,
-    /// Whether `*`, `?` or `[…]` stand unquoted in it.
-    special: bool,
-}
-
-impl Field {
-    fn pattern(&self) -> Option<BString> {
-        self.special.then(|| self.pattern.clone())
-    }
-}
-
-#[derive(Default)]
-struct Fields {
-    /// Whether there may be a pattern.
-    is_pattern: bool,
-    done: Vec<Field>,
-    current: Option<Field>,
-}
-
-impl Fields {
-    fn quoted(&mut self, text: &[u8]) -> Result<(), Halt> {
-        let field = self.current.get_or_insert_default();
-        size::append(&mut field.text, text)?;
-        if self.is_pattern {
-            let escaped = text.iter().filter(|byte| b"*?[]\\".contains(byte)).count();
-            if !size::is_to_be_had(field.pattern.len() + text.len() + escaped) {
-                return Err(size::none(text.len()));
-            }
-            for byte in text {
-                if b"*?[]\\".contains(byte) {
-                    field.pattern.push(b'\\');
-                }
-                field.pattern.push(*byte);
-            }
-        }
-        Ok(())
-    }
-
-    fn bare(&mut self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        let field = self.current.get_or_insert_default();
-        field.text.extend_from_slice(text.as_bytes());
-        for (index, byte) in text.bytes().enumerate() {
-            match byte {
-                b'*' | b'?' => field.special = true,
-                // A bracket that isn't closed in the script's own text is an ordinary character.
-                b'[' if text[index..].find(']').is_some_and(|close| close > 1) => {
-                    field.special = true;
-                }
-                b'[' => field.pattern.push(b'\\'),
-                _ => {}
-            }
-            field.pattern.push(byte);
-        }
-    }
-
-    fn split(&mut self, text: &[u8]) -> Result<(), Halt> {
-        if text.first().is_some_and(u8::is_ascii_whitespace) {
-            self.end();
-        }
-        for (index, word) in text.fields_with(|c| c.is_ascii_whitespace()).enumerate() {
-            if index > 0 {
-                self.end();
-            }
-            self.quoted(word)?;
-        }
-        if text.last().is_some_and(u8::is_ascii_whitespace) {
-            self.end();
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) {
-        self.done.extend(self.current.take());
-    }
-
-    fn finish(mut self) -> Vec<Field> {
-        self.end();
-        self.done
     }
 }

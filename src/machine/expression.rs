@@ -7,14 +7,15 @@ use bstr::BString;
 use super::Machine;
 use super::code::Instruction;
 use super::effect::Query;
+use super::ending::Ending;
 use super::event::Reply;
-use super::expand::Halt;
+use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
+use super::halt::Halt;
 use super::operators;
 use super::record::{Level, LogEvent};
 use super::size;
-use super::step::{Flow, Step};
-use super::task::{Ending, Task};
+use super::task::Task;
 use super::value::{Range, Value};
 use super::variables::Variable;
 use crate::syntax::ast::{Name, Part, Word};
@@ -53,16 +54,16 @@ impl Machine {
                 task.stack.pop();
                 Ok(Value::Boolean(truth))
             }
-            Instruction::Not => pop(task)?.boolean().map(|value| Value::Boolean(!value)),
-            Instruction::Boolean => pop(task)?.boolean().map(Value::Boolean),
+            Instruction::Not => task.pop()?.boolean().map(|value| Value::Boolean(!value)),
+            Instruction::Boolean => task.pop()?.boolean().map(Value::Boolean),
             Instruction::Binary(operator) => {
-                let right = pop(task)?;
-                operators::binary(*operator, &pop(task)?, &right)
+                let right = task.pop()?;
+                operators::binary(*operator, &task.pop()?, &right)
             }
             Instruction::Range { step } => {
-                let step = if *step { pop(task)?.integer() } else { Ok(1) };
-                let to = pop(task)?.integer();
-                let from = pop(task)?.integer();
+                let step = if *step { task.pop()?.integer() } else { Ok(1) };
+                let to = task.pop()?.integer();
+                let from = task.pop()?.integer();
                 from.and_then(|from| Range::new(from, to?, step?)).map(Value::Range)
             }
             _ => return Ok(()),
@@ -93,7 +94,7 @@ impl Machine {
 
     pub(super) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Halt> {
         // A value is one word, and so a range only if it has one number.
-        let value = match pop(task)? {
+        let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
             Value::Range(range) => {
                 return Err(Halt::expression(format!(
@@ -119,7 +120,7 @@ impl Machine {
     }
 
     pub(super) fn shift(task: &mut Task) -> Result<(), Halt> {
-        let by = pop(task)?.integer().map_err(Halt::expression)?;
+        let by = task.pop()?.integer().map_err(Halt::expression)?;
         let count = task.args.len().saturating_sub(1);
         match usize::try_from(by) {
             Ok(by) if by <= count => {
@@ -177,7 +178,7 @@ impl Machine {
 
     /// `return`, and the end of a function.
     pub(super) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
-        let value = if has_value { Some(pop(task)?) } else { None };
+        let value = if has_value { Some(task.pop()?) } else { None };
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
             let FrameKind::Call(call) = frame.kind else {
@@ -223,9 +224,4 @@ impl Machine {
             task.variables.put(&name, variable);
         }
     }
-}
-
-/// The value on top of the stack; instructions come in an order that puts one there.
-pub fn pop(task: &mut Task) -> Result<Value, Halt> {
-    task.stack.pop().ok_or(Halt::Broken("a value is missing"))
 }

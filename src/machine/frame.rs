@@ -8,9 +8,9 @@ use bstr::BString;
 
 use super::code::{Address, Loop, Program, TryCode};
 use super::effect::{IoId, ScopeId, TaskId};
+use super::ending::Ending;
 use super::items::Items;
 use super::outcome::Failure;
-use super::task::Ending;
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::Handle;

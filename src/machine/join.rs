@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::Machine;
 use super::code::{Address, Loop};
 use super::effect::{PipeId, Plumbing, Port, ScopeId, TaskId};
-use super::expand::Halt;
-use super::expression::pop;
+use super::ending::{Ending, Thrown};
+use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
+use super::halt::Halt;
 use super::loops::pop_items;
+use super::opening::{Phase, Redirects};
 use super::outcome::{Failure, FailureKind};
-use super::redirect::{Phase, Redirects};
-use super::step::{Flow, Step};
-use super::task::{Ending, State, Task, Thrown};
+use super::task::{State, Task};
 use super::value::{Handle, Value};
 use super::variables::Variables;
 use crate::syntax::clauses::ForAllClauses;
@@ -47,7 +47,7 @@ impl Machine {
         };
         task.turn(clauses.values());
         let clauses = clauses.try_map(task, |task, ()| {
-            let at_most = pop(task)?.integer().map_err(Halt::expression)?;
+            let at_most = task.pop()?.integer().map_err(Halt::expression)?;
             match u64::try_from(at_most) {
                 Ok(at_most @ 1..) => Ok(at_most),
                 _ => Err(Halt::expression(format!("forall can't run at most {at_most} branches"))),

@@ -6,11 +6,11 @@ use rand::RngExt;
 
 use super::Machine;
 use super::code::Loop;
-use super::expand::Halt;
+use super::flow::{Flow, Step};
 use super::frame::{ForAnyFrame, Frame, FrameKind};
+use super::halt::Halt;
 use super::items::Items;
 use super::record::{Level, LogEvent};
-use super::step::{Flow, Step};
 use super::task::Task;
 use super::value::Value;
 use crate::syntax::clauses::ForAnyClauses;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::effect::TaskId;
+use super::id::TaskId;
 use super::outcome::Failure;
 use super::time::Time;
 use crate::secrets::Secrets;

@@ -7,79 +7,14 @@ use bstr::{BString, ByteSlice};
 
 use super::Machine;
 use super::effect::{Access, BufferId, Effect, IoId, OperationId, Plumbing, Port};
-use super::expand::Halt;
+use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
+use super::halt::Halt;
+use super::opening::{Opening, Phase, Redirects, Resolved, Resource, Written};
 use super::outcome::FailureKind;
-use super::step::{Flow, Step};
-use super::task::{Opening, State, Task};
+use super::task::{State, Task};
 use super::value::{Handle, Value};
-use super::variables::Variables;
 use crate::syntax::ast::{Mode, Name, Redirect, Target};
-
-/// Redirections whose words are expanded and that are still to be set up, from left to right.
-#[derive(Debug, Default)]
-pub struct Redirects {
-    pending: VecDeque<Resolved>,
-    /// What is read by those that are set up: what is appended to it must not come out of it.
-    read: Vec<Handle<BufferId>>,
-}
-
-#[derive(Debug)]
-struct Resolved {
-    descriptor: u8,
-    with_errors: bool,
-    target: Resource,
-}
-
-#[derive(Debug)]
-enum Resource {
-    /// A port that is known by now.
-    Port(Port),
-    /// From a variable.
-    ReadVariable(Name),
-    /// To a variable, emptied first or not.
-    WriteVariable(Name, Mode),
-}
-
-/// Redirections that are set up in one go: what fails among them changes no variable.
-#[derive(Debug)]
-pub struct Phase {
-    /// How.
-    pub plumbing: Vec<Plumbing>,
-    /// What changes once they are set up.
-    pub written: Option<Written>,
-}
-
-/// A variable that becomes what a command writes.
-#[derive(Debug)]
-pub struct Written {
-    name: Name,
-    buffer: Handle<BufferId>,
-    /// Whether something before it may take its time.
-    waits: bool,
-}
-
-impl Redirects {
-    /// Whether all are set up.
-    pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-}
-
-impl Written {
-    /// Changes the variable.
-    pub fn commit(self, variables: &mut Variables) {
-        variables.set(&self.name, Value::Buffer(self.buffer));
-    }
-
-    /// Changes the variable unless what comes before it may have been waited for: nobody waits any
-    /// more, and how far that came is not known.
-    pub fn abandon(self, variables: &mut Variables) {
-        if !self.waits {
-            self.commit(variables);
-        }
-    }
-}
 
 impl Machine {
     /// Expands the words of redirections; nothing is changed yet.

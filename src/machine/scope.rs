@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
-use super::step::Flow;
+use super::flow::Flow;
 use super::task::{AfterEmptied, State, Task};
 use super::timer::{Timer, TimerKey};
 

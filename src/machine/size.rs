@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use super::expand::Halt;
+use super::halt::Halt;
 
 /// How many bytes a value can have, and the words of a command together.
 pub const LONGEST: usize = 64 * 1024 * 1024;

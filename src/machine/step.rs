@@ -4,38 +4,17 @@ use std::sync::Arc;
 
 use super::code::Instruction;
 use super::effect::{Effect, OperationId, Query};
+use super::ending::Ending;
 use super::event::Reply;
-use super::expand::{Expander, Halt};
-use super::expression::pop;
+use super::expand::Expander;
+use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
+use super::halt::Halt;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
-use super::task::{Ending, State, Task, Thrown};
+use super::task::{State, Task};
 use super::value::Value;
 use super::{BYTES, Machine};
-
-/// Where an instruction leads.
-#[derive(Debug)]
-pub enum Flow {
-    /// The task can go on.
-    Continue,
-    /// The log is told something, and then the task goes on: what is told must not change who has
-    /// the next turn.
-    Tell,
-    /// It waits.
-    Wait(State),
-    /// It has more branches to start.
-    Fork,
-    /// It fails.
-    Throw(Thrown),
-    /// It is about to end; what it started may have to go first.
-    End(Ending),
-    /// It ended.
-    Ended(Ending),
-}
-
-/// An instruction's result, or what it still needs.
-pub type Step = Result<Flow, Halt>;
 
 impl Machine {
     /// Runs a task until it waits, fails, ends or the budget is used up.
@@ -147,7 +126,7 @@ impl Machine {
             | Instruction::Range { .. }
             | Instruction::Boolean => Self::compute(task, instruction)?,
             Instruction::Decided(value, address) => {
-                let top = pop(task)?;
+                let top = task.pop()?;
                 if top.boolean().map_err(Halt::expression)? == *value {
                     task.stack.push(top);
                     task.jump(*address);
@@ -177,7 +156,7 @@ impl Machine {
                 return Ok(Flow::Continue);
             }
             Instruction::Unless(address) => {
-                let value = pop(task)?.boolean().map_err(Halt::expression)?;
+                let value = task.pop()?.boolean().map_err(Halt::expression)?;
                 self.log(task, || LogEvent::Condition(value), Level::STRUCTURES);
                 if !value {
                     task.jump(*address);

@@ -1,17 +1,18 @@
 //! A task: a position in a program and the structures it is in.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bstr::BString;
 
 use super::code::{Address, Program};
-use super::command::Expanded;
 use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId};
+use super::ending::{Ending, Thrown};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
+use super::halt::Halt;
+use super::invocation::Expanded;
+use super::opening::{Opening, Redirects, Written};
 use super::outcome::{Failure, FailureKind, Outcome};
-use super::redirect::{Redirects, Written};
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::{Handle, Value};
@@ -107,17 +108,6 @@ pub enum State {
     Emptying(ScopeId, AfterEmptied),
 }
 
-/// Descriptors on their way.
-#[derive(Debug)]
-pub struct Opening {
-    /// The request.
-    pub operation: OperationId,
-    /// The table that is made.
-    pub io: Handle<IoId>,
-    /// What changes when it is there.
-    pub written: Option<Written>,
-}
-
 /// A command in progress.
 #[derive(Debug)]
 pub struct Command {
@@ -146,42 +136,6 @@ pub enum AfterEmptied {
     End(Ending),
     /// The run is over.
     Finish(Outcome),
-}
-
-/// A failure on its way out.
-#[derive(Clone, Debug)]
-pub struct Thrown {
-    /// The failure.
-    pub failure: Arc<Failure>,
-    /// Whether the next `try` must not try again.
-    pub fatal: bool,
-    /// Whether the log has it.
-    pub logged: bool,
-}
-
-/// How a task ended.
-#[derive(Clone, Debug)]
-pub enum Ending {
-    /// At its end.
-    Succeeded,
-    /// By `exit`.
-    Exited(u8),
-    /// By a failure.
-    Failed(Thrown),
-}
-
-impl Thrown {
-    /// Whether it answers a question with no.
-    pub fn is_no(&self) -> bool {
-        matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
-    }
-
-    /// Says how long the command ran; right after the failure was made.
-    #[must_use]
-    pub fn after(mut self, elapsed: Duration) -> Self {
-        Arc::make_mut(&mut self.failure).elapsed = Some(elapsed);
-        self
-    }
 }
 
 impl Task {
@@ -239,6 +193,11 @@ impl Task {
     /// Enters a structure.
     pub fn enter(&mut self, kind: FrameKind) {
         self.frames.push(Frame { height: self.stack.len(), kind });
+    }
+
+    /// Takes the topmost value.
+    pub fn pop(&mut self) -> Result<Value, Halt> {
+        self.stack.pop().ok_or(Halt::Broken("a value is missing"))
     }
 
     /// Turns the order of the topmost values round, so that they come off as they were pushed.

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Machine;
-use super::cancel::keep_waiting;
 use super::code::{BackoffCode, Scale, TryCode};
 use super::effect::Effect;
-use super::expand::Halt;
-use super::expression::pop;
+use super::ending::Thrown;
+use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
+use super::halt::Halt;
 use super::outcome::{Failure, FailureKind, Human, Tried};
 use super::record::{Level, LogEvent, Record};
-use super::step::{Flow, Step};
-use super::task::{State, Task, Thrown};
+use super::task::{State, Task};
 use super::time::Time;
 use super::timer::Timer;
 use super::unwind::Running;
@@ -122,7 +121,7 @@ impl Machine {
 
     /// The condition of `while` is on the stack.
     pub(super) fn try_again(&mut self, task: &mut Task) -> Step {
-        let again = pop(task)?.boolean().map_err(Halt::expression)?;
+        let again = task.pop()?.boolean().map_err(Halt::expression)?;
         self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
         let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
         let (scope, outer) = (frame.scope, frame.outer_scope);
@@ -178,7 +177,7 @@ impl Machine {
             // The machine was told of the time too late, as after a suspension: the limit that has
             // passed meanwhile cuts the delay at this same moment.
             Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {
-                keep_waiting(task)
+                Flow::keep_waiting(task)
             }
             Some(frame) if frame.phase == TryPhase::Delay => machine.begin_attempt(task),
             _ => {
@@ -263,7 +262,7 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Fa
 
 /// Pops a number of attempts.
 fn count(task: &mut Task) -> Result<u64, Halt> {
-    let times = pop(task)?.integer().map_err(Halt::expression)?;
+    let times = task.pop()?.integer().map_err(Halt::expression)?;
     match u64::try_from(times) {
         Ok(times @ 1..) => Ok(times),
         _ => Err(Halt::expression(format!("a try can't make {times} attempts"))),
@@ -272,7 +271,7 @@ fn count(task: &mut Task) -> Result<u64, Halt> {
 
 /// Pops a length of time.
 fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
-    let text = plain(&pop(task)?)?;
+    let text = plain(&task.pop()?)?;
     let text = text.trim();
     let length = match scale {
         Scale::Of(unit) => unit.times(text),
@@ -299,7 +298,7 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
 
 /// Pops a number, which may have a fraction.
 fn number(task: &mut Task) -> Result<f64, Halt> {
-    let text = plain(&pop(task)?)?;
+    let text = plain(&task.pop()?)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
 }

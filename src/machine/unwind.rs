@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
+use super::ending::{Ending, Thrown};
+use super::flow::Flow;
 use super::frame::{Frame, FrameKind, TryPhase};
 use super::join::{children, has_failed_before, is_cut_off};
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
-use super::step::Flow;
-use super::task::{AfterEmptied, Ending, State, Task, Thrown};
+use super::task::{AfterEmptied, State, Task};
 use super::value::Value;
 use crate::syntax::Source;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::document::Documents;
+use super::documents::Documents;
 use super::{MAX_NESTING, Pair, Result, habit};
 use crate::syntax::ast::Name;
 use crate::syntax::error::SyntaxError;

@@ -9,6 +9,7 @@ mod block;
 mod builder;
 mod command;
 mod document;
+mod documents;
 mod duration;
 mod expected;
 mod expr;

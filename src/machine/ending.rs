@@ -1,0 +1,42 @@
+//! Failures on their way out, and how tasks end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::outcome::{Failure, FailureKind};
+
+/// A failure on its way out.
+#[derive(Clone, Debug)]
+pub struct Thrown {
+    /// The failure.
+    pub failure: Arc<Failure>,
+    /// Whether the next `try` must not try again.
+    pub fatal: bool,
+    /// Whether the log has it.
+    pub logged: bool,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// At its end.
+    Succeeded,
+    /// By `exit`.
+    Exited(u8),
+    /// By a failure.
+    Failed(Thrown),
+}
+
+impl Thrown {
+    /// Whether it answers a question with no.
+    pub fn is_no(&self) -> bool {
+        matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
+    }
+
+    /// Says how long the command ran; right after the failure was made.
+    #[must_use]
+    pub fn after(mut self, elapsed: Duration) -> Self {
+        Arc::make_mut(&mut self.failure).elapsed = Some(elapsed);
+        self
+    }
+}

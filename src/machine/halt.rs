@@ -1,0 +1,22 @@
+//! Why an instruction stops.
+
+use super::effect::Query;
+use super::outcome::FailureKind;
+
+/// Why something could not be computed yet, or at all.
+#[derive(Debug)]
+pub enum Halt {
+    /// Find this out and start over.
+    Need(Query),
+    /// It fails.
+    Fail(FailureKind, String),
+    /// The machine itself has gone wrong: what doesn't hold.
+    Broken(&'static str),
+}
+
+impl Halt {
+    /// An expression or a word without a value.
+    pub fn expression(message: impl Into<String>) -> Self {
+        Self::Fail(FailureKind::Expression, message.into())
+    }
+}

@@ -1,0 +1,104 @@
+//! A command whose words are known, and what it runs.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use super::effect::{Action, Environment};
+use crate::syntax::ast::Name;
+
+/// A command whose words are expanded.
+#[derive(Clone, Debug)]
+pub struct Expanded {
+    /// The words; at least one.
+    pub words: Vec<BString>,
+    /// Variables for this command only.
+    pub assignments: Vec<(Name, BString)>,
+    /// The exported variables, if it may be a program.
+    pub environment: Option<Arc<Environment>>,
+    /// What it is.
+    pub kind: Kind,
+    /// As one would type them, for messages.
+    pub text: String,
+}
+
+/// What a command's first word names.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A function.
+    Function(Name),
+    /// A builtin.
+    Builtin(Builtin),
+    /// A program.
+    Program,
+}
+
+/// The builtins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    Cd,
+    Echo,
+    Exec,
+    Exit,
+    Export,
+    Failure,
+    Giveup,
+    Pwd,
+    Read,
+    Sleep,
+    Source,
+    Success,
+    Unset,
+}
+
+impl Builtin {
+    /// The builtin of this name.
+    pub fn named(name: &BString) -> Option<Self> {
+        Some(match name.as_bytes() {
+            b"cd" => Self::Cd,
+            b"echo" => Self::Echo,
+            b"exec" => Self::Exec,
+            b"exit" => Self::Exit,
+            b"export" => Self::Export,
+            b"failure" => Self::Failure,
+            b"giveup" => Self::Giveup,
+            b"pwd" => Self::Pwd,
+            b"read" => Self::Read,
+            b"sleep" => Self::Sleep,
+            b"source" => Self::Source,
+            b"success" => Self::Success,
+            b"unset" => Self::Unset,
+            _ => return None,
+        })
+    }
+}
+
+/// What the driver does for a command.
+pub struct Start {
+    /// What it does.
+    pub action: Action,
+    /// The variable that `read` sets.
+    pub reads: Option<Name>,
+    /// Whether the task ends with it (`exec`).
+    pub last: bool,
+}
+
+impl Start {
+    /// A command that does this and nothing else.
+    pub fn new(action: Action) -> Self {
+        Self { action, reads: None, last: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::vocabulary::BUILTINS;
+
+    #[test]
+    fn every_builtin_of_the_language_is_one() {
+        let named: Vec<Builtin> =
+            BUILTINS.iter().filter_map(|name| Builtin::named(&BString::from(*name))).collect();
+        assert_eq!(named.len(), BUILTINS.len());
+    }
+}

@@ -1,0 +1,166 @@
+//! What variables, arguments and home directories read as.
+
+use std::borrow::Cow;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::effect::Query;
+use super::event::Reply;
+use super::expand::Expander;
+use super::halt::Halt;
+use super::size::{self, LONGEST};
+use super::value::Value;
+use crate::syntax::ast::{Parameter, Part, Substitute, Variable, Word};
+
+impl<'a> Expander<'a> {
+    /// The value of a variable used without a substitute, as it is.
+    pub fn plain(&self, variable: &Variable) -> Option<&'a Value> {
+        match (&variable.parameter, &variable.substitute) {
+            (Parameter::Named(name), None) => {
+                let variable = self.task.variables.get(name)?;
+                let shadowed = variable.inherited && self.special(name).is_some();
+                (!shadowed).then_some(&variable.value)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of a variable as one text, with its substitute.
+    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Halt> {
+        let value = self.parameter(&variable.parameter)?;
+        let set = value.as_ref().is_some_and(|value| !value.is_empty());
+        match (&variable.substitute, value) {
+            (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
+            (Some((Substitute::Alternative, parts)), _) if set => self.parts(parts),
+            (Some((Substitute::Alternative, _)), _) => Ok(Cow::default()),
+            (_, Some(value)) => Ok(value),
+            (_, None) => self.unset(&variable.parameter),
+        }
+    }
+
+    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
+        let word = Word { span: crate::syntax::Span::default(), parts: parts.to_vec() };
+        self.joined(&word).map(own)
+    }
+
+    fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Halt> {
+        match parameter {
+            Parameter::Named(name) if !self.config.unset_is_empty => {
+                Err(Halt::expression(format!(
+                    "the variable `{name}` is not set (write ${{{name}:-}} if it may be empty)"
+                )))
+            }
+            _ => Ok(Cow::default()),
+        }
+    }
+
+    /// The value of a parameter; none if it is not set.
+    pub(super) fn parameter(&self, parameter: &Parameter) -> Result<Option<Cow<'a, BStr>>, Halt> {
+        let args = &self.task.args;
+        let number = |number: String| Some(own(number.into()));
+        Ok(match parameter {
+            Parameter::Named(name) => return self.named(name),
+            Parameter::Positional(index) => {
+                args.get(*index as usize).map(|arg| Cow::Borrowed(arg.as_bstr()))
+            }
+            Parameter::Count => number(args.len().saturating_sub(1).to_string()),
+            Parameter::Star | Parameter::At => Some(own(size::join(args.iter().skip(1), b"")?)),
+            Parameter::Pid => number(self.config.pid.to_string()),
+        })
+    }
+
+    fn named(&self, name: &str) -> Result<Option<Cow<'a, BStr>>, Halt> {
+        match self.task.variables.get(name) {
+            Some(variable) if !variable.inherited => {
+                let text = self.text(&variable.value)?;
+                if matches!(variable.value, Value::Buffer(_)) {
+                    // Now is when it becomes known what a command wrote.
+                    self.task.variables.secrets.learn(name, &text);
+                }
+                Ok(Some(text))
+            }
+            Some(variable) => match self.special(name) {
+                Some(special) => Ok(Some(own(special))),
+                None => self.text(&variable.value).map(Some),
+            },
+            None => Ok(self.special(name).map(own)),
+        }
+    }
+
+    /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
+    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Halt>
+    where
+        'a: 'v,
+    {
+        if let Value::Buffer(buffer) = value {
+            let written = self.answer(Query::Buffer(buffer.id()))?.as_bytes();
+            let text = match written.strip_suffix(b"\n") {
+                Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+                None => written,
+            };
+            if text.len() > LONGEST {
+                return Err(Halt::expression(size::too_long(text.len())));
+            }
+            return Ok(Cow::Borrowed(text.as_bstr()));
+        }
+        match value.too_long() {
+            Some(error) => Err(Halt::expression(error)),
+            None => Ok(value.text().unwrap_or_default()),
+        }
+    }
+
+    fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
+        let mut answers = self.task.answers.iter();
+        match answers.find(|(asked, _)| *asked == query) {
+            Some((_, Reply::Text(text))) => Ok(text.as_bstr()),
+            Some(_) => Ok(BStr::new("")),
+            None => Err(Halt::Need(query)),
+        }
+    }
+
+    /// What `$attempt`, `$error` and their like tell, where they do.
+    fn special(&self, name: &str) -> Option<BString> {
+        if let Some(field) = name.strip_prefix("error") {
+            let failure = self.task.caught()?;
+            return Some(match field {
+                "" => failure.summary().into(),
+                "_kind" => failure.kind.name().into(),
+                "_code" => failure.code.to_string().into(),
+                "_command" => failure.command.as_str().into(),
+                "_line" => failure.line.to_string().into(),
+                _ => return None,
+            });
+        }
+        let attempt = self.task.attempt()?;
+        Some(match name {
+            "attempt" => attempt.number.to_string().into(),
+            "elapsed" => (self.now - attempt.started).as_secs().to_string().into(),
+            "remaining" => match attempt.deadline {
+                Some(deadline) => (deadline - self.now).as_secs().to_string().into(),
+                None => BString::default(),
+            },
+            _ => return None,
+        })
+    }
+
+    /// The home directory that a leading tilde stands for, and the text after it.
+    pub(super) fn tilde<'t>(&self, bare: &'t str, whole: bool) -> Result<(BString, &'t str), Halt> {
+        let Some(rest) = bare.strip_prefix('~') else { return Ok((BString::default(), bare)) };
+        let user = match rest.split_once('/') {
+            Some((user, _)) => user,
+            None if whole => rest,
+            None => return Ok((BString::default(), bare)),
+        };
+        let home = if user.is_empty() {
+            let unset = || Halt::expression("`~`: the variable `HOME` is not set");
+            self.named("HOME")?.ok_or_else(unset)?.into_owned()
+        } else {
+            self.answer(Query::Home(user.into()))?.to_owned()
+        };
+        Ok((home, &rest[user.len()..]))
+    }
+}
+
+fn own<'a>(text: BString) -> Cow<'a, BStr> {
+    Cow::Owned(text)
+}
