@@ -60,7 +60,7 @@ fn durations_are_longer_than_zero() {
         "for -5 seconds",
         "for 0.0 s",
         "for 0ms",
-        "2 times every 0 s",
+        "2 times every -1 s",
         "2 times each -1 s",
         "2 times backoff fixed from 0 s",
         "2 times backoff full to 0 ms",
@@ -70,7 +70,7 @@ fn durations_are_longer_than_zero() {
     for head in [
         "for $zero seconds",
         "for $none",
-        "2 times every $zero s",
+        "2 times each $zero s",
         "2 times each $zero hours",
         "2 times backoff fixed from $zero s",
         "2 times backoff full to $none",

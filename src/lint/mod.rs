@@ -3,6 +3,7 @@
 //! Pure, and on request only: a script is never run differently for what is found here. What can
 //! only be known at run time (a limit in a variable, a command named by one) is not guessed at.
 
+mod constants;
 mod flow;
 mod functions;
 mod schedule;
@@ -25,6 +26,7 @@ pub type Warning = SyntaxError;
 /// of the text.
 pub fn lint(script: &Script, policy: &Policy) -> Vec<Warning> {
     let mut warnings = tries::look(script, policy);
+    warnings.extend(constants::look(script));
     warnings.extend(flow::look(script));
     warnings.extend(functions::look(script));
     warnings.sort_by_key(|warning| warning.span.start);

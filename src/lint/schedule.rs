@@ -118,7 +118,7 @@ impl Walk<'_> {
         Some(Limits {
             time: *time,
             times: clauses.attempts(),
-            every: *every,
+            every: every.filter(|every| !every.is_zero()),
             each: *each,
             policy: backoff.as_ref().unwrap_or(self.policy).clone(),
         })

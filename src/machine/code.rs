@@ -114,6 +114,8 @@ pub enum Instruction {
     },
     /// Ends a branch or a stage that succeeded.
     EndTask,
+    /// What follows up to `Try` are the clauses' values: failing there fails the `try`.
+    TryHead(Arc<TryCode>),
     /// Pops the clauses' values and begins a `try`.
     Try(Arc<TryCode>),
     /// The condition of `while` is on top: decides whether to try again.

@@ -6,6 +6,7 @@ use bstr::BString;
 
 use super::Machine;
 use super::code::Instruction;
+use super::command::shorten;
 use super::effect::Query;
 use super::ending::Ending;
 use super::event::Reply;
@@ -13,6 +14,7 @@ use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
 use super::halt::Halt;
 use super::operators;
+use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;
@@ -96,6 +98,11 @@ impl Machine {
         // A value is one word, and so a range only if it has one number.
         let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
+            Value::Range(range) if range.count() == 0 => {
+                return Err(Halt::expression(
+                    "exactly one word is needed here, but there is none: the range is empty",
+                ));
+            }
             Value::Range(range) => {
                 return Err(Halt::expression(format!(
                     "exactly one word is needed here, but there are {}: a range is for a loop's list",
@@ -193,7 +200,16 @@ impl Machine {
             }
             let (wants_value, return_to) = (call.wants_value, call.return_to);
             let (started, command) = (call.started, call.command.clone());
+            let is_function = call.function.is_some();
             Self::leave_call(task, *call);
+            if is_function
+                && !wants_value
+                && let Some(code) = value.as_ref().and_then(exit_code)
+            {
+                let message = format!("`{}` returned {code}", shorten(&command));
+                let thrown = task.thrown(FailureKind::Exit, code, message, &command);
+                return Ok(Flow::Throw(thrown.after(self.now - started)));
+            }
             task.jump(return_to);
             match value {
                 Some(value) if wants_value => {
@@ -224,4 +240,10 @@ impl Machine {
             task.variables.put(&name, variable);
         }
     }
+}
+
+/// The code that a function called as a command fails with by returning this, if it does.
+fn exit_code(value: &Value) -> Option<i32> {
+    let code = value.integer().ok().filter(|code| *code != 0)?;
+    Some(code.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
 }

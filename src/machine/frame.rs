@@ -31,6 +31,8 @@ pub struct Frame {
 /// The structures.
 #[derive(Debug)]
 pub enum FrameKind {
+    /// The head of a `try`.
+    TryHead(Arc<TryCode>),
     /// A `try`, up to its end or its `catch`.
     Try(Box<TryFrame>),
     /// A `catch` block, and what it caught.

@@ -199,6 +199,7 @@ impl<'a> Lower<'a> {
 
     fn try_block(&mut self, details: &'a Try) {
         let line = self.line;
+        let start = self.reserve();
         let clauses =
             details.clauses.map(self, Self::duration, Self::expr, |lower, backoff| BackoffCode {
                 kind: backoff.kind,
@@ -223,14 +224,9 @@ impl<'a> Lower<'a> {
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });
-        self.code[head] = Instruction::Try(Arc::new(TryCode {
-            line,
-            clauses,
-            condition,
-            body,
-            catch,
-            end: self.here(),
-        }));
+        let code = Arc::new(TryCode { line, clauses, condition, body, catch, end: self.here() });
+        self.code[start] = Instruction::TryHead(Arc::clone(&code));
+        self.code[head] = Instruction::Try(code);
     }
 
     fn duration(&mut self, duration: &'a Duration) -> Scale {

@@ -21,6 +21,7 @@ mod items;
 mod join;
 mod loops;
 mod lower;
+mod number;
 mod opening;
 mod operators;
 pub mod outcome;

@@ -3,6 +3,7 @@
 use bstr::ByteSlice;
 use regex::bytes::Regex;
 
+use super::number::{self, Number};
 use super::value::Value;
 use crate::syntax::ast::BinaryOperator;
 
@@ -17,9 +18,6 @@ pub fn binary<'v>(
     left: &'v Value,
     right: &'v Value,
 ) -> Result<Value, String> {
-    let compare = |holds: fn(&i64, &i64) -> bool| {
-        Ok(Value::Boolean(holds(&left.integer()?, &right.integer()?)))
-    };
     if let Some(error) = left.too_long().or_else(|| right.too_long()) {
         return Err(error);
     }
@@ -36,12 +34,15 @@ pub fn binary<'v>(
                 .ok_or_else(|| format!("`{pattern}` is not a regular expression"))?;
             Ok(Value::Boolean(regex.is_match(&text(left))))
         }
-        BinaryOperator::Eql => compare(i64::eq),
-        BinaryOperator::Neql => compare(i64::ne),
-        BinaryOperator::Lt => compare(i64::lt),
-        BinaryOperator::Le => compare(i64::le),
-        BinaryOperator::Gt => compare(i64::gt),
-        BinaryOperator::Ge => compare(i64::ge),
+        BinaryOperator::Eql
+        | BinaryOperator::Neql
+        | BinaryOperator::Lt
+        | BinaryOperator::Le
+        | BinaryOperator::Gt
+        | BinaryOperator::Ge => {
+            let (left, right) = (Number::of(left)?, Number::of(right)?);
+            Ok(Value::Boolean(number::compare(operator, left, right)))
+        }
         BinaryOperator::And => Ok(Value::Boolean(left.boolean()? && right.boolean()?)),
         BinaryOperator::Or => Ok(Value::Boolean(left.boolean()? || right.boolean()?)),
         BinaryOperator::Add
@@ -50,35 +51,8 @@ pub fn binary<'v>(
         | BinaryOperator::Div
         | BinaryOperator::Mod
         | BinaryOperator::Pow => {
-            arithmetic(operator, left.integer()?, right.integer()?).map(Value::Integer)
+            number::arithmetic(operator, Number::of(left)?, Number::of(right)?).map(Value::from)
         }
-    }
-}
-
-fn arithmetic(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, String> {
-    let (name, result) = match operator {
-        BinaryOperator::Div | BinaryOperator::Mod if right == 0 => {
-            return Err(format!("{left} can't be divided by zero"));
-        }
-        BinaryOperator::Pow if right < 0 => {
-            return Err(format!("{left} can't be raised to the negative power {right}"));
-        }
-        BinaryOperator::Sub => (".sub.", left.checked_sub(right)),
-        BinaryOperator::Mul => (".mul.", left.checked_mul(right)),
-        BinaryOperator::Div => (".div.", left.checked_div(right)),
-        // The quotient may not fit; the remainder always does.
-        BinaryOperator::Mod => (".mod.", Some(left.wrapping_rem(right))),
-        BinaryOperator::Pow => (".pow.", power(left, right)),
-        _ => (".add.", left.checked_add(right)),
-    };
-    result.ok_or_else(|| format!("{left} {name} {right} doesn't fit in 64 bits"))
-}
-
-fn power(base: i64, exponent: i64) -> Option<i64> {
-    match base {
-        0 | 1 if exponent > 0 => Some(base),
-        -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
-        _ => base.checked_pow(u32::try_from(exponent).ok()?),
     }
 }
 
@@ -114,6 +88,38 @@ mod tests {
         assert_eq!(compute(Pow, "0", "0").as_deref(), Ok("1"));
         assert_eq!(compute(Mod, "-7", "3").as_deref(), Ok("-1"));
         assert_eq!(compute(Mod, min, "-1").as_deref(), Ok("0"));
+    }
+
+    #[test]
+    fn a_point_makes_decimals() {
+        use BinaryOperator::{Add, Div, Eql, Ge, Lt, Mod, Mul, Pow, Sub};
+        for (operator, left, right, result) in [
+            (Mul, "3.5", "2", "7.0"),
+            (Div, "7", "2", "3"),
+            (Div, "7.0", "2", "3.5"),
+            (Add, "0.1", "0.2", "0.30000000000000004"),
+            (Sub, "1e3", "1", "999.0"),
+            (Mod, "7.5", "2", "1.5"),
+            (Pow, "2.0", "-1", "0.5"),
+            (Mul, "1e10", "1e10", "1e20"),
+            (Lt, "0.5", "1", "true"),
+            (Ge, "-0.5", "0", "false"),
+            (Eql, "2.0", "2", "true"),
+            // Whole numbers are exact, however large.
+            (Eql, "9007199254740993", "9007199254740992", "false"),
+        ] {
+            assert_eq!(compute(operator, left, right).as_deref(), Ok(result), "{left} {right}");
+        }
+        for (operator, left, right) in [
+            (Div, "1.0", "0"),
+            (Mod, "1", "0.0"),
+            (Pow, "-2.0", "0.5"),
+            (Mul, "1e300", "1e300"),
+            (Add, "1.0", "one"),
+            (Add, "inf", "1"),
+        ] {
+            assert!(compute(operator, left, right).is_err(), "{left} {operator:?} {right}");
+        }
     }
 
     #[test]

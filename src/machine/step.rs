@@ -169,6 +169,7 @@ impl Machine {
             Instruction::EndForAny => return Ok(Self::end_for_any(task)),
             Instruction::ForAll { code, clauses } => return self.for_all(task, code, clauses),
             Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
+            Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),
             Instruction::EndTry => return Ok(self.try_succeeded(task)),

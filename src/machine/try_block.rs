@@ -31,7 +31,13 @@ impl Machine {
     pub(super) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
         task.turn(code.values());
         let length = |task: &mut Task, scale: &Scale| length(task, *scale);
-        let clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
+        let mut clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
+        for limit in [clauses.time, clauses.each] {
+            limit.map_or(Ok(()), not_zero)?;
+        }
+        // Attempts that start no time apart are attempts with the usual delays.
+        clauses.every = clauses.every.filter(|every| !every.is_zero());
+        task.frames.pop();
         let policy = clauses.backoff.as_ref().unwrap_or(&self.config.backoff).clone();
         let enclosing = task.deadline().unwrap_or(Time::NEVER);
         let own = clauses.time.map_or(Time::NEVER, |limit| self.now + limit);
@@ -208,7 +214,17 @@ impl Machine {
             let record = Record { uncaught, ..self.record(task, line, event) };
             self.effects.push_back(Effect::Log(record));
         }
-        match frame.code.catch {
+        self.catch(task, &frame.code, thrown)
+    }
+
+    /// The head of a `try` has no value: not even one attempt can be made.
+    pub(super) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+        self.catch(task, code, Thrown { fatal: false, ..thrown })
+    }
+
+    /// A `try` is over by a failure.
+    fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+        match code.catch {
             Some((address, line)) => {
                 self.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
                 task.enter(FrameKind::Catch(thrown.failure));
@@ -278,7 +294,6 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
         Scale::Joined => duration::parse_joined(text),
     };
     match length {
-        Some(Duration::ZERO) => Err(Halt::expression("a length of time can't be zero")),
         Some(length) => Ok(length),
         None if scale == Scale::Joined => {
             Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
@@ -289,9 +304,19 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
     }
 }
 
+fn not_zero(length: Duration) -> Result<(), Halt> {
+    match length {
+        Duration::ZERO => Err(Halt::expression("a length of time can't be zero")),
+        _ => Ok(()),
+    }
+}
+
 /// Pops the parameters of a `backoff` clause.
 fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
-    let length = |task: &mut Task, scale: &Scale| length(task, *scale);
+    let length = |task: &mut Task, scale: &Scale| {
+        let length = length(task, *scale)?;
+        not_zero(length).map(|()| length)
+    };
     let clauses = code.clauses.try_map(task, length, |task, ()| number(task))?.of_percent();
     Policy::with(code.kind, &clauses).map_err(|mistake| Halt::expression(mistake.in_a_line()))
 }

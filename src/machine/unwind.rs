@@ -34,6 +34,7 @@ impl Machine {
                     task.enter(FrameKind::Try(details));
                     return self.empty(task, scope, AfterEmptied::Fail(thrown));
                 }
+                FrameKind::TryHead(code) => return self.head_failed(task, &code, thrown),
                 FrameKind::ForAny(details) if !thrown.fatal => {
                     if self.next_item(task, details) {
                         return Flow::Continue;
@@ -70,6 +71,7 @@ impl Machine {
     pub(super) fn is_uncaught(&self, task: &Task, thrown: &Thrown) -> bool {
         let contains = |frame: &Frame| match &frame.kind {
             FrameKind::Try(_) => true,
+            FrameKind::TryHead(code) => code.catch.is_some(),
             FrameKind::ForAny(details) => !thrown.fatal && !details.is_last(),
             FrameKind::Question(_) => !thrown.fatal && thrown.is_no(),
             FrameKind::Catch(_)
@@ -128,7 +130,8 @@ impl Machine {
                 }
                 task.scope = frame.outer_scope;
             }
-            FrameKind::Catch(_)
+            FrameKind::TryHead(_)
+            | FrameKind::Catch(_)
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
             | FrameKind::Join(_)
@@ -236,9 +239,11 @@ pub struct Running {
 /// The innermost structure that a failure doesn't simply pass through.
 fn barrier(task: &Task) -> Option<&FrameKind> {
     task.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
-        FrameKind::Question(_) | FrameKind::Try(_) | FrameKind::ForAny(_) | FrameKind::Catch(_) => {
-            true
-        }
+        FrameKind::Question(_)
+        | FrameKind::Try(_)
+        | FrameKind::TryHead(_)
+        | FrameKind::ForAny(_)
+        | FrameKind::Catch(_) => true,
         FrameKind::For(_)
         | FrameKind::Join(_)
         | FrameKind::Call(_)

@@ -70,7 +70,8 @@ impl Value {
     pub fn brief(&self) -> Option<String> {
         match self {
             Self::Range(range) if range.count() > 100 => {
-                Some(format!("{} .to. {} .step. {}", range.low, range.high, range.step))
+                let last = range.get(range.count() - 1);
+                Some(format!("{} .to. {last} .step. {}", range.first, range.step))
             }
             value => value.text().map(|text| text.to_string()),
         }
@@ -129,35 +130,39 @@ impl From<&str> for Value {
     }
 }
 
-/// Integers from `low` to `high`, ascending.
+/// Integers that are equally far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    low: i64,
-    high: i64,
-    step: u64,
+    first: i64,
+    step: i64,
+    count: u64,
 }
 
 impl Range {
-    /// The integers between `a` and `b`, both included, ascending whichever is larger.
+    /// The integers from `first` on, `step` apart, that don't go past `last`. There are none if
+    /// `step` leads away from it.
     ///
     /// # Errors
     ///
     /// If `step` is zero.
-    pub fn new(a: i64, b: i64, step: i64) -> Result<Self, String> {
-        match step.unsigned_abs() {
-            0 => Err("a range can't have step 0".into()),
-            step => Ok(Self { low: a.min(b), high: a.max(b), step }),
-        }
+    pub fn new(first: i64, last: i64, step: i64) -> Result<Self, String> {
+        let count = match step {
+            0 => return Err("a range can't have step 0".into()),
+            1.. if first > last => 0,
+            ..0 if first < last => 0,
+            step => (first.abs_diff(last) / step.unsigned_abs()).saturating_add(1),
+        };
+        Ok(Self { first, step, count })
     }
 
     /// How many there are.
     pub fn count(&self) -> u64 {
-        (self.high.abs_diff(self.low) / self.step).saturating_add(1)
+        self.count
     }
 
     /// The integer at `index`, which must be below `count`.
     pub fn get(&self, index: u64) -> i64 {
-        self.low.wrapping_add_unsigned(index.wrapping_mul(self.step))
+        self.first.wrapping_add(self.step.wrapping_mul(index as i64))
     }
 
     fn text(&self) -> BString {

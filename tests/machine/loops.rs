@@ -16,7 +16,10 @@ fn for_takes_words_in_order_and_stops_at_a_failure() {
 
 #[test]
 fn ranges_ascend_whichever_end_is_larger() {
-    world().run("for n in 3 .to. 1; echo $n; end").prints("1\n2\n3\n");
+    world().run("for n in 1 .to. 3; echo $n; end").prints("1\n2\n3\n");
+    world().run("for n in 3 .to. 1; echo $n; end").succeeds().prints("");
+    world().run("for n in 3 .to. 1 .step. -1; echo $n; end").prints("3\n2\n1\n");
+    world().run("for n in 1 .to. 3 .step. -1; echo $n; end").succeeds().prints("");
     world().run("for n in 1 .to. 10 .step. 4 x; echo $n; end").prints("1\n5\n9\nx\n");
     world().run("for n in 1 .to. 5 .step. 0; ok; end").fails("expression", 1);
 }

@@ -37,6 +37,33 @@ fn a_try_repeats_until_it_succeeds() {
 }
 
 #[test]
+fn a_head_without_a_value_fails_its_own_try() {
+    let ran = exponential()
+        .run(
+            "try 3 times\n ok\n try $x times\n hang\n catch\n echo $attempt $error_kind\n end\nend",
+        )
+        .succeeds()
+        .prints("1 expression\n")
+        .takes(0.0);
+    assert_eq!(starts(&ran, "hang"), 0);
+    // What the head started is cut short by the limits around it, not by its own.
+    exponential()
+        .run("function f; hang; return 1; end\ntry for 5 seconds\n try f() times; ok; end\nend")
+        .fails("timeout", 124)
+        .takes(5.0);
+    // Each attempt of the one around it evaluates the head again.
+    let ran =
+        exponential().run("try 3 times\n try for $v\n hang\n end\nend").fails("expression", 1);
+    assert_eq!(ran.elapsed, seconds(3.0));
+}
+
+#[test]
+fn every_zero_leaves_the_delays_of_the_policy() {
+    exponential().run("try 3 times every 0 seconds; fail 2; end").fails("exit", 2).takes(3.0);
+    exponential().run("n=0; try 3 times every $n seconds; fail 2; end").fails("exit", 2).takes(3.0);
+}
+
+#[test]
 fn three_days_or_a_hundred_times_take_no_time_to_test() {
     let ran = exponential().run("try for 3 days or 100 times\nfail 9\nend").fails("exit", 9);
     // 1 + 2 + … + 2048 s, then an hour each; the last attempt comes before the deadline.

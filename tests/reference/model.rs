@@ -68,14 +68,14 @@ pub enum Expr {
 /// Why a command isn't followed by the next one.
 #[derive(Clone, Debug)]
 enum Stop {
-    Failed { kind: &'static str, code: u8, fatal: bool },
+    Failed { kind: &'static str, code: i32, fatal: bool },
     Exit(u8),
     Return(Option<String>),
 }
 
 type Done<T = ()> = Result<T, Stop>;
 
-fn failed(kind: &'static str, code: u8) -> Stop {
+fn failed(kind: &'static str, code: i32) -> Stop {
     Stop::Failed { kind, code, fatal: false }
 }
 
@@ -96,7 +96,7 @@ pub struct Model<'p> {
     /// The numbers of the attempts around.
     attempts: Vec<u32>,
     /// What the `catch` blocks around have caught.
-    caught: Vec<(&'static str, u8)>,
+    caught: Vec<(&'static str, i32)>,
     /// How many commands it may still run.
     patience: u32,
 }
@@ -114,7 +114,8 @@ pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(S
     };
     let status = match model.block(script) {
         Ok(()) | Err(Stop::Return(_)) => 0,
-        Err(Stop::Exit(code) | Stop::Failed { code, .. }) => code,
+        Err(Stop::Exit(code)) => code,
+        Err(Stop::Failed { code, .. }) => code.clamp(1, 255) as u8,
     };
     let output = model.output.borrow().clone();
     (model.patience > 0).then_some((output, status))
@@ -141,7 +142,7 @@ impl Model<'_> {
             }
             Command::Print(text) => self.print(text),
             Command::Status(0) => {}
-            Command::Status(code) => return Err(failed("exit", *code)),
+            Command::Status(code) => return Err(failed("exit", i32::from(*code))),
             Command::Missing => return Err(failed("notfound", 127)),
             // cat refuses to copy a file to its own end.
             Command::Show(name) if self.is_output(name) => return Err(failed("exit", 1)),
@@ -163,10 +164,10 @@ impl Model<'_> {
             }
             Command::Count(name, end, body) => {
                 self.variables.insert(name, Value::Text("0".into()));
-                while number(&self.named(name)?)? < *end {
+                while compute(".lt.", &self.named(name)?, &end.to_string())? == "true" {
                     self.block(body)?;
-                    let next = number(&self.named(name)?)? + 1;
-                    self.variables.insert(name, Value::Text(next.to_string()));
+                    let next = compute(".add.", &self.named(name)?, "1")?;
+                    self.variables.insert(name, Value::Text(next));
                 }
             }
             Command::For(name, words, body) => {
@@ -176,7 +177,7 @@ impl Model<'_> {
                 }
             }
             Command::Range(name, from, to, body) => {
-                for number in *from.min(to)..=*from.max(to) {
+                for number in *from..=*to {
                     self.variables.insert(name, Value::Text(number.to_string()));
                     self.block(body)?;
                 }
@@ -213,7 +214,16 @@ impl Model<'_> {
             }
             Command::Call(function, words) => {
                 let arguments = self.words(words)?;
-                self.call(*function, arguments)?;
+                let value = self.call(*function, arguments)?;
+                // A whole number other than 0 is the code of a failure.
+                if let Some(Ok(code)) = value.as_deref().map(whole)
+                    && code != 0
+                {
+                    return Err(failed(
+                        "exit",
+                        code.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
+                    ));
+                }
             }
             Command::Return(value) => {
                 let value = value.as_ref().map(|value| self.expr(value)).transpose()?;
@@ -386,7 +396,7 @@ impl Model<'_> {
                 match *operator {
                     ".eq." => (left == right).to_string(),
                     ".ne." => (left != right).to_string(),
-                    _ => compute(operator, number(&left)?, number(&right)?)?,
+                    _ => compute(operator, &left, &right)?,
                 }
             }
             Expr::Call(function, arguments) => {
@@ -402,11 +412,28 @@ fn truth(text: &str) -> Done<bool> {
     text.parse().map_err(|_| failed("expression", 1))
 }
 
-fn number(text: &str) -> Done<i64> {
+fn whole(text: &str) -> Done<i64> {
     text.trim().parse().map_err(|_| failed("expression", 1))
 }
 
-fn compute(operator: &str, left: i64, right: i64) -> Done<String> {
+/// What has a point is a decimal.
+fn decimal(text: &str) -> Done<f64> {
+    let text = text.trim();
+    let is_number = text.contains(|c: char| c.is_ascii_digit())
+        && !text.contains(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
+    let number = text.parse().ok().filter(|number: &f64| is_number && number.is_finite());
+    number.ok_or(failed("expression", 1))
+}
+
+fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
+    let (Ok(left), Ok(right)) = (whole(left), whole(right)) else {
+        // Digits alone that don't fit are no number of either kind.
+        let is_large = |text: &str| whole(text).is_err() && !text.contains(['.', 'e', 'E']);
+        if is_large(left) || is_large(right) {
+            return Err(failed("expression", 1));
+        }
+        return compute_decimals(operator, decimal(left)?, decimal(right)?);
+    };
     let (left, right) = (i128::from(left), i128::from(right));
     let number = match operator {
         ".lt." => return Ok((left < right).to_string()),
@@ -424,4 +451,21 @@ fn compute(operator: &str, left: i64, right: i64) -> Done<String> {
         Ok(number) => Ok(number.to_string()),
         Err(_) => Err(failed("expression", 1)),
     }
+}
+
+#[expect(clippy::float_cmp, reason = "numbers are equal or not")]
+fn compute_decimals(operator: &str, left: f64, right: f64) -> Done<String> {
+    let number = match operator {
+        ".lt." => return Ok((left < right).to_string()),
+        ".le." => return Ok((left <= right).to_string()),
+        ".eql." => return Ok((left == right).to_string()),
+        ".neql." => return Ok((left != right).to_string()),
+        ".add." => left + right,
+        ".sub." => left - right,
+        ".mul." => left * right,
+        ".div." => left / right,
+        _ => left % right,
+    };
+    // By zero, too.
+    if number.is_finite() { Ok(format!("{number:?}")) } else { Err(failed("expression", 1)) }
 }

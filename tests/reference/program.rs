@@ -10,7 +10,7 @@ use super::model::{Block, Command, Expr, Piece, Word};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const READ: [&str; 9] = ["a", "b", "c", "d", "1", "#", "attempt", "error_kind", "error_code"];
-const BARE: [&str; 8] = ["x", "y", "0", "1", "7", "-3", "true", "false"];
+const BARE: [&str; 10] = ["x", "y", "0", "1", "7", "-3", "1.5", "2e-1", "true", "false"];
 const QUOTED: [&str; 7] = ["", " ", "x y", "z\n", "\n", "2", "9223372036854775807"];
 const OPERATORS: [&str; 13] = [
     ".eq.", ".ne.", ".lt.", ".le.", ".eql.", ".neql.", ".add.", ".sub.", ".mul.", ".div.", ".mod.",
@@ -116,7 +116,7 @@ impl Random {
             }
             20 => Command::For(self.of(&NAMES), self.words(), self.block(depth - 1)),
             21 => {
-                let (from, to) = (self.rng.random_range(-1..2), self.rng.random_range(0..3));
+                let (from, to) = (self.rng.random_range(-1..3), self.rng.random_range(0..3));
                 Command::Range(self.of(&NAMES), from, to, self.block(depth - 1))
             }
             22 => Command::ForAny(self.of(&NAMES), self.words(), self.block(depth - 1)),

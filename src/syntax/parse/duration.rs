@@ -24,6 +24,11 @@ impl Duration {
         }
     }
 
+    /// Whether the script says literally that it is no time at all.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.literal().is_some_and(|length| length.is_zero())
+    }
+
     /// Where it stands, without its unit.
     pub(crate) fn span(&self) -> Span {
         match self {
@@ -43,8 +48,25 @@ impl Builder<'_> {
         }
     }
 
+    /// A `duration` that must be one, or zero.
+    pub(super) fn interval(&mut self, pair: Pair) -> Result<Duration> {
+        let span = self.span(&pair);
+        match self.amount(pair)? {
+            Limit::Time(duration) => Ok(duration),
+            Limit::Times(_) => Err(Box::new(expected_duration(span))),
+        }
+    }
+
     /// A `duration` that may be a number of times.
     pub(super) fn limit(&mut self, pair: Pair) -> Result<Limit> {
+        let span = self.span(&pair);
+        match self.amount(pair)? {
+            Limit::Time(duration) if duration.is_zero() => Err(Box::new(not_positive(span))),
+            limit => Ok(limit),
+        }
+    }
+
+    fn amount(&mut self, pair: Pair) -> Result<Limit> {
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let amount = inner.next().expect("a duration has an amount");
@@ -64,7 +86,7 @@ impl Builder<'_> {
                     return Err(error.label("expected a duration, like `5 minutes`").into());
                 }
                 None => return Err(not_a_duration(amount.span, &text).into()),
-                Some(number) if number <= 0.0 => return Err(not_positive(span).into()),
+                Some(number) if number < 0.0 => return Err(not_positive(span).into()),
                 Some(_) => {}
             }
         }
@@ -88,7 +110,6 @@ fn joined(amount: Expr) -> Result<Limit> {
     match literal::word(&word) {
         None => Ok(Limit::Time(Duration::Joined(word))),
         Some(text) => match parse_joined(&text) {
-            Some(std::time::Duration::ZERO) => Err(Box::new(not_positive(word.span))),
             Some(_) => Ok(Limit::Time(Duration::Joined(word))),
             None => Err(Box::new(not_a_duration(word.span, &text))),
         },

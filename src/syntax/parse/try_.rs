@@ -48,7 +48,7 @@ impl Builder<'_> {
         let value = pair.into_inner().last().expect("a clause ends with its value");
         Ok(match rule {
             Rule::every => {
-                clauses.every = Some(self.duration(value)?);
+                clauses.every = Some(self.interval(value)?);
                 "`every`"
             }
             Rule::each => {

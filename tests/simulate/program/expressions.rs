@@ -11,6 +11,7 @@ impl Generator {
             return match self.dice.number(0, 4) {
                 0 => "$n".into(),
                 1 => format!("\"{}\"", self.value()),
+                2 => (*self.dice.pick(&["0.5", "2.0", "1e3"])).into(),
                 _ => self.dice.number(0, 9).to_string(),
             };
         }
@@ -56,7 +57,9 @@ impl Generator {
     /// What a loop goes through.
     pub fn list(&mut self) -> String {
         let count = self.dice.number(1, 4);
-        match self.dice.number(0, 7) {
+        match self.dice.number(0, 9) {
+            8 => format!("{count} .to. 1 .step. -1"),
+            9 => "2 .to. 1 b".into(),
             0 | 1 => format!("1 .to. {count}"),
             2 => format!("1 .to. {} .step. 3", count + 3),
             3 => "$w".into(),

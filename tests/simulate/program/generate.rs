@@ -36,7 +36,12 @@ pub fn generate(dice: Dice) -> Program {
         generator.left = generator.dice.number(2, 8);
         generator.callable = function + 1;
         let mut body = generator.group(2);
-        body.push(line("return $# .add. 1"));
+        // As a command, a whole number would be the code of a failure.
+        body.push(line(if generator.dice.chance(0.1) {
+            "return $# .add. 1"
+        } else {
+            "return $# .add. 1.5"
+        }));
         script.push(block(format!("function f{function}"), body));
     }
     generator.callable = FUNCTIONS;

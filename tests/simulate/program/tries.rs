@@ -42,6 +42,10 @@ impl Generator {
     fn head(&mut self, limits: &str) -> (String, Promise) {
         let mut promise = Promise::default();
         let mut head = "try".to_owned();
+        if self.dice.chance(0.03) {
+            // No value: no attempt, but the `catch`.
+            return ("try $no_number times each $n seconds".into(), promise);
+        }
         for (index, limit) in limits.chars().enumerate() {
             head += if index > 0 { " or" } else { *self.dice.pick(&["", " for"]) };
             if limit == 'd' {
@@ -56,7 +60,9 @@ impl Generator {
             head += " each";
             head += &self.length(&mut promise.each);
         }
-        if self.dice.chance(0.2) {
+        if self.dice.chance(0.05) {
+            head += " every 0 seconds";
+        } else if self.dice.chance(0.2) {
             head += " every";
             head += &self.length(&mut promise.every);
         } else if self.dice.chance(0.6) {

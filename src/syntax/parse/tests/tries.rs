@@ -96,7 +96,7 @@ error: expected a whole number, not `x`
   |     ^
   = hint: write it in digits, or `$x` if it is a variable
 ");
-    assert_snapshot!(mistakes("try for five minutes\nend\ntry every 0 s\nend\ntry each 5 times\nend"), @"
+    assert_snapshot!(mistakes("try for five minutes\nend\ntry each 0 s\nend\ntry each 5 times\nend"), @"
 error: `five` is not a number
  --> t:1:9
   |
@@ -104,10 +104,10 @@ error: `five` is not a number
   |         ^^^^ expected a duration, like `5 minutes`
 
 error: a duration must be longer than zero
- --> t:3:11
+ --> t:3:10
   |
-3 | try every 0 s
-  |           ^^^
+3 | try each 0 s
+  |          ^^^
 
 error: expected a duration, like `5 minutes`
  --> t:5:10

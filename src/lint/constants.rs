@@ -1,0 +1,58 @@
+//! Constants that leave nothing to do: empty ranges, no time between attempts.
+
+use super::{Warning, walk};
+use crate::syntax::Script;
+use crate::syntax::ast::{Block, CommandKind, Expr, ExprKind};
+use crate::syntax::parse::literal;
+use crate::syntax::span::Span;
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    block(&script.body, &mut warnings);
+    warnings
+}
+
+fn block(block: &Block, warnings: &mut Vec<Warning>) {
+    for command in &block.commands {
+        if let CommandKind::Try(details) = &command.kind
+            && let Some(every) = details.clauses.every.as_ref().filter(|every| every.is_zero())
+        {
+            warnings.push(
+                Warning::new(every.span(), "`every` with no time at all is no `every`")
+                    .hint("the usual delays come between the attempts; for none, `backoff none`"),
+            );
+        }
+        for expr in walk::expressions(command) {
+            expression(expr, warnings);
+        }
+        for inner in walk::blocks(command) {
+            self::block(inner, warnings);
+        }
+    }
+}
+
+fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
+    if let ExprKind::Range { from, to, step } = &expr.kind {
+        let number = |expr: &Expr| literal::expr(expr)?.trim().parse().ok();
+        let step = step.as_ref().map_or(Some(1), |step| number(step));
+        if let (Some(from), Some(to), Some(step)) = (number(from), number(to), step) {
+            warnings.extend(empty_range(expr.span, from, to, step));
+        }
+    }
+    for operand in walk::operands(expr) {
+        expression(operand, warnings);
+    }
+}
+
+fn empty_range(span: Span, from: i64, to: i64, step: i64) -> Option<Warning> {
+    let length = step.unsigned_abs();
+    let (counts, is, hint) = if step > 0 && from > to {
+        ("up", "above", format!("`{from} .to. {to} .step. -{length}` counts down"))
+    } else if step < 0 && from < to {
+        ("down", "below", format!("`{from} .to. {to} .step. {length}` counts up"))
+    } else {
+        return None;
+    };
+    let message = format!("this range is empty: it counts {counts}, and {from} is {is} {to}");
+    Some(Warning::new(span, message).hint(hint))
+}

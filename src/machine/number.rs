@@ -1,0 +1,196 @@
+//! Numbers: whole ones, exact in 64 bits, and decimals.
+
+use bstr::{BString, ByteSlice};
+
+use super::value::Value;
+use crate::syntax::ast::BinaryOperator;
+
+/// A number as operators see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// Without a point or an exponent.
+    Whole(i64),
+    /// With one; never a NaN, and never infinite.
+    Decimal(f64),
+}
+
+impl Number {
+    /// The number that a value is; surrounding white space is allowed.
+    ///
+    /// # Errors
+    ///
+    /// One line for people, if it is none.
+    pub fn of(value: &Value) -> Result<Self, String> {
+        if let Value::Integer(whole) = value {
+            return Ok(Self::Whole(*whole));
+        }
+        if let Some(error) = value.too_long() {
+            return Err(error);
+        }
+        let text = value.text().unwrap_or_default();
+        let digits = text.as_bytes().trim_ascii();
+        if !is_decimal(digits) {
+            return match value.integer() {
+                Ok(whole) => Ok(Self::Whole(whole)),
+                Err(_) if !is_whole(digits) => Err(format!("`{text}` is not a number")),
+                Err(error) => Err(error),
+            };
+        }
+        // What has the form of a decimal parses.
+        let decimal = digits.to_str().ok().and_then(|digits| digits.parse().ok());
+        let decimal = decimal.filter(|decimal: &f64| decimal.is_finite());
+        decimal.map(Self::Decimal).ok_or_else(|| format!("{text} is too large for a number"))
+    }
+
+    fn decimal(self) -> f64 {
+        match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Decimal(decimal) => decimal,
+        }
+    }
+}
+
+impl From<Number> for Value {
+    /// A decimal becomes the shortest text that reads as the same decimal.
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Whole(whole) => Self::Integer(whole),
+            Number::Decimal(decimal) => Self::from(BString::from(format!("{decimal:?}"))),
+        }
+    }
+}
+
+/// Whether text is the form of a whole number.
+fn is_whole(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether text is the form of a number with a point or an exponent, like `.5`, `2.` and `1e-3`.
+fn is_decimal(text: &[u8]) -> bool {
+    let (base, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let digits = base.strip_prefix(b"-").or(base.strip_prefix(b"+")).unwrap_or(base);
+    let (whole, fraction) = digits.split_once_str(b".").unwrap_or((digits, b""));
+    let all_digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+    let has_point = digits.len() > whole.len();
+    whole.len() + fraction.len() > 0
+        && all_digits(whole)
+        && all_digits(fraction)
+        && exponent.map_or(has_point, is_whole)
+}
+
+/// Whether `left operator right` holds, of an operator that compares numbers.
+pub fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
+    let order = match (left, right) {
+        (Number::Whole(left), Number::Whole(right)) => left.partial_cmp(&right),
+        _ => left.decimal().partial_cmp(&right.decimal()),
+    };
+    order.is_some_and(|order| match operator {
+        BinaryOperator::Neql => order.is_ne(),
+        BinaryOperator::Lt => order.is_lt(),
+        BinaryOperator::Le => order.is_le(),
+        BinaryOperator::Gt => order.is_gt(),
+        BinaryOperator::Ge => order.is_ge(),
+        _ => order.is_eq(),
+    })
+}
+
+/// Computes `left operator right`, of an operator of arithmetic.
+///
+/// # Errors
+///
+/// One line for people: what doesn't fit, a division by zero, a whole number to a negative power.
+pub fn arithmetic(operator: BinaryOperator, left: Number, right: Number) -> Result<Number, String> {
+    match (left, right) {
+        (Number::Whole(left), Number::Whole(right)) => {
+            wholes(operator, left, right).map(Number::Whole)
+        }
+        _ => decimals(operator, left.decimal(), right.decimal()).map(Number::Decimal),
+    }
+}
+
+fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, String> {
+    let result = match operator {
+        BinaryOperator::Div | BinaryOperator::Mod if right == 0 => {
+            return Err(format!("{left} can't be divided by zero"));
+        }
+        BinaryOperator::Pow if right < 0 => {
+            return Err(format!(
+                "{left} can't be raised to the negative power {right}; {left}.0 can"
+            ));
+        }
+        BinaryOperator::Sub => left.checked_sub(right),
+        BinaryOperator::Mul => left.checked_mul(right),
+        BinaryOperator::Div => left.checked_div(right),
+        // The quotient may not fit; the remainder always does.
+        BinaryOperator::Mod => Some(left.wrapping_rem(right)),
+        BinaryOperator::Pow => power(left, right),
+        _ => left.checked_add(right),
+    };
+    let sign = operator.spelling();
+    result.ok_or_else(|| format!("{left} {sign} {right} doesn't fit in 64 bits"))
+}
+
+fn power(base: i64, exponent: i64) -> Option<i64> {
+    match base {
+        0 | 1 if exponent > 0 => Some(base),
+        -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+        _ => base.checked_pow(u32::try_from(exponent).ok()?),
+    }
+}
+
+fn decimals(operator: BinaryOperator, left: f64, right: f64) -> Result<f64, String> {
+    let result = match operator {
+        BinaryOperator::Div | BinaryOperator::Mod if right == 0.0 => {
+            return Err(format!("{left:?} can't be divided by zero"));
+        }
+        BinaryOperator::Sub => left - right,
+        BinaryOperator::Mul => left * right,
+        BinaryOperator::Div => left / right,
+        BinaryOperator::Mod => left % right,
+        BinaryOperator::Pow => left.powf(right),
+        _ => left + right,
+    };
+    let sign = operator.spelling();
+    match result {
+        result if result.is_finite() => Ok(result),
+        result if result.is_nan() => Err(format!("{left:?} {sign} {right:?} is no number")),
+        _ => Err(format!("{left:?} {sign} {right:?} is too large for a number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_are_numbers() {
+        for (text, number) in [
+            ("1", Number::Whole(1)),
+            (" -7 ", Number::Whole(-7)),
+            ("1.5", Number::Decimal(1.5)),
+            (".5", Number::Decimal(0.5)),
+            ("2.", Number::Decimal(2.0)),
+            ("-1e-3", Number::Decimal(-0.001)),
+            ("1E3", Number::Decimal(1000.0)),
+        ] {
+            assert_eq!(Number::of(&BString::from(text).into()), Ok(number), "{text}");
+        }
+        for text in
+            ["", ".", "-", "e5", ".e5", "1e", "1.2.3", "1e1.5", "inf", "NaN", "0x1", "1e999", "--1"]
+        {
+            assert!(Number::of(&BString::from(text).into()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_decimal_reads_back() {
+        for decimal in [0.1, 7.0, -0.0, 1e16, 1e-7, f64::MAX, f64::MIN_POSITIVE, 0.1 + 0.2] {
+            let value = Value::from(Number::Decimal(decimal));
+            assert_eq!(Number::of(&value), Ok(Number::Decimal(decimal)));
+        }
+    }
+}
