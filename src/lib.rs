@@ -12,6 +12,7 @@ pub mod lint;
 pub mod log;
 pub mod machine;
 pub mod nearest;
+pub mod os_error;
 pub mod outlet;
 pub mod repl;
 pub mod report;

@@ -237,7 +237,7 @@ fn what_is_no_lock_is_left_alone() {
         "fifo` as a lock: it is no plain file",
         "link` as a lock: it is a symbolic link",
         "data` as a lock: it holds something else",
-        "nosuch/lock` as a lock: No such file",
+        "nosuch/lock` as a lock: no such file",
     ] {
         finished.expect_stderr(text);
     }

@@ -11,7 +11,7 @@ use crate::support::Ftsh;
 
 #[test]
 fn a_missing_script() {
-    Ftsh::new().arg("nosuch.ftsh").refused(&["nosuch.ftsh", "No such file"]).one_line();
+    Ftsh::new().arg("nosuch.ftsh").refused(&["nosuch.ftsh", "no such file"]).one_line();
 }
 
 #[test]

@@ -69,9 +69,10 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("duration", &[]),
     ("nearest", &[]),
+    ("os_error", &[]),
     ("outlet", &[]),
     ("secrets", &[]),
     ("backoff", &["duration", "nearest"]),
@@ -82,7 +83,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),
     ("log", &["machine", "diagnostic", "outlet"]),
-    ("driver", &["machine", "status", "syntax", "outlet"]),
+    ("driver", &["machine", "status", "syntax", "os_error", "outlet"]),
     (
         "repl",
         &[
@@ -101,6 +102,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     (
         "cli",
         &[
+            "os_error",
             "driver",
             "repl",
             "log",

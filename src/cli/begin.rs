@@ -11,11 +11,12 @@ use rand::{RngExt, SeedableRng};
 use super::lock::{self, Holder, Taken};
 use super::messages::{complain, speak_through};
 use super::settings::Settings;
-use super::source::{Program, plain};
+use super::source::Program;
 use crate::driver::process::OutputCapture;
 use crate::log::Log;
 use crate::machine::record::{LogEvent, Record};
 use crate::machine::{Outcome, Time};
+use crate::os_error::plain;
 use crate::outlet::Outlet;
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.

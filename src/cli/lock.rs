@@ -15,10 +15,11 @@ use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
+use thiserror::Error;
 
-use super::source::plain;
 use crate::log::local_zone;
 use crate::machine::outcome::Human;
+use crate::os_error::plain;
 
 /// How the file of a lock begins. A file that begins otherwise is something else, and left alone.
 const MARK: &str = "ftsh lock\n";
@@ -75,20 +76,33 @@ fn usual_directory() -> PathBuf {
     }
 }
 
+/// Why locks can't be in a directory.
+#[derive(Debug, Error)]
+enum Unusable {
+    #[error("{}", plain(.0))]
+    System(#[from] io::Error),
+    #[error("it is no directory")]
+    NoDirectory,
+    #[error("it belongs to somebody else")]
+    SomebodyElses,
+    #[error("others can write to it")]
+    Shared,
+}
+
 /// Makes a directory that nobody else can write to, or finds it.
-fn make_private(directory: &Path) -> Result<(), String> {
+fn make_private(directory: &Path) -> std::result::Result<(), Unusable> {
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(plain(&error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
     }
     // Not following a link: in `/tmp` it could be anybody's.
-    let found = std::fs::symlink_metadata(directory).map_err(|error| plain(&error))?;
+    let found = std::fs::symlink_metadata(directory)?;
     if !found.is_dir() {
-        Err("it is no directory".into())
+        Err(Unusable::NoDirectory)
     } else if found.uid() != nix::unistd::geteuid().as_raw() {
-        Err("it belongs to somebody else".into())
+        Err(Unusable::SomebodyElses)
     } else if found.mode() & 0o022 != 0 {
-        Err("others can write to it".into())
+        Err(Unusable::Shared)
     } else {
         Ok(())
     }

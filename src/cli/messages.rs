@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::source::plain;
 use crate::machine::Outcome;
+use crate::os_error::plain;
 use crate::outlet::{self, Outlet};
 use crate::secrets::Secrets;
 

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 
 use super::settings::Settings;
-use super::source::{Program, plain};
+use super::source::Program;
 use super::{begin, end, messages, options};
 use crate::driver::{self, Driver, process};
 use crate::log::{Log, Style, Summary};
 use crate::machine::record::Level;
 use crate::machine::{Failure, Machine, Outcome};
+use crate::os_error::plain;
 use crate::repl;
 use crate::report;
 use crate::syntax::Script;

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
-use nix::errno::Errno;
 
+use crate::os_error::plain;
 use crate::repl;
 use crate::syntax::{LONGEST, TOO_LONG};
 
@@ -66,12 +66,4 @@ fn limited(script: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     script.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > LONGEST { Err(io::Error::other(TOO_LONG)) } else { Ok(bytes) }
-}
-
-/// What an error means, without its number.
-pub fn plain(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(number) => Errno::from_raw(number).desc().to_owned(),
-        None => error.to_string(),
-    }
 }

@@ -1,6 +1,9 @@
 //! What the world tells the machine.
 
+use std::fmt::Display;
+
 use bstr::BString;
+use thiserror::Error;
 
 use super::effect::{OperationId, ProcessId, ScopeId};
 
@@ -34,8 +37,8 @@ pub enum Event {
     Done {
         /// The operation.
         operation: OperationId,
-        /// Its answer, or why there is none, in one line for people.
-        result: Result<Reply, String>,
+        /// Its answer, or why there is none.
+        result: Result<Reply, Refusal>,
     },
     /// Nothing of a scope that was to be terminated is left, or what is left can't be killed.
     Emptied {
@@ -44,6 +47,21 @@ pub enum Event {
     },
     /// The shell was told to end by this signal (its number).
     Interrupted(i32),
+}
+
+/// Why the world gives no answer: one line for people, in the words of who knows the world.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// The line.
+    pub message: String,
+}
+
+impl Refusal {
+    /// What an error of the driver says.
+    pub fn new(error: impl Display) -> Self {
+        Self { message: error.to_string() }
+    }
 }
 
 /// How a command ended.

@@ -12,7 +12,7 @@ use super::effect::Query;
 use super::event::Reply;
 use super::field::{Field, Fields};
 use super::halt::Halt;
-use super::size::{self, LONGEST, MOST_WORDS};
+use super::size::{self, LONGEST, MOST_WORDS, TooLong};
 use super::task::Task;
 use super::time::Time;
 use super::value::Value;
@@ -42,7 +42,7 @@ impl Expander<'_> {
             for field in self.fields(word)? {
                 length += field.text.len();
                 if length > LONGEST {
-                    return Err(Halt::expression(size::too_long(length)));
+                    return Err(Halt::expression(TooLong(length)));
                 }
                 self.matches(field, &mut out)?;
             }

@@ -1,5 +1,7 @@
 //! Why an instruction stops.
 
+use std::fmt::Display;
+
 use super::effect::Query;
 use super::outcome::FailureKind;
 
@@ -16,7 +18,7 @@ pub enum Halt {
 
 impl Halt {
     /// An expression or a word without a value.
-    pub fn expression(message: impl Into<String>) -> Self {
-        Self::Fail(FailureKind::Expression, message.into())
+    pub fn expression(message: impl Display) -> Self {
+        Self::Fail(FailureKind::Expression, message.to_string())
     }
 }

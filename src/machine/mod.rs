@@ -39,6 +39,7 @@ mod timer;
 mod try_block;
 mod unwind;
 mod value;
+mod value_error;
 mod variables;
 
 use std::cell::Cell;
@@ -59,7 +60,7 @@ use crate::syntax::Script;
 use crate::syntax::ast::{Name, Part};
 use code::{Address, Instruction, Program};
 use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
-use event::{Reply, SpawnError, Status};
+use event::{Refusal, Reply, SpawnError, Status};
 use flow::Flow;
 use invocation::Builtin;
 use opening::Redirects;
@@ -368,7 +369,7 @@ impl Machine {
         }
     }
 
-    fn done(&mut self, operation: OperationId, result: Result<Reply, String>) {
+    fn done(&mut self, operation: OperationId, result: Result<Reply, Refusal>) {
         if let Some(task) = self.operations.remove(&operation) {
             self.resume(task, |_, task| Self::operation_done(task, result));
         }

@@ -3,6 +3,7 @@
 use bstr::{BString, ByteSlice};
 
 use super::value::Value;
+use super::value_error::ValueError;
 use crate::syntax::ast::BinaryOperator;
 
 /// A number as operators see it.
@@ -16,11 +17,7 @@ pub enum Number {
 
 impl Number {
     /// The number that a value is; surrounding white space is allowed.
-    ///
-    /// # Errors
-    ///
-    /// One line for people, if it is none.
-    pub fn of(value: &Value) -> Result<Self, String> {
+    pub fn of(value: &Value) -> Result<Self, ValueError> {
         if let Value::Integer(whole) = value {
             return Ok(Self::Whole(*whole));
         }
@@ -32,14 +29,14 @@ impl Number {
         if !is_decimal(digits) {
             return match value.integer() {
                 Ok(whole) => Ok(Self::Whole(whole)),
-                Err(_) if !is_whole(digits) => Err(format!("`{text}` is not a number")),
+                Err(_) if !is_whole(digits) => Err(ValueError::NotANumber(text.into_owned())),
                 Err(error) => Err(error),
             };
         }
         // What has the form of a decimal parses.
         let decimal = digits.to_str().ok().and_then(|digits| digits.parse().ok());
         let decimal = decimal.filter(|decimal: &f64| decimal.is_finite());
-        decimal.map(Self::Decimal).ok_or_else(|| format!("{text} is too large for a number"))
+        decimal.map(Self::Decimal).ok_or_else(|| ValueError::TooLarge(text.into_owned()))
     }
 
     fn decimal(self) -> f64 {
@@ -99,11 +96,11 @@ pub fn compare(operator: BinaryOperator, left: Number, right: Number) -> bool {
 }
 
 /// Computes `left operator right`, of an operator of arithmetic.
-///
-/// # Errors
-///
-/// One line for people: what doesn't fit, a division by zero, a whole number to a negative power.
-pub fn arithmetic(operator: BinaryOperator, left: Number, right: Number) -> Result<Number, String> {
+pub fn arithmetic(
+    operator: BinaryOperator,
+    left: Number,
+    right: Number,
+) -> Result<Number, ValueError> {
     match (left, right) {
         (Number::Whole(left), Number::Whole(right)) => {
             wholes(operator, left, right).map(Number::Whole)
@@ -112,15 +109,13 @@ pub fn arithmetic(operator: BinaryOperator, left: Number, right: Number) -> Resu
     }
 }
 
-fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, String> {
+fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, ValueError> {
     let result = match operator {
         BinaryOperator::Div | BinaryOperator::Mod if right == 0 => {
-            return Err(format!("{left} can't be divided by zero"));
+            return Err(ValueError::DivisionByZero(left));
         }
         BinaryOperator::Pow if right < 0 => {
-            return Err(format!(
-                "{left} can't be raised to the negative power {right}; {left}.0 can"
-            ));
+            return Err(ValueError::NegativePower { base: left, exponent: right });
         }
         BinaryOperator::Sub => left.checked_sub(right),
         BinaryOperator::Mul => left.checked_mul(right),
@@ -130,8 +125,7 @@ fn wholes(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, String
         BinaryOperator::Pow => power(left, right),
         _ => left.checked_add(right),
     };
-    let sign = operator.spelling();
-    result.ok_or_else(|| format!("{left} {sign} {right} doesn't fit in 64 bits"))
+    result.ok_or(ValueError::Overflow { left, operator, right })
 }
 
 fn power(base: i64, exponent: i64) -> Option<i64> {
@@ -142,10 +136,10 @@ fn power(base: i64, exponent: i64) -> Option<i64> {
     }
 }
 
-fn decimals(operator: BinaryOperator, left: f64, right: f64) -> Result<f64, String> {
+fn decimals(operator: BinaryOperator, left: f64, right: f64) -> Result<f64, ValueError> {
     let result = match operator {
         BinaryOperator::Div | BinaryOperator::Mod if right == 0.0 => {
-            return Err(format!("{left:?} can't be divided by zero"));
+            return Err(ValueError::DecimalByZero(left));
         }
         BinaryOperator::Sub => left - right,
         BinaryOperator::Mul => left * right,
@@ -154,11 +148,10 @@ fn decimals(operator: BinaryOperator, left: f64, right: f64) -> Result<f64, Stri
         BinaryOperator::Pow => left.powf(right),
         _ => left + right,
     };
-    let sign = operator.spelling();
     match result {
         result if result.is_finite() => Ok(result),
-        result if result.is_nan() => Err(format!("{left:?} {sign} {right:?} is no number")),
-        _ => Err(format!("{left:?} {sign} {right:?} is too large for a number")),
+        result if result.is_nan() => Err(ValueError::Undefined { left, operator, right }),
+        _ => Err(ValueError::Infinite { left, operator, right }),
     }
 }
 

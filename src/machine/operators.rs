@@ -5,19 +5,15 @@ use regex::bytes::Regex;
 
 use super::number::{self, Number};
 use super::value::Value;
+use super::value_error::ValueError;
 use crate::syntax::ast::BinaryOperator;
 
 /// Computes `left operator right`; neither is a buffer.
-///
-/// # Errors
-///
-/// One line for people: a non-number, an overflow, a division by zero, a negative exponent, an
-/// invalid regular expression.
 pub fn binary<'v>(
     operator: BinaryOperator,
     left: &'v Value,
     right: &'v Value,
-) -> Result<Value, String> {
+) -> Result<Value, ValueError> {
     if let Some(error) = left.too_long().or_else(|| right.too_long()) {
         return Err(error);
     }
@@ -31,7 +27,7 @@ pub fn binary<'v>(
             let regex = str::from_utf8(&pattern)
                 .ok()
                 .and_then(|pattern| Regex::new(pattern).ok())
-                .ok_or_else(|| format!("`{pattern}` is not a regular expression"))?;
+                .ok_or_else(|| ValueError::NotAPattern(pattern.clone().into_owned()))?;
             Ok(Value::Boolean(regex.is_match(&text(left))))
         }
         BinaryOperator::Eql
@@ -60,7 +56,7 @@ pub fn binary<'v>(
 mod tests {
     use super::*;
 
-    fn compute(operator: BinaryOperator, left: &str, right: &str) -> Result<String, String> {
+    fn compute(operator: BinaryOperator, left: &str, right: &str) -> Result<String, ValueError> {
         binary(operator, &left.into(), &right.into())
             .map(|value| value.text().unwrap_or_default().to_string())
     }

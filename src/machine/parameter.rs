@@ -8,7 +8,7 @@ use super::effect::Query;
 use super::event::Reply;
 use super::expand::Expander;
 use super::halt::Halt;
-use super::size::{self, LONGEST};
+use super::size::{self, LONGEST, TooLong};
 use super::value::Value;
 use crate::syntax::ast::{Parameter, Part, Substitute, Variable, Word};
 
@@ -99,7 +99,7 @@ impl<'a> Expander<'a> {
                 None => written,
             };
             if text.len() > LONGEST {
-                return Err(Halt::expression(size::too_long(text.len())));
+                return Err(Halt::expression(TooLong(text.len())));
             }
             return Ok(Cow::Borrowed(text.as_bstr()));
         }

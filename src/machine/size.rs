@@ -1,6 +1,7 @@
 //! How large values can be, and memory for them that may not be there.
 
 use bstr::BString;
+use thiserror::Error;
 
 use super::halt::Halt;
 
@@ -13,13 +14,13 @@ const PER_WORD: usize = 128;
 /// What is smaller than this is there, or the shell is at its end anyway.
 const SMALL: usize = 64 * 1024;
 
-/// Why a value of so many bytes can't be had.
-pub fn too_long(bytes: usize) -> String {
-    format!("a value can have at most 64 MiB, and this one has {bytes} bytes")
-}
+/// A value of so many bytes can't be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a value can have at most 64 MiB, and this one has {0} bytes")]
+pub struct TooLong(pub usize);
 
 fn check(bytes: usize) -> Result<(), Halt> {
-    if bytes > LONGEST { Err(Halt::expression(too_long(bytes))) } else { Ok(()) }
+    if bytes > LONGEST { Err(Halt::expression(TooLong(bytes))) } else { Ok(()) }
 }
 
 /// Why there is nothing.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::code::Instruction;
 use super::effect::{Effect, OperationId, Query};
 use super::ending::Ending;
-use super::event::Reply;
+use super::event::{Refusal, Reply};
 use super::expand::Expander;
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
@@ -62,7 +62,7 @@ impl Machine {
     }
 
     /// An operation that the task waited for is done.
-    pub(super) fn operation_done(task: &mut Task, result: Result<Reply, String>) -> Flow {
+    pub(super) fn operation_done(task: &mut Task, result: Result<Reply, Refusal>) -> Flow {
         match (std::mem::replace(&mut task.state, State::Ready), result) {
             (State::Query(_, query), Ok(reply)) => {
                 task.answers.push((query, reply));
@@ -76,14 +76,14 @@ impl Machine {
                 }
                 Flow::Continue
             }
-            (State::Query(_, Query::Directory(_) | Query::File(_)), Err(message)) => {
-                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, ""))
+            (State::Query(_, Query::Directory(_) | Query::File(_)), Err(refusal)) => {
+                Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, ""))
             }
-            (State::Opening(..) | State::Piped(_), Err(message)) => {
-                Flow::Throw(task.thrown(FailureKind::Redirect, 1, message, ""))
+            (State::Opening(..) | State::Piped(_), Err(refusal)) => {
+                Flow::Throw(task.thrown(FailureKind::Redirect, 1, refusal.message, ""))
             }
-            (State::Query(..), Err(message)) => {
-                Flow::Throw(task.thrown(FailureKind::Expression, 1, message, ""))
+            (State::Query(..), Err(refusal)) => {
+                Flow::Throw(task.thrown(FailureKind::Expression, 1, refusal.message, ""))
             }
             (
                 State::Ready

@@ -8,6 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::effect::{BufferId, IoId};
 use super::size;
+use super::value_error::ValueError;
 
 /// A value. All are text to a script; integers and booleans are kept as such so that nothing
 /// is parsed twice.
@@ -53,14 +54,13 @@ impl Value {
     }
 
     /// Why the value can't be had as text, if it is a range that would take too much memory and time.
-    pub fn too_long(&self) -> Option<String> {
+    pub fn too_long(&self) -> Option<ValueError> {
         match self {
-            Self::Range(range) if range.count() > LONGEST_RANGE => Some(format!(
-                "a range of {} numbers is too long for one value; use it in a for list",
-                range.count()
-            )),
+            Self::Range(range) if range.count() > LONGEST_RANGE => {
+                Some(ValueError::LongRange(range.count()))
+            }
             Self::Range(range) if !size::is_to_be_had((range.count() * NUMBER) as usize) => {
-                Some(format!("there is too little memory for {} numbers", range.count()))
+                Some(ValueError::NoMemory(range.count()))
             }
             _ => None,
         }
@@ -78,7 +78,7 @@ impl Value {
     }
 
     /// The value as an integer; surrounding white space is allowed.
-    pub fn integer(&self) -> Result<i64, String> {
+    pub fn integer(&self) -> Result<i64, ValueError> {
         if let Self::Integer(integer) = self {
             return Ok(*integer);
         }
@@ -91,15 +91,15 @@ impl Value {
         number.ok_or_else(|| {
             let bare = digits.strip_prefix(b"-").unwrap_or(digits);
             if !bare.is_empty() && bare.iter().all(u8::is_ascii_digit) {
-                format!("{text} doesn't fit in 64 bits")
+                ValueError::TooManyDigits(text.clone().into_owned())
             } else {
-                format!("`{text}` is not an integer")
+                ValueError::NotAnInteger(text.clone().into_owned())
             }
         })
     }
 
     /// The value as a boolean.
-    pub fn boolean(&self) -> Result<bool, String> {
+    pub fn boolean(&self) -> Result<bool, ValueError> {
         if let Self::Boolean(boolean) = self {
             return Ok(*boolean);
         }
@@ -109,7 +109,7 @@ impl Value {
         match self.text().unwrap_or_default().as_bytes() {
             b"true" => Ok(true),
             b"false" => Ok(false),
-            other => Err(format!("`{}` is neither true nor false", other.as_bstr())),
+            other => Err(ValueError::NotABoolean(other.into())),
         }
     }
 }
@@ -145,9 +145,9 @@ impl Range {
     /// # Errors
     ///
     /// If `step` is zero.
-    pub fn new(first: i64, last: i64, step: i64) -> Result<Self, String> {
+    pub fn new(first: i64, last: i64, step: i64) -> Result<Self, ValueError> {
         let count = match step {
-            0 => return Err("a range can't have step 0".into()),
+            0 => return Err(ValueError::NoStep),
             1.. if first > last => 0,
             ..0 if first < last => 0,
             step => (first.abs_diff(last) / step.unsigned_abs()).saturating_add(1),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use thiserror::Error;
 use unicode_width::UnicodeWidthStr;
 
 use crate::syntax::Unfinished;
@@ -35,8 +36,19 @@ pub struct Facts<'a> {
 /// A prompt without and with colours.
 pub type Shown = (String, String);
 
-/// The prompt by `format`; an error says what is wrong with it.
-pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, String> {
+/// What is wrong with a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FormatError {
+    /// A backslash before what has no meaning.
+    #[error("`\\{0}` means nothing in it")]
+    Unknown(char),
+    /// A backslash before nothing.
+    #[error("it ends in a backslash")]
+    Open,
+}
+
+/// The prompt by `format`.
+pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, FormatError> {
     let (format, colours) = match format {
         Some(format) => (format, false),
         None => (DEFAULT, true),
@@ -72,8 +84,8 @@ pub fn render(format: Option<&str>, facts: &Facts) -> Result<Shown, String> {
             Some('e') => push("\x1b", ""),
             Some('n') => push("\n", ""),
             Some('\\') => push("\\", ""),
-            Some(other) => return Err(format!("`\\{other}` means nothing in it")),
-            None => return Err("it ends in a backslash".into()),
+            Some(other) => return Err(FormatError::Unknown(other)),
+            None => return Err(FormatError::Open),
         }
     }
     Ok((without_escapes(&raw), styled))

@@ -1,19 +1,19 @@
 //! A driver that tells nonsense must not bring the machine down.
 
 use ftsh::machine::effect::{OperationId, ProcessId, ScopeId};
-use ftsh::machine::event::{Reply, SpawnError, SpawnErrorKind, Status};
+use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use ftsh::machine::{Config, Event, Machine, Output, Time};
 use proptest::prelude::*;
 
 use super::seconds;
 
-fn reply() -> impl Strategy<Value = Result<Reply, String>> {
+fn reply() -> impl Strategy<Value = Result<Reply, Refusal>> {
     prop_oneof![
         any::<bool>().prop_map(|truth| Ok(Reply::Truth(truth))),
         ".{0,5}".prop_map(|text| Ok(Reply::Text(text.into()))),
         prop::collection::vec(".{0,3}", 0..3)
             .prop_map(|words| Ok(Reply::Words(words.into_iter().map(Into::into).collect()))),
-        Just(Err("no".to_owned())),
+        Just(Err(Refusal::new("no"))),
     ]
 }
 

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::fds::Fd;
 use super::fds::stream::{self, Ended};
+use super::fds::{Fd, FdError};
 use super::jobs::{Answer, Command, Stage, Waiting};
 use super::marks::{self, lease};
-use super::os::error::{no_worker, plain};
 use super::os::workers::Control;
 use super::procs::features::Containment;
 use super::program::{Program, Replacement, Started};
@@ -17,6 +16,7 @@ use crate::machine::effect::{Action, Directory, Environment, ProcessId, Run, Sco
 use crate::machine::event::{Event, SpawnError, SpawnErrorKind};
 use crate::machine::record::LogEvent;
 use crate::machine::time::Time;
+use crate::os_error::plain;
 use crate::outlet;
 
 /// Whether an `exec` is still wanted is looked at this often while it waits.
@@ -29,7 +29,7 @@ impl ProcessDriver {
         let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
         let plan = match self.io.plan(io, &directory, redirects) {
             Ok(plan) => plan,
-            Err(message) => return self.refuse(process, redirect_error(message)),
+            Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         let name = match &action {
             Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
@@ -53,16 +53,17 @@ impl ProcessDriver {
                 if self.found.look_up(&mut program) && !plan.may_block() {
                     let table = plan.carry_out(&Control::default());
                     let interactive = table.as_ref().is_ok_and(|table| !table.reads_nothing());
-                    let started =
-                        table.map_err(redirect_error).and_then(|table| program.start(&table));
+                    let started = table
+                        .map_err(|error| redirect_error(&error))
+                        .and_then(|table| program.start(&table));
                     self.enter(process, command);
                     self.started(process, started, interactive);
                 } else {
                     self.start_by_worker(process, command, move |control| {
                         let table = match plan.carry_out(control) {
                             Ok(table) => table,
-                            Err(message) => {
-                                return Answer::Started(Err(redirect_error(message)), false);
+                            Err(error) => {
+                                return Answer::Started(Err(redirect_error(&error)), false);
                             }
                         };
                         if !control.commit() {
@@ -76,12 +77,12 @@ impl ProcessDriver {
                 self.work(process, command, move |control| {
                     Answer::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::print(&table, &bytes, control),
-                        Err(message) => Err(redirect_error(message)),
+                        Err(error) => Err(redirect_error(&error)),
                     })
                 });
             }
             Action::Print(bytes) => match plan.carry_out(&Control::default()) {
-                Err(message) => self.refuse(process, redirect_error(message)),
+                Err(error) => self.refuse(process, redirect_error(&error)),
                 Ok(table) => match stream::print_now(&table, &bytes) {
                     Ok(ended) => self.ended(process, ended),
                     Err(left) => self.work(process, command, move |control| {
@@ -94,12 +95,12 @@ impl ProcessDriver {
                 self.work(process, command, move |control| {
                     Answer::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::read_line(&table, control),
-                        Err(message) => Err(redirect_error(message)),
+                        Err(error) => Err(redirect_error(&error)),
                     })
                 });
             }
             Action::ReadLine => match plan.carry_out(&Control::default()) {
-                Err(message) => self.refuse(process, redirect_error(message)),
+                Err(error) => self.refuse(process, redirect_error(&error)),
                 Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
                     let ended = stream::read_line(&table, &Control::default());
                     self.ended(process, ended);
@@ -121,7 +122,7 @@ impl ProcessDriver {
         };
         let plan = match self.io.plan(io, &directory, redirects) {
             Ok(plan) => plan,
-            Err(message) => return self.refuse(process, redirect_error(message)),
+            Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         self.status_line.hide();
         let told = self.told(deadline, &directory, &environment);
@@ -236,7 +237,7 @@ impl ProcessDriver {
                 true
             }
             Err(error) => {
-                let message = no_worker(&error);
+                let message = FdError::Worker(error).to_string();
                 self.refuse(process, SpawnError { kind: SpawnErrorKind::System, message });
                 false
             }
@@ -273,7 +274,7 @@ impl ProcessDriver {
             Answer::Ready(program, table) => {
                 if let Some((_, true)) = self.leave(process) {
                     let replacement = table
-                        .map_err(redirect_error)
+                        .map_err(|error| redirect_error(&error))
                         .and_then(|table| Replacement::of(&program, &table));
                     let error = match replacement {
                         Ok(replacement) => self.replace_shell(&replacement),
@@ -326,8 +327,8 @@ impl ProcessDriver {
     }
 }
 
-fn redirect_error(message: String) -> SpawnError {
-    SpawnError { kind: SpawnErrorKind::Redirect, message }
+fn redirect_error(error: &FdError) -> SpawnError {
+    SpawnError { kind: SpawnErrorKind::Redirect, message: error.to_string() }
 }
 
 /// A limit as commands want to know it: seconds since 1970.

@@ -37,10 +37,9 @@ pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
 pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
-use self::fds::{FdTables, files};
+use self::fds::{FdError, FdTables, files};
 use self::jobs::{Answer, Children, Command, Waiting, children};
 use self::marks::Marker;
-use self::os::error::{no_worker, plain};
 use self::os::poll::{self, Poller};
 use self::os::signal::{Interrupts, Signals};
 use self::os::workers::{Control, Handle, Ticket, WorkerPool};
@@ -52,9 +51,9 @@ use self::tty::{StatusLine, Terminal};
 use super::Driver;
 use crate::machine::Machine;
 use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
-use crate::machine::event::{Event, Reply};
+use crate::machine::event::{Event, Refusal, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::size::{LONGEST, too_long};
+use crate::machine::size::{LONGEST, TooLong};
 use crate::machine::time::Time;
 use crate::outlet;
 
@@ -250,7 +249,8 @@ impl ProcessDriver {
         }
     }
 
-    fn answer(&mut self, operation: OperationId, result: Result<Reply, String>) {
+    fn answer(&mut self, operation: OperationId, result: Result<Reply, FdError>) {
+        let result = result.map_err(Refusal::new);
         self.ready.push_back(Event::Done { operation, result });
     }
 
@@ -265,7 +265,7 @@ impl ProcessDriver {
                 self.waiting.insert(handle.ticket, Waiting::Operation(operation));
                 self.operations.insert(operation, handle);
             }
-            Err(error) => self.answer(operation, Err(no_worker(&error))),
+            Err(error) => self.answer(operation, Err(FdError::Worker(error))),
         }
     }
 
@@ -282,15 +282,15 @@ impl ProcessDriver {
         }
         let buffer = match self.io.existing(id) {
             Ok(buffer) => buffer,
-            Err(message) => return self.answer(operation, Err(message)),
+            Err(error) => return self.answer(operation, Err(error)),
         };
         let length = buffer.len();
         if length > LONGEST as u64 + LINE_END {
-            return self.answer(operation, Err(too_long(length as usize)));
+            return self.answer(operation, Err(TooLong(length as usize).into()));
         }
         let read = move || {
             let content = buffer.content().map(Reply::Text);
-            content.map_err(|error| format!("the variable can't be read: {}", plain(&error)))
+            content.map_err(FdError::Unreadable)
         };
         if length <= SMALL {
             self.answer(operation, read());
@@ -315,7 +315,7 @@ impl ProcessDriver {
         self.make_room();
         let plan = match self.io.plan(base, &directory, redirects) {
             Ok(plan) => plan,
-            Err(message) => return self.answer(operation, Err(message)),
+            Err(error) => return self.answer(operation, Err(error)),
         };
         if plan.may_block() {
             self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));

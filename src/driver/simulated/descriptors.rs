@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bstr::{BString, ByteSlice};
+use thiserror::Error;
 
 use super::model::Model;
 use crate::machine::effect::{Access, BufferId, IoId, PipeId, Plumbing, Port, Run};
@@ -38,6 +39,17 @@ enum End {
     PipeOut(PipeId),
 }
 
+/// What the modelled world lacks.
+#[derive(Debug, Error)]
+pub enum Missing {
+    /// A file.
+    #[error("{0}: no such file")]
+    File(BString),
+    /// A descriptor.
+    #[error("descriptor {0} is not open")]
+    Descriptor(u8),
+}
+
 impl Descriptors {
     fn table(&self, io: IoId) -> Table {
         let inherited = || BTreeMap::from([(0, End::Null), (1, End::Stdout), (2, End::Stderr)]);
@@ -45,7 +57,7 @@ impl Descriptors {
     }
 
     /// Makes a table from another one.
-    pub fn open(&mut self, io: IoId, base: IoId, redirects: &[Plumbing]) -> Result<(), String> {
+    pub fn open(&mut self, io: IoId, base: IoId, redirects: &[Plumbing]) -> Result<(), Missing> {
         let table = self.plumb(self.table(base), redirects)?;
         for end in table.values() {
             match end {
@@ -82,12 +94,12 @@ impl Descriptors {
         self.buffers.get(&buffer).cloned().unwrap_or_default()
     }
 
-    fn plumb(&mut self, mut table: Table, redirects: &[Plumbing]) -> Result<Table, String> {
+    fn plumb(&mut self, mut table: Table, redirects: &[Plumbing]) -> Result<Table, Missing> {
         for Plumbing { descriptor, port } in redirects {
             let end = match port {
                 Port::File { path, access: Access::Read } => match self.files.get(path) {
                     Some(content) => End::Input(content.clone()),
-                    None => return Err(format!("{path}: no such file")),
+                    None => return Err(Missing::File(path.clone())),
                 },
                 Port::File { path, access } => {
                     let content = self.files.entry(path.clone()).or_default();
@@ -109,7 +121,7 @@ impl Descriptors {
                 Port::BufferAppend(buffer) => End::Buffer(*buffer),
                 Port::Descriptor(other) => match table.get(other) {
                     Some(end) => end.clone(),
-                    None => return Err(format!("descriptor {other} is not open")),
+                    None => return Err(Missing::Descriptor(*other)),
                 },
                 Port::Null => End::Null,
                 Port::Bytes(bytes) => End::Input(bytes.clone()),
@@ -125,12 +137,12 @@ impl Descriptors {
     }
 
     /// The table of a command; its redirections are set up the first time.
-    fn of(&mut self, run: &Run) -> Result<Table, String> {
+    fn of(&mut self, run: &Run) -> Result<Table, Missing> {
         self.plumb(self.table(run.io), &run.redirects)
     }
 
     /// What a command reads; none while the pipe it reads is still written to.
-    pub fn input(&mut self, run: &Run) -> Result<Option<BString>, String> {
+    pub fn input(&mut self, run: &Run) -> Result<Option<BString>, Missing> {
         if run.redirects.is_empty() && run.io == IoId::INHERITED {
             return Ok(Some(BString::default()));
         }

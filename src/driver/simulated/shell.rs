@@ -6,10 +6,10 @@ use std::fmt;
 
 use bstr::{BString, ByteSlice};
 
-use super::descriptors::Descriptors;
+use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
 use crate::machine::effect::{Action, ProcessId, Query, Run, ScopeId};
-use crate::machine::event::{Reply, SpawnError, SpawnErrorKind, Status};
+use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
 use crate::syntax::ast::FileTest;
 
@@ -92,11 +92,11 @@ impl Shell {
             Effect::Run(run) | Effect::Exec(run) => self.start(*run, world),
             Effect::Open { operation, io, base, redirects, .. } => {
                 let result = self.descriptors.open(io, base, &redirects);
-                let result = result.map(|()| Reply::Truth(true));
+                let result = result.map(|()| Reply::Truth(true)).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Query { operation, directory, query } => {
-                let result = self.answer(directory.as_deref(), &query);
+                let result = self.answer(directory.as_deref(), &query).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Abandon(_) => {}
@@ -175,7 +175,8 @@ impl Shell {
             Ok(Some(input)) => input,
             // It reads a pipe that is still written to: it runs when the writer is done.
             Ok(None) => return self.descriptors.waiting.push(run),
-            Err(message) => {
+            Err(missing) => {
+                let message = missing.to_string();
                 let error = SpawnError { kind: SpawnErrorKind::Redirect, message };
                 return self.events.push_back(Event::SpawnFailed { process: run.process, error });
             }
@@ -286,7 +287,7 @@ impl Shell {
         }
     }
 
-    fn answer(&self, directory: Option<&BString>, query: &Query) -> Result<Reply, String> {
+    fn answer(&self, directory: Option<&BString>, query: &Query) -> Result<Reply, Missing> {
         let absolute = |path: &BString| -> BString {
             match directory {
                 Some(directory) if !path.starts_with(b"/") => format!("{directory}/{path}").into(),
@@ -310,7 +311,7 @@ impl Shell {
             Query::Home(user) => Ok(Reply::Text(format!("/home/{user}").into())),
             Query::File(path) => match file(path) {
                 Some(content) => Ok(Reply::Text(content.clone())),
-                None => Err(format!("{path}: no such file")),
+                None => Err(Missing::File(path.clone())),
             },
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ftsh::driver::simulated::{Call, Due, Model, Shell, World};
 use ftsh::machine::effect::{Action, OperationId, ProcessId, Run, ScopeId};
-use ftsh::machine::event::{SpawnError, SpawnErrorKind};
+use ftsh::machine::event::{Refusal, SpawnError, SpawnErrorKind};
 use ftsh::machine::{Effect, Event, Time};
 
 pub use self::faults::Faults;
@@ -139,10 +139,10 @@ impl Faulty {
                 self.hung.insert(operation);
             }
             Effect::Open { operation, .. } if faults.happens(dice, "open", faults.open) => {
-                self.post(Event::Done { operation, result: Err("can't be opened".into()) });
+                self.post(Event::Done { operation, result: Err(Refusal::new("can't be opened")) });
             }
             Effect::Query { operation, .. } if faults.happens(dice, "query", faults.query) => {
-                self.post(Event::Done { operation, result: Err("can't be known".into()) });
+                self.post(Event::Done { operation, result: Err(Refusal::new("can't be known")) });
             }
             Effect::Abandon(operation) => {
                 self.hung.remove(&operation);

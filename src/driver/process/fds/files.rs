@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
 use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, User, faccessat};
 
-use super::super::os::error::plain;
 use super::super::os::workers::Control;
+use super::error::FdError;
 use super::glob;
-use super::path::{resolve, shown};
+use super::path::resolve;
 use crate::machine::effect::{Access, Directory, Query};
 use crate::machine::event::Reply;
 use crate::syntax::ast::FileTest;
@@ -48,9 +48,8 @@ pub fn open(
 }
 
 /// Answers a query about files.
-pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result<Reply, String> {
-    let say =
-        |path: &BString, error: io::Error| format!("{}: {}", shown(path.as_bstr()), plain(&error));
+pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result<Reply, FdError> {
+    let say = |path: &BString, error| FdError::File { path: path.clone(), error };
     match query {
         Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())
             .map(Reply::Truth)
@@ -67,7 +66,7 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         Query::File(path) => {
             read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
         }
-        Query::Buffer(_) => Err("a buffer isn't a file".into()),
+        Query::Buffer(_) => Err(FdError::Gone("the variable's file")),
     }
 }
 
@@ -149,12 +148,12 @@ fn current() -> io::Result<PathBuf> {
     std::env::current_dir()
 }
 
-fn home(user: &BString) -> Result<BString, String> {
+fn home(user: &BString) -> Result<BString, FdError> {
     let name = user.to_string();
     match User::from_name(&name) {
         Ok(Some(user)) => Ok(user.dir.into_os_string().into_vec().into()),
-        Ok(None) => Err(format!("there is no user {name}")),
-        Err(error) => Err(format!("the user {name} can't be looked up: {}", plain(&error.into()))),
+        Ok(None) => Err(FdError::NoUser(name)),
+        Err(error) => Err(FdError::User { name, error: error.into() }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Descriptors and files: what commands read and write.
 
 pub mod buffer;
+mod error;
 pub mod files;
 mod glob;
 pub mod path;
@@ -9,5 +10,6 @@ pub mod stream;
 mod table;
 mod tables;
 
+pub use self::error::FdError;
 pub use self::table::{Fd, FdTable};
 pub use self::tables::FdTables;

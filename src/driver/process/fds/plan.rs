@@ -1,17 +1,16 @@
 //! Changes to a table of descriptors: worked out first, then carried out, on the loop or off it.
 
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 
-use super::super::os::error::plain;
 use super::super::os::workers::Control;
 use super::super::sys;
 use super::buffer::Buffer;
+use super::error::FdError;
 use super::files;
-use super::path::shown;
 use super::table::{Fd, FdTable, SIZE};
 use crate::machine::effect::{Access, Directory};
 
@@ -82,8 +81,8 @@ impl Plan {
             .collect()
     }
 
-    /// Makes the table; an error is one line for people.
-    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, String> {
+    /// Makes the table.
+    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
         for step in self.steps {
             match step {
                 Step::Set(number, fd) => self.table.set(number, fd)?,
@@ -92,26 +91,26 @@ impl Plan {
                         // Its number may be set to something else before a child uses it.
                         Some(Fd::Inherited(number)) => sys::duplicate(sys::borrow(*number))
                             .map(|fd| Fd::Owned(Arc::new(fd)))
-                            .map_err(|error| format!("descriptor {from}: {}", plain(&error)))?,
+                            .map_err(|error| FdError::Copy { number: from, error })?,
                         Some(fd) => fd.clone(),
-                        None => return Err(format!("descriptor {from} isn't open")),
+                        None => return Err(FdError::Closed(from)),
                     };
                     self.table.set(to, fd)?;
                 }
                 Step::Open { to, path, access } => {
                     let fd = files::open(&self.directory, &path, access, control)
                         .and_then(Fd::new)
-                        .map_err(|error| format!("{}: {}", shown(path.as_bstr()), plain(&error)))?;
+                        .map_err(|error| FdError::File { path, error })?;
                     self.table.set(to, fd)?;
                 }
                 Step::Write(buffer, content) => {
-                    buffer.append(&content).map_err(|error| in_memory(&error))?;
+                    buffer.append(&content).map_err(FdError::Variable)?;
                 }
                 Step::CopyBuffer { to, from } => {
-                    to.append_from(&from).map_err(|error| in_memory(&error))?;
+                    to.append_from(&from).map_err(FdError::Variable)?;
                 }
                 Step::Read(to, buffer) => {
-                    let fd = buffer.reader().map_err(|error| in_memory(&error))?;
+                    let fd = buffer.reader().map_err(FdError::Variable)?;
                     self.table.set(to, Fd::Memory(Arc::new(fd)))?;
                 }
             }
@@ -128,9 +127,4 @@ impl Plan {
             self.steps.push(Step::Write(buffer.clone(), content));
         }
     }
-}
-
-/// Why a variable is no file.
-pub fn in_memory(error: &io::Error) -> String {
-    format!("the variable can't be used as a file: {}", plain(error))
 }

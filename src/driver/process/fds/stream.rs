@@ -9,12 +9,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{Whence, lseek, read, write};
 
-use super::super::os::error::plain;
 use super::super::os::workers::Control;
 use super::super::sys;
 use super::{Fd, FdTable};
 use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
-use crate::machine::size::{LONGEST, too_long};
+use crate::machine::size::{LONGEST, TooLong};
+use crate::os_error::plain;
 
 /// A pipe that polls as writable takes as many bytes without waiting.
 const PIPE_ROOM: usize = libc::PIPE_BUF;
@@ -92,7 +92,7 @@ pub fn read_line(table: &FdTable, control: &Control) -> Ended {
             Ok(count) => {
                 let Some(end) = block[..count].find_byte(b'\n') else {
                     if line.len() + count > LONGEST {
-                        return Err(failed(&io::Error::other(too_long(line.len() + count))));
+                        return Err(failed(&io::Error::other(TooLong(line.len() + count))));
                     }
                     line.try_reserve(count).map_err(|error| failed(&error.into()))?;
                     line.extend_from_slice(&block[..count]);

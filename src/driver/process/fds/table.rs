@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::super::sys;
+use super::error::FdError;
 
 /// How many descriptors a table has.
 pub const SIZE: usize = 10;
@@ -68,9 +69,9 @@ impl FdTable {
         self.descriptors.get(usize::from(number))?.as_ref()
     }
 
-    pub fn set(&mut self, number: u8, fd: Fd) -> Result<(), String> {
+    pub fn set(&mut self, number: u8, fd: Fd) -> Result<(), FdError> {
         let place = self.descriptors.get_mut(usize::from(number));
-        *place.ok_or_else(|| format!("{number}: descriptors go from 0 to 9"))? = Some(fd);
+        *place.ok_or(FdError::NoNumber(number))? = Some(fd);
         Ok(())
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use super::super::os::error::plain;
 use super::super::sys;
 use super::buffer::Buffer;
-use super::plan::{Plan, SMALL, Step, in_memory};
+use super::error::FdError;
+use super::plan::{Plan, SMALL, Step};
 use super::table::{Fd, FdTable};
 use crate::machine::effect::{BufferId, Directory, IoId, PipeId, Plumbing, Port};
 
@@ -137,7 +137,7 @@ impl FdTables {
         base: IoId,
         directory: &Directory,
         redirects: Vec<Plumbing>,
-    ) -> Result<Plan, String> {
+    ) -> Result<Plan, FdError> {
         // Ends of pipes first: they must not stay behind when something else fails.
         let mut taken = Vec::new();
         for plumbing in &redirects {
@@ -148,7 +148,7 @@ impl FdTables {
             }
         }
         let mut taken = taken.into_iter();
-        let table = self.tables.get(&base).ok_or("the block's redirections are closed")?.clone();
+        let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
         let mut plan =
             Plan { table, directory: directory.clone(), steps: Vec::new(), blocking: false };
         plan.table.piped |= taken.len() > 0;
@@ -177,12 +177,12 @@ impl FdTables {
                     Step::Set(to, buffer.writer())
                 }
                 Port::Bytes(content) => {
-                    let buffer = Buffer::new().map_err(|error| in_memory(&error))?;
+                    let buffer = Buffer::new().map_err(FdError::Variable)?;
                     plan.write(&buffer, content);
                     Step::Read(to, buffer)
                 }
                 Port::PipeReader(_) | Port::PipeWriter(_) => {
-                    let end = taken.next().ok_or("a pipe's end is missing")?;
+                    let end = taken.next().ok_or(FdError::Gone("a pipe's end"))?;
                     Step::Set(to, end?)
                 }
             };
@@ -200,11 +200,11 @@ impl FdTables {
     }
 
     /// A buffer.
-    pub fn existing(&mut self, id: BufferId) -> Result<Buffer, String> {
+    pub fn existing(&mut self, id: BufferId) -> Result<Buffer, FdError> {
         if let Some(buffer) = self.buffers.get(&id) {
             return Ok(buffer.clone());
         }
-        let draft = self.drafts.get(&id).ok_or("the variable's file is gone")?;
+        let draft = self.drafts.get(&id).ok_or(FdError::Gone("the variable's file"))?;
         let filled = Buffer::new().and_then(|buffer| {
             match draft {
                 Draft::Bytes(content) => buffer.append(content)?,
@@ -212,20 +212,20 @@ impl FdTables {
             }
             Ok(buffer)
         });
-        let buffer = filled.map_err(|error| in_memory(&error))?;
+        let buffer = filled.map_err(FdError::Variable)?;
         self.drafts.remove(&id);
         self.buffers.insert(id, buffer.clone());
         Ok(buffer)
     }
 
-    fn create(&mut self, id: BufferId) -> Result<Buffer, String> {
-        let buffer = Buffer::new().map_err(|error| in_memory(&error))?;
+    fn create(&mut self, id: BufferId) -> Result<Buffer, FdError> {
+        let buffer = Buffer::new().map_err(FdError::Variable)?;
         self.buffers.insert(id, buffer.clone());
         self.drafts.remove(&id);
         Ok(buffer)
     }
 
-    fn null(&mut self) -> Result<Fd, String> {
+    fn null(&mut self) -> Result<Fd, FdError> {
         if let Some(null) = &self.null {
             return Ok(null.clone());
         }
@@ -235,7 +235,7 @@ impl FdTables {
             .open("/dev/null")
             .and_then(|file| sys::move_up(file.into()))
             .map(|fd| Fd::Null(Arc::new(fd)))
-            .map_err(|error| format!("/dev/null: {}", plain(&error)))?;
+            .map_err(FdError::Null)?;
         self.null = Some(null.clone());
         Ok(null)
     }
@@ -244,16 +244,15 @@ impl FdTables {
         &mut self,
         id: PipeId,
         which: impl Fn(&mut Ends) -> &mut Option<OwnedFd>,
-    ) -> Result<Fd, String> {
-        let none = |error: io::Error| format!("no pipe to be had: {}", plain(&error));
+    ) -> Result<Fd, FdError> {
         let mut ends = match self.pipes.remove(&id) {
             Some(ends) => ends,
-            None => io::pipe().map(Ends::from).map_err(none)?,
+            None => io::pipe().map(Ends::from).map_err(FdError::Pipe)?,
         };
         let end = which(&mut ends).take();
         if ends.reader.is_some() || ends.writer.is_some() {
             self.pipes.insert(id, ends);
         }
-        Fd::new(end.ok_or("a pipe's end was taken before")?).map_err(none)
+        Fd::new(end.ok_or(FdError::Gone("a pipe's end"))?).map_err(FdError::Pipe)
     }
 }

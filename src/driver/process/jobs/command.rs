@@ -3,7 +3,7 @@
 use bstr::BString;
 
 use super::super::fds::stream::Ended;
-use super::super::fds::{Fd, FdTable};
+use super::super::fds::{Fd, FdError, FdTable};
 use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
 use crate::machine::effect::{IoId, OperationId, ProcessId, ScopeId};
@@ -73,13 +73,13 @@ pub enum Answer {
     /// It started a program, or couldn't; and whether that may want the terminal.
     Started(Result<Started, SpawnError>, bool),
     /// The files for an `exec` are open.
-    Ready(Box<Program>, Result<FdTable, String>),
+    Ready(Box<Program>, Result<FdTable, FdError>),
     /// A builtin ended.
     Ended(Ended),
     /// A table for this name, or why there is none.
-    Table(IoId, Result<FdTable, String>),
+    Table(IoId, Result<FdTable, FdError>),
     /// The answer to a query.
-    Reply(Result<Reply, String>),
+    Reply(Result<Reply, FdError>),
     /// Nothing: it was cancelled.
     Cancelled,
 }

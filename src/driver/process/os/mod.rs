@@ -1,6 +1,5 @@
 //! The system's ways to tell of something: descriptors that are ready, signals, threads, errors.
 
-pub mod error;
 pub mod poll;
 pub mod signal;
 pub mod workers;

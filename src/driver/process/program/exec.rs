@@ -17,10 +17,10 @@ use nix::unistd::{AccessFlags, access};
 use super::super::fds::FdTable;
 use super::super::fds::buffer::Buffer;
 use super::super::fds::path::resolve;
-use super::super::os::error::plain;
 use super::super::sys::{self, CStringArray};
 use super::spawn::{Program, SHELL, error_of, interpreter, is_text, start_of};
 use crate::machine::event::{SpawnError, SpawnErrorKind};
+use crate::os_error::plain;
 
 /// The kernel's limit for one argument or variable, its NUL included.
 const LONGEST: usize = 128 * 1024;

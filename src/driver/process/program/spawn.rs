@@ -13,10 +13,10 @@ use nix::unistd::{AccessFlags, access};
 
 use super::super::fds::FdTable;
 use super::super::fds::path::resolve;
-use super::super::os::error::plain;
 use super::super::sys::{self, CStringArray};
 use crate::machine::effect::{Directory, Environment};
 use crate::machine::event::{SpawnError, SpawnErrorKind};
+use crate::os_error::plain;
 
 /// More bytes than any system takes, which aren't worth a copy.
 const MOST_ARGUMENTS: usize = 16 * 1024 * 1024;

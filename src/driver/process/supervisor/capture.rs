@@ -17,10 +17,10 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
 use super::super::fds::buffer::file_on_disk;
-use super::super::os::error::plain;
 use super::super::sys;
 use super::spill::SpillBuffer;
 use crate::machine::event::Status;
+use crate::os_error::plain;
 
 const STANDARD_OUTPUT: i32 = 1;
 const STANDARD_ERROR: i32 = 2;

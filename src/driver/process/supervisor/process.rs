@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use super::super::marks::Marker;
-use super::super::os::error::plain;
 use super::super::os::signal::is_ending;
 use super::super::procs::features::has_pidfds;
 use super::super::procs::kill_tree;
@@ -18,6 +17,7 @@ use super::super::sys::{self, CStringArray};
 use super::super::tty::TerminalRestore;
 use super::capture::OutputCapture;
 use crate::machine::event::Status;
+use crate::os_error::plain;
 
 use nix::unistd::{AccessFlags, access, getpgrp};
 

@@ -21,7 +21,7 @@ use crate::machine::effect::{
     Action, BufferId, Effect, IoId, OperationId, Plumbing, Port, ProcessId, Query, Run, ScopeId,
     TaskId,
 };
-use crate::machine::event::{Event, Reply, Status};
+use crate::machine::event::{Event, Refusal, Reply, Status};
 use crate::machine::time::Time;
 
 /// Nothing here takes as long.
@@ -183,14 +183,14 @@ impl World {
         })
     }
 
-    fn ask(&mut self, query: Query) -> Result<Reply, String> {
+    fn ask(&mut self, query: Query) -> Result<Reply, Refusal> {
         let operation = OperationId(self.id());
         let directory = self.directory.clone();
         self.driver.perform(Effect::Query { operation, directory, query });
         self.done(operation)
     }
 
-    fn done(&mut self, wanted: OperationId) -> Result<Reply, String> {
+    fn done(&mut self, wanted: OperationId) -> Result<Reply, Refusal> {
         self.expect("answer", |event| match event {
             Event::Done { operation, result } if *operation == wanted => Some(result.clone()),
             _ => None,
