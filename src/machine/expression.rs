@@ -13,31 +13,17 @@ use super::event::Reply;
 use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
 use super::halt::Halt;
+use super::invocation::Call;
 use super::operators;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;
 use super::value::{Range, Value};
-use super::variables::Variable;
 use crate::syntax::ast::{Name, Part, Word};
 
 /// How deep calls may be nested.
 const DEEPEST_CALL: usize = 1000;
-
-/// A call about to happen.
-pub struct Call {
-    /// The function.
-    pub name: Name,
-    /// Its arguments, without its name.
-    pub args: Vec<BString>,
-    /// Whether the caller wants a value.
-    pub wants_value: bool,
-    /// Variables set for this call only, as they were.
-    pub restore: Vec<(Name, Option<Variable>)>,
-    /// The command as written, for the log.
-    pub command: String,
-}
 
 impl Machine {
     /// Operators, whose operands are on the stack.

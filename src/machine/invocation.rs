@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::effect::{Action, Environment};
+use super::variables::Variable;
 use crate::syntax::ast::Name;
 
 /// A command whose words are expanded.
@@ -31,6 +32,20 @@ pub enum Kind {
     Builtin(Builtin),
     /// A program.
     Program,
+}
+
+/// A call about to happen.
+pub struct Call {
+    /// The function.
+    pub name: Name,
+    /// Its arguments, without its name.
+    pub args: Vec<BString>,
+    /// Whether the caller wants a value.
+    pub wants_value: bool,
+    /// Variables set for this call only, as they were.
+    pub restore: Vec<(Name, Option<Variable>)>,
+    /// The command as written, for the log.
+    pub command: String,
 }
 
 /// The builtins.

@@ -1,7 +1,7 @@
 //! Pipelines, commands and redirections.
 
 use super::builder::Builder;
-use super::{Pair, Result, Rule, habit, literal};
+use super::{Pair, Result, Rule, bashisms, literal};
 use crate::syntax::ast::{Mode, Name, Part, Pipeline, Redirect, Simple, Stage, Target, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -62,7 +62,7 @@ impl Builder<'_> {
                 _ => simple.words.push(self.word(pair)?),
             }
         }
-        habit::command(&simple, &self.functions)?;
+        bashisms::command(&simple, &self.functions)?;
         if simple.assignments.is_empty() {
             simple.words.iter_mut().skip(1).for_each(join);
         }
@@ -103,7 +103,7 @@ impl Builder<'_> {
             && adjacent
             && matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('('))
         {
-            return Err(habit::process_substitution(span, operator).into());
+            return Err(bashisms::process_substitution(span, operator).into());
         }
 
         let with_errors = operator.contains('&') && operator != "<&";

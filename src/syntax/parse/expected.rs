@@ -3,8 +3,8 @@
 use pest::error::{ErrorVariant, InputLocation};
 
 use super::Rule;
+use super::bashisms;
 use super::builder::too_nested;
-use super::habit;
 use crate::nearest::nearest;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -61,7 +61,7 @@ pub(super) fn explain(
 /// follows is where the grammar stops.
 fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     let word = before.rsplit([' ', '\t', '(']).next()?;
-    if !habit::is_operator(word) || OPERATORS.contains(&word) {
+    if !bashisms::is_operator(word) || OPERATORS.contains(&word) {
         return None;
     }
     let meant = nearest(word, OPERATORS)?;
@@ -167,7 +167,7 @@ fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
     let start = start + line.len() - rest.len();
     let span = Span::new(start, start + test.len());
     let error = SyntaxError::new(span, format!("`{keyword}` takes an expression, not `{test}`"));
-    Some(error.hint(match habit::test(condition) {
+    Some(error.hint(match bashisms::test(condition) {
         Some(said) => format!("write `{keyword} {said}`"),
         None => format!(
             "compare with operators: `{keyword} $a .eq. $b`, `{keyword} $n .lt. 5`, `{keyword} .isfile. $f`"
@@ -186,10 +186,10 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
-    if expression && let Some(meant) = habit::operator(found) {
+    if expression && let Some(meant) = bashisms::operator(found) {
         return Some(format!("`{found}` is written `{meant}`"));
     }
-    if habit::is_operator(found)
+    if bashisms::is_operator(found)
         && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)
     {
         return Some(format!("did you mean `{meant}`?"));
@@ -198,7 +198,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
     if expression && OPERATORS.contains(&dotted.as_str()) && found != dotted {
         return Some(format!("an operator stands between dots: `{dotted}`"));
     }
-    if asks && matches!(first, "not" | "!") && habit::is_operator(found) {
+    if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
         return Some(format!("`{first}` is written `.not.`"));
     }
     if before.ends_with(".succeeds.") && !found.is_empty() {
@@ -209,7 +209,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
     if let Some((_, condition)) = tested
         && matches!(found, "&&" | "||")
-        && let Some(condition) = habit::test(condition.split(found).next().unwrap_or_default())
+        && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
     {
         let condition = if found == "||" { format!(".not. ({condition})") } else { condition };
         return Some(format!("write `if {condition}`, the commands, and `end`"));
@@ -288,5 +288,5 @@ fn assigns(line: &str) -> bool {
 /// Whether a word looks like a program's name.
 fn is_command(word: &str) -> bool {
     let program = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
-    word == "!" || program && !habit::is_operator(word) && !word.contains('(')
+    word == "!" || program && !bashisms::is_operator(word) && !word.contains('(')
 }

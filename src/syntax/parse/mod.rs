@@ -5,6 +5,7 @@
 //! neither the length nor the nesting of a script costs native stack.
 
 mod backoff;
+mod bashisms;
 mod block;
 mod builder;
 mod command;
@@ -13,7 +14,6 @@ mod documents;
 mod duration;
 mod expected;
 mod expr;
-mod habit;
 mod line;
 pub(crate) mod literal;
 mod misspelled;

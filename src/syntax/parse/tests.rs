@@ -1,8 +1,8 @@
 //! What scripts mean, seen through the printer; and what is said of wrong ones.
 
 mod adversarial;
-mod habits;
-mod habits_of_commands;
+mod bashisms;
+mod bashisms_in_commands;
 mod mistakes;
 mod mistakes_in_words;
 mod programs;

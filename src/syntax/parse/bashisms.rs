@@ -1,4 +1,4 @@
-//! Habits from other shells, each with the way it is said here.
+//! Bashisms: habits from other shells, each with the way it is said here.
 
 use std::collections::HashSet;
 
