@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::diagnostic::{excerpt, printable};
-use crate::machine::outcome::{Failure, FailureKind, Human, Tried};
+use crate::machine::outcome::{BranchFailure, Branches, Failure, FailureKind, Human, Tried};
 use crate::secrets::Secrets;
 
 /// How many tries around a failure are told.
@@ -29,6 +29,9 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     for tried in failure.tries.iter().take(MAX_TRIES) {
         let _ = writeln!(text, "  {}", attempts(tried, failure));
     }
+    if let Some(branches) = &failure.branches {
+        tell_branches(&mut text, branches);
+    }
     if let Some(more) = failure.tries.len().checked_sub(MAX_TRIES + 1) {
         let noun = if more == 0 { "try" } else { "tries" };
         let _ = writeln!(text, "  in {} more {noun} around", more + 1);
@@ -43,6 +46,20 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     // What became known to be secret after the failure.
     secrets.hide_in(&mut text);
     text
+}
+
+/// The failed branches of a `forall` that went on all the same.
+fn tell_branches(text: &mut String, branches: &Branches) {
+    for BranchFailure { word, story } in &branches.told {
+        let _ = writeln!(text, "  {}: {}", printable(word), printable(story));
+    }
+    let told = branches.told.len() as u64;
+    if let Some(more @ 1..) = branches.failed.checked_sub(told)
+        && told > 0
+    {
+        let noun = if more == 1 { "branch" } else { "branches" };
+        let _ = writeln!(text, "  and {more} {noun} more");
+    }
 }
 
 /// `script:3: `, or `line 3: ` in the script of another failure.
@@ -96,6 +113,7 @@ mod tests {
             line: 3,
             tries: Vec::new(),
             earlier: None,
+            branches: None,
         }
     }
 

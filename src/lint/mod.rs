@@ -3,6 +3,7 @@
 //! Pure, and on request only: a script is never run differently for what is found here. What can
 //! only be known at run time (a limit in a variable, a command named by one) is not guessed at.
 
+mod branches;
 mod constants;
 mod flow;
 mod functions;
@@ -29,6 +30,7 @@ pub fn lint(script: &Script, policy: &Policy) -> Vec<Warning> {
     warnings.extend(constants::look(script));
     warnings.extend(flow::look(script));
     warnings.extend(functions::look(script));
+    warnings.extend(branches::look(script));
     warnings.sort_by_key(|warning| warning.span.start);
     warnings
 }

@@ -48,6 +48,7 @@ fn failure() -> Failure {
             elapsed: Duration::from_secs(90),
         }],
         earlier: None,
+        branches: None,
     }
 }
 

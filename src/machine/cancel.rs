@@ -120,14 +120,14 @@ impl Machine {
         }
     }
 
-    /// Cancels the branches of a `forall` that has failed.
-    pub(super) fn cancel_children(&mut self, parent: TaskId) {
+    /// Cancels the branches of a `forall` that is decided.
+    pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
         for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
             self.resume(child, |machine, task| {
                 if matches!(task.state, State::Emptying(_, AfterEmptied::End(_))) {
                     return Flow::keep_waiting(task);
                 }
-                let message = "cancelled: another branch failed".to_owned();
+                let message = format!("cancelled: {why}");
                 let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
                 machine.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
                 machine.drop_task(task);

@@ -12,7 +12,7 @@ use super::flow::{Flow, Step};
 use super::halt::Halt;
 use super::invocation::{Builtin, Call, Expanded, Kind, Start};
 use super::opening::Phase;
-use super::outcome::FailureKind;
+use super::outcome::{FailureKind, shorten};
 use super::record::{Level, LogEvent};
 use super::redirect::enter_redirects;
 use super::size;
@@ -309,16 +309,6 @@ fn quote(word: &BStr) -> String {
     }
     let text = word.to_string();
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
-}
-
-/// A command short enough for a message.
-pub fn shorten(text: &str) -> String {
-    const LONGEST: usize = 120;
-    let line = text.replace('\n', "⏎");
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }
 
 /// A signal's name, like `SIGTERM`.

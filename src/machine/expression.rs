@@ -6,7 +6,6 @@ use bstr::BString;
 
 use super::Machine;
 use super::code::Instruction;
-use super::command::shorten;
 use super::effect::Query;
 use super::ending::Ending;
 use super::event::Reply;
@@ -15,7 +14,7 @@ use super::frame::{CallFrame, FrameKind};
 use super::halt::Halt;
 use super::invocation::Call;
 use super::operators;
-use super::outcome::FailureKind;
+use super::outcome::{FailureKind, shorten};
 use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;

@@ -11,6 +11,7 @@ use super::effect::{IoId, ScopeId, TaskId};
 use super::ending::Ending;
 use super::items::Items;
 use super::outcome::Failure;
+use super::tally::Tally;
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::Handle;
@@ -163,16 +164,12 @@ pub enum JoinKind {
     Branches {
         /// Its code.
         code: Arc<Loop>,
-        /// The list.
-        items: Items,
-        /// The next item.
-        next: u64,
         /// Its clauses.
         clauses: ForAllClauses<u64>,
         /// The descriptors of every branch.
         io: Handle<IoId>,
-        /// How the first failing branch ended.
-        failed: Option<Ending>,
+        /// What became of the branches.
+        tally: Box<Tally>,
     },
     /// The stages of a pipeline: how each ended.
     Stages(Vec<Option<Ending>>),

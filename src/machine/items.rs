@@ -1,7 +1,6 @@
 //! The list of a loop, never built in memory.
 
-use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bstr::BString;
 
@@ -16,7 +15,7 @@ pub struct Items {
     /// … after so many items, or bytes of a text.
     at: u64,
     /// How many there are; counted when first needed.
-    count: OnceCell<u64>,
+    count: OnceLock<u64>,
 }
 
 #[derive(Clone, Debug)]

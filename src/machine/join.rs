@@ -13,6 +13,7 @@ use super::halt::Halt;
 use super::loops::pop_items;
 use super::opening::{Phase, Redirects};
 use super::outcome::{Failure, FailureKind};
+use super::tally::{Failed, Tally};
 use super::task::{State, Task};
 use super::value::{Handle, Value};
 use super::variables::Variables;
@@ -46,22 +47,14 @@ impl Machine {
             return Ok(self.open(task, Phase { plumbing: vec![null], written: None }));
         };
         task.turn(clauses.values());
-        let clauses = clauses.try_map(task, |task, ()| {
-            let at_most = task.pop()?.integer().map_err(Halt::expression)?;
-            match u64::try_from(at_most) {
-                Ok(at_most @ 1..) => Ok(at_most),
-                _ => Err(Halt::expression(format!("forall can't run at most {at_most} branches"))),
-            }
-        })?;
-        let items = pop_items(task, code.items);
-        let kind = JoinKind::Branches {
-            code: Arc::clone(code),
-            items,
-            next: 0,
-            clauses,
-            io,
-            failed: None,
-        };
+        let ForAllClauses { at_most, at_least, keep_going } =
+            clauses.try_map(task, |task, ()| task.pop()?.integer().map_err(Halt::expression))?;
+        let at_most = positive(at_most, "forall can't run at most")?;
+        let at_least = positive(at_least, "forall can't have the success of at least")?;
+        let clauses = ForAllClauses { at_most, at_least, keep_going };
+        let mut tally = Box::new(Tally::new(pop_items(task, code.items)));
+        tally.decide(&clauses);
+        let kind = JoinKind::Branches { code: Arc::clone(code), clauses, io, tally };
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -88,11 +81,15 @@ impl Machine {
                 }
             }
             let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
+            let word = value.clone();
             let scope = self.new_scope(Some(task.scope));
             let mut branch = self.fork(task, 0, code.body, io, scope);
             self.iterate(&mut branch, "forall", &code, value);
             if let Some(join) = top_join(task) {
                 join.running.insert(branch.id);
+                if let JoinKind::Branches { tally, .. } = &mut join.kind {
+                    tally.began(branch.id, word);
+                }
             }
             self.ready.push_back(branch.id);
             self.tasks.insert(branch.id, branch);
@@ -187,7 +184,8 @@ impl Machine {
         ending: Ending,
         variables: Variables,
     ) {
-        self.resume(parent, |_, task| {
+        let mut decided = None;
+        self.resume(parent, |machine, task| {
             let Some(join) = top_join(task) else { return Flow::Throw(task.broken(NO_JOIN)) };
             join.running.remove(&child);
             match &mut join.kind {
@@ -199,9 +197,10 @@ impl Machine {
                     task.variables.absorb(variables);
                     Self::joined(task)
                 }
-                JoinKind::Branches { failed, .. } => {
-                    if failed.is_none() && !matches!(ending, Ending::Succeeded) {
-                        *failed = Some(ending);
+                JoinKind::Branches { code, clauses, tally, .. } => {
+                    let secrets = &machine.config.secrets;
+                    if tally.ends(child, &ending, &code.variable, clauses, secrets) {
+                        decided = Some(reason(&ending));
                     }
                     match task.state {
                         State::Forking => Flow::Wait(State::Forking),
@@ -210,22 +209,25 @@ impl Machine {
                 }
             }
         });
+        if let Some(why) = decided {
+            self.cancel_children(parent, why);
+        }
     }
 
-    /// A branch is failing: the first one to do so takes its siblings along.
-    pub(super) fn branch_failing(&mut self, parent: TaskId, ending: &Ending) {
+    /// A branch is failing: that may take its siblings along.
+    pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
         let Some(task) = self.tasks.get_mut(&parent) else { return };
-        match top_join(task).map(|join| &mut join.kind) {
-            Some(JoinKind::Branches { failed: failed @ None, .. }) => {
-                *failed = Some(ending.clone());
+        let decided = match top_join(task).map(|join| &mut join.kind) {
+            Some(JoinKind::Branches { code, clauses, tally, .. }) => {
+                tally.ends(child, ending, &code.variable, clauses, &self.config.secrets)
             }
-            // Another one was first.
-            Some(JoinKind::Branches { failed: Some(_), .. }) => return,
             Some(JoinKind::Stages(_)) | None => {
                 return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
             }
+        };
+        if decided {
+            self.cancel_children(parent, reason(ending));
         }
-        self.cancel_children(parent);
     }
 
     /// Goes on if all have ended.
@@ -238,15 +240,17 @@ impl Machine {
         };
         task.stack.truncate(height);
         let failed = match join.kind {
-            JoinKind::Branches { failed, .. } => failed,
+            JoinKind::Branches { clauses, tally, .. } => {
+                if let Some(failed) = tally.result(&clauses) {
+                    return Flow::Throw(branches_failed(task, failed));
+                }
+                None
+            }
             JoinKind::Stages(endings) => failed_stage(endings),
         };
         match failed {
             Some(Ending::Failed(thrown)) => Flow::Throw(thrown),
-            Some(Ending::Exited(code)) => {
-                let message = format!("a branch exited with {code}");
-                Flow::Throw(task.thrown(FailureKind::Exit, i32::from(code), message, "exit"))
-            }
+            Some(Ending::Exited(code)) => Flow::Throw(exited(task, code)),
             Some(Ending::Succeeded) | None => {
                 task.jump(join.end);
                 Flow::Continue
@@ -275,15 +279,59 @@ type Branch = (Arc<Loop>, Value, Handle<super::effect::IoId>);
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
-        JoinKind::Branches { code, items, next, clauses, io, failed: None }
+        JoinKind::Branches { code, clauses, io, tally }
             if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most) =>
         {
-            let value = items.next()?;
-            *next += 1;
+            let value = tally.next()?;
             Some((Arc::clone(code), value, io.clone()))
         }
         _ => None,
     }
+}
+
+/// Whether what waits for these tasks may go on when one of them has failed.
+pub fn outlives_a_failure(kind: &JoinKind) -> bool {
+    match kind {
+        JoinKind::Branches { clauses, .. } => clauses.keep_going || clauses.at_least.is_some(),
+        JoinKind::Stages(_) => false,
+    }
+}
+
+/// Why the other branches are ended when one has ended like this.
+fn reason(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Succeeded => "enough branches succeeded",
+        Ending::Exited(_) | Ending::Failed(_) => "another branch failed",
+    }
+}
+
+/// A number in a clause.
+fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Halt> {
+    let Some(number) = number else { return Ok(None) };
+    match u64::try_from(number) {
+        Ok(number @ 1..) => Ok(Some(number)),
+        _ => Err(Halt::expression(format!("{cannot} {number} branches"))),
+    }
+}
+
+/// The failure of a `forall`.
+fn branches_failed(task: &Task, failed: Failed) -> Thrown {
+    let (kind, code) = failed.kind();
+    let mut thrown = match (failed.message, failed.first) {
+        (Some(message), _) => {
+            Thrown { fatal: failed.fatal, ..task.thrown(kind, code, message, "") }
+        }
+        (None, Some(Ending::Failed(thrown))) => thrown,
+        (None, Some(Ending::Exited(code))) => exited(task, code),
+        (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
+    };
+    Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
+    thrown
+}
+
+fn exited(task: &Task, code: u8) -> Thrown {
+    let message = format!("a branch exited with {code}");
+    task.thrown(FailureKind::Exit, i32::from(code), message, "exit")
 }
 
 /// Whether a command died of writing to something that reads no more.

@@ -33,6 +33,7 @@ mod session;
 pub mod size;
 pub mod status;
 mod step;
+mod tally;
 mod task;
 pub mod time;
 mod timer;

@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bstr::BString;
+
 use crate::syntax::Source;
 
 /// How a run ended.
@@ -54,7 +56,46 @@ pub struct Failure {
     /// An earlier failure that explains this one: what was being handled, or what had failed
     /// before time ran out.
     pub earlier: Option<Arc<Failure>>,
+    /// What became of the branches, if it is the failure of a `forall`.
+    pub branches: Option<Arc<Branches>>,
 }
+
+/// What became of the branches of a `forall`.
+#[derive(Debug)]
+pub struct Branches {
+    /// The first ones that failed, to be told one by one; none if the failure is simply that of the
+    /// first one.
+    pub told: Vec<BranchFailure>,
+    /// How many failed.
+    pub failed: u64,
+    /// Their words.
+    pub words: Arc<dyn Words>,
+}
+
+/// How a branch of a `forall` failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchFailure {
+    /// `name=word`
+    pub word: String,
+    /// Where and how.
+    pub story: String,
+}
+
+/// The words of a `forall`: lists can be long, and few ask for them.
+pub trait Words: fmt::Debug + Send + Sync {
+    /// Those of the branches that succeeded, or of all others, one a line; none if that is more than a
+    /// value can have.
+    fn list(&self, succeeded: bool) -> Option<BString>;
+}
+
+/// Words are the same where failures are.
+impl PartialEq for Branches {
+    fn eq(&self, other: &Self) -> bool {
+        self.told == other.told && self.failed == other.failed
+    }
+}
+
+impl Eq for Branches {}
 
 /// How often and how long a `try` tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +197,16 @@ impl fmt::Display for Failure {
     /// The place and the summary.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file(), self.line, self.summary())
+    }
+}
+
+/// A command, or another text, in one line and short enough for a message.
+pub fn shorten(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = text.replace('\n', "⏎");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
 

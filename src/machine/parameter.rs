@@ -131,6 +131,10 @@ impl<'a> Expander<'a> {
                 _ => return None,
             });
         }
+        if let "failed" | "succeeded" = name {
+            let branches = self.task.caught()?.branches.as_ref()?;
+            return branches.words.list(name == "succeeded");
+        }
         let attempt = self.task.attempt()?;
         Some(match name {
             "attempt" => attempt.number.to_string().into(),

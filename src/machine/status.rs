@@ -237,7 +237,7 @@ impl Machine {
     }
 
     fn joining(&self, join: &JoinFrame) -> Doing {
-        let JoinKind::Branches { code, items, next, failed, .. } = &join.kind else {
+        let JoinKind::Branches { code, tally, .. } = &join.kind else {
             return Doing::Stages;
         };
         let mut waiting = 0;
@@ -256,12 +256,12 @@ impl Machine {
         let here = join.running.len() as u64;
         Doing::Branches(Box::new(Branches {
             variable: code.variable.to_string(),
-            total: items.len(),
-            done: next.saturating_sub(here + u64::from(failed.is_some())),
+            total: tally.total(),
+            done: tally.succeeded(),
             running: here - waiting,
             waiting,
             next: soonest,
-            failed: failed.is_some(),
+            failed: tally.is_decided(),
         }))
     }
 }

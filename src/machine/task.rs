@@ -164,6 +164,7 @@ impl Task {
             line: self.line(),
             tries: Vec::new(),
             earlier: self.caught().cloned(),
+            branches: None,
         };
         Thrown { failure: Arc::new(failure), fatal: false, logged: false }
     }

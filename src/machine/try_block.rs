@@ -10,7 +10,7 @@ use super::ending::Thrown;
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
-use super::outcome::{Failure, FailureKind, Human, Tried};
+use super::outcome::{Failure, FailureKind, Human, Tried, shorten};
 use super::record::{Level, LogEvent, Record};
 use super::task::{State, Task};
 use super::time::Time;
@@ -259,7 +259,7 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Fa
     });
     let message = match running.command.as_str() {
         "" => format!("ran out of time{after}"),
-        command => format!("`{}` ran out of time{after}", super::command::shorten(command)),
+        command => format!("`{}` ran out of time{after}", shorten(command)),
     };
     let (source, line) =
         running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
@@ -273,6 +273,7 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Fa
         line,
         tries: running.tries,
         earlier: running.earlier.or_else(|| task.caught().cloned()),
+        branches: None,
     })
 }
 

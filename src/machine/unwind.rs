@@ -8,7 +8,7 @@ use super::effect::{Effect, ScopeId};
 use super::ending::{Ending, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, TryPhase};
-use super::join::{children, has_failed_before, is_cut_off};
+use super::join::{children, has_failed_before, is_cut_off, outlives_a_failure};
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
@@ -76,9 +76,9 @@ impl Machine {
             FrameKind::Question(_) => !thrown.fatal && thrown.is_no(),
             FrameKind::Catch(_)
             | FrameKind::For(_)
-            | FrameKind::Join(_)
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. } => false,
+            FrameKind::Join(join) => outlives_a_failure(&join.kind),
         };
         let mut place = Some(task);
         while let Some(task) = place {
@@ -172,7 +172,7 @@ impl Machine {
                 Flow::Ended(ending)
             }
             _ => {
-                self.branch_failing(parent, &ending);
+                self.branch_failing(parent, task.id, &ending);
                 self.empty(task, task.scope, AfterEmptied::End(ending))
             }
         }

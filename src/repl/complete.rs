@@ -1,5 +1,7 @@
 //! What may come next, for the Tab key.
 
+use std::collections::BTreeSet;
+
 use super::candidate::Candidate;
 use super::files::{self, Wanted};
 use super::help;
@@ -7,10 +9,12 @@ use super::known::Known;
 use super::tokens::{Part, Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
-use crate::syntax::vocabulary::{BUILTINS, CLAUSES, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop};
+use crate::syntax::vocabulary::{
+    BUILTINS, CLAUSES, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS, TIMES, is_loop,
+};
 
 /// What an attempt, or a failure, defines.
-const SPECIAL: [&str; 8] = [
+const SPECIAL: [&str; 10] = [
     "attempt",
     "elapsed",
     "remaining",
@@ -19,6 +23,8 @@ const SPECIAL: [&str; 8] = [
     "error_code",
     "error_command",
     "error_line",
+    "failed",
+    "succeeded",
 ];
 /// Commands whose first word is a command.
 const PREFIXES: [&str; 9] =
@@ -157,6 +163,7 @@ impl<'a> Place<'a> {
             (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
             (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
             (Role::Keyword, head) if is_loop(head) && words.len() == 2 => (0, self.fitting(["in"])),
+            (Role::Keyword, head) if is_loop(head) => self.in_loop(head, &words),
             (Role::Keyword, "function" | "end" | "catch") => (0, Vec::new()),
             (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
                 let found = self.fitting(OPERATORS);
@@ -193,6 +200,22 @@ impl<'a> Place<'a> {
             found.extend(self.known.programs(self.word).into_iter().map(Candidate::word));
         }
         (0, found)
+    }
+
+    /// A word of a loop's list, or of a clause after it.
+    fn in_loop(&self, head: &str, words: &[(&str, Role)]) -> (usize, Vec<Candidate>) {
+        let last = words.last().map_or("", |(word, _)| word);
+        let clauses = LOOP_CLAUSES.iter().filter(|(owner, _)| *owner == head);
+        let seconds = clauses.clone().filter(|(_, [first, _])| *first == last);
+        let mut found = self.fitting(seconds.map(|(_, [_, second])| *second));
+        if !self.word.is_empty() {
+            let firsts: BTreeSet<&str> = clauses.map(|(_, [first, _])| *first).collect();
+            found.extend(self.fitting(firsts));
+            if self.word.starts_with('.') && !self.word.contains('/') {
+                found.extend(self.fitting(OPERATORS));
+            }
+        }
+        if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
     }
 
     /// A word in the head of a `try`.
@@ -272,6 +295,15 @@ mod tests {
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
         assert_eq!(tab("for x "), "for x in ");
         assert_eq!(tab("if x\nelse "), "if x\nelse if ");
+    }
+
+    #[test]
+    fn clauses_of_loops() {
+        assert_eq!(tab("forall x in a b kee"), "forall x in a b keep ");
+        assert_eq!(tab("forall x in a b keep "), "forall x in a b keep going ");
+        assert_eq!(tab("forall x in a b at "), "least most");
+        assert_eq!(tab("forany x in a in o"), "forany x in a in order ");
+        assert_eq!(tab("forall x in 1 .t"), "forall x in 1 .to. ");
     }
 
     #[test]

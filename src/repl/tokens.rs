@@ -274,6 +274,18 @@ impl<'t> Scanner<'t> {
         Role::Keyword
     }
 
+    /// Whether a word belongs to a clause of the loop that `keyword` begins: together with the word after
+    /// it, or the one before it.
+    fn is_loop_clause(&self, keyword: &str, word: &str) -> bool {
+        let rest = self.text[self.at + word.len()..].trim_start();
+        let next = rest.split([' ', '\t', '\r', '\n', ';']).next();
+        let before = self.found.all.last().filter(|token| token.role == Role::Clause);
+        let before = before.map(|token| &self.text[token.range.clone()]);
+        LOOP_CLAUSES.iter().filter(|(owner, _)| *owner == keyword).any(|(_, [first, second])| {
+            word == *first && next == Some(second) || word == *second && before == Some(first)
+        })
+    }
+
     fn role_inside(&mut self, word: &str) -> Role {
         let is_operator = super::is_operator(word);
         match self.head {
@@ -282,7 +294,7 @@ impl<'t> Scanner<'t> {
                 self.head = Some("if");
                 Role::Keyword
             }
-            Some(head) if is_loop(head) && (word == "in" || is_loop_clause(head, word)) => {
+            Some(head) if is_loop(head) && (word == "in" || self.is_loop_clause(head, word)) => {
                 Role::Clause
             }
             Some("try")
@@ -297,11 +309,6 @@ impl<'t> Scanner<'t> {
             _ => Role::Word,
         }
     }
-}
-
-/// Whether a word belongs to a clause of the loop that `keyword` begins.
-fn is_loop_clause(keyword: &str, word: &str) -> bool {
-    LOOP_CLAUSES.iter().any(|(owner, words)| *owner == keyword && words.contains(&word))
 }
 
 /// How long the redirection at the start of a text is, without its target; 0 if there is none.
@@ -418,6 +425,8 @@ mod tests {
             @"A:x=$a O:.add. W:1 A:A=1 C:env K:else K:if W:true");
         insta::assert_snapshot!(shown("for x in a in; forall y in $l at most 3; echo (a)"),
             @"K:for W:x L:in W:a L:in K:forall W:y L:in W:$l L:at L:most W:3 C:echo W:(a)");
+        insta::assert_snapshot!(shown("forall x in keep at least 2 keep going; ok"),
+            @"K:forall W:x L:in W:keep L:at L:least W:2 L:keep L:going C:ok");
         insta::assert_snapshot!(shown("cat <<A -> v\na b\nA\nls"),
             @"C:cat S:<< W:A S:-> W:v D:a b~A~ C:ls");
     }

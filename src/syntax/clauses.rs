@@ -107,11 +107,15 @@ pub struct ForAnyClauses {
 pub struct ForAllClauses<N> {
     /// `at most N` branches at once.
     pub at_most: Option<N>,
+    /// `at least N`: it succeeds once so many branches have.
+    pub at_least: Option<N>,
+    /// `keep going`: a failed branch doesn't end the others.
+    pub keep_going: bool,
 }
 
 impl<N> ForAllClauses<N> {
     /// No clause at all.
-    pub const NONE: Self = Self { at_most: None };
+    pub const NONE: Self = Self { at_most: None, at_least: None, keep_going: false };
 
     /// The next form of each clause, in the order of the fields; the first error ends it.
     pub fn try_map<'c, C, N2, E>(
@@ -121,6 +125,8 @@ impl<N> ForAllClauses<N> {
     ) -> Result<ForAllClauses<N2>, E> {
         Ok(ForAllClauses {
             at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
+            at_least: self.at_least.as_ref().map(|it| number(context, it)).transpose()?,
+            keep_going: self.keep_going,
         })
     }
 

@@ -186,12 +186,20 @@ impl Printer {
                     self.text.push_str(" in order");
                 }
             }
-            ForKind::All(ForAllClauses { at_most }) => {
-                if let Some(count) = at_most {
-                    self.text.push_str(" at most ");
-                    self.expr(count);
+            ForKind::All(ForAllClauses { at_most, at_least, keep_going }) => {
+                self.clause(" at most ", at_most.as_ref());
+                self.clause(" at least ", at_least.as_ref());
+                if *keep_going {
+                    self.text.push_str(" keep going");
                 }
             }
+        }
+    }
+
+    fn clause(&mut self, words: &str, value: Option<&Expr>) {
+        if let Some(value) = value {
+            self.text.push_str(words);
+            self.expr(value);
         }
     }
 

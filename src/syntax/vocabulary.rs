@@ -19,8 +19,22 @@ pub const CLAUSES: [&str; 10] =
 pub const TIMES: [&str; 2] = ["times", "time"];
 
 /// The clauses of loops, word for word, each with the keyword that takes it.
-pub const LOOP_CLAUSES: [(&str, [&str; 2]); 2] =
-    [("forany", ["in", "order"]), ("forall", ["at", "most"])];
+pub const LOOP_CLAUSES: [(&str, [&str; 2]); 4] = [
+    ("forany", ["in", "order"]),
+    ("forall", ["at", "most"]),
+    ("forall", ["at", "least"]),
+    ("forall", ["keep", "going"]),
+];
+
+/// Words that begin clauses of loops which there are not yet: a list can't have them bare.
+pub const RESERVED_CLAUSES: [[&str; 2]; 6] = [
+    ["output", "grouped"],
+    ["output", "tagged"],
+    ["hedge", "after"],
+    ["on", "slurm"],
+    ["on", "ssh"],
+    ["retry", "lost"],
+];
 
 /// Commands that the shell itself carries out. A script's own functions win over them.
 pub const BUILTINS: [&str; 13] = [
@@ -93,9 +107,9 @@ mod tests {
         assert_eq!(strings("clause_word"), BTreeSet::from(CLAUSES));
         let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
         assert_eq!(strings("for_kind"), loops);
-        let clauses: BTreeSet<_> =
-            LOOP_CLAUSES.iter().flat_map(|(_, words)| words).copied().collect();
-        assert_eq!(&strings("in_order") | &strings("at_most"), clauses);
+        let ours = LOOP_CLAUSES.iter().map(|(_, words)| words);
+        let clauses: BTreeSet<_> = ours.chain(&RESERVED_CLAUSES).flatten().copied().collect();
+        assert_eq!(strings("opener"), clauses);
         let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);
         let operators =
             GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));

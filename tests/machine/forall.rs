@@ -107,3 +107,34 @@ fn branches_in_branches_are_limited_like_calls() {
     let deep = deep.replace("f ($1 .add. 1)", "n=$1 .add. 1; f $n");
     world().run(&format!("try for 1 second; {deep}; end")).fails("timeout", 124);
 }
+
+#[test]
+fn a_quorum_ends_as_soon_as_it_is_reached_or_out_of_reach() {
+    let script =
+        "forall n in 1 2 3 4 5 at least 2; work $n; if $n .eql. 1; fail; end; end; echo on";
+    let ran = world().run(script).succeeds().takes(3.0).prints("on\n");
+    assert!(ran.world.running().is_empty());
+    let script = "forall n in 1 2 3 4 5 at least 4; work $n; if $n .le. 2; fail 7; end; end";
+    let ran = world().run(script).fails("exit", 7).takes(2.0);
+    assert!(ran.world.running().is_empty());
+    assert!(ran.message().contains("2 of 5 branches failed, and 4 had to succeed; the first, n=1"));
+    world().run("a=; forall n in ${a:-} at least 1; ok; end").fails("failure", 1).takes(0.0);
+    world().run("a=; forall n in ${a:-} keep going; fail; end").succeeds();
+    world().run("z=0; forall n in 1 2 at least $z; ok; end").fails("expression", 1);
+}
+
+#[test]
+fn a_quorum_reached_while_branches_are_still_to_start_starts_no_more() {
+    let script = "forall n in 1 .to. 1000000000000 at least 3 at most 2; work 1; end";
+    world().run(script).succeeds().takes(2.0);
+    let script = "forall n in 1 .to. 5 at most 1 keep going; work 1; fail; end";
+    world().run(script).fails("exit", 1).takes(5.0);
+}
+
+#[test]
+fn a_stubborn_branch_holds_up_what_comes_after_a_quorum() {
+    let script = "forall n in 1 2 at least 1; if $n .eql. 1; stubborn; end; work 1; end; echo on";
+    let ran = world().config(|config| config.kill_timeout = seconds(10.0)).run(script);
+    let ran = ran.succeeds().takes(11.0).prints("on\n");
+    assert!(ran.world.running().is_empty());
+}

@@ -14,7 +14,7 @@ use ftsh::syntax::vocabulary::{BUILTINS, OPERATORS};
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
     pipeline |& program call environment assignment unassigned return return-value shift shift-n
-    if else-if else while for forany in-order forall at-most
+    if else-if else while for forany in-order forall at-most at-least keep-going
     try catch try-for try-for-joined try-times try-every try-each try-backoff try-while
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -134,9 +134,13 @@ impl Walk<'_> {
             ForKind::Any(ForAnyClauses { in_order }) => {
                 self.is(if *in_order { "in-order" } else { "forany" });
             }
-            ForKind::All(ForAllClauses { at_most }) => {
-                self.is(if at_most.is_some() { "at-most" } else { "forall" });
-                self.expressions(at_most);
+            ForKind::All(ForAllClauses { at_most, at_least, keep_going }) => {
+                self.is("forall");
+                self.clause("at-most", at_most.as_ref());
+                self.clause("at-least", at_least.as_ref());
+                if *keep_going {
+                    self.is("keep-going");
+                }
             }
         }
         self.expressions(list);

@@ -1,11 +1,8 @@
 //! One line's pairs become a command, or a part of a structure.
 
 use super::builder::Builder;
-use super::duration::check_count;
 use super::{Pair, Result, Rule};
-use crate::syntax::ast::{CommandKind, Expr, For, ForKind, Name, Redirect, Try};
-use crate::syntax::clauses::{ForAllClauses, ForAnyClauses};
-use crate::syntax::error::SyntaxError;
+use crate::syntax::ast::{CommandKind, Expr, For, Name, Redirect, Try};
 use crate::syntax::span::Span;
 
 /// What one line holds.
@@ -73,51 +70,7 @@ impl Builder<'_> {
         self.expr(pair.into_inner().next().expect("the head holds an expression"))
     }
 
-    fn optional(&mut self, pair: Pair) -> Result<Option<Expr>> {
+    pub(super) fn optional(&mut self, pair: Pair) -> Result<Option<Expr>> {
         pair.into_inner().next().map(|pair| self.expr(pair)).transpose()
     }
-
-    fn for_head(&mut self, pair: Pair) -> Result<For> {
-        let mut inner = pair.into_inner();
-        let keyword = inner.next().expect("a loop begins with its keyword").as_str();
-        let variable = inner.next().expect("a loop has a variable");
-        let variable = Self::name(&variable);
-        let mut list = Vec::new();
-        let mut any = ForAnyClauses::default();
-        let mut all = ForAllClauses::NONE;
-        for pair in inner {
-            let span = self.span(&pair);
-            match pair.as_rule() {
-                Rule::in_word => {}
-                Rule::in_order if keyword == "forany" => any.in_order = true,
-                Rule::at_most if keyword == "forall" => {
-                    let Some(count) = self.optional(pair)? else {
-                        return Err(Box::new(
-                            SyntaxError::new(span, "expected a number after `at most`").hint(
-                                "`forall x in … at most 8` runs 8 at once; \
-                                 quote the words if they belong to the list",
-                            ),
-                        ));
-                    };
-                    check_count(&count)?;
-                    all.at_most = Some(count);
-                }
-                Rule::in_order => return Err(misplaced(span, keyword, "in order", "forany").into()),
-                Rule::at_most => return Err(misplaced(span, keyword, "at most", "forall").into()),
-                _ => list.push(self.expr(pair)?),
-            }
-        }
-        let kind = match keyword {
-            "forany" => ForKind::Any(any),
-            "forall" => ForKind::All(all),
-            "for" => ForKind::Each,
-            keyword => unreachable!("`{keyword}` is no loop"),
-        };
-        Ok(For { kind, variable, list, body: crate::syntax::ast::Block::default() })
-    }
-}
-
-fn misplaced(span: Span, keyword: &str, clause: &str, owner: &str) -> SyntaxError {
-    let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
-    error.hint(format!("`{owner}` does; quote the words if they belong to the list"))
 }

@@ -16,6 +16,7 @@ mod expected;
 mod expr;
 mod line;
 pub(crate) mod literal;
+mod loop_;
 mod misspelled;
 mod operator;
 mod reader;

@@ -13,7 +13,7 @@ pub const STRUCTURES: &[(u32, Make)] = &[
     (4, decision),
     (4, |g, depth| looping(g, depth, "for", |_| String::new())),
     (4, |g, depth| looping(g, depth, "forany", |g| g.maybe(0.4, |_| " in order".into()))),
-    (7, |g, depth| looping(g, depth, "forall", Generator::at_most)),
+    (7, |g, depth| looping(g, depth, "forall", Generator::clauses_of_forall)),
     (3, while_loop),
 ];
 
@@ -49,8 +49,15 @@ fn while_loop(g: &mut Generator, depth: usize) -> Node {
 }
 
 impl Generator {
-    fn at_most(&mut self) -> String {
-        self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"])))
+    fn clauses_of_forall(&mut self) -> String {
+        let mut clauses = [
+            self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"]))),
+            self.maybe(0.3, |g| format!(" at least {}", g.dice.pick(&["1", "2", "$n", "3"]))),
+            self.maybe(0.4, |_| " keep going".into()),
+        ];
+        let first = self.dice.number(0, clauses.len() - 1);
+        clauses.rotate_left(first);
+        clauses.concat()
     }
 
     /// Redirections after an `end`, mostly none.

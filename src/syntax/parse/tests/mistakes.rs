@@ -282,6 +282,59 @@ error: the function `f` is defined twice
 }
 
 #[test]
+fn clauses_of_loops() {
+    assert_snapshot!(mistakes("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforall x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
+error: `b` is no clause
+ --> t:1:26
+  |
+1 | forall x in a keep going b
+  |                          ^
+  = hint: the words of the list come before the clauses; put what begins one in quotes if it is a word of the list
+
+error: `keep going` stands there twice
+ --> t:3:26
+  |
+3 | forall x in a keep going keep going
+  |                          ^^^^^^^^^^
+
+error: `forany` takes no `keep going`
+ --> t:5:13
+  |
+5 | forany x in keep going
+  |             ^^^^^^^^^^
+  = hint: `forall` does; quote the words if they belong to the list
+
+error: `forall` takes no `on slurm`
+ --> t:7:15
+  |
+7 | forall x in a on slurm
+  |               ^^^^^^^^
+  = hint: quote the words if they belong to the list
+
+error: expected a whole number, not `none`
+ --> t:9:24
+  |
+9 | forall x in a at least none
+  |                        ^^^^
+  = hint: write it in digits, or `$none` if it is a variable
+
+error: `keep goin` is no clause
+  --> t:11:25
+   |
+11 | forall x in a at most 3 keep goin
+   |                         ^^^^^^^^^
+   = hint: did you mean `keep going`, which `forall` takes?
+
+error: `for` takes no `in order`
+  --> t:13:12
+   |
+13 | for x in a in order b
+   |            ^^^^^^^^
+   = hint: `forany` does; quote the words if they belong to the list
+");
+}
+
+#[test]
 fn loops() {
     assert_snapshot!(mistakes("forall x in a at most 0\nend\nforall x in a at most\nend\nfor x in a at most 3\nend\nforall x in a in order\nend"), @"
 error: `0` is too few: the least is 1

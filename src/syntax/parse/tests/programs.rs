@@ -70,7 +70,7 @@ end # nine
 fn keywords_are_words_where_no_keyword_is_wanted() {
     assert_snapshot!(tidied(
         "echo waiting for the end\nfor x in in in\nend\nfor in in for end try\nend\n\"end\" a\n\
-         endless\nend=5\ntry=$end\nforany x in a in order b\nend\n'try' for 5 times\n\
+         endless\nend=5\ntry=$end\nforany x in a in orders b\nend\n'try' for 5 times\n\
          return-it\nif=3\nevery 5 times\ntime ls\n"
     ), @r#"
 echo waiting for the end
@@ -82,7 +82,7 @@ end
 endless
 end=5
 try=$end
-forany x in a in order b
+forany x in a in orders b
 end
 'try' for 5 times
 return-it
@@ -350,7 +350,8 @@ end
 fn loops_with_their_own_clauses() {
     assert_snapshot!(tidied(
         "forany x in a b in order # c\nend\nforall x in $@ 1 .to. 10 at most $n .mul. 2\nend\n\
-         for x in\nend\nforall x in at most most 3\nend"
+         for x in\nend\nforall x in at 'most' most 'at most' at most 3\nend\n\
+         forall x in keep 'going' at least $n   keep \\\n going at most 1 .add. 1\nend"
     ), @"
 forany x in a b in order # c
 end
@@ -358,7 +359,9 @@ forall x in $@ 1 .to. 10 at most $n .mul. 2
 end
 for x in
 end
-forall x in at most most 3
+forall x in at 'most' most 'at most' at most 3
+end
+forall x in keep 'going' at most 1 .add. 1 at least $n keep going
 end
 ");
 }

@@ -1,0 +1,274 @@
+//! What becomes of the branches of a `forall`, and when that decides it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::effect::TaskId;
+use super::ending::{Ending, Thrown};
+use super::items::Items;
+use super::outcome::{BranchFailure, Branches, FailureKind, Words, shorten};
+use super::size::LONGEST;
+use super::value::Value;
+use crate::secrets::Secrets;
+use crate::syntax::clauses::ForAllClauses;
+
+/// How many failures are told one by one.
+const MOST_TOLD: usize = 20;
+
+/// The branches that have not ended, and what became of the others.
+#[derive(Debug)]
+pub struct Tally {
+    /// The list, up to the next branch's word.
+    items: Items,
+    /// How many have been started.
+    started: u64,
+    /// The branches that run.
+    running: BTreeMap<TaskId, Branch>,
+    succeeded: Places,
+    failed: u64,
+    /// How many failures no further attempt can help.
+    fatal: u64,
+    told: Vec<BranchFailure>,
+    first: Option<Ending>,
+    decided: bool,
+}
+
+/// A branch that runs.
+#[derive(Debug)]
+struct Branch {
+    /// Its place in the list.
+    place: u64,
+    word: Value,
+}
+
+impl Tally {
+    /// Nothing has begun yet.
+    pub fn new(items: Items) -> Self {
+        Self {
+            items,
+            started: 0,
+            running: BTreeMap::new(),
+            succeeded: Places::default(),
+            failed: 0,
+            fatal: 0,
+            told: Vec::new(),
+            first: None,
+            decided: false,
+        }
+    }
+
+    /// The next word, unless it is decided that no more are wanted.
+    pub fn next(&mut self) -> Option<Value> {
+        if self.decided { None } else { self.items.next() }
+    }
+
+    /// A branch begins.
+    pub fn began(&mut self, task: TaskId, word: Value) {
+        self.running.insert(task, Branch { place: self.started, word });
+        self.started += 1;
+    }
+
+    /// How many branches there are to be.
+    pub fn total(&self) -> u64 {
+        self.items.len()
+    }
+
+    /// How many have succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.succeeded.count
+    }
+
+    /// Whether the others are being ended.
+    pub fn is_decided(&self) -> bool {
+        self.decided
+    }
+
+    /// A branch is ending; only the first word on it counts. Says whether that decides the `forall`, so
+    /// that the others are to be ended.
+    pub fn ends(
+        &mut self,
+        task: TaskId,
+        ending: &Ending,
+        variable: &str,
+        clauses: &ForAllClauses<u64>,
+        secrets: &Secrets,
+    ) -> bool {
+        let Some(branch) = self.running.remove(&task) else { return false };
+        if self.decided {
+            return false;
+        }
+        if let Ending::Succeeded = ending {
+            self.succeeded.insert(branch.place);
+        } else {
+            self.failed += 1;
+            self.fatal += u64::from(matches!(ending, Ending::Failed(Thrown { fatal: true, .. })));
+            if self.told.len() < MOST_TOLD {
+                // Hidden before it is cut.
+                let word = branch.word.brief().unwrap_or_default();
+                let word = secrets.hide(&word);
+                self.told.push(BranchFailure {
+                    word: format!("{variable}={}", shorten(&word)),
+                    story: story(ending),
+                });
+            }
+            self.first.get_or_insert_with(|| ending.clone());
+        }
+        self.decide(clauses)
+    }
+
+    /// Whether it has just become clear how the `forall` ends.
+    pub fn decide(&mut self, clauses: &ForAllClauses<u64>) -> bool {
+        if self.decided || clauses.keep_going {
+            return false;
+        }
+        self.decided = match clauses.at_least {
+            None => self.failed > 0,
+            Some(least) => self.succeeded.count >= least || self.total() - self.failed < least,
+        };
+        self.decided
+    }
+
+    /// How it ended; none if it succeeded.
+    pub fn result(self, clauses: &ForAllClauses<u64>) -> Option<Failed> {
+        let total = self.total();
+        let needed = clauses.at_least.unwrap_or(total);
+        let enough = match clauses.at_least {
+            Some(least) => self.succeeded.count >= least,
+            None => self.first.is_none(),
+        };
+        if enough {
+            return None;
+        }
+        let counted = clauses.keep_going || clauses.at_least.is_some();
+        let message = counted.then(|| self.message(clauses.at_least));
+        let fatal = total - self.fatal.min(total) < needed && self.fatal > 0;
+        let words = Arc::new(Listed { items: self.items, succeeded: self.succeeded });
+        let told = if counted { self.told } else { Vec::new() };
+        let branches = Arc::new(Branches { told, failed: self.failed, words });
+        Some(Failed { first: self.first, message, fatal, branches })
+    }
+
+    fn message(&self, at_least: Option<u64>) -> String {
+        let total = self.total();
+        let noun = if total == 1 { "branch" } else { "branches" };
+        let mut message = format!("{} of {total} {noun} failed", self.failed);
+        if let Some(least) = at_least {
+            message += &format!(", and {least} had to succeed");
+        }
+        if let Some(BranchFailure { word, story }) = self.told.first() {
+            message += &format!("; the first, {word}: {story}");
+        }
+        message
+    }
+}
+
+/// Where and how a branch failed.
+fn story(ending: &Ending) -> String {
+    match ending {
+        Ending::Failed(thrown) => {
+            format!("line {}: {}", thrown.failure.line, thrown.failure.summary())
+        }
+        Ending::Exited(code) => format!("exit {code}"),
+        Ending::Succeeded => String::new(),
+    }
+}
+
+/// How a `forall` failed.
+pub struct Failed {
+    /// The first branch that did, if one did.
+    pub first: Option<Ending>,
+    /// What it says itself, if it isn't just the failure of its first branch.
+    pub message: Option<String>,
+    /// Whether no attempt more can help.
+    pub fatal: bool,
+    /// What became of the branches.
+    pub branches: Arc<Branches>,
+}
+
+impl Failed {
+    /// The kind and the code of its failure.
+    pub fn kind(&self) -> (FailureKind, i32) {
+        match &self.first {
+            Some(Ending::Failed(thrown)) => (thrown.failure.kind, thrown.failure.code),
+            Some(Ending::Exited(code)) => (FailureKind::Exit, i32::from(*code)),
+            Some(Ending::Succeeded) | None => (FailureKind::Failure, 1),
+        }
+    }
+}
+
+/// The words of a `forall` by what became of them, listed when they are asked for.
+#[derive(Debug)]
+struct Listed {
+    items: Items,
+    succeeded: Places,
+}
+
+impl Words for Listed {
+    fn list(&self, succeeded: bool) -> Option<BString> {
+        let mut items = self.items.clone();
+        items.rewind(0);
+        let mut list = BString::default();
+        let mut place = 0;
+        while let Some(word) = items.next() {
+            if self.succeeded.contains(place) == succeeded {
+                if !list.is_empty() {
+                    list.push(b'\n');
+                }
+                list.extend_from_slice(&word.text().unwrap_or_default());
+                if list.len() > LONGEST {
+                    return None;
+                }
+            }
+            place += 1;
+        }
+        Some(list)
+    }
+}
+
+/// A set of places in a list, as the ranges that it has: where each begins, and where it ends. Mostly
+/// there are few.
+#[derive(Debug, Default)]
+struct Places {
+    ranges: BTreeMap<u64, u64>,
+    count: u64,
+}
+
+impl Places {
+    fn contains(&self, place: u64) -> bool {
+        self.ranges.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
+    }
+
+    fn insert(&mut self, place: u64) {
+        if self.contains(place) {
+            return;
+        }
+        self.count += 1;
+        let end = self.ranges.remove(&(place + 1)).unwrap_or(place + 1);
+        match self.ranges.range_mut(..place).next_back() {
+            Some((_, before)) if *before == place => *before = end,
+            _ => _ = self.ranges.insert(place, end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn places_are_kept_as_few_ranges() {
+        let mut places = Places::default();
+        let mut set = BTreeSet::new();
+        for place in [5, 3, 4, 9, 0, 1, 7, 8, 4, 6, 2] {
+            places.insert(place);
+            set.insert(place);
+            assert!((0..12).all(|place| places.contains(place) == set.contains(&place)));
+            assert_eq!(places.count, set.len() as u64);
+        }
+        assert_eq!(places.ranges, BTreeMap::from([(0, 10)]));
+    }
+}

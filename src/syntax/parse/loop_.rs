@@ -1,0 +1,118 @@
+//! The heads of `for`, `forany` and `forall`.
+
+use super::builder::Builder;
+use super::duration::check_count;
+use super::{Pair, Result, Rule};
+use crate::syntax::ast::{Block, Expr, For, ForKind};
+use crate::syntax::clauses::{ForAllClauses, ForAnyClauses};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::span::Span;
+use crate::syntax::vocabulary::LOOP_CLAUSES;
+
+/// What is true of all words that begin clauses.
+const QUOTE: &str = "quote the words if they belong to the list";
+
+impl Builder<'_> {
+    /// A `for_head`.
+    pub(super) fn for_head(&mut self, pair: Pair) -> Result<For> {
+        let mut inner = pair.into_inner();
+        let keyword = inner.next().expect("a loop begins with its keyword").as_str();
+        let variable = inner.next().expect("a loop has a variable");
+        let variable = Self::name(&variable);
+        let mut list = Vec::new();
+        let mut any = ForAnyClauses::default();
+        let mut all = ForAllClauses::NONE;
+        let mut seen = Vec::new();
+        for pair in inner {
+            let rule = pair.as_rule();
+            match rule {
+                Rule::in_word => continue,
+                Rule::expression => {
+                    list.push(self.expr(pair)?);
+                    continue;
+                }
+                _ => {}
+            }
+            let span = self.span(&pair);
+            if rule == Rule::stray {
+                return Err(stray(span, pair.as_str().trim_end()).into());
+            }
+            let clause = phrase(pair.as_str());
+            if rule == Rule::unavailable {
+                let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
+                return Err(error.hint(QUOTE).into());
+            }
+            check_owner(span, keyword, &clause)?;
+            if seen.contains(&rule) {
+                return Err(SyntaxError::new(span, format!("`{clause}` stands there twice")).into());
+            }
+            seen.push(rule);
+            match rule {
+                Rule::in_order => any.in_order = true,
+                Rule::at_most => {
+                    let hint = "`forall x in … at most 8` runs 8 at once";
+                    all.at_most = Some(self.count(pair, &clause, hint)?);
+                }
+                Rule::at_least => {
+                    let hint = "`forall x in … at least 2` succeeds once 2 have";
+                    all.at_least = Some(self.count(pair, &clause, hint)?);
+                }
+                _ => all.keep_going = true,
+            }
+        }
+        let kind = match keyword {
+            "forany" => ForKind::Any(any),
+            "forall" => ForKind::All(all),
+            _ => ForKind::Each,
+        };
+        Ok(For { kind, variable, list, body: Block::default() })
+    }
+
+    /// The number after a clause's words.
+    fn count(&mut self, pair: Pair, clause: &str, hint: &str) -> Result<Expr> {
+        let span = self.span(&pair);
+        let Some(count) = self.optional(pair)? else {
+            let error = SyntaxError::new(span, format!("expected a number after `{clause}`"));
+            return Err(error.hint(format!("{hint}; {QUOTE}")).into());
+        };
+        check_count(&count)?;
+        Ok(count)
+    }
+}
+
+/// The two words that begin a clause.
+fn phrase(text: &str) -> String {
+    let words =
+        text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
+    words.take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Refuses the clause of another loop.
+fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
+    let mut owners = LOOP_CLAUSES.iter().filter(|(_, words)| words.join(" ") == clause);
+    if owners.clone().any(|(owner, _)| *owner == keyword) {
+        return Ok(());
+    }
+    let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
+    Err(Box::new(match owners.next() {
+        Some((owner, _)) => error.hint(format!("`{owner}` does; {QUOTE}")),
+        None => error.hint(QUOTE),
+    }))
+}
+
+/// Something after the clauses that is none.
+fn stray(span: Span, text: &str) -> SyntaxError {
+    let error = SyntaxError::new(span, format!("`{text}` is no clause"));
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let meant = LOOP_CLAUSES.iter().find(|(_, words)| words[0] == first);
+    error.hint(match meant {
+        Some((owner, words)) => {
+            format!("did you mean `{}`, which `{owner}` takes?", words.join(" "))
+        }
+        None => {
+            "the words of the list come before the clauses; put what begins one in quotes if it \
+                 is a word of the list"
+                .into()
+        }
+    })
+}
