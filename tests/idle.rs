@@ -104,6 +104,42 @@ fn a_script_that_waits_costs_nothing() {
     cost_nothing(&pids);
 }
 
+/// How often a process and its descendants have read.
+fn reads(pid: i32) -> u64 {
+    let file = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let text = file("io");
+    let own = text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok());
+    let children = file(&format!("task/{pid}/children"));
+    let children = children.split_whitespace().filter_map(|it| it.parse().ok()).map(reads);
+    own.unwrap_or(0) + children.sum::<u64>()
+}
+
+#[test]
+fn what_takes_its_time_to_end_is_watched_without_looking_at_everything() {
+    // There are more processes on the machine than may be read of.
+    const MOST: u64 = 50;
+    let others = format!("forall i in 1 .to. {}; /bin/sleep 1000; end", 2 * MOST);
+    let others = Ftsh::command(&others).start();
+    others.until("others", |run| run.processes().len() as u64 > 2 * MOST);
+    let script = "try 1 time; sh -c 'setsid sh stubborn & read it < ready; echo $it; exit 1'; end";
+    let all = WAYS.map(|way| {
+        let run = Ftsh::command(script).options(["-t", "1000"]).fifo("ready");
+        let run = run.file("stubborn", "trap '' TERM\necho ready > ready\nexec /bin/sleep 1000\n");
+        (way, run.env("FTSH_TEST_FALLBACK", way).start())
+    });
+    for (_, run) in &all {
+        run.until("a daemon", Running::has_output);
+    }
+    for (way, run) in &all {
+        run.until(&format!("less than {MOST} reads in {WINDOW:?} in way {way}"), |run| {
+            let before = reads(run.pid().as_raw());
+            std::thread::sleep(WINDOW);
+            reads(run.pid().as_raw()).saturating_sub(before) < MOST
+        });
+        assert!(run.processes().len() >= 2, "the daemon is gone in way {way}");
+    }
+}
+
 #[test]
 fn a_terminal_at_rest_costs_nothing() {
     let place = tempfile::tempdir().expect("a directory");

@@ -226,6 +226,25 @@ fn attempts_do_not_overlap() {
     });
 }
 
+#[test]
+fn what_puts_itself_in_order_is_not_disturbed() {
+    rounds(&WAYS, |round| {
+        // It starts others for that after it was asked to end.
+        let finished = round
+            .command("try 1 time; sh attempt; end")
+            .file("attempt", "setsid sh daemon &\nwhile ! test -e ready; do :; done\nexit 1\n")
+            .file(
+                "daemon",
+                "trap '(/bin/sleep 0.2 && echo one >> log); /bin/sleep 0.1 && echo two >> log; exit' TERM
+                 : > ready
+                 while :; do /bin/sleep 0.01; done\n",
+            )
+            .failure(1);
+        finished.nothing_left();
+        assert_eq!(finished.read("log"), "one\ntwo\n", "{}", finished.story());
+    });
+}
+
 /// What `ls /proc/self/fd` says when the shell has no part in it: what the tests themselves inherited
 /// stays open in every command.
 fn inherited_descriptors() -> String {

@@ -45,6 +45,7 @@ use self::os::signal::{Interrupts, Signals};
 use self::os::workers::{Control, Handle, Ticket, WorkerPool};
 use self::procs::features::{Containment, containment, has_pidfds};
 use self::procs::list;
+use self::procs::scanner::Scanner;
 use self::program::Found;
 use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal};
@@ -126,6 +127,8 @@ pub struct ProcessDriver {
     operations: HashMap<OperationId, Handle>,
     waiting: HashMap<Ticket, Waiting>,
     scopes: ScopeTree,
+    /// Lists all processes, where orphans don't come to us.
+    scanner: Scanner,
     admission: Admission,
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
@@ -208,6 +211,7 @@ impl ProcessDriver {
             operations: HashMap::new(),
             waiting: HashMap::new(),
             scopes: ScopeTree::new(),
+            scanner: Scanner::new(marker.clone()),
             admission: Admission::new(start),
             sweep: None,
             limit: sys::FileLimit::default(),

@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use super::super::marks::Marker;
 use super::super::sys;
 use super::list;
+use super::scanner::Scanner;
 
 /// A tree that forks while it is walked is walked again, at most so often.
 const PASSES: usize = 10;
@@ -97,11 +98,12 @@ pub fn empty(except: &HashSet<i32>) {
 
 /// Kills everything that carries a key's mark, where orphans don't come to us. Blocks.
 pub fn empty_marked(key: &Marker) {
+    let mut scanner = Scanner::new(key.clone());
     let own = std::process::id() as i32;
     let start = Instant::now();
     let mut clean = false;
     while start.elapsed() < PATIENCE {
-        let placed = list::placed(key).into_iter();
+        let placed = scanner.scan().into_iter();
         let marked = placed.filter(|(process, place)| place.is_some() && process.pid != own);
         let marked: Vec<i32> = marked.map(|(process, _)| process.pid).collect();
         if !marked.is_empty() {

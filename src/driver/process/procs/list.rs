@@ -1,10 +1,11 @@
 //! What processes there are: from `/proc`, or from `ps` where there is none.
 
-use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,6 @@ use wait_timeout::ChildExt;
 
 use super::super::marks::{self, Mark, Marker};
 use super::super::sys;
-
-/// How often a list that changes is read at most.
-const LOOKS: usize = 20;
 
 /// `ps` that takes longer is given up.
 const PS_LIMIT: Duration = Duration::from_secs(2);
@@ -32,6 +30,8 @@ pub struct Process {
     pub group: i32,
     /// Whether it has ended, and only waits to be waited for.
     pub ended: bool,
+    /// When it was started, to tell it from another one that has its id later; 0 if that isn't known.
+    pub started: u64,
 }
 
 /// Whether `/proc` says who the children of a process are (Linux 3.5 with the usual options). Found
@@ -69,30 +69,10 @@ pub fn all() -> Vec<Process> {
     if Path::new("/proc/self/stat").exists() { pids().filter_map(one).collect() } else { from_ps() }
 }
 
-fn pids() -> impl Iterator<Item = i32> {
+/// Their ids.
+pub fn pids() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// All processes that run, and where they belong. One that starts another and ends before it is
-/// told would slip through a single list, so it looks again until nothing came and went.
-pub fn placed(key: &Marker) -> Vec<(Process, Option<Mark>)> {
-    let mut seen = HashSet::new();
-    let mut found = Vec::new();
-    for look in 0..LOOKS {
-        let mut missed = false;
-        for pid in pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
-            match one(pid) {
-                Some(process) if !process.ended => found.push((process, place(pid, key))),
-                Some(_) if look == 0 => {} // it ended before
-                _ => missed = true,
-            }
-        }
-        if !missed && look > 0 {
-            break;
-        }
-    }
-    found
 }
 
 /// Where a process belongs, as far as its mark says.
@@ -105,34 +85,71 @@ pub fn place(pid: i32, key: &Marker) -> Option<Mark> {
 
 /// What `/proc` says about a process; none if there isn't one.
 pub fn one(pid: i32) -> Option<Process> {
-    parse_stat(pid, &stat(pid))
+    Stat::of(&stat(pid))?.process(pid)
 }
 
 /// What `/proc` says about a process, in one line.
-fn stat(pid: i32) -> String {
-    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    String::from_utf8_lossy(&stat).into_owned()
+pub fn stat(pid: i32) -> String {
+    // In one piece: some fifty numbers and a short name.
+    let mut line = [0; 2048];
+    let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
+    String::from_utf8_lossy(&line[..read.unwrap_or(0)]).into_owned()
 }
 
-fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
-    let parent = field(stat, 4)?.parse().ok()?;
-    let group = field(stat, 5)?.parse().ok()?;
-    let ended = matches!(field(stat, 3)?, "Z" | "X") && !is_headless(stat);
-    Some(Process { pid, parent, group, ended })
+/// Such a line.
+pub struct Stat<'a> {
+    /// From the third field on.
+    fields: Vec<&'a str>,
 }
 
-/// A field of a line of `stat`, from the third on, numbered as in proc(5).
-fn field(stat: &str, number: usize) -> Option<&str> {
-    // The name before is in parentheses, and may hold any characters.
-    stat.rsplit(')').next()?.split_ascii_whitespace().nth(number - 3)
+impl<'a> Stat<'a> {
+    /// None if there isn't one.
+    pub fn of(line: &'a str) -> Option<Self> {
+        // The name before is in parentheses, and may hold any characters.
+        let (_, fields) = line.rsplit_once(')')?;
+        Some(Self { fields: fields.split_ascii_whitespace().collect() })
+    }
+
+    /// A field, numbered as in proc(5).
+    fn field(&self, number: usize) -> Option<&'a str> {
+        self.fields.get(number - 3).copied()
+    }
+
+    fn number<T: FromStr>(&self, field: usize) -> Option<T> {
+        self.field(field)?.parse().ok()
+    }
+
+    /// The process that it describes.
+    pub fn process(&self, pid: i32) -> Option<Process> {
+        let ended = matches!(self.field(3)?, "Z" | "X") && !self.is_headless();
+        let (parent, group) = (self.number(4)?, self.number(5)?);
+        Some(Process { pid, parent, group, ended, started: self.number(22).unwrap_or(0) })
+    }
+
+    /// What the process executes; none if that isn't to be seen.
+    pub fn program(&self) -> Option<Program> {
+        let environment = (self.number(50)?, self.number(51)?);
+        (environment.1 > 0).then_some(Program { started: self.number(22)?, environment })
+    }
+
+    /// Whether a process's first thread has ended, but others go on.
+    fn is_headless(&self) -> bool {
+        self.field(3) == Some("Z") && self.number(20).is_some_and(|threads: u32| threads > 1)
+    }
+
+    /// Whether a process whose environment is empty has none yet: the kernel has not said where it
+    /// ends.
+    fn is_loading(&self) -> bool {
+        self.field(3) != Some("Z") && self.field(51) == Some("0")
+    }
 }
 
-/// Whether a process's first thread has ended, but others go on.
-fn is_headless(stat: &str) -> bool {
-    field(stat, 3) == Some("Z")
-        && field(stat, 20)
-            .and_then(|threads| threads.parse().ok())
-            .is_some_and(|count: u32| count > 1)
+/// A program that a process executes, other than any that it executed before or will: each has its
+/// environment at a place of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    started: u64,
+    environment: (u64, u64),
 }
 
 /// A process's name, as far as one can be had.
@@ -183,7 +200,7 @@ pub fn mark(pid: i32, key: &Marker) -> Marked {
         if let Some(place) = tag.and_then(|tag| key.place_in(tag)) {
             return Marked::Mark(place);
         }
-        if environment.is_empty() && is_loading(&stat(pid)) {
+        if environment.is_empty() && Stat::of(&stat(pid)).is_some_and(|stat| stat.is_loading()) {
             return Marked::Unclear;
         }
         if last.as_ref() == Some(&environment) {
@@ -205,7 +222,9 @@ fn environment(pid: i32) -> io::Result<Vec<u8>> {
         Ok(environment) if !environment.is_empty() => Ok(environment),
         Err(error) if is_exhausted(&error) => Err(error),
         // Depending on the kernel it can't be read or is empty, but for the threads that go on.
-        _ if is_headless(&stat(pid)) => Ok(environment_of_threads(pid)),
+        _ if Stat::of(&stat(pid)).is_some_and(|stat| stat.is_headless()) => {
+            Ok(environment_of_threads(pid))
+        }
         result => result,
     }
 }
@@ -214,11 +233,6 @@ fn environment_of_threads(pid: i32) -> Vec<u8> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut environments = threads.filter_map(|it| fs::read(it.path().join("environ")).ok());
     environments.find(|environment| !environment.is_empty()).unwrap_or_default()
-}
-
-/// Whether a process whose environment is empty has none yet: the kernel has not said where it ends.
-fn is_loading(stat: &str) -> bool {
-    field(stat, 3) != Some("Z") && field(stat, 51) == Some("0")
 }
 
 /// All processes according to `ps`; none if it can't be asked.
@@ -261,7 +275,8 @@ fn parse_ps(line: &str) -> Option<Process> {
     let (pid, parent, group) = (number()?, number()?, number()?);
     let state = fields.next()?;
     // One whose first thread alone has ended has several: `l`.
-    Some(Process { pid, parent, group, ended: state.starts_with('Z') && !state.contains('l') })
+    let ended = state.starts_with('Z') && !state.contains('l');
+    Some(Process { pid, parent, group, ended, started: 0 })
 }
 
 /// Who is whose child.
@@ -291,9 +306,10 @@ mod tests {
     #[test]
     fn a_name_may_hold_anything() {
         let stat = "7 (a) Z (b) S 3 5 5 0 -1 4227084 124 0 0 0 0 0 0 0 20 0 1 0 491337";
-        let found = parse_stat(7, stat).expect("a process");
+        let parse = |text: &str| Stat::of(text)?.process(7);
+        let found = parse(stat).expect("a process");
         assert_eq!((found.pid, found.parent, found.group, found.ended), (7, 3, 5, false));
-        assert!(parse_stat(7, "").is_none());
+        assert!(parse("").is_none());
         assert_eq!(parse_ps("  12  1 12 Z+").map(|process| process.ended), Some(true));
         assert!(parse_ps("garbage").is_none());
     }
@@ -305,7 +321,8 @@ mod tests {
         {
             let stat =
                 format!("7 (a) {state} 3 5 5 0 -1 4 124 0 0 0 0 0 0 0 20 0 {threads} 0 4913");
-            let found = parse_stat(7, &stat).map(|process| process.ended);
+            let found =
+                Stat::of(&stat).and_then(|stat| stat.process(7)).map(|process| process.ended);
             assert_eq!(found, Some(ended), "{stat}");
         }
         for (state, ended) in [("Sl", false), ("Z", true), ("Zl+", false), ("Zs", true)] {

@@ -4,3 +4,4 @@
 pub mod features;
 pub mod kill_tree;
 pub mod list;
+pub mod scanner;

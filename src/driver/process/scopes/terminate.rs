@@ -1,6 +1,6 @@
 //! Emptying a scope: SIGTERM, and after the grace period SIGKILL until nothing is left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -11,17 +11,17 @@ use super::super::procs::kill_tree;
 use super::super::procs::list::{self, Marked};
 use super::super::{ProcessDriver, sys};
 use super::remaining::{Remaining, Scan};
-use crate::machine::effect::ScopeId;
+use crate::machine::effect::{ProcessId, ScopeId};
 use crate::machine::event::Event;
 use crate::machine::record::LogEvent;
 
 /// A program that is being loaded for this long hangs.
 const LOADING: Duration = Duration::from_millis(50);
 /// What can't be waited for is looked at again after this time, then less and less often.
-const FIRST_LOOK: Duration = Duration::from_millis(5);
+pub(super) const FIRST_LOOK: Duration = Duration::from_millis(5);
 const SLOWEST_LOOK: Duration = Duration::from_secs(1);
 /// Without a subreaper nobody is told of the end of orphans.
-const PORTABLE_LOOK: Duration = Duration::from_millis(40);
+pub(super) const PORTABLE_LOOK: Duration = Duration::from_millis(40);
 /// What hasn't died this long after SIGKILL is a survivor; in weak mode the script goes on then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -30,21 +30,31 @@ pub struct Emptying {
     since: Instant,
     /// The groups of commands, which were asked as such.
     groups: HashSet<i32>,
-    killing: Option<Killing>,
+    pub(super) killing: Option<Killing>,
     /// All processes that were signalled.
-    processes: HashSet<i32>,
+    pub(super) processes: HashSet<i32>,
+    /// What the last scan of all processes found, and when each of it was started.
+    pub(super) known: Option<HashMap<i32, u64>>,
     /// Whether the last look found nothing.
     clean: bool,
     /// When to look again, if not told earlier.
-    look: Option<Instant>,
-    interval: Duration,
+    pub(super) look: Option<Instant>,
+    pub(super) interval: Duration,
 }
 
-struct Killing {
+/// How far the killing has come.
+pub struct Killing {
     since: Instant,
     strong: bool,
     killed: HashSet<i32>,
     survivors: HashSet<i32>,
+}
+
+impl Emptying {
+    /// Looks less often from now on, but at least as often as `slowest` says.
+    pub(super) fn wait_longer(&mut self, slowest: Duration) {
+        self.interval = (self.interval * 2).min(slowest);
+    }
 }
 
 impl ProcessDriver {
@@ -55,6 +65,7 @@ impl ProcessDriver {
             groups: HashSet::new(),
             killing: None,
             processes: HashSet::new(),
+            known: None,
             clean: false,
             look: None,
             interval: FIRST_LOOK,
@@ -90,11 +101,12 @@ impl ProcessDriver {
             let (killed, survivors) = (HashSet::new(), HashSet::new());
             emptying.killing = Some(Killing { since, strong, killed, survivors });
             emptying.interval = FIRST_LOOK;
+            emptying.known = None;
         }
         self.scopes.dirty.insert(scope);
     }
 
-    fn emptying_mut(&mut self, scope: ScopeId) -> Option<&mut Emptying> {
+    pub(super) fn emptying_mut(&mut self, scope: ScopeId) -> Option<&mut Emptying> {
         self.scopes.scopes.get_mut(&scope)?.emptying.as_mut()
     }
 
@@ -133,16 +145,22 @@ impl ProcessDriver {
         }
     }
 
-    pub(in super::super) fn running_in(&self, scope: ScopeId) -> Vec<i32> {
+    pub(super) fn commands_in(&self, scope: ScopeId) -> Vec<ProcessId> {
         let scopes = self.scopes.subtree(scope).into_iter();
         let commands = scopes.filter_map(|id| self.scopes.scopes.get(&id));
-        let commands = commands.flat_map(|scope| &scope.commands);
-        commands
-            .filter_map(|process| match self.commands.get(process)?.stage {
-                Stage::Running(pid) => Some(pid),
-                Stage::Queued | Stage::Working(_) => None,
-            })
-            .collect()
+        commands.flat_map(|scope| &scope.commands).copied().collect()
+    }
+
+    /// The process that a command runs in, once it does.
+    pub(super) fn running(&self, process: ProcessId) -> Option<i32> {
+        match self.commands.get(&process)?.stage {
+            Stage::Running(pid) => Some(pid),
+            Stage::Queued | Stage::Working(_) => None,
+        }
+    }
+
+    pub(in super::super) fn running_in(&self, scope: ScopeId) -> Vec<i32> {
+        self.commands_in(scope).into_iter().filter_map(|it| self.running(it)).collect()
     }
 
     /// The processes in which a scope's programs are being loaded, which can take for ever.
@@ -196,7 +214,7 @@ impl ProcessDriver {
         let mut dirty = std::mem::take(&mut self.scopes.dirty);
         dirty.extend(due);
         dirty.retain(|id| self.scopes.emptying.contains(id));
-        if dirty.is_empty() {
+        if dirty.is_empty() || self.put_off(&dirty, now) {
             return;
         }
         let scan = self.scan(&dirty);
@@ -209,6 +227,7 @@ impl ProcessDriver {
         let mut rest = self.remaining_in(scope, scan);
         let contained = matches!(self.containment, Containment::Subreaper);
         let Some(emptying) = self.emptying_mut(scope) else { return };
+        emptying.known = scan.starts(&rest);
         if rest.starting && now - emptying.since >= LOADING {
             rest.others.extend(self.loading_in(scope).into_iter().map(|pid| (pid, 0)));
         }
@@ -233,14 +252,17 @@ impl ProcessDriver {
         }
         let Some(emptying) = self.emptying_mut(scope) else { return };
         let killed = emptying.killing.is_some() && emptying.processes.len() > before;
-        let slowest = if contained { SLOWEST_LOOK } else { PORTABLE_LOOK };
         // All that is left are children of ours, or descend from them: their end is told.
         let told = contained && emptying.killing.is_none() && !rest.uncertain && !rest.starting;
         if emptying.look.is_some_and(|look| look <= now) {
-            emptying.interval = (emptying.interval * 2).min(slowest);
+            emptying.wait_longer(if contained { SLOWEST_LOOK } else { PORTABLE_LOOK });
         }
-        // What was killed only now may have started others that no list showed.
-        let wait = if !contained && killed { Duration::ZERO } else { emptying.interval };
+        let mut wait = emptying.interval;
+        if !contained && killed {
+            // What was killed only now may have started others that no list showed.
+            emptying.known = None;
+            wait = Duration::ZERO;
+        }
         emptying.look = (!told).then(|| now + wait);
     }
 

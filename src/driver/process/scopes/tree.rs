@@ -11,6 +11,7 @@ use super::super::marks::Leases;
 use super::super::procs::features::Containment;
 use super::super::procs::list::{self, Marked};
 use super::super::{ProcessDriver, sys};
+use super::remaining::LastScan;
 use crate::machine::effect::{ProcessId, ScopeId};
 use crate::machine::record::LogEvent;
 
@@ -37,6 +38,8 @@ pub struct ScopeTree {
     pub(in super::super) emptying: BTreeSet<ScopeId>,
     /// Scopes being emptied that have to be looked at.
     pub(in super::super) dirty: BTreeSet<ScopeId>,
+    /// When all processes were last looked at.
+    pub(super) last_scan: Option<LastScan>,
     /// Orphans that can't be told yet: since when, and whose they would be if they never can.
     unclear: HashMap<i32, (Instant, ScopeId)>,
     /// How many commands had ended when the last scope was opened.
@@ -70,6 +73,7 @@ impl ScopeTree {
             handed: HashMap::new(),
             emptying: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            last_scan: None,
             unclear: HashMap::new(),
             ended: 0,
             leases: Leases::default(),

@@ -1,0 +1,124 @@
+//! All processes that run, and where they belong, again and again.
+//!
+//! Who wants to know that looks at everything on the machine. Most of it is the same each time, so a
+//! process's environment is read but once for each program that it executes. That may have to wait for
+//! it: on a busy machine, as long as others keep it from running.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::marks::{Mark, Marker};
+use super::list::{self, Marked, Process, Program, Stat};
+
+/// How often a list that changes is read at most.
+const LOOKS: usize = 20;
+
+/// What is known of the processes that there were last time.
+pub struct Scanner {
+    key: Marker,
+    /// When this process was started: it marks none that is older.
+    since: u64,
+    places: HashMap<i32, (Program, Option<Mark>)>,
+}
+
+impl Scanner {
+    /// Of processes that carry this key's mark, and of all others.
+    pub fn new(key: Marker) -> Self {
+        let own = list::one(std::process::id() as i32);
+        Self { key, since: own.map_or(0, |own| own.started), places: HashMap::new() }
+    }
+
+    /// All processes that run, and where they belong. One that starts another and ends before it is
+    /// told would slip through a single list, so it looks again until nothing came and went.
+    pub fn scan(&mut self) -> Vec<(Process, Option<Mark>)> {
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        let mut before = std::mem::take(&mut self.places);
+        for look in 0..LOOKS {
+            let mut missed = false;
+            for pid in list::pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
+                let text = list::stat(pid);
+                let stat = Stat::of(&text);
+                match stat.as_ref().and_then(|stat| stat.process(pid)) {
+                    Some(process) if (1..self.since).contains(&process.started) => {
+                        found.extend((!process.ended).then_some((process, None)));
+                    }
+                    Some(process) if !process.ended => {
+                        let program = stat.and_then(|stat| stat.program());
+                        let known = before.remove(&pid);
+                        found.push((process, self.place(pid, program, known)));
+                    }
+                    Some(_) if look == 0 => {} // it ended before
+                    _ => missed = true,
+                }
+            }
+            if !missed && look > 0 {
+                break;
+            }
+        }
+        found
+    }
+
+    fn place(
+        &mut self,
+        pid: i32,
+        program: Option<Program>,
+        known: Option<(Program, Option<Mark>)>,
+    ) -> Option<Mark> {
+        if let Some((of, place)) = known.filter(|&(of, _)| Some(of) == program) {
+            self.places.insert(pid, (of, place));
+            return place;
+        }
+        let place = match list::mark(pid, &self.key) {
+            Marked::Mark(place) => Some(place),
+            Marked::Absent => None,
+            Marked::Unclear => return None,
+        };
+        // Should it have executed another program meanwhile, that is seen next time.
+        self.places.extend(program.map(|program| (pid, (program, place))));
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::driver::process::marks::VARIABLE;
+    use crate::machine::effect::ScopeId;
+
+    #[test]
+    fn a_mark_is_read_once_for_each_program() {
+        let key = Marker::new().expect("random numbers");
+        let mut scanner = Scanner::new(key.clone());
+        let mark = |scope| format!("{VARIABLE}={}", key.value(ScopeId(scope), ""));
+        // It executes others when it is told to: without a mark, with one, with another one.
+        let wait = "echo; read line";
+        let last = format!("{wait}; exec env {} sh -c '{wait}'", mark(5));
+        let next = format!("{wait}; exec env '{}' sh -c \"$1\"", mark(3));
+        let mut child = Command::new("sh")
+            .args(["-c", &next, "sh", &last])
+            .env_remove(VARIABLE)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh runs");
+        let pid = child.id() as i32;
+        let (mut input, mut output) =
+            (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        for scope in [None, Some(3), Some(5)] {
+            output.read_exact(&mut [0]).expect("it is there");
+            for _ in 0..2 {
+                let found = scanner.scan().into_iter().find(|(process, _)| process.pid == pid);
+                let place = found.expect("it lives").1.map(|place| place.scope);
+                assert_eq!(place, scope.map(ScopeId));
+                assert!(scanner.places.contains_key(&pid), "it would be read again");
+            }
+            input.write_all(b"\n").expect("it reads");
+        }
+        child.wait().expect("it ends");
+        scanner.scan();
+        assert!(!scanner.places.contains_key(&pid), "what is gone is remembered");
+    }
+}
