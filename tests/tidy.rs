@@ -78,7 +78,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("backoff", &["duration", "nearest"]),
     ("syntax", &["backoff", "duration", "nearest"]),
     ("diagnostic", &["syntax"]),
-    ("lint", &["syntax", "backoff", "duration"]),
+    ("lint", &["syntax", "backoff", "duration", "nearest"]),
     ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
     ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),

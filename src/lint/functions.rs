@@ -1,12 +1,14 @@
-//! Functions that nothing calls.
+//! Functions that nothing calls, and calls of what is no function.
 
 use std::collections::HashMap;
 
 use super::{Warning, walk};
+use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, CommandKind, Expr, ExprKind, Name, Part, Pipeline, Simple, Word};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::{FUNCTIONS, function};
 
 /// Who calls whom.
 #[derive(Default)]
@@ -17,6 +19,10 @@ struct Calls<'a> {
     script: Vec<String>,
     /// Whether a name may be called that isn't written here, or by whom isn't.
     open: bool,
+    /// Whether functions may come from another file.
+    sources: bool,
+    /// The calls in expressions, where no program can be meant.
+    in_expressions: Vec<(&'a Name, Span)>,
     /// Whether there is anything but functions.
     runs: bool,
 }
@@ -24,9 +30,10 @@ struct Calls<'a> {
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut calls = Calls::default();
     calls.block(&script.body, None);
+    let mut warnings = if calls.sources { Vec::new() } else { calls.undefined() };
     // Functions alone are there to be sourced by others.
     if calls.open || !calls.runs {
-        return Vec::new();
+        return warnings;
     }
     let mut reached = calls.script;
     while let Some(name) = reached.pop() {
@@ -38,7 +45,8 @@ pub fn look(script: &Script) -> Vec<Warning> {
         Warning::new(span, format!("the function `{name}` is never called"))
             .hint("call it, or take it out")
     });
-    unused.collect()
+    warnings.extend(unused);
+    warnings
 }
 
 impl<'a> Calls<'a> {
@@ -64,7 +72,10 @@ impl<'a> Calls<'a> {
 
     fn expr(&mut self, expr: &'a Expr, inside: Option<&'a Name>) {
         match &expr.kind {
-            ExprKind::Call { name, .. } => self.called(name.to_string(), inside),
+            ExprKind::Call { name, .. } => {
+                self.in_expressions.push((name, expr.span));
+                self.called(name.to_string(), inside);
+            }
             ExprKind::Succeeds(pipeline) => self.pipeline(pipeline, inside),
             ExprKind::Word(_)
             | ExprKind::Group(_)
@@ -87,10 +98,25 @@ impl<'a> Calls<'a> {
         let Some(first) = simple.words.first() else { return };
         match literal::word(first) {
             // What is sourced may call what is defined here.
-            Some(name) if name == "source" => self.open = true,
+            Some(name) if name == "source" => (self.open, self.sources) = (true, true),
             Some(name) => self.called(name, inside),
             None => self.open |= !is_path(first),
         }
+    }
+
+    fn undefined(&self) -> Vec<Warning> {
+        let unknown = |name: &str| !self.functions.contains_key(name) && function(name).is_none();
+        let calls = self.in_expressions.iter().filter(|(name, _)| unknown(name));
+        let known = || self.functions.keys().copied().chain(FUNCTIONS.iter().map(|it| it.name));
+        let warning = |(name, span): &(&Name, Span)| {
+            let span = Span::new(span.start, span.start + name.len());
+            let warning = Warning::new(span, format!("there is no function `{name}`"));
+            match nearest(name, known()) {
+                Some(meant) => warning.hint(format!("did you mean `{meant}`?")),
+                None => warning,
+            }
+        };
+        calls.map(warning).collect()
     }
 
     fn called(&mut self, name: String, inside: Option<&'a Name>) {

@@ -380,3 +380,22 @@ warning: what this branch assigns to `n` is lost when it ends
         "function f; n=1; echo $n; end; forall x in a; f; m=2; echo $m; end",
     ]);
 }
+
+#[test]
+fn calls_of_no_function() {
+    assert_snapshot!(look("x=lenght(abc)\necho $x"), @"
+warning: there is no function `lenght`
+ --> t:1:3
+  |
+1 | x=lenght(abc)
+  |   ^^^^^^
+  = hint: did you mean `length`?
+");
+    assert_eq!(messages("x=g(1)\nfunction f; return 1; end\nf").len(), 1);
+    assert_quiet(&[
+        "x=length(abc)",
+        "source lib; x=lenght(abc)",
+        "x=f(1)\nfunction f; return 1; end",
+        "for l in lines($x); a; end",
+    ]);
+}

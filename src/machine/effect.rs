@@ -194,6 +194,8 @@ pub enum Query {
     /// The absolute path of the directory the shell was started in; `Reply::Text`, or
     /// `Reply::Truth(false)` if that is gone.
     OwnDirectory,
+    /// The seconds since 1970, with a fraction; `Reply::Text`.
+    Clock,
     /// The home directory of the named user; `Reply::Text`.
     Home(BString),
     /// The content of a file; `Reply::Text`.

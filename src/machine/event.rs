@@ -1,6 +1,7 @@
 //! What the world tells the machine.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use bstr::BString;
 use thiserror::Error;
@@ -106,4 +107,11 @@ pub enum Reply {
     Text(BString),
     /// Words.
     Words(Vec<BString>),
+}
+
+impl Reply {
+    /// What a clock says, so long after the beginning of 1970.
+    pub fn clock(since: Duration) -> Self {
+        Self::Text(format!("{}.{:06}", since.as_secs(), since.subsec_micros()).into())
+    }
 }

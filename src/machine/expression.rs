@@ -15,6 +15,7 @@ use super::halt::Halt;
 use super::invocation::Call;
 use super::operators;
 use super::outcome::{FailureKind, shorten};
+use super::pieces::Pieces;
 use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;
@@ -30,7 +31,7 @@ impl Machine {
         let result = match instruction {
             Instruction::Test(test) => {
                 // The operand stays on the stack until the answer is there.
-                if let Some(error) = task.stack.last().and_then(Value::too_long) {
+                if let Some(error) = task.stack.last().and_then(Value::not_text) {
                     return Err(Halt::expression(error));
                 }
                 let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
@@ -67,11 +68,11 @@ impl Machine {
             && let Some(value) = expander.plain(variable)
         {
             match value {
-                Value::Text(text) => return Ok(Value::Split(Arc::clone(text))),
+                Value::Text(text) => return Ok(Value::Split(Pieces::words(Arc::clone(text)))),
                 Value::Buffer(_) => {
                     let text = expander.variable(variable)?;
                     expander.handle(&text);
-                    return Ok(Value::Split(Arc::new(size::copy(&text)?)));
+                    return Ok(Value::Split(Pieces::words(Arc::new(size::copy(&text)?))));
                 }
                 _ => {}
             }
@@ -93,6 +94,10 @@ impl Machine {
                     "exactly one word is needed here, but there are {}: a range is for a loop's list",
                     range.count()
                 )));
+            }
+            value @ Value::Split(_) => {
+                let text = self.expander(task).text(&value)?.into_owned();
+                Value::from(text)
             }
             value => value,
         };
@@ -132,6 +137,9 @@ impl Machine {
         name: &Name,
         arguments: usize,
     ) -> Step {
+        if !self.functions.contains_key(name) {
+            return self.function(task, name, arguments);
+        }
         let values = task.stack.split_off(task.stack.len().saturating_sub(arguments));
         let args: Result<Vec<_>, _> =
             values.iter().map(|value| size::copy(&self.expander(task).text(value)?)).collect();
@@ -143,7 +151,7 @@ impl Machine {
     /// Enters a function.
     pub(super) fn call(&mut self, task: &mut Task, call: Call) -> Step {
         let Some((program, address)) = self.functions.get(&call.name).cloned() else {
-            return Err(Halt::expression(format!("the function `{}` is not defined", call.name)));
+            return Err(self.undefined(&call.name));
         };
         if task.depth() >= DEEPEST_CALL {
             return Err(Halt::expression(format!(

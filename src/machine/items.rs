@@ -1,9 +1,10 @@
 //! The list of a loop, never built in memory.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bstr::BString;
 
+use super::pieces::Pieces;
 use super::value::{Range, Value};
 
 /// Words and ranges, one after the other.
@@ -22,8 +23,7 @@ pub struct Items {
 enum Segment {
     Words(Vec<BString>),
     Range(Range),
-    /// The words of a text.
-    Split(Arc<BString>),
+    Split(Pieces),
 }
 
 impl Segment {
@@ -31,10 +31,7 @@ impl Segment {
         match self {
             Self::Words(words) => words.len() as u64,
             Self::Range(range) => range.count(),
-            Self::Split(text) => {
-                let mut at = 0;
-                std::iter::from_fn(|| next_word(text, &mut at)).count() as u64
-            }
+            Self::Split(pieces) => pieces.count(),
         }
     }
 
@@ -50,19 +47,9 @@ impl Segment {
                 Some(Value::Integer(range.get(*at - 1)))
             }
             Self::Range(_) => None,
-            Self::Split(text) => next_word(text, at).map(|word| Value::from(BString::from(word))),
+            Self::Split(pieces) => pieces.next(at).map(|word| Value::from(BString::from(word))),
         }
     }
-}
-
-/// The first word of a text from this byte on; moves to its end.
-fn next_word<'t>(text: &'t [u8], at: &mut u64) -> Option<&'t [u8]> {
-    let rest = &text[*at as usize..];
-    let start = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
-    let rest = &rest[start..];
-    let length = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-    *at += (start + length) as u64;
-    Some(&rest[..length])
 }
 
 impl Items {
@@ -70,7 +57,7 @@ impl Items {
     pub fn push(&mut self, value: Value) {
         let words = match value {
             Value::Range(range) => return self.segments.push(Segment::Range(range)),
-            Value::Split(text) => return self.segments.push(Segment::Split(text)),
+            Value::Split(pieces) => return self.segments.push(Segment::Split(pieces)),
             Value::Words(words) => words,
             value => value.text().map(std::borrow::Cow::into_owned).into_iter().collect(),
         };
@@ -109,9 +96,9 @@ impl Items {
             let len = segment.len();
             if past < len {
                 match segment {
-                    Segment::Split(text) => {
+                    Segment::Split(pieces) => {
                         for _ in 0..past {
-                            next_word(text, &mut self.at);
+                            pieces.next(&mut self.at);
                         }
                     }
                     _ => self.at = past,
@@ -126,13 +113,16 @@ impl Items {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn items() -> Items {
         let mut items = Items::default();
         items.push(Value::Words(vec!["a b".into(), "c".into()]));
-        items.push(Value::Split(Arc::new("  d\te\n".into())));
-        items.push(Value::Split(Arc::new(" \n".into())));
+        let split = |text: &str| Value::Split(Pieces::words(Arc::new(text.into())));
+        items.push(split("  d\te\n"));
+        items.push(split(" \n"));
         items.push(Value::Range(Range::new(1, 3, 1).expect("a step")));
         items.push(Value::from("x"));
         items
@@ -158,7 +148,7 @@ mod tests {
     #[test]
     fn blanks_alone_are_no_items() {
         let mut items = Items::default();
-        items.push(Value::Split(Arc::new(" \t\n".into())));
+        items.push(Value::Split(Pieces::words(Arc::new(" \t\n".into()))));
         assert!(items.is_empty());
         assert_eq!((items.len(), items.next().is_none()), (0, true));
     }

@@ -173,6 +173,7 @@ impl Machine {
             expanded: None,
             redirects: Redirects::default(),
             opened: None,
+            replacing: None,
         })
     }
 

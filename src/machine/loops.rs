@@ -102,6 +102,9 @@ impl Machine {
             value: value.text().unwrap_or_default().to_string(),
         };
         self.log(task, event, Level::STRUCTURES);
+        if let Value::Text(text) = &value {
+            self.handled.set(self.handled.get() + text.len());
+        }
         task.variables.set(&code.variable, value);
     }
 }

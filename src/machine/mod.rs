@@ -14,6 +14,7 @@ mod expression;
 mod field;
 mod flow;
 mod frame;
+mod functions;
 mod halt;
 mod id;
 mod invocation;
@@ -26,8 +27,10 @@ mod opening;
 mod operators;
 pub mod outcome;
 mod parameter;
+mod pieces;
 pub mod record;
 mod redirect;
+mod replacing;
 mod scope;
 mod session;
 pub mod size;
@@ -48,8 +51,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bstr::BString;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 
 pub use config::Config;
 pub use effect::Effect;
@@ -152,6 +155,7 @@ impl Machine {
             expanded: None,
             redirects: Redirects::default(),
             opened: None,
+            replacing: None,
         };
         let mut machine = Self {
             now: Time::START,
@@ -273,6 +277,11 @@ impl Machine {
     fn rng(&mut self) -> &mut ChaCha8Rng {
         let seed = self.seed;
         self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// A whole number from one to the other, both included.
+    fn draw(&mut self, from: i64, to: i64) -> i64 {
+        self.rng().random_range(from..=to)
     }
 
     fn next_id(&mut self) -> u64 {

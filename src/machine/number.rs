@@ -21,7 +21,7 @@ impl Number {
         if let Value::Integer(whole) = value {
             return Ok(Self::Whole(*whole));
         }
-        if let Some(error) = value.too_long() {
+        if let Some(error) = value.not_text() {
             return Err(error);
         }
         let text = value.text().unwrap_or_default();

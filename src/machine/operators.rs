@@ -1,6 +1,6 @@
 //! What operators compute.
 
-use bstr::ByteSlice;
+use bstr::{BStr, ByteSlice};
 use regex::bytes::Regex;
 
 use super::number::{self, Number};
@@ -14,7 +14,7 @@ pub fn binary<'v>(
     left: &'v Value,
     right: &'v Value,
 ) -> Result<Value, ValueError> {
-    if let Some(error) = left.too_long().or_else(|| right.too_long()) {
+    if let Some(error) = left.not_text().or_else(|| right.not_text()) {
         return Err(error);
     }
     let text = |value: &'v Value| value.text().unwrap_or_default();
@@ -22,14 +22,7 @@ pub fn binary<'v>(
         BinaryOperator::Eq => Ok(Value::Boolean(text(left) == text(right))),
         BinaryOperator::Ne => Ok(Value::Boolean(text(left) != text(right))),
         BinaryOperator::Contains => Ok(Value::Boolean(text(left).contains_str(&*text(right)))),
-        BinaryOperator::Matches => {
-            let pattern = text(right);
-            let regex = str::from_utf8(&pattern)
-                .ok()
-                .and_then(|pattern| Regex::new(pattern).ok())
-                .ok_or_else(|| ValueError::NotAPattern(pattern.clone().into_owned()))?;
-            Ok(Value::Boolean(regex.is_match(&text(left))))
-        }
+        BinaryOperator::Matches => Ok(Value::Boolean(regex(&text(right))?.is_match(&text(left)))),
         BinaryOperator::Eql
         | BinaryOperator::Neql
         | BinaryOperator::Lt
@@ -50,6 +43,16 @@ pub fn binary<'v>(
             number::arithmetic(operator, Number::of(left)?, Number::of(right)?).map(Value::from)
         }
     }
+}
+
+/// The regular expression that a text is.
+///
+/// # Errors
+///
+/// One line for people, if it is none.
+pub fn regex(pattern: &BStr) -> Result<Regex, ValueError> {
+    let regex = pattern.to_str().ok().and_then(|pattern| Regex::new(pattern).ok());
+    regex.ok_or_else(|| ValueError::NotAPattern(pattern.to_owned()))
 }
 
 #[cfg(test)]

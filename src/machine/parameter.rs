@@ -103,7 +103,7 @@ impl<'a> Expander<'a> {
             }
             return Ok(Cow::Borrowed(text.as_bstr()));
         }
-        match value.too_long() {
+        match value.not_text() {
             Some(error) => Err(Halt::expression(error)),
             None => Ok(value.text().unwrap_or_default()),
         }

@@ -13,6 +13,7 @@ use super::halt::Halt;
 use super::invocation::Expanded;
 use super::opening::{Opening, Redirects, Written};
 use super::outcome::{Failure, FailureKind, Outcome};
+use super::replacing::Replacing;
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::{Handle, Value};
@@ -57,6 +58,8 @@ pub struct Task {
     pub expanded: Option<Arc<Expanded>>,
     /// The present instruction's redirections that are still to be set up.
     pub redirects: Redirects,
+    /// The replacement that the present instruction is in the middle of.
+    pub replacing: Option<Box<Replacing>>,
     /// What was opened for the present instruction.
     pub opened: Option<Handle<IoId>>,
 }
@@ -189,6 +192,7 @@ impl Task {
         self.expanded = None;
         self.redirects = Redirects::default();
         self.opened = None;
+        self.replacing = None;
     }
 
     /// Enters a structure.

@@ -330,7 +330,7 @@ fn number(task: &mut Task) -> Result<f64, Halt> {
 }
 
 fn plain(value: &Value) -> Result<String, Halt> {
-    match value.too_long() {
+    match value.not_text() {
         Some(error) => Err(Halt::expression(error)),
         None => Ok(value.text().unwrap_or_default().to_string()),
     }

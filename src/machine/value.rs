@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::effect::{BufferId, IoId};
+use super::pieces::Pieces;
 use super::size;
 use super::value_error::ValueError;
 
@@ -26,8 +27,8 @@ pub enum Value {
     Buffer(Handle<BufferId>),
     /// Words of a loop's list; only on a task's stack.
     Words(Vec<BString>),
-    /// A text whose words are a loop's list; only on a task's stack.
-    Split(Arc<BString>),
+    /// A text whose pieces are a loop's list; only on a task's stack.
+    Split(Pieces),
 }
 
 /// How many numbers of a range make one text.
@@ -36,14 +37,15 @@ const LONGEST_RANGE: u64 = 1_000_000;
 const NUMBER: u64 = 21;
 
 impl Value {
-    /// The value as bytes; none for a buffer, whose content must be fetched first, and for a range
-    /// that is too long.
+    /// The value as bytes; none for a buffer, whose content must be fetched first, for a range that is
+    /// too long, and for pieces of a text that aren't one word.
     pub fn text(&self) -> Option<Cow<'_, BStr>> {
-        if self.too_long().is_some() {
+        if self.not_text().is_some() {
             return None;
         }
         Some(match self {
-            Self::Text(text) | Self::Split(text) => Cow::Borrowed(text.as_bstr()),
+            Self::Text(text) => Cow::Borrowed(text.as_bstr()),
+            Self::Split(pieces) => Cow::Borrowed(pieces.only().ok()?.as_bstr()),
             Self::Integer(integer) => Cow::Owned(integer.to_string().into()),
             Self::Boolean(true) => Cow::Borrowed("true".into()),
             Self::Boolean(false) => Cow::Borrowed("false".into()),
@@ -53,9 +55,11 @@ impl Value {
         })
     }
 
-    /// Why the value can't be had as text, if it is a range that would take too much memory and time.
-    pub fn too_long(&self) -> Option<ValueError> {
+    /// Why the value can't be had as text, if it is a range that would take too much memory and time,
+    /// or pieces of a text that aren't one word.
+    pub fn not_text(&self) -> Option<ValueError> {
         match self {
+            Self::Split(pieces) => pieces.only().err(),
             Self::Range(range) if range.count() > LONGEST_RANGE => {
                 Some(ValueError::LongRange(range.count()))
             }
@@ -82,7 +86,7 @@ impl Value {
         if let Self::Integer(integer) = self {
             return Ok(*integer);
         }
-        if let Some(error) = self.too_long() {
+        if let Some(error) = self.not_text() {
             return Err(error);
         }
         let text = self.text().unwrap_or_default();
@@ -103,7 +107,7 @@ impl Value {
         if let Self::Boolean(boolean) = self {
             return Ok(*boolean);
         }
-        if let Some(error) = self.too_long() {
+        if let Some(error) = self.not_text() {
             return Err(error);
         }
         match self.text().unwrap_or_default().as_bytes() {

@@ -32,6 +32,27 @@ pub enum ValueError {
     /// A pattern that isn't one.
     #[error("`{0}` is not a regular expression")]
     NotAPattern(BString),
+    /// Nothing matches this pattern.
+    #[error("nothing matches `{0}`")]
+    NoMatch(BString),
+    /// A group that a pattern doesn't have.
+    #[error("the regular expression has no group `{0}`")]
+    NoGroup(String),
+    /// Pieces without anything between them.
+    #[error("split needs a separator: `split($text, \",\")`")]
+    NoSeparator,
+    /// One word is needed, and a text has none.
+    #[error("exactly one word is needed here, but there is none")]
+    NoWord,
+    /// One word is needed, and a text has more.
+    #[error(
+        "exactly one word is needed here, but there are several: \
+         `lines` and `split` are for a loop's list"
+    )]
+    SeveralWords,
+    /// The numbers from one to another that is less.
+    #[error("there is no whole number from {0} to {1}")]
+    NoneBetween(i64, i64),
     /// A range that would never end.
     #[error("a range can't have step 0")]
     NoStep,

@@ -10,7 +10,7 @@ use super::tokens::{Part, Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
 use crate::syntax::vocabulary::{
-    BUILTINS, CLAUSES, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS, TIMES, is_loop,
+    BUILTINS, CLAUSES, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS, TIMES, is_loop,
 };
 
 /// What an attempt, or a failure, defines.
@@ -153,7 +153,7 @@ impl<'a> Place<'a> {
             // `name=./fi`
             if let Some(length) = super::tokens::assigned(self.word) {
                 let value = Place { word: &self.word[length + 1..], ..*self };
-                let (offset, found) = value.files(Wanted::Values);
+                let (offset, found) = value.value(Wanted::Values);
                 return (length + 1 + offset, found);
             }
             return self.command(words.is_empty());
@@ -169,6 +169,9 @@ impl<'a> Place<'a> {
                 let found = self.fitting(OPERATORS);
                 if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
             }
+            (Role::Keyword, "if" | "while" | "return" | "shift" | "else") => {
+                self.value(Wanted::Files)
+            }
             (Role::Command, "cd") => self.files(Wanted::Directories),
             (Role::Command, "unset" | "export" | "read") => {
                 (0, self.fitting(variable_names(self.known)))
@@ -180,6 +183,25 @@ impl<'a> Place<'a> {
             }
             _ => self.files(Wanted::Files),
         }
+    }
+
+    /// A value of an expression: a call, or a file.
+    fn value(&self, wanted: Wanted) -> (usize, Vec<Candidate>) {
+        if self.word.is_empty() {
+            return self.files(wanted);
+        }
+        let own = self.known.functions.iter().map(String::as_str);
+        let names = FUNCTIONS.iter().map(|function| function.name).chain(own);
+        let calls: Vec<Candidate> = names
+            .filter(|name| name.starts_with(self.word))
+            .map(|name| Candidate { ending: "(", ..Candidate::word(name) })
+            .collect();
+        let (offset, files) = self.files(wanted);
+        if calls.is_empty() {
+            return (offset, files);
+        }
+        // A name without a slash begins where the word does.
+        (0, calls.into_iter().chain(files.into_iter().filter(|_| offset == 0)).collect())
     }
 
     /// A command; `first` of its line, so that it may be a keyword.
@@ -215,7 +237,7 @@ impl<'a> Place<'a> {
                 found.extend(self.fitting(OPERATORS));
             }
         }
-        if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
+        if found.is_empty() { self.value(Wanted::Files) } else { (0, found) }
     }
 
     /// A word in the head of a `try`.
@@ -294,6 +316,10 @@ mod tests {
         assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
         assert_eq!(tab("for x "), "for x in ");
+        assert_eq!(tab("for x in lin"), "for x in lines(");
+        assert_eq!(tab("if basen"), "if basename(");
+        assert_eq!(tab("x=fetch_"), "x=fetch_all(");
+        assert_eq!(tab("echo basen"), "");
         assert_eq!(tab("if x\nelse "), "if x\nelse if ");
     }
 

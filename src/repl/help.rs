@@ -1,12 +1,14 @@
 //! `help`: the language, explained at the prompt.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr;
 
 use crate::backoff::Kind;
 use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{CommandKind, Part};
-use crate::syntax::vocabulary::{BUILTINS, KEYWORDS};
+use crate::syntax::vocabulary::{BUILTINS, FUNCTIONS, KEYWORDS, function};
 
 /// The command.
 pub const COMMAND: &str = "help";
@@ -41,7 +43,8 @@ pub fn asked(script: &Script) -> Option<Vec<String>> {
 
 /// Every topic.
 pub fn topics() -> impl Iterator<Item = &'static str> {
-    TEXT.lines().filter_map(|line| line.strip_prefix("@ ")).flat_map(str::split_whitespace)
+    let texts = TEXT.lines().filter_map(|line| line.strip_prefix("@ "));
+    texts.flat_map(str::split_whitespace).chain(FUNCTIONS.iter().map(|function| function.name))
 }
 
 /// What is to be said about topics, for a terminal of so many columns.
@@ -53,7 +56,7 @@ pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
     let about = |topic: &String| match find(topic) {
         Some(text) => {
             let title = if colours { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
-            format!("{title}\n{}", wrapped(text, columns))
+            format!("{title}\n{}", wrapped(&text, columns))
         }
         None => {
             let meant = nearest(topic, self::topics());
@@ -64,9 +67,14 @@ pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
     topics.iter().map(about).collect::<Vec<_>>().join("\n")
 }
 
-fn find(topic: &str) -> Option<&'static str> {
+fn find(topic: &str) -> Option<Cow<'static, str>> {
+    if let Some(function) = function(topic) {
+        return Some(format!("`{}`: {}.", function.call(), function.meaning).into());
+    }
     let mut texts = TEXT.split("@ ").filter_map(|text| text.split_once('\n'));
-    texts.find(|(names, _)| names.split_whitespace().any(|name| name == topic)).map(|it| it.1)
+    texts
+        .find(|(names, _)| names.split_whitespace().any(|name| name == topic))
+        .map(|it| it.1.into())
 }
 
 fn overview(columns: usize, colours: bool) -> String {
@@ -77,8 +85,14 @@ fn overview(columns: usize, colours: bool) -> String {
         columns,
     );
     let policies = Kind::ALL.map(Kind::name);
-    let groups: [(&str, &[&str]); 4] =
-        [("structures", &KEYWORDS), ("commands", &BUILTINS), ("delays", &policies), ("and", &MORE)];
+    let functions = FUNCTIONS.each_ref().map(|function| function.name);
+    let groups: [(&str, &[&str]); 5] = [
+        ("structures", &KEYWORDS),
+        ("commands", &BUILTINS),
+        ("functions", &functions),
+        ("delays", &policies),
+        ("and", &MORE),
+    ];
     for (name, words) in groups {
         let mut words = words.to_vec();
         words.sort_unstable();
@@ -160,7 +174,7 @@ mod tests {
                 assert!(line.width() < 40 || line.starts_with("  "), "{line}");
             }
         }
-        assert!(answer(&[], 80, false).lines().count() <= 23);
+        assert!(answer(&[], 80, false).lines().count() <= 26);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::known::Known;
 use super::tokens::{Part, Role, Token, scan};
+use crate::syntax::vocabulary::function;
 
 /// What a piece of text is shown as, by its escape sequence (SGR parameters).
 type Style = &'static str;
@@ -58,6 +59,17 @@ fn style(token: &Token, text: &str, known: &Known) -> Style {
     match token.role {
         Role::Keyword => KEYWORD,
         Role::Clause | Role::Operator => CLAUSE,
+        Role::Word if is_call(&text[token.range.clone()], token, text, known) => COMMAND,
+        Role::Assignment(name)
+            if is_call(
+                &text[token.range.start + name + 1..token.range.end],
+                token,
+                text,
+                known,
+            ) =>
+        {
+            COMMAND
+        }
         Role::Assignment(_) | Role::Word | Role::Separator => "",
         Role::Symbol => SYMBOL,
         Role::Comment => COMMENT,
@@ -69,6 +81,12 @@ fn style(token: &Token, text: &str, known: &Known) -> Style {
             if certain && !known.is_command(word) { WRONG } else { COMMAND }
         }
     }
+}
+
+/// Whether a word of an expression is a function's name that is called.
+fn is_call(word: &str, token: &Token, text: &str, known: &Known) -> bool {
+    text[token.range.end..].starts_with('(')
+        && (function(word).is_some() || known.functions.iter().any(|name| name == word))
 }
 
 struct Shown<'t> {

@@ -42,6 +42,66 @@ pub const BUILTINS: [&str; 13] = [
     "success", "unset",
 ];
 
+/// A function of the language. A script's own functions win over it.
+#[derive(Debug)]
+pub struct Function {
+    /// What it is called.
+    pub name: &'static str,
+    /// What its values are called.
+    pub parameters: &'static [&'static str],
+    /// What it gives, for people.
+    pub meaning: &'static str,
+}
+
+/// The functions of the language, in expressions and in lists of loops.
+#[rustfmt::skip]
+pub const FUNCTIONS: [Function; 14] = [
+    Function::new("lines", &["text"], "in a list: a word for each line, whatever is in it"),
+    Function::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
+    Function::new("length", &["text"], "how many characters; bytes, if it isn't UTF-8"),
+    Function::new("lower", &["text"], "in small letters"),
+    Function::new("upper", &["text"], "in capital letters"),
+    Function::new("trim", &["text"], "without white space at both ends"),
+    Function::new("replace", &["text", "regex", "with"], "with every match replaced; `$1` in `with`, in single quotes, is a group"),
+    Function::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
+    Function::new("basename", &["path"], "the last name of a path"),
+    Function::new("dirname", &["path"], "a path without its last name"),
+    Function::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
+    Function::new("stem", &["path"], "the last name without its suffix"),
+    Function::new("now", &[], "the seconds since 1970, with a fraction"),
+    Function::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),
+];
+
+impl Function {
+    const fn new(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        meaning: &'static str,
+    ) -> Self {
+        Self { name, parameters, meaning }
+    }
+
+    /// How it is called: `split(text, separator)`.
+    pub fn call(&self) -> String {
+        format!("{}({})", self.name, self.parameters.join(", "))
+    }
+
+    /// Why it can't be called with so many values.
+    pub fn wrong(&self, given: usize) -> String {
+        let values = match self.parameters.len() {
+            0 => "no value".to_owned(),
+            1 => "one value".to_owned(),
+            count => format!("{count} values"),
+        };
+        format!("`{}` takes {values}, not {given}", self.call())
+    }
+}
+
+/// The function of the language that has this name.
+pub fn function(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name == name)
+}
+
 /// All operators, with their dots.
 #[rustfmt::skip]
 pub const OPERATORS: [&str; 33] = [

@@ -141,3 +141,26 @@ fn a_home_that_a_command_wrote_is_one() {
     let (outcome, shown) = shown(script, b"/h\n");
     assert_eq!((outcome, &*shown), (Outcome::Succeeded, "2f68\n2f68\n"));
 }
+
+#[test]
+fn functions_are_exact_to_the_byte() {
+    let name = "\u{1}a b\n*'\"$x\\";
+    super::world()
+        .model(|simulated| simulated.file("/odd", name).file("/list", &format!("{name}\0{name}")))
+        .run("cat < /odd -> v\nx=basename(\"/d/$v\")\nif $x .ne. $v; failure; end\ncat < /list -> l\nfor n in split($l, '\\0'); if $n .ne. $v; failure; end; echo -n .; end")
+        .succeeds()
+        .prints("..");
+}
+
+#[test]
+fn random_repeats_and_now_moves_with_time() {
+    let run = || {
+        let ran = super::world()
+            .run("a=now(); sleep 90; b=now(); d=$b .sub. $a; r=random(1, 1000000); echo $d $r")
+            .succeeds();
+        ran.world.stdout()
+    };
+    let said = run();
+    assert!(said.starts_with("90.0 "), "{said}");
+    assert_eq!(said, run());
+}

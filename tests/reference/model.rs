@@ -28,6 +28,10 @@ pub enum Command {
     /// `name=0; while $name .lt. n`, which counts.
     Count(&'static str, i64, Block),
     For(&'static str, Vec<Word>, Block),
+    /// `for name in lines(value)`
+    Lines(&'static str, Expr, Block),
+    /// `for name in split(value, separator)`
+    Split(&'static str, Expr, &'static str, Block),
     /// `for name in a .to. b`
     Range(&'static str, i64, i64, Block),
     /// `forany name in words in order`
@@ -63,6 +67,8 @@ pub enum Expr {
     Not(Box<Expr>),
     Binary(&'static str, Box<Expr>, Box<Expr>),
     Call(usize, Vec<Expr>),
+    /// A function of the language, of one value.
+    Of(&'static str, Box<Expr>),
 }
 
 /// Why a command isn't followed by the next one.
@@ -173,6 +179,19 @@ impl Model<'_> {
             Command::For(name, words, body) => {
                 for word in self.words(words)? {
                     self.variables.insert(name, Value::Text(word));
+                    self.block(body)?;
+                }
+            }
+            Command::Lines(name, value, body) => {
+                for line in self.expr(value)?.split_terminator('\n') {
+                    self.variables.insert(name, Value::Text(line.into()));
+                    self.block(body)?;
+                }
+            }
+            Command::Split(name, value, separator, body) => {
+                let text = self.expr(value)?;
+                for piece in text.split(separator).filter(|_| !text.is_empty()) {
+                    self.variables.insert(name, Value::Text(piece.into()));
                     self.block(body)?;
                 }
             }
@@ -397,6 +416,21 @@ impl Model<'_> {
                     ".eq." => (left == right).to_string(),
                     ".ne." => (left != right).to_string(),
                     _ => compute(operator, &left, &right)?,
+                }
+            }
+            Expr::Of(function, value) => {
+                let text = self.expr(value)?;
+                match *function {
+                    "length" => text.chars().count().to_string(),
+                    "lower" => text.to_lowercase(),
+                    "upper" => text.to_uppercase(),
+                    "trim" => text.trim().to_owned(),
+                    // Nothing here has a slash, or begins with a point.
+                    "stem" => text.rsplit_once('.').map_or(&*text, |(stem, _)| stem).to_owned(),
+                    "suffix" => text
+                        .rsplit_once('.')
+                        .map_or(String::new(), |(_, suffix)| format!(".{suffix}")),
+                    _ => text,
                 }
             }
             Expr::Call(function, arguments) => {

@@ -74,7 +74,7 @@ impl Random {
 
     fn command(&mut self, depth: u32) -> Command {
         let simple = 18;
-        let kind = self.rng.random_range(0..if depth == 0 { simple } else { simple + 9 });
+        let kind = self.rng.random_range(0..if depth == 0 { simple } else { simple + 11 });
         match kind {
             0..4 => Command::Echo(self.words()),
             4 => Command::Status(self.of(&[0, 1, 3])),
@@ -118,6 +118,11 @@ impl Random {
             21 => {
                 let (from, to) = (self.rng.random_range(-1..3), self.rng.random_range(0..3));
                 Command::Range(self.of(&NAMES), from, to, self.block(depth - 1))
+            }
+            27 => Command::Lines(self.of(&NAMES), self.expr(1), self.block(depth - 1)),
+            28 => {
+                let separator = self.of(&[" ", "x", ", ", "1"]);
+                Command::Split(self.of(&NAMES), self.expr(1), separator, self.block(depth - 1))
             }
             22 => Command::ForAny(self.of(&NAMES), self.words(), self.block(depth - 1)),
             23 => {
@@ -166,6 +171,11 @@ impl Random {
         match self.rng.random_range(0..if depth == 0 { 3 } else { 8 }) {
             0..3 => Expr::Word(self.word()),
             3 => Expr::Not(Box::new(self.expr(depth - 1))),
+            5 if self.rng.random_bool(0.5) => {
+                let function =
+                    self.of(&["length", "lower", "upper", "trim", "basename", "stem", "suffix"]);
+                Expr::Of(function, Box::new(self.expr(depth - 1)))
+            }
             4 if self.callable > 0 => {
                 let function = self.rng.random_range(0..self.callable);
                 let count = self.rng.random_range(0..3);
@@ -203,6 +213,12 @@ fn command(one: &Command) -> String {
         ),
         Command::For(name, words, body) => {
             format!("for {name} in{}\n{}end", list(words), block(body))
+        }
+        Command::Lines(name, value, body) => {
+            format!("for {name} in lines({})\n{}end", expr(value), block(body))
+        }
+        Command::Split(name, value, separator, body) => {
+            format!("for {name} in split({}, \"{separator}\")\n{}end", expr(value), block(body))
         }
         Command::Range(name, from, to, body) => {
             format!("for {name} in {from} .to. {to}\n{}end", block(body))
@@ -250,6 +266,7 @@ fn expr(value: &Expr) -> String {
         Expr::Binary(operator, left, right) => {
             format!("({}) {operator} ({})", expr(left), expr(right))
         }
+        Expr::Of(function, value) => format!("{function}({})", expr(value)),
         Expr::Call(function, arguments) => {
             let arguments: Vec<_> = arguments.iter().map(expr).collect();
             format!("f{function}({})", arguments.join(", "))

@@ -9,7 +9,7 @@ use ftsh::syntax::ast::{
     Parameter, Part, Pipeline, Quoted, Redirect, Simple, Substitute, Target, Try, Variable, Word,
 };
 use ftsh::syntax::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
-use ftsh::syntax::vocabulary::{BUILTINS, OPERATORS};
+use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
@@ -31,6 +31,7 @@ impl Default for Counts {
     fn default() -> Self {
         let policies = Kind::ALL.iter().map(|kind| kind.name());
         let all = CONSTRUCTS.split_whitespace().chain(BUILTINS).chain(OPERATORS).chain(policies);
+        let all = all.chain(FUNCTIONS.iter().map(|function| function.name));
         Self(all.map(|name| (name.to_owned(), 0)).collect())
     }
 }
@@ -327,8 +328,8 @@ impl Walk<'_> {
                 self.is("group");
                 self.expression(inner);
             }
-            ExprKind::Call { args, .. } => {
-                self.is("function()");
+            ExprKind::Call { name, args } => {
+                self.is(if function(name).is_some() { name } else { "function()" });
                 self.expressions(args);
             }
             ExprKind::Unary { operand, .. } => {

@@ -274,11 +274,17 @@ impl ProcessDriver {
     }
 
     fn query(&mut self, operation: OperationId, directory: Directory, query: Query) {
-        let Query::Buffer(id) = query else {
-            self.operate(operation, move |control| {
-                Answer::Reply(files::answer(&directory, &query, control))
-            });
-            return;
+        let id = match query {
+            Query::Buffer(id) => id,
+            Query::Clock => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                return self.answer(operation, Ok(Reply::clock(now)));
+            }
+            query => {
+                return self.operate(operation, move |control| {
+                    Answer::Reply(files::answer(&directory, &query, control))
+                });
+            }
         };
         if let Some(content) = self.io.text(id) {
             let content = content.clone();

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
@@ -12,6 +13,9 @@ use crate::machine::effect::{Action, ProcessId, Query, Run, ScopeId};
 use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
 use crate::syntax::ast::FileTest;
+
+/// When worlds begin, since 1970.
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
 /// What shells have in common: the time, and the commands that can be run. One world may hold many
 /// shells; it gives each effect of a machine to its shell, and each [`Due`] when the time comes.
@@ -96,7 +100,8 @@ impl Shell {
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Query { operation, directory, query } => {
-                let result = self.answer(directory.as_deref(), &query).map_err(Refusal::new);
+                let result =
+                    self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
             Effect::Abandon(_) => {}
@@ -287,7 +292,12 @@ impl Shell {
         }
     }
 
-    fn answer(&self, directory: Option<&BString>, query: &Query) -> Result<Reply, Missing> {
+    fn answer(
+        &self,
+        directory: Option<&BString>,
+        query: &Query,
+        now: Time,
+    ) -> Result<Reply, Missing> {
         let absolute = |path: &BString| -> BString {
             match directory {
                 Some(directory) if !path.starts_with(b"/") => format!("{directory}/{path}").into(),
@@ -305,6 +315,7 @@ impl Shell {
                 names.sort();
                 Ok(Reply::Words(names))
             }
+            Query::Clock => Ok(Reply::clock(EPOCH + now.elapsed())),
             Query::OwnDirectory => Ok(Reply::Text("/".into())),
             Query::Directory(path) if *path == "." => Ok(Reply::Text("/".into())),
             Query::Directory(path) => Ok(Reply::Text(absolute(path))),

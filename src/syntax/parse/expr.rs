@@ -6,6 +6,7 @@ use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
 use crate::syntax::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::function;
 
 /// An operator that waits for its right operand.
 struct Waiting {
@@ -90,6 +91,7 @@ impl Builder<'_> {
                     depth = depth.max(argument.depth);
                     args.push(argument.expr);
                 }
+                this.check_call(span, &name, &args)?;
                 Ok((ExprKind::Call { name, args }, depth))
             })?,
             Rule::succeeds => self.nested(span, |this| {
@@ -105,6 +107,27 @@ impl Builder<'_> {
             }
         };
         Ok(Operand { expr: Expr { span, kind }, depth: depth + 1 })
+    }
+}
+
+impl Builder<'_> {
+    /// Refuses a call of one of the language's own functions that can't be right. What a sourced file
+    /// defines isn't known.
+    fn check_call(&self, span: Span, name: &str, args: &[Expr]) -> Result<()> {
+        let Some(function) = function(name).filter(|_| !self.functions.contains(name)) else {
+            return Ok(());
+        };
+        if function.parameters.len() != args.len() {
+            if self.text.contains("source") {
+                return Ok(());
+            }
+            let error = SyntaxError::new(span, function.wrong(args.len()));
+            return Err(error.hint(function.meaning).into());
+        }
+        match function.parameters.iter().position(|parameter| *parameter == "regex") {
+            Some(at) => literal::check_pattern(&args[at]),
+            None => Ok(()),
+        }
     }
 }
 

@@ -75,6 +75,7 @@ fn assignment(g: &mut Generator) -> String {
         1 => format!("{name}={}", g.condition(2)),
         2 => format!("{name}=${name}${name}"),
         3 => format!("{name}=\"{} {}\"", g.value(), g.value()),
+        4 => format!("{name}={}", g.text()),
         _ => format!("{name}={}", g.number(2)),
     }
 }

@@ -20,6 +20,14 @@ impl Generator {
         {
             return format!("{name}({}, 2)", self.number(depth - 1));
         }
+        if self.dice.chance(0.2) {
+            return match self.dice.number(0, 3) {
+                0 => format!("length(\"{}\")", self.value()),
+                1 => format!("random(1, {})", self.number(0)),
+                2 => "now()".into(),
+                _ => format!("match({}, '[0-9]+')", self.text()),
+            };
+        }
         let operator = *self.dice.pick(&["add", "sub", "mul", "div", "mod", "pow"]);
         let (left, right) = (self.number(depth - 1), self.number(depth - 1));
         format!("({left}) .{operator}. ({right})")
@@ -54,10 +62,29 @@ impl Generator {
         }
     }
 
+    /// A text that a function of the language makes of another one.
+    pub fn text(&mut self) -> String {
+        let value = self.value();
+        let path = *self.dice.pick(&["/a/b.tar.gz", "b.c", "/", "there/"]);
+        match self.dice.number(0, 5) {
+            0 => format!("lower(\"{value}\")"),
+            1 => format!("upper(\"{value}\")"),
+            2 => format!("trim(\" {value} \")"),
+            3 => format!("replace(\"{value}\", '(.)o*', '$1-')"),
+            _ => {
+                let name = *self.dice.pick(&["basename", "dirname", "stem", "suffix"]);
+                format!("{name}(\"{path}\")")
+            }
+        }
+    }
+
     /// What a loop goes through.
     pub fn list(&mut self) -> String {
         let count = self.dice.number(1, 4);
-        match self.dice.number(0, 9) {
+        match self.dice.number(0, 12) {
+            10 => format!("lines(\"{}\")", self.value()),
+            11 => format!("split(\"{},b,$n\", ',')", self.value()),
+            12 => self.text(),
             8 => format!("{count} .to. 1 .step. -1"),
             9 => "2 .to. 1 b".into(),
             0 | 1 => format!("1 .to. {count}"),
