@@ -1,6 +1,6 @@
 //! A task's variables. A fork shares what its parent had and copies only what it changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bstr::BString;
@@ -27,6 +27,8 @@ pub struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
     /// Changes since the last fork; none is a variable that was unset.
     own: BTreeMap<Name, Option<Variable>>,
+    /// What this task changed before the last fork: `shared` says how.
+    changed: BTreeSet<Name>,
     /// Whether `shared` holds what `own` says otherwise, for others may need it.
     stale: bool,
     environment: Option<Arc<Environment>>,
@@ -108,19 +110,31 @@ impl Variables {
             self.stale = false;
             for (name, variable) in std::mem::take(&mut self.own) {
                 match variable {
-                    Some(variable) => shared.insert(name, variable),
+                    Some(variable) => shared.insert(Arc::clone(&name), variable),
                     None => shared.remove(&name),
                 };
+                self.changed.insert(name);
             }
         }
-        self.clone()
+        let changed = std::mem::take(&mut self.changed);
+        let copy = self.clone();
+        self.changed = changed;
+        copy
     }
 
     /// Takes over what a copy has changed since it was made.
     pub fn absorb(&mut self, copy: Self) {
-        let Self { own, shared, .. } = copy;
+        let Self { own, mut shared, changed, .. } = copy;
+        let before = changed.into_iter().map(|name| {
+            let variable = match Arc::get_mut(&mut shared) {
+                Some(shared) => shared.remove(&name),
+                None => shared.get(&name).cloned(),
+            };
+            (name, variable)
+        });
+        let before: Vec<_> = before.collect();
         drop(shared);
-        for (name, variable) in own {
+        for (name, variable) in before.into_iter().chain(own) {
             self.put(&name, variable);
         }
         self.let_go();
