@@ -54,6 +54,107 @@ fn a_stage_with_branches_waits_for_descriptors() {
     with_limit(64, script).stdout("30\n").success();
 }
 
+/// As many as the least that is promised, a few more, and enough for some at once.
+const FEW: [usize; 4] = [24, 28, 32, 40];
+
+#[test]
+fn nested_structures_wait_for_descriptors() {
+    let functions = "function one; /bin/echo a | cat -> x; cat <<< $x; end
+        function deep; /bin/echo a | cat | cat; end
+        function deeper; deep | cat | cat; end
+        function captures; one -> y; echo $y; end
+        function reads; cat | cat; end\n";
+    let bodies = [
+        "one | cat -> v",
+        "captures | cat -> v",
+        "captures -> v",
+        "deeper | cat | cat -> v",
+        "deep | reads -> v",
+        "try 3 times; deep | cat -> v; end",
+        "forall j in 1 2 3; one | cat -> w; echo $w; end -> w; sort -u -< w -> v",
+        "forall j in 1 2 3; /bin/echo a | cat | cat; end -> w; sort -u -< w | cat -> v",
+    ];
+    for limit in FEW {
+        for body in bodies {
+            let script = format!(
+                "{functions}forall i in 1 .to. 12\n{body}\nif $v .ne. a; failure; end\nend"
+            );
+            with_limit(limit, &script).success();
+        }
+    }
+}
+
+#[test]
+fn what_reads_from_a_pipe_goes_before_what_writes_to_it() {
+    // More than a pipe holds, from branches that hold descriptors while they write.
+    let script = "function writes
+        forall i in 1 .to. 20
+            head -c 30000 /dev/zero -> v
+            cat -< v
+        end
+    end
+    function reads
+        cat -> all
+        wc -c -< all -> count
+        echo $count
+    end
+    writes | reads | reads_on -> count
+    echo $count";
+    let script = format!("function reads_on; read x; cat <<< $x -> y; echo $y; end\n{script}");
+    for limit in [28, 32, 40] {
+        with_limit(limit, &script).stdout("600000\n").success();
+    }
+}
+
+#[test]
+fn branches_that_need_each_other_do_not_wait_for_descriptors() {
+    let script = "mkfifo fifo
+        forall i in 1 2 3
+            if $i .eql. 1
+                cat fifo -> v
+                echo $v
+            else
+                if $i .eql. 2
+                    /bin/echo one | cat > fifo
+                else
+                    /bin/echo x -> w
+                end
+            end
+        end";
+    for limit in FEW {
+        with_limit(limit, script).stdout("one\n").success();
+    }
+}
+
+#[test]
+fn exec_gets_what_variables_hold() {
+    let captures: Vec<_> = (1..30).map(|i| format!("/bin/echo {i} -> v{i}\n")).collect();
+    let script = format!("{}exec cat -< v1 2>&1", captures.concat());
+    with_limit(24, &script).stdout("1\n").success();
+}
+
+#[test]
+fn what_a_daemon_writes_late_is_not_lost() {
+    let script = "sh -c '(until [ -e go ]; do sleep 0.01; done; echo late; : > done) &' -> v
+        forall i in 1 .to. 20
+            /bin/echo $i -> w
+            cat <<< $w | cat -> x
+        end
+        : > go
+        sh -c 'until [ -e done ]; do sleep 0.01; done'
+        echo $v";
+    let script = script.replace(": > go", "sh -c ': > go'");
+    for limit in FEW {
+        with_limit(limit, &script).stdout("late\n").success();
+    }
+}
+
+#[test]
+fn what_can_never_be_had_is_a_failure_that_says_so() {
+    let script = "function f; /bin/echo a -> x; cat <<< $x; end; f | cat -> v";
+    with_limit(18, script).stderr("`ulimit -n`").failure(1);
+}
+
 #[test]
 fn a_deadline_holds_while_branches_wait() {
     let script = "try for 300 ms

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Machine;
+use super::code::Instruction;
 use super::effect::{Action, Effect, Environment, ProcessId, Query, Run};
 use super::ending::Ending;
 use super::event::{SpawnError, SpawnErrorKind, Status};
@@ -146,6 +147,7 @@ impl Machine {
             action,
             directory: task.directory.clone(),
             io: task.opened.as_ref().unwrap_or(&task.io).id(),
+            is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
             redirects: phase.plumbing,
             deadline: task.deadline(),
             line: task.line(),
@@ -155,6 +157,13 @@ impl Machine {
         self.effects.push_back(effect);
         let (started, written) = (self.now, phase.written);
         Flow::Wait(State::Command(Command { process, text, started, reads, written, last }))
+    }
+
+    /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
+    fn is_all_of_a_stage(&self, task: &Task) -> bool {
+        task.frames.is_empty()
+            && matches!(task.program.code.get(task.at + 1), Some(Instruction::EndTask))
+            && self.parent_of_stage(task).is_some()
     }
 
     /// The command that a task waited for could not be started.

@@ -93,6 +93,8 @@ pub struct Run {
     pub directory: Directory,
     /// The descriptors it starts from.
     pub io: IoId,
+    /// Whether nothing else will start from them: they needn't be kept for the task.
+    pub is_last: bool,
     /// What to change in them, in order.
     pub redirects: Vec<Plumbing>,
     /// When the tightest enclosing limit passes: for the command's own use (`FTSH_DEADLINE`).

@@ -1,70 +1,48 @@
 //! What has to wait for descriptors.
 //!
-//! Running out of them is no failure as long as something in progress holds some: what needs more
-//! waits until enough can be had. Some are kept for what others in progress depend on, or they would
-//! wait for each other: the rest of a pipeline that has begun may take the last ones; what is inside
-//! of blocks that hold some comes next, the deeper the earlier; what is new comes last.
+//! Running out of them is no failure as long as something in progress will give some back: what needs
+//! more waits until enough are free. What waits is served in the order of the tree of structures
+//! (`place`), so that what has begun is finished before more begins; and a structure that will hold some
+//! while it asks for more begins only if enough are left for those before it. So what can be done
+//! one after the other is done, however much is asked for at once.
 //!
-//! Commands in a pipeline may be waiting for what waits here. So when no descriptor comes free for a
-//! while, and none will by itself, what is kept for others is given away, and at last the most urgent
-//! request is tried whatever there is: it works or fails, but nothing waits for ever.
+//! A command that writes to a pipe, or reads from one, may wait for a stage that waits here. When
+//! nothing else is in progress, the first request goes on that can, whatever is left for others; and
+//! if none can, and nothing comes free for a while, it is tried all the same: it works or fails, but
+//! nothing waits for ever.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use super::jobs::{Claim, Command, Stage};
+use super::fds::{Need, Part, Place, Step};
+use super::jobs::{Command, Stage};
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{
-    Action, Directory, Effect, OperationId, PipeId, Plumbing, Port, Query, Run,
+    Directory, Effect, IoId, OperationId, PipeId, Plumbing, Port, Query, Run,
 };
 use crate::machine::time::Time;
 
+/// No more is left for structures that come before others.
+const MOST_SPARE: usize = 16;
+/// So many are left however long nothing happens.
+const LEAST_SPARE: usize = 8;
 /// What a pidfd leaves for others: the end of a command can be noticed without one.
 const SPARE_OF_PIDFDS: usize = 16;
 
-/// When no descriptor came free for this long, what is kept for others is of no use to them.
+/// When no descriptor came free for this long, commands go on that hold up nobody.
 const PAUSE: Duration = Duration::from_millis(20);
-/// When no descriptor came free for this long, none will.
+/// When no descriptor came free for this long, fewer are left for others: they may need what waits.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same where commands run that will give some back when they end.
-const LONG_PATIENCE: Duration = Duration::from_secs(60);
-
-/// How urgent a request for descriptors is, most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Urgency {
-    /// The rest of a pipeline that has begun.
-    Awaited,
-    /// In a block that holds some, in another such one.
-    Deep,
-    /// In a block that holds some.
-    Inner,
-    /// Nobody waits for it.
-    New,
-}
-
-impl Urgency {
-    const ALL: [Self; 4] = [Self::Awaited, Self::Deep, Self::Inner, Self::New];
-
-    /// How many of `all` it leaves for what is more urgent.
-    fn spare(self, all: usize) -> usize {
-        match self {
-            Self::Awaited => 0,
-            Self::Deep => (all / 16).clamp(2, 3),
-            Self::Inner => (all / 6).clamp(4, 8),
-            Self::New => (all / 3).clamp(6, 16),
-        }
-    }
-
-    /// What comes next before it.
-    fn higher(self) -> Self {
-        Self::ALL[(self as usize).saturating_sub(1)]
-    }
-}
+/// When no descriptor came free for this long although commands run that hold some, they wait for
+/// what waits here.
+const LONG_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Something that needs descriptors.
 pub enum Request {
     /// To start a command.
     Run(Box<Run>),
+    /// To replace the shell.
+    Exec(Box<Run>),
     /// To open files.
     Open(Effect),
     /// To look at files.
@@ -72,56 +50,56 @@ pub enum Request {
 }
 
 impl Request {
-    /// How it changes a table.
-    fn redirects(&self) -> &[Plumbing] {
+    /// How it changes which table.
+    fn redirects(&self) -> (IoId, &[Plumbing]) {
         match self {
-            Self::Run(run) => &run.redirects,
-            Self::Open(Effect::Open { redirects, .. }) => redirects,
-            Self::Open(_) | Self::Query(..) => &[],
-        }
-    }
-
-    /// How many it may take at a time, at most.
-    fn need(&self) -> usize {
-        let of = |redirects: &[Plumbing]| redirects.iter().map(|it| need_of(&it.port)).sum();
-        match self {
-            Self::Run(run) => of(&run.redirects),
-            Self::Open(Effect::Open { redirects, .. }) => of(redirects),
-            Self::Open(_) | Self::Query(_, _, Query::Test(..)) => 0,
-            Self::Query(_, _, Query::Buffer(_)) => 1,
-            Self::Query(..) => 2,
+            Self::Run(run) | Self::Exec(run) => (run.io, &run.redirects),
+            Self::Open(Effect::Open { base, redirects, .. }) => (*base, redirects),
+            Self::Open(_) | Self::Query(..) => (IoId::INHERITED, &[]),
         }
     }
 }
 
-fn need_of(port: &Port) -> usize {
-    match port {
-        Port::Null => 0, // all share one
-        // What comes into being below our own numbers is moved.
-        Port::Descriptor(_)
-        | Port::File { .. }
-        | Port::BufferRead(_)
-        | Port::BufferCreate(..)
-        | Port::BufferAppend(_) => 1,
-        Port::BufferCopy { .. } | Port::Bytes(_) | Port::PipeReader(_) | Port::PipeWriter(_) => 2,
-    }
-}
-
-fn pipes(redirects: &[Plumbing]) -> impl Iterator<Item = PipeId> {
-    redirects.iter().filter_map(|plumbing| match plumbing.port {
-        Port::PipeReader(id) | Port::PipeWriter(id) => Some(id),
+fn reads(redirects: &[Plumbing]) -> Option<PipeId> {
+    redirects.iter().find_map(|plumbing| match plumbing.port {
+        Port::PipeReader(id) => Some(id),
         _ => None,
     })
 }
 
+fn writes(redirects: &[Plumbing]) -> Option<PipeId> {
+    redirects.iter().find_map(|plumbing| match plumbing.port {
+        Port::PipeWriter(id) => Some(id),
+        _ => None,
+    })
+}
+
+/// Where a request stands in the queue; those of one place by age.
+type Key = (Place, u64);
+
+/// What is in progress while something waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Nothing.
+    Nothing,
+    /// Nothing that gives a descriptor back.
+    Useless,
+    /// Commands that may wait for what waits here.
+    Unsure,
+    /// Something that ends by itself.
+    Sure,
+}
+
 /// All that waits for descriptors.
 pub struct Admission {
-    /// By urgency.
-    queues: [VecDeque<Request>; 4],
-    /// The operations among them that are still wanted.
-    operations: HashSet<OperationId>,
-    /// The pipes of which the most urgent ones need an end.
-    pipes: HashSet<PipeId>,
+    /// In the order in which they are served.
+    queue: BTreeMap<Key, Request>,
+    /// Where operations stand in it.
+    operations: HashMap<OperationId, Key>,
+    /// The pipelines of the pipes that a stage is still to read from.
+    pipelines: HashMap<PipeId, u64>,
+    /// How many requests have waited.
+    count: u64,
     /// When a descriptor last came free, or a request was carried out.
     moved: Instant,
     /// When to look again, if nothing happens.
@@ -131,230 +109,283 @@ pub struct Admission {
 impl Admission {
     /// Nothing waits.
     pub fn new(now: Instant) -> Self {
-        let (queues, operations, pipes) = Default::default();
-        Self { queues, operations, pipes, moved: now, due: None }
-    }
-
-    /// Whether nothing at least as urgent waits.
-    fn is_free(&self, urgency: Urgency) -> bool {
-        self.queues[..=urgency as usize].iter().all(VecDeque::is_empty)
+        let (queue, operations, pipelines) = Default::default();
+        Self { queue, operations, pipelines, count: 0, moved: now, due: None }
     }
 
     /// A descriptor may have come free.
     pub fn note_free(&mut self) {
-        if !self.is_free(Urgency::New) {
+        if !self.queue.is_empty() {
             self.moved = Instant::now();
         }
     }
 
-    /// Takes an operation out; false if it doesn't wait.
-    pub fn abandon(&mut self, operation: OperationId) -> bool {
-        self.operations.remove(&operation)
+    /// Takes an operation out, if it waits.
+    pub fn abandon(&mut self, operation: OperationId) -> Option<Request> {
+        self.queue.remove(&self.operations.remove(&operation)?)
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Request> {
+        let request = self.queue.remove(key)?;
+        if let Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..) =
+            &request
+        {
+            self.operations.remove(operation);
+        }
+        Some(request)
     }
 }
 
 impl ProcessDriver {
     /// Carries a request out, at once or when there are enough descriptors.
     pub(super) fn request(&mut self, request: Request) {
+        let opens = matches!(request, Request::Open(_));
         let need = self.need(&request);
-        if need == 0 {
-            return self.carry_out(request);
+        let is_free = self.admission.queue.is_empty() && self.is_far_from_limit(need.total());
+        if !opens && (is_free || need.is_nothing()) {
+            return self.carry_out(request, &Place::default());
         }
-        let urgency = self.urgency(&request);
-        if self.admission.is_free(urgency) && self.has_room_beside(need, urgency) {
-            return self.carry_out(request);
+        let place = self.place(&request);
+        if is_free || need.is_nothing() {
+            return self.carry_out(request, &place);
         }
+        let first = self.admission.queue.first_key_value();
+        if first.is_none_or(|((first, _), _)| place < *first) {
+            let spare = if self.must_spare(&request, &place) { self.spare() } else { 0 };
+            if self.has_room(need, spare) {
+                return self.carry_out(request, &place);
+            }
+        }
+        self.io.draft(request.redirects().1);
+        self.admission.count += 1;
+        let key = (place, self.admission.count);
         match &request {
-            Request::Run(run) => {
-                let name = match &run.action {
-                    Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
-                    Action::Print(_) => "echo".into(),
-                    Action::ReadLine => "read".into(),
-                };
-                self.io.draft(&run.redirects);
-                self.enter(run.process, Command::queued(run.scope, name, run.line));
+            Request::Run(run) | Request::Exec(run) => {
+                self.enter(run.process, Command::queued(run));
             }
-            Request::Open(Effect::Open { operation, redirects, .. }) => {
-                self.io.draft(redirects);
-                if urgency == Urgency::Awaited {
-                    self.admission.pipes.extend(pipes(redirects));
-                }
-                self.admission.operations.insert(*operation);
-            }
-            Request::Query(operation, ..) => {
-                self.admission.operations.insert(*operation);
+            Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..) => {
+                self.admission.operations.insert(*operation, key.clone());
             }
             Request::Open(_) => {}
         }
-        if self.admission.is_free(Urgency::New) {
+        if self.admission.queue.is_empty() {
             self.admission.moved = Instant::now();
         }
-        self.admission.queues[urgency as usize].push_back(request);
+        self.admission.queue.insert(key, request);
     }
 
-    /// How many descriptors a request may take at a time; with none it never waits.
-    fn need(&self, request: &Request) -> usize {
-        let (Request::Run(_) | Request::Open(_)) = request else { return request.need() };
-        let redirects = request.redirects();
-        let known = pipes(redirects).filter(|&id| self.io.has_pipe(id)).count();
-        request.need() - known // the other end is there
+    /// Forgets a request that nobody waits for any more; false if it doesn't wait.
+    pub(super) fn withdraw(&mut self, operation: OperationId) -> bool {
+        let Some(request) = self.admission.abandon(operation) else { return false };
+        let redirects = request.redirects().1;
+        reads(redirects).into_iter().chain(writes(redirects)).for_each(|id| self.io.drop_pipe(id));
+        self.admission.note_free();
+        true
     }
 
-    fn has_room_beside(&mut self, need: usize, urgency: Urgency) -> bool {
-        let spare = self.spare(urgency);
-        self.has_room(need + spare)
+    /// What a request needs; with nothing it never waits.
+    fn need(&self, request: &Request) -> Need {
+        match request {
+            Request::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
+            Request::Query(_, _, Query::Test(..)) => Need::NOTHING,
+            Request::Query(..) => Need::of(0, 2),
+            Request::Run(_) | Request::Exec(_) | Request::Open(_) => {
+                let (io, redirects) = request.redirects();
+                self.io.need(io, redirects)
+            }
+        }
     }
 
-    fn spare(&mut self, urgency: Urgency) -> usize {
-        urgency.spare(self.limit.usable())
+    /// Where a request stands. The stages of a pipeline ask for theirs one after the other.
+    fn place(&mut self, request: &Request) -> Place {
+        let (io, redirects) = request.redirects();
+        let around = self.io.place(io);
+        let whole = |unit| Step { unit, part: Part::Whole };
+        around.inside(match request {
+            Request::Run(run) | Request::Exec(run) => whole(run.process.0),
+            Request::Open(Effect::Open { io, .. }) => {
+                let (reads, writes) = (reads(redirects), writes(redirects));
+                let begun = reads.and_then(|id| self.admission.pipelines.remove(&id));
+                let unit = begun.unwrap_or(io.0);
+                if let Some(id) = writes {
+                    self.admission.pipelines.insert(id, unit);
+                }
+                let piped = reads.or(writes).is_some();
+                Step { unit, part: if piped { Part::Opening(io.0) } else { Part::Whole } }
+            }
+            Request::Open(_) | Request::Query(..) => whole(0),
+        })
     }
 
-    fn urgency(&self, request: &Request) -> Urgency {
-        let (io, redirects) = match request {
-            Request::Run(run) => (run.io, &run.redirects),
-            Request::Open(Effect::Open { base, redirects, .. }) => (*base, redirects),
-            Request::Open(_) | Request::Query(..) => return Urgency::Awaited,
+    /// Whether a request must leave some descriptors for structures before it. What is over by itself
+    /// gives back what it takes; but what writes to a pipe may have to wait.
+    fn must_spare(&self, request: &Request, place: &Place) -> bool {
+        let holds = match request {
+            Request::Run(_) | Request::Exec(_) => place.stages().next().is_some(),
+            Request::Open(_) => reads(request.redirects().1).is_none(), // else it has begun
+            Request::Query(..) => false,
         };
-        let is_awaited = |id| self.io.has_pipe(id) || self.admission.pipes.contains(&id);
-        if pipes(redirects).any(is_awaited) {
-            return Urgency::Awaited;
-        }
-        match self.io.depth(io) {
-            0 => Urgency::New,
-            1 => Urgency::Inner,
-            _ => Urgency::Deep,
-        }
+        holds && self.io.first_holder().is_some_and(|first| first < place)
+    }
+
+    /// How many descriptors are left for structures that come before others.
+    fn spare(&mut self) -> usize {
+        (self.limit.usable() / 3 + 4).min(MOST_SPARE)
     }
 
     /// Carries out what waits, as far as there are descriptors. `until` is when the machine goes on
     /// by itself.
     pub(super) fn admit(&mut self, until: Time) {
         self.admission.due = None;
-        while let Some((urgency, queue)) = self.most_urgent() {
-            if !self.may_go(urgency, queue, until) {
-                return;
+        while let Some(key) = self.next_in_turn(until) {
+            let Some(request) = self.admission.take(&key) else { return };
+            match request {
+                Request::Run(run) => self.begin_queued(run, Request::Run, &key.0),
+                Request::Exec(run) => self.begin_queued(run, Request::Exec, &key.0),
+                request => self.carry_out(request, &key.0),
             }
-            let Some(request) = self.admission.queues[queue].pop_front() else { return };
-            let redirects = request.redirects();
-            let pipes: Vec<PipeId> = pipes(redirects).collect();
-            for id in &pipes {
-                self.admission.pipes.remove(id);
-            }
-            let wanted = match request {
-                Request::Run(mut run) => match self.leave(run.process) {
-                    Some((command, true)) => {
-                        run.scope = command.scope;
-                        Some(Request::Run(run))
-                    }
-                    _ => None,
-                },
-                Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..) => {
-                    self.admission.operations.remove(&operation).then_some(request)
-                }
-                Request::Open(_) => None,
-            };
-            match wanted {
-                Some(request) => {
-                    self.admission.moved = Instant::now();
-                    self.carry_out(request);
-                }
-                None => pipes.into_iter().for_each(|id| self.io.drop_pipe(id)),
-            }
+            self.admission.moved = Instant::now();
         }
     }
 
-    /// How urgent the most urgent request is, and the queue that it is first in. Others may have
-    /// begun to wait for it since it came there; the stages of a pipeline come one after the other.
-    fn most_urgent(&self) -> Option<(Urgency, usize)> {
-        let queues = self.admission.queues.iter().enumerate();
-        let first = queues.filter_map(|(at, queue)| Some((self.urgency(queue.front()?), at)));
-        first.min()
+    fn begin_queued(&mut self, mut run: Box<Run>, kind: fn(Box<Run>) -> Request, place: &Place) {
+        if let Some((command, true)) = self.leave(run.process) {
+            run.scope = command.scope; // it may have been handed over
+            self.carry_out(kind(run), place);
+        }
     }
 
-    /// Whether it is the turn of the first one in this queue.
-    fn may_go(&mut self, urgency: Urgency, queue: usize, until: Time) -> bool {
-        let Some(need) = self.admission.queues[queue].front().map(|it| self.need(it)) else {
-            return false;
-        };
-        if !self.is_wanted(queue) || self.has_room_beside(need, urgency) {
-            return true;
+    /// The request that is to be carried out now, if one can be.
+    fn next_in_turn(&mut self, until: Time) -> Option<Key> {
+        let (key, request) = self.admission.queue.first_key_value()?;
+        if !self.is_wanted(request) {
+            return Some(key.clone());
         }
-        let in_progress = self.is_in_progress(|_| true);
-        if until == Time::NEVER && !in_progress {
-            return true;
-        }
-        let held = match urgency {
-            Urgency::New => in_progress,
-            _ => self.is_in_progress(|command| command.claim.gives_back),
-        };
+        let (key, need) = (key.clone(), self.need(request));
+        let spare = if self.must_spare(request, &key.0) { self.spare() } else { 0 };
         let quiet = self.admission.moved.elapsed();
-        let (pause, patience, spare) = match (held, urgency) {
-            (false, _) => (PAUSE, PATIENCE, 0),
-            // Nothing waits for it, so it may wait for ever.
-            (true, Urgency::New) => (PATIENCE, Duration::MAX, self.spare(urgency.higher())),
-            (true, _) => (PATIENCE, LONG_PATIENCE, self.spare(urgency.higher())),
-        };
-        if quiet >= patience || quiet >= pause && self.has_room(need + spare) {
-            return true;
+        let spare = if quiet < PATIENCE { spare } else { spare.min(LEAST_SPARE) };
+        if self.has_room(need, spare) {
+            return Some(key);
         }
-        let next = if quiet < pause { pause } else { patience };
-        self.admission.due = self.admission.moved.checked_add(next);
-        false
-    }
-
-    /// Whether the first one in this queue is still wanted.
-    fn is_wanted(&self, queue: usize) -> bool {
-        match self.admission.queues[queue].front() {
-            Some(Request::Run(run)) => self.commands.contains_key(&run.process),
-            Some(Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..)) => {
-                self.admission.operations.contains(operation)
+        let progress = self.progress();
+        let found = match progress {
+            Progress::Sure if quiet < PAUSE => None,
+            Progress::Sure => self.first_that_fits(|request, place| {
+                matches!(request, Request::Run(_)) && place.stages().next().is_none()
+            }),
+            // What holds up the others is the first, or in what has begun.
+            Progress::Unsure if self.can_open(need, 0) => Some(key.clone()),
+            Progress::Unsure => {
+                self.first_that_fits(|request, place| !self.must_spare(request, place))
             }
-            _ => false,
+            Progress::Useless | Progress::Nothing => self.first_that_fits(|_, _| true),
+        };
+        if found.is_some() {
+            return found;
+        }
+        let patience = match progress {
+            Progress::Sure => Duration::MAX,
+            Progress::Unsure => LONG_PATIENCE,
+            Progress::Nothing if until == Time::NEVER => Duration::ZERO,
+            Progress::Useless | Progress::Nothing => PATIENCE,
+        };
+        if quiet >= patience {
+            return Some(key);
+        }
+        let next = [PAUSE, PATIENCE, patience].into_iter().find(|&next| quiet < next);
+        self.admission.due = next.and_then(|next| self.admission.moved.checked_add(next));
+        None
+    }
+
+    fn first_that_fits(&self, counts: impl Fn(&Request, &Place) -> bool) -> Option<Key> {
+        let mut queue = self.admission.queue.iter();
+        let fits = |request| self.can_open(self.need(request), 0);
+        let wanted = |request| self.is_wanted(request);
+        queue
+            .find(|((place, _), request)| {
+                counts(request, place) && wanted(request) && fits(request)
+            })
+            .map(|(key, _)| key.clone())
+    }
+
+    /// Whether somebody still waits for it.
+    fn is_wanted(&self, request: &Request) -> bool {
+        match request {
+            Request::Run(run) | Request::Exec(run) => self.commands.contains_key(&run.process),
+            Request::Open(_) | Request::Query(..) => true, // they are withdrawn
         }
     }
 
-    /// Whether something is going on, as far as it is one of these commands.
-    fn is_in_progress(&self, counts: impl Fn(&Command) -> bool) -> bool {
-        !self.ready.is_empty()
-            || !self.operations.is_empty()
-            || !self.scopes.emptying.is_empty()
-            || self.commands.values().any(|it| !matches!(it.stage, Stage::Queued) && counts(it))
+    /// What is going on while something waits.
+    fn progress(&self) -> Progress {
+        if !self.ready.is_empty() || !self.operations.is_empty() || !self.scopes.emptying.is_empty()
+        {
+            return Progress::Sure;
+        }
+        // What waits inside of each pipeline; none if in several stages.
+        let mut waiting: HashMap<u64, Option<Part>> = HashMap::new();
+        for ((place, _), request) in &self.admission.queue {
+            if self.is_wanted(request) {
+                for Step { unit, part } in place.stages() {
+                    let known = waiting.entry(unit).or_insert(Some(part));
+                    known.take_if(|known| *known != part);
+                }
+            }
+        }
+        let is_free = |step: Step| waiting.get(&step.unit).is_none_or(|it| *it == Some(step.part));
+        let mut progress = Progress::Nothing;
+        for command in self.commands.values().filter(|it| !matches!(it.stage, Stage::Queued)) {
+            if command.need.kept == 0 && command.place.steps().is_empty() {
+                progress = progress.max(Progress::Useless);
+            } else if command.place.stages().all(is_free) {
+                return Progress::Sure;
+            } else {
+                progress = Progress::Unsure;
+            }
+        }
+        progress
     }
 
-    /// Whether so many descriptors can be had, besides those that workers may be taking.
-    fn has_room(&mut self, count: usize) -> bool {
+    fn is_far_from_limit(&mut self, count: usize) -> bool {
         let known = self.children.len() + self.io.size();
-        if self.limit.is_far_from(4 * known + count) {
-            return true;
-        }
-        let working = |it: &&Command| matches!(it.stage, Stage::Working(_));
-        let promised =
-            self.commands.values().filter(working).map(|it| it.claim.need).sum::<usize>();
-        let wanted = count + promised + 2 * self.operations.len();
-        sys::can_open(wanted)
-            || self.limit.raise() && sys::can_open(wanted)
-            || self.io.put_away() && sys::can_open(wanted)
+        self.limit.is_far_from(4 * known + count)
+    }
+
+    /// Whether so many descriptors can be had and some spared, besides what workers may be taking.
+    fn can_open(&self, need: Need, spare: usize) -> bool {
+        let working = self.commands.values().filter(|it| matches!(it.stage, Stage::Working(_)));
+        let promised: usize = working.map(|it| it.need.total()).sum();
+        let own = need.kept + spare + promised + 2 * self.operations.len();
+        sys::can_open(own, own + need.passing)
+    }
+
+    /// The same, after all that can be done for it.
+    fn has_room(&mut self, need: Need, spare: usize) -> bool {
+        self.is_far_from_limit(need.total() + spare)
+            || self.can_open(need, spare)
+            || self.limit.raise() && self.can_open(need, spare)
+            || self.put_away() && self.can_open(need, spare)
     }
 
     /// Whether there is room for a pidfd.
     pub(super) fn has_room_for_pidfd(&mut self) -> bool {
-        self.has_room(1 + SPARE_OF_PIDFDS)
+        let (need, spare) = (Need::of(0, 1), SPARE_OF_PIDFDS);
+        self.is_far_from_limit(1 + spare) || self.can_open(need, spare)
     }
 
-    fn carry_out(&mut self, request: Request) {
-        let need = self.need(&request);
+    fn carry_out(&mut self, request: Request, place: &Place) {
         match request {
             Request::Run(run) => {
-                let process = run.process;
-                // One in a pipeline may wait for others instead of ending.
-                let gives_back =
-                    (need > 0 || self.io.depth(run.io) > 0) && !self.io.is_piped(run.io);
+                let need = self.io.need(run.io, &run.redirects);
+                let (process, around) = (run.process, self.io.place(run.io));
                 self.run(*run);
                 if let Some(command) = self.commands.get_mut(&process) {
-                    command.claim = Claim { need, gives_back };
+                    (command.need, command.place) = (need, around);
                 }
             }
-            Request::Open(effect) => self.open(effect),
+            Request::Exec(run) => self.exec(*run),
+            Request::Open(effect) => self.open(effect, place.opened()),
             Request::Query(operation, directory, query) => self.query(operation, directory, query),
         }
     }

@@ -26,17 +26,16 @@ impl ProcessDriver {
     /// Starts a command.
     pub(super) fn run(&mut self, run: Run) {
         self.make_room();
-        let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
-        let plan = match self.io.plan(io, &directory, redirects) {
+        let mut command = Command::new(&run);
+        let Run { process, scope, action, directory, io, is_last, redirects, deadline, .. } = run;
+        let plan = self.io.plan(io, &directory, redirects);
+        if is_last {
+            self.io.close(io);
+        }
+        let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
-        let name = match &action {
-            Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
-            Action::Print(_) => "echo".into(),
-            Action::ReadLine => "read".into(),
-        };
-        let mut command = Command::new(scope, name, line);
         command.written = plan.written();
         command.quiet = self.status_line.is_on() && plan.is_quiet();
         if !command.quiet {
@@ -114,7 +113,8 @@ impl ProcessDriver {
 
     /// Replaces the shell, once the files are open.
     pub(super) fn exec(&mut self, run: Run) {
-        let Run { process, scope, action, directory, io, redirects, deadline, line, .. } = run;
+        let command = Command::new(&run);
+        let Run { process, action, directory, io, redirects, deadline, .. } = run;
         let Action::Program { words, environment, overrides } = action else {
             let message = "only a program can replace the shell".into();
             let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
@@ -126,9 +126,7 @@ impl ProcessDriver {
         };
         self.status_line.hide();
         let told = self.told(deadline, &directory, &environment);
-        let name = words.first().cloned().unwrap_or_default();
         let program = Program { words, environment, told, overrides, directory, file: None };
-        let command = Command::new(scope, name, line);
         self.work(process, command, move |control| {
             let table = plan.carry_out(control);
             // What the shell has said comes before what the program says.

@@ -8,6 +8,7 @@ mod background;
 mod commands;
 mod event_loop;
 mod fds;
+mod idle;
 mod job_control;
 mod jobs;
 mod marks;
@@ -37,7 +38,7 @@ pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
 pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
-use self::fds::{FdError, FdTables, files};
+use self::fds::{FdError, FdTables, Place, files};
 use self::jobs::{Answer, Children, Command, Waiting, children};
 use self::marks::Marker;
 use self::os::poll::{self, Poller};
@@ -51,7 +52,7 @@ use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal};
 use super::Driver;
 use crate::machine::Machine;
-use crate::machine::effect::{Directory, Effect, OperationId, ProcessId, Query};
+use crate::machine::effect::{Directory, Effect, OperationId, Plumbing, Port, ProcessId, Query};
 use crate::machine::event::{Event, Refusal, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::size::{LONGEST, TooLong};
@@ -310,23 +311,28 @@ impl ProcessDriver {
     }
 
     fn abandon(&mut self, operation: OperationId) {
-        if self.admission.abandon(operation) {
-            return;
-        }
-        if let Some(handle) = self.operations.remove(&operation) {
+        if !self.withdraw(operation)
+            && let Some(handle) = self.operations.remove(&operation)
+        {
             self.waiting.remove(&handle.ticket);
             self.pool.cancel(&handle);
             self.admission.note_free();
         }
     }
 
-    fn open(&mut self, effect: Effect) {
+    fn open(&mut self, effect: Effect, place: Place) {
         let Effect::Open { operation, io, base, directory, redirects } = effect else { return };
         self.make_room();
-        let plan = match self.io.plan(base, &directory, redirects) {
+        let adds = |it: &Plumbing| !matches!(it.port, Port::Null | Port::Descriptor(_));
+        let holds = redirects.iter().any(adds);
+        let mut plan = match self.io.plan(base, &directory, redirects) {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
         };
+        plan.table.holds = holds;
+        if holds {
+            plan.table.place = place;
+        }
         if plan.may_block() {
             self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));
         } else {
@@ -353,7 +359,7 @@ impl Driver for ProcessDriver {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Run(run) => self.request(Request::Run(run)),
-            Effect::Exec(run) => self.exec(*run),
+            Effect::Exec(run) => self.request(Request::Exec(run)),
             Effect::Open { .. } => self.request(Request::Open(effect)),
             Effect::Query { operation, directory, query } => {
                 self.request(Request::Query(operation, directory, query));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,9 +14,12 @@ use nix::sys::stat::Mode;
 use super::super::sys;
 use super::table::Fd;
 
+/// Content is copied in blocks of this size.
+const BLOCK: usize = 16 * 1024;
+
 /// A file without a name that grows at its end.
 #[derive(Clone, Debug)]
-pub struct Buffer(Arc<OwnedFd>);
+pub struct Buffer(Arc<File>);
 
 impl Buffer {
     /// An empty one.
@@ -24,7 +27,7 @@ impl Buffer {
         let fd = sys::move_up(anonymous_file()?)?;
         // Whoever writes, writes at the end: the descriptor's offset is shared by all writers.
         sys::add_flags(fd.as_fd(), OFlag::O_APPEND)?;
-        Ok(Self(Arc::new(fd)))
+        Ok(Self(Arc::new(fd.into())))
     }
 
     /// A descriptor that writes at the end.
@@ -34,19 +37,33 @@ impl Buffer {
 
     /// A descriptor that reads from the beginning, at an offset of its own.
     pub fn reader(&self) -> io::Result<OwnedFd> {
+        sys::move_up(self.open_reader()?)
+    }
+
+    fn open_reader(&self) -> io::Result<OwnedFd> {
         #[cfg(target_os = "linux")]
         {
             let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
             let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
             if let Ok(fd) = open(path.as_str(), flags, Mode::empty()) {
-                return sys::move_up(fd);
+                return Ok(fd);
             }
         }
         // Without /proc: a copy.
         let mut copy = File::from(anonymous_file()?);
         copy.write_all(&self.content()?)?;
         io::Seek::rewind(&mut copy)?;
-        sys::move_up(copy.into())
+        Ok(copy.into())
+    }
+
+    /// What reads given bytes.
+    pub fn reader_of(content: &[u8]) -> io::Result<OwnedFd> {
+        // None of these descriptors stays, so none has to be one of our own numbers.
+        let buffer = Self(Arc::new(anonymous_file()?.into()));
+        buffer.append(content)?;
+        let reader = buffer.open_reader()?;
+        drop(buffer);
+        sys::move_up(reader)
     }
 
     /// Whether nobody else has it.
@@ -54,21 +71,25 @@ impl Buffer {
         Arc::strong_count(&self.0) == 1
     }
 
+    /// What tells its file from others: device and number.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.0.metadata().ok().map(|data| (data.dev(), data.ino()))
+    }
+
     /// How many bytes it holds.
     pub fn len(&self) -> u64 {
-        self.file().and_then(|file| Ok(file.metadata()?.len())).unwrap_or(0)
+        self.0.metadata().map_or(0, |data| data.len())
     }
 
     /// All bytes.
     pub fn content(&self) -> io::Result<BString> {
-        let file = self.file()?;
-        let length = file.metadata()?.len() as usize;
+        let length = self.0.metadata()?.len() as usize;
         let mut content = Vec::new();
         content.try_reserve_exact(length)?;
         content.resize(length, 0);
         let mut filled = 0;
         while filled < content.len() {
-            match file.read_at(&mut content[filled..], filled as u64)? {
+            match self.0.read_at(&mut content[filled..], filled as u64)? {
                 0 => break, // cut short by a writer
                 count => filled += count,
             }
@@ -79,17 +100,22 @@ impl Buffer {
 
     /// Adds bytes.
     pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.file()?.write_all(bytes)
+        (&*self.0).write_all(bytes)
     }
 
     /// Adds the content of another one.
     pub fn append_from(&self, other: &Self) -> io::Result<()> {
-        io::copy(&mut File::from(other.reader()?), &mut self.file()?)?;
-        Ok(())
-    }
-
-    fn file(&self) -> io::Result<File> {
-        Ok(self.0.try_clone()?.into())
+        let mut block = [0; BLOCK];
+        let mut done = 0;
+        loop {
+            match other.0.read_at(&mut block, done)? {
+                0 => return Ok(()),
+                count => {
+                    self.append(&block[..count])?;
+                    done += count as u64;
+                }
+            }
+        }
     }
 }
 

@@ -4,12 +4,16 @@ pub mod buffer;
 mod error;
 pub mod files;
 mod glob;
+mod need;
 pub mod path;
+mod place;
 mod plan;
 pub mod stream;
 mod table;
 mod tables;
 
 pub use self::error::FdError;
+pub use self::need::Need;
+pub use self::place::{Part, Place, Step};
 pub use self::table::{Fd, FdTable};
 pub use self::tables::FdTables;

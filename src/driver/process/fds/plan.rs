@@ -33,9 +33,16 @@ pub enum Step {
     Write(Buffer, BString),
     CopyBuffer { to: Buffer, from: Buffer },
     Read(u8, Buffer),
+    ReadBytes(u8, BString),
 }
 
 impl Plan {
+    /// A step that has given bytes read.
+    pub fn bytes(&mut self, to: u8, content: BString) -> Step {
+        self.blocking |= content.len() > SMALL;
+        Step::ReadBytes(to, content)
+    }
+
     /// Whether carrying it out may take long, or forever.
     pub fn may_block(&self) -> bool {
         self.blocking
@@ -45,7 +52,7 @@ impl Plan {
     /// but for devices.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |fd: &Fd| match fd {
-            Fd::Memory(_) | Fd::Null(_) => true,
+            Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) => true,
             Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
         };
         let mut quiet =
@@ -59,7 +66,7 @@ impl Plan {
                 Step::Open { to, path, .. } => {
                     (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
                 }
-                Step::Read(to, _) => (*to, true),
+                Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, true),
                 Step::Write(..) | Step::CopyBuffer { .. } => continue,
             };
             if let Some(place) = quiet.get_mut(usize::from(to)) {
@@ -76,7 +83,7 @@ impl Plan {
             _ => None,
         });
         set.chain(self.table.descriptors.iter().flatten())
-            .filter(|fd| fd.is_memory())
+            .filter(|fd| matches!(fd, Fd::Memory(_)))
             .cloned()
             .collect()
     }
@@ -111,7 +118,11 @@ impl Plan {
                 }
                 Step::Read(to, buffer) => {
                     let fd = buffer.reader().map_err(FdError::Variable)?;
-                    self.table.set(to, Fd::Memory(Arc::new(fd)))?;
+                    self.table.set(to, Fd::Reader(Arc::new(fd)))?;
+                }
+                Step::ReadBytes(to, content) => {
+                    let fd = Buffer::reader_of(&content).map_err(FdError::Variable)?;
+                    self.table.set(to, Fd::Reader(Arc::new(fd)))?;
                 }
             }
         }

@@ -1,11 +1,13 @@
 //! Tables of descriptors: what a command starts from.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::super::sys;
 use super::error::FdError;
+use super::place::Place;
 
 /// How many descriptors a table has.
 pub const SIZE: usize = 10;
@@ -17,8 +19,10 @@ pub enum Fd {
     Inherited(RawFd),
     /// One of our own, at a number outside the script's range.
     Owned(Arc<OwnedFd>),
-    /// A buffer's: using it never blocks.
-    Memory(Arc<OwnedFd>),
+    /// A buffer: what is written comes at its end, and using it never blocks.
+    Memory(Arc<File>),
+    /// What reads a buffer from an offset of its own; using it never blocks.
+    Reader(Arc<OwnedFd>),
     /// `/dev/null`, by the shell's own choice.
     Null(Arc<OwnedFd>),
 }
@@ -31,7 +35,7 @@ impl Fd {
 
     /// Whether it is a buffer's.
     pub fn is_memory(&self) -> bool {
-        matches!(self, Self::Memory(_))
+        matches!(self, Self::Memory(_) | Self::Reader(_))
     }
 }
 
@@ -39,7 +43,8 @@ impl AsFd for Fd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Inherited(number) => sys::borrow(*number),
-            Self::Owned(fd) | Self::Memory(fd) | Self::Null(fd) => fd.as_fd(),
+            Self::Memory(file) => file.as_fd(),
+            Self::Owned(fd) | Self::Reader(fd) | Self::Null(fd) => fd.as_fd(),
         }
     }
 }
@@ -48,10 +53,10 @@ impl AsFd for Fd {
 #[derive(Clone, Debug, Default)]
 pub struct FdTable {
     pub descriptors: [Option<Fd>; SIZE],
-    /// How many blocks around it hold descriptors of their own.
-    pub depth: u32,
-    /// Whether it has the end of a pipe between stages.
-    pub piped: bool,
+    /// The structures around it that hold descriptors.
+    pub place: Place,
+    /// Whether it is such a structure's itself.
+    pub holds: bool,
 }
 
 impl FdTable {
@@ -61,7 +66,7 @@ impl FdTable {
             let number = number as RawFd;
             sys::is_passed_on(number).then_some(Fd::Inherited(number))
         };
-        Self { descriptors: std::array::from_fn(passed), depth: 0, piped: false }
+        Self { descriptors: std::array::from_fn(passed), place: Place::default(), holds: false }
     }
 
     /// A descriptor, if it is open.
@@ -85,10 +90,8 @@ impl FdTable {
         let mut changes = Vec::with_capacity(SIZE);
         for (number, fd) in self.descriptors.iter().enumerate() {
             match fd {
-                Some(fd @ (Fd::Owned(_) | Fd::Memory(_) | Fd::Null(_))) => {
-                    changes.push((fd.as_fd().as_raw_fd(), number as RawFd));
-                }
                 Some(Fd::Inherited(_)) | None => {}
+                Some(fd) => changes.push((fd.as_fd().as_raw_fd(), number as RawFd)),
             }
         }
         changes

@@ -1,6 +1,6 @@
 //! All that a run holds of descriptors: tables, variables used as files, and pipes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,13 +10,17 @@ use bstr::BString;
 use super::super::sys;
 use super::buffer::Buffer;
 use super::error::FdError;
+use super::place::Place;
 use super::plan::{Plan, SMALL, Step};
 use super::table::{Fd, FdTable};
 use crate::machine::effect::{BufferId, Directory, IoId, PipeId, Plumbing, Port};
+use crate::machine::size::LONGEST;
 
 /// All tables, buffers and pipes of a run.
 pub struct FdTables {
     tables: HashMap<IoId, FdTable>,
+    /// The places of tables that hold descriptors of their own.
+    holders: BTreeSet<(Place, IoId)>,
     buffers: HashMap<BufferId, Buffer>,
     drafts: HashMap<BufferId, Draft>,
     pipes: HashMap<PipeId, Ends>,
@@ -24,8 +28,10 @@ pub struct FdTables {
 }
 
 /// What a buffer holds that has no descriptor yet.
-enum Draft {
+pub(super) enum Draft {
+    /// This.
     Bytes(BString),
+    /// What another one holds.
     Copy(Buffer),
 }
 
@@ -46,6 +52,7 @@ impl FdTables {
     pub fn new() -> Self {
         Self {
             tables: HashMap::from([(IoId::INHERITED, FdTable::inherited())]),
+            holders: BTreeSet::new(),
             buffers: HashMap::new(),
             drafts: HashMap::new(),
             pipes: HashMap::new(),
@@ -58,9 +65,20 @@ impl FdTables {
         self.tables.len() + self.buffers.len() + 2 * self.pipes.len()
     }
 
-    /// Whether one end of a pipe has been taken, and the other one waits for somebody.
-    pub fn has_pipe(&self, id: PipeId) -> bool {
-        self.pipes.contains_key(&id)
+    /// The end of a pipe that waits for somebody, if the other one has been taken.
+    pub(super) fn waiting_end(&self, id: PipeId) -> Option<&OwnedFd> {
+        let ends = self.pipes.get(&id)?;
+        ends.reader.as_ref().or(ends.writer.as_ref())
+    }
+
+    /// What a buffer holds, if it has no descriptor.
+    pub(super) fn draft_of(&self, id: BufferId) -> Option<&Draft> {
+        self.drafts.get(&id)
+    }
+
+    /// Where a table is.
+    pub fn place(&self, io: IoId) -> Place {
+        self.table(io).map(|table| table.place.clone()).unwrap_or_default()
     }
 
     /// Forgets the end of a pipe that nobody will take any more.
@@ -68,45 +86,53 @@ impl FdTables {
         self.pipes.remove(&id);
     }
 
-    /// How many blocks with descriptors of their own a table is inside of.
-    pub fn depth(&self, io: IoId) -> u32 {
-        self.tables.get(&io).map_or(0, |table| table.depth)
+    /// A table.
+    pub fn table(&self, io: IoId) -> Option<&FdTable> {
+        self.tables.get(&io)
     }
 
-    /// Whether a table belongs to a stage of a pipeline.
-    pub fn is_piped(&self, io: IoId) -> bool {
-        self.tables.get(&io).is_some_and(|table| table.piped)
+    /// The place of the first table, in their order, that holds descriptors of its own.
+    pub fn first_holder(&self) -> Option<&Place> {
+        self.holders.first().map(|(place, _)| place)
     }
 
     /// Keeps a table.
     pub fn insert(&mut self, io: IoId, table: FdTable) {
+        if table.holds {
+            self.holders.insert((table.place.clone(), io));
+        }
         self.tables.insert(io, table);
     }
 
     /// Forgets a table; what it held open is closed when no command uses it any more.
     pub fn close(&mut self, io: IoId) {
-        if io != IoId::INHERITED {
-            self.tables.remove(&io);
+        if io != IoId::INHERITED
+            && let Some(table) = self.tables.remove(&io)
+        {
+            self.holders.remove(&(table.place, io));
         }
     }
 
-    /// Keeps the content of variables without a descriptor where nobody writes to them any more; true
-    /// if that was any.
-    pub fn put_away(&mut self) -> bool {
-        let mut drafts = Vec::new();
-        for (id, buffer) in self.buffers.iter().filter(|(_, it)| it.is_idle()) {
-            if buffer.len() <= SMALL as u64
-                && let Ok(content) = buffer.content()
-            {
-                drafts.push((*id, Draft::Bytes(content)));
+    /// Whether there are variables that hold a descriptor without need, as far as the shell knows.
+    pub fn has_idle(&self) -> bool {
+        self.buffers.values().any(Buffer::is_idle)
+    }
+
+    /// Keeps the content of variables without a descriptor where no command may write to them any
+    /// more, unless the file is among those that others have `open`; false if that is none.
+    pub fn put_away(&mut self, open: &HashSet<(u64, u64)>) -> bool {
+        let (drafts, before) = (&mut self.drafts, self.buffers.len());
+        self.buffers.retain(|id, buffer| {
+            let is_needed = !buffer.is_idle()
+                || buffer.len() > LONGEST as u64
+                || buffer.identity().is_none_or(|it| open.contains(&it));
+            if !is_needed && let Ok(content) = buffer.content() {
+                drafts.insert(*id, Draft::Bytes(content));
+                return false;
             }
-        }
-        for (id, _) in &drafts {
-            self.buffers.remove(id);
-        }
-        let any = !drafts.is_empty();
-        self.drafts.extend(drafts);
-        any
+            true
+        });
+        self.buffers.len() < before
     }
 
     /// Forgets a buffer; readers and writers that have it open keep it.
@@ -151,9 +177,6 @@ impl FdTables {
         let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
         let mut plan =
             Plan { table, directory: directory.clone(), steps: Vec::new(), blocking: false };
-        plan.table.piped |= taken.len() > 0;
-        let adds = |plumbing: &Plumbing| !matches!(plumbing.port, Port::Null | Port::Descriptor(_));
-        plan.table.depth += u32::from(redirects.iter().any(adds));
         for Plumbing { descriptor: to, port } in redirects {
             let step = match port {
                 Port::File { path, access } => {
@@ -162,7 +185,10 @@ impl FdTables {
                 }
                 Port::Descriptor(from) => Step::Copy { to, from },
                 Port::Null => Step::Set(to, self.null()?),
-                Port::BufferRead(id) => Step::Read(to, self.existing(id)?),
+                Port::BufferRead(id) => match self.text(id) {
+                    Some(content) => plan.bytes(to, content.clone()),
+                    None => Step::Read(to, self.existing(id)?),
+                },
                 Port::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
                 Port::BufferCreate(id, content) => {
                     let buffer = self.create(id)?;
@@ -170,17 +196,21 @@ impl FdTables {
                     Step::Set(to, buffer.writer())
                 }
                 Port::BufferCopy { buffer, of } => {
-                    let from = self.existing(of)?;
+                    let to_copy = match self.text(of) {
+                        Some(content) => Err(content.clone()),
+                        None => Ok(self.existing(of)?),
+                    };
                     let buffer = self.create(buffer)?;
-                    plan.blocking |= from.len() > SMALL as u64;
-                    plan.steps.push(Step::CopyBuffer { to: buffer.clone(), from });
+                    match to_copy {
+                        Err(content) => plan.write(&buffer, content),
+                        Ok(from) => {
+                            plan.blocking |= from.len() > SMALL as u64;
+                            plan.steps.push(Step::CopyBuffer { to: buffer.clone(), from });
+                        }
+                    }
                     Step::Set(to, buffer.writer())
                 }
-                Port::Bytes(content) => {
-                    let buffer = Buffer::new().map_err(FdError::Variable)?;
-                    plan.write(&buffer, content);
-                    Step::Read(to, buffer)
-                }
+                Port::Bytes(content) => plan.bytes(to, content),
                 Port::PipeReader(_) | Port::PipeWriter(_) => {
                     let end = taken.next().ok_or(FdError::Gone("a pipe's end"))?;
                     Step::Set(to, end?)

@@ -3,10 +3,10 @@
 use bstr::BString;
 
 use super::super::fds::stream::Ended;
-use super::super::fds::{Fd, FdError, FdTable};
+use super::super::fds::{Fd, FdError, FdTable, Need, Place};
 use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
-use crate::machine::effect::{IoId, OperationId, ProcessId, ScopeId};
+use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run, ScopeId};
 use crate::machine::event::{Reply, SpawnError};
 
 /// A command in progress.
@@ -28,33 +28,41 @@ pub struct Command {
     /// Whether its end is still to be told.
     pub wanted: bool,
     /// What it has of descriptors, or may take.
-    pub claim: Claim,
+    pub need: Need,
+    /// Where its descriptors come from.
+    pub place: Place,
     /// The variables that it may write to: they stay files until it ends.
     pub written: Vec<Fd>,
 }
 
 impl Command {
     /// One that is about to begin.
-    pub fn new(scope: ScopeId, name: BString, line: u32) -> Self {
+    pub fn new(run: &Run) -> Self {
+        let name = match &run.action {
+            Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
+            Action::Print(_) => "echo".into(),
+            Action::ReadLine => "read".into(),
+        };
         let (stage, path) = (Stage::Running(0), BString::default());
         let (quiet, starting, wanted) = (false, false, true);
         Self {
-            scope,
+            scope: run.scope,
             stage,
             name,
-            line,
+            line: run.line,
             path,
             quiet,
             starting,
             wanted,
-            claim: Claim::default(),
+            need: Need::NOTHING,
+            place: Place::default(),
             written: Vec::new(),
         }
     }
 
     /// One that waits for descriptors.
-    pub fn queued(scope: ScopeId, name: BString, line: u32) -> Self {
-        Self { stage: Stage::Queued, quiet: true, ..Self::new(scope, name, line) }
+    pub fn queued(run: &Run) -> Self {
+        Self { stage: Stage::Queued, quiet: true, ..Self::new(run) }
     }
 }
 
@@ -90,15 +98,6 @@ pub enum Waiting {
     Command(ProcessId),
     /// An operation.
     Operation(OperationId),
-}
-
-/// The descriptors of a command.
-#[derive(Clone, Copy, Default)]
-pub struct Claim {
-    /// How many it may take while a worker does it or starts it.
-    pub need: usize,
-    /// Whether some come free when it ends, which it does by itself.
-    pub gives_back: bool,
 }
 
 impl Answer {

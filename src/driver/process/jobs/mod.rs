@@ -4,4 +4,4 @@ pub mod children;
 mod command;
 
 pub use self::children::{Child, Children, Others};
-pub use self::command::{Answer, Claim, Command, Stage, Waiting};
+pub use self::command::{Answer, Command, Stage, Waiting};

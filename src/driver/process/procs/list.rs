@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use bstr::ByteSlice;
 use wait_timeout::ChildExt;
 
 use super::super::marks::{self, Mark, Marker};
@@ -62,6 +65,26 @@ pub fn children(pid: i32) -> Vec<i32> {
         children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
     children
+}
+
+/// The files that a process has open and whose names have `part` in them: device and
+/// number of each. Others aren't touched:
+/// their file system may not answer.
+pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let path = entry?.path();
+        let name = match fs::read_link(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // it is closed by now
+            name => name?,
+        };
+        if name.as_os_str().as_bytes().contains_str(part)
+            && let Ok(data) = fs::metadata(&path)
+        {
+            files.push((data.dev(), data.ino()));
+        }
+    }
+    Ok(files)
 }
 
 /// All processes.

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -40,22 +41,31 @@ pub fn duplicate(fd: BorrowedFd) -> io::Result<OwnedFd> {
     })
 }
 
-/// Whether so many descriptors of our own can be opened now. None is opened for the answer: other
-/// threads may need those that are left.
-pub fn can_open(count: usize) -> bool {
+/// Whether a descriptor has a number of our own.
+pub fn is_own(number: RawFd) -> bool {
+    number >= FIRST_OWN
+}
+
+/// Whether so many descriptors of our own can be opened now, and so many in all. None is opened for
+/// the answer: other threads may need those that are left.
+pub fn can_open(own: usize, all: usize) -> bool {
     const AT_ONCE: c_int = 256;
-    let mut free = 0;
-    let mut end = limit().map_or(0, |limit| limit.rlim_cur.min(FileLimit::HIGHEST) as c_int);
-    while end > FIRST_OWN && free < count {
+    let most = limit().map_or(0, |limit| limit.rlim_cur.min(FileLimit::HIGHEST) as c_int);
+    let (mut free, mut end) = (0, most);
+    while end > FIRST_OWN && free < all {
         let start = FIRST_OWN.max(end - AT_ONCE);
-        let mut polled: Vec<libc::pollfd> =
-            (start..end).map(|fd| libc::pollfd { fd, events: 0, revents: 0 }).collect();
-        // SAFETY: the kernel reads and writes as many elements as there are; nothing is waited for.
-        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
-        free += polled.iter().filter(|it| it.revents & libc::POLLNVAL != 0).count();
+        free += free_among(start..end);
         end = start;
     }
-    free >= count
+    free >= all || free >= own && free + free_among(0..FIRST_OWN.min(most)) >= all
+}
+
+fn free_among(numbers: Range<c_int>) -> usize {
+    let mut polled: Vec<libc::pollfd> =
+        numbers.map(|fd| libc::pollfd { fd, events: 0, revents: 0 }).collect();
+    // SAFETY: the kernel reads and writes as many elements as there are; nothing is waited for.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
+    polled.iter().filter(|it| it.revents & libc::POLLNVAL != 0).count()
 }
 
 /// Moves a descriptor out of the script's range.

@@ -22,7 +22,7 @@ pub use children::{
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, add_flags, borrow, can_open, close_number, duplicate, has_data, install,
-    is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors,
+    is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors,
     set_foreground, size, take_over, write_now,
 };
 pub use early::survive_file_limit;

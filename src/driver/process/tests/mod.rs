@@ -124,6 +124,7 @@ impl World {
             action,
             directory: self.directory.clone(),
             io: IoId::INHERITED,
+            is_last: false,
             redirects: self.redirects.clone(),
             deadline: self.deadline,
             line: 1,

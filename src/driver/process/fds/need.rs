@@ -1,0 +1,83 @@
+//! How many descriptors changes to a table take.
+
+use std::os::fd::AsRawFd;
+
+use super::super::sys;
+use super::table::Fd;
+use super::tables::{Draft, FdTables};
+use crate::machine::effect::{BufferId, IoId, Plumbing, Port};
+
+/// How many descriptors something needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// With numbers of our own, to its end.
+    pub kept: usize,
+    /// Besides, with any numbers, while it begins.
+    pub passing: usize,
+}
+
+impl Need {
+    /// None.
+    pub const NOTHING: Self = Self::of(0, 0);
+
+    /// So many.
+    pub const fn of(kept: usize, passing: usize) -> Self {
+        Self { kept, passing }
+    }
+
+    /// Whether that is none.
+    pub fn is_nothing(self) -> bool {
+        self == Self::NOTHING
+    }
+
+    /// At most at a time.
+    pub fn total(self) -> usize {
+        self.kept + self.passing
+    }
+
+    /// What both need, one after the other.
+    fn and(self, other: Self) -> Self {
+        Self::of(self.kept + other.kept, self.passing.max(other.passing))
+    }
+}
+
+impl FdTables {
+    /// What changes to a table need.
+    pub fn need(&self, base: IoId, redirects: &[Plumbing]) -> Need {
+        let needs = redirects.iter().enumerate().map(|(at, plumbing)| match &plumbing.port {
+            Port::Null => Need::NOTHING, // all share one
+            Port::Descriptor(from) => {
+                let is_changed = redirects[..at].iter().any(|it| it.descriptor == *from);
+                let inherited = |fd: &Fd| matches!(fd, Fd::Inherited(_));
+                let fd = self.table(base).and_then(|table| table.get(*from));
+                Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
+            }
+            Port::File { .. } | Port::BufferCreate(..) => Need::of(1, 0),
+            Port::Bytes(_) => Need::of(1, 1),
+            Port::BufferRead(id) => match self.draft_of(*id) {
+                None => Need::of(1, 0),
+                Some(Draft::Bytes(_)) => Need::of(1, 1),
+                Some(Draft::Copy(_)) => Need::of(2, 0),
+            },
+            Port::BufferAppend(id) => Need::of(usize::from(self.draft_of(*id).is_some()), 0),
+            Port::BufferCopy { of, .. } => match self.draft_of(*of) {
+                Some(Draft::Copy(_)) => Need::of(2, 0),
+                Some(Draft::Bytes(_)) | None => Need::of(1, 0),
+            },
+            Port::PipeReader(id) | Port::PipeWriter(id) => match self.waiting_end(*id) {
+                // It comes into being, and one end of it waits.
+                None => Need::of(1, 1),
+                Some(end) => Need::of(usize::from(!sys::is_own(end.as_raw_fd())), 0),
+            },
+        });
+        needs.fold(Need::NOTHING, Need::and)
+    }
+
+    /// What it takes to get at a buffer's content.
+    pub fn need_to_read(&self, id: BufferId) -> Need {
+        match self.draft_of(id) {
+            Some(Draft::Copy(_)) => Need::of(1, 0),
+            Some(Draft::Bytes(_)) | None => Need::NOTHING,
+        }
+    }
+}
