@@ -234,7 +234,7 @@ fn a_backup_that_raises_an_alarm() {
     assert_eq!(count(&finished, "calls", "pg_dump"), 1, "dumped once");
     assert_eq!(count(&finished, "calls", "rsync"), 2);
     assert!(finished.directory.path().join("shop.sql.gz").exists());
-    let finished = recipe("echo half; exit 3").failure(1);
+    let finished = recipe("echo half; exit 3").failure(3);
     assert!(finished.read("mailed").contains("`pg_dump shop` exited with 3"));
     assert!(!finished.directory.path().join("shop.sql.gz").exists());
 }
@@ -273,7 +273,7 @@ fn clean_up_after_a_failure() {
     };
     let finished = recipe("ls $1").success();
     assert_eq!((finished.read("index").as_str(), left(&finished)), ("text\n", 0));
-    let finished = recipe("exit 3").failure(1);
+    let finished = recipe("exit 3").failure(3);
     assert_eq!(left(&finished), 0);
 }
 
@@ -317,10 +317,10 @@ fn instead_of_timeout() {
         let run = Recipe::new("Instead of timeout").0.file("script.ftsh", &text);
         Recipe(run).program("make", make)
     };
-    recipe("setsid sleep 60 & sleep 60").stdout("too late\n").failure(1);
+    recipe("setsid sleep 60 & sleep 60").stdout("too late\n").failure(124);
     let slower = script("Instead of timeout");
     let run = Recipe::new("Instead of timeout").0.file("script.ftsh", slower);
-    let finished = Recipe(run).program("make", "exit 124").failure(1);
+    let finished = Recipe(run).program("make", "exit 124").failure(124);
     assert_eq!(finished.text(), "failed: `make test` exited with 124\n");
 }
 

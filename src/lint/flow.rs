@@ -65,7 +65,7 @@ impl<'a> Look<'a> {
     /// Looks into a command, and says whether nothing can come after it.
     fn leaves(&mut self, command: &'a Command) -> bool {
         match &command.kind {
-            CommandKind::Return(_) => true,
+            CommandKind::Return(_) | CommandKind::Jump(_) => true,
             CommandKind::Pipeline(pipeline) => {
                 let name = walk::single(pipeline).and_then(walk::name);
                 name.is_some_and(|name| {
@@ -86,7 +86,7 @@ impl<'a> Look<'a> {
                 {
                     self.warnings.push(
                         Warning::new(*span, "this `catch` lets every failure be forgotten").hint(
-                            "pass it on with `failure \"$error\"`, or say in a comment inside the `catch` why it doesn't matter",
+                            "pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter",
                         ),
                     );
                 }
@@ -121,7 +121,7 @@ impl<'a> Look<'a> {
                     }
                 })
             }),
-            CommandKind::Return(_) => false,
+            CommandKind::Return(_) | CommandKind::Jump(_) => false,
             CommandKind::Function { .. } => true,
             CommandKind::Comment { .. }
             | CommandKind::Assign { .. }

@@ -153,7 +153,7 @@ impl Walk<'_> {
     fn most_of_block(&self, block: &Block) -> Option<Duration> {
         block.commands.iter().try_fold(Duration::ZERO, |sum, command| {
             let most = match &command.kind {
-                CommandKind::Comment { .. } => Duration::ZERO,
+                CommandKind::Comment { .. } | CommandKind::Jump(_) => Duration::ZERO,
                 CommandKind::Assign { .. } | CommandKind::Return(_) | CommandKind::Shift(_)
                     if computes_at_once(command) =>
                 {

@@ -230,7 +230,7 @@ warning: this `catch` lets every failure be forgotten
   |
 3 | catch
   | ^^^^^
-  = hint: pass it on with `failure "$error"`, or say in a comment inside the `catch` why it doesn't matter
+  = hint: pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter
 "#);
     for catch in [
         "",

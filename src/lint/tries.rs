@@ -65,7 +65,8 @@ impl<'a> Look<'a> {
                 | CommandKind::While { .. }
                 | CommandKind::For(_)
                 | CommandKind::Return(_)
-                | CommandKind::Shift(_) => {
+                | CommandKind::Shift(_)
+                | CommandKind::Jump(_) => {
                     for block in walk::blocks(command) {
                         self.block(block);
                     }
@@ -317,7 +318,8 @@ fn gives_up(block: &Block) -> bool {
         | CommandKind::While { .. }
         | CommandKind::For(_)
         | CommandKind::Return(_)
-        | CommandKind::Shift(_) => walk::blocks(command).into_iter().any(gives_up),
+        | CommandKind::Shift(_)
+        | CommandKind::Jump(_) => walk::blocks(command).into_iter().any(gives_up),
     })
 }
 

@@ -19,7 +19,8 @@ pub fn blocks(command: &Command) -> Vec<&Block> {
         | CommandKind::Pipeline(_)
         | CommandKind::Assign { .. }
         | CommandKind::Return(_)
-        | CommandKind::Shift(_) => Vec::new(),
+        | CommandKind::Shift(_)
+        | CommandKind::Jump(_) => Vec::new(),
     }
 }
 
@@ -44,9 +45,10 @@ pub fn expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::Assign { value, .. }
         | CommandKind::Return(value)
         | CommandKind::Shift(value) => value.iter().collect(),
-        CommandKind::Comment { .. } | CommandKind::Pipeline(_) | CommandKind::Function { .. } => {
-            Vec::new()
-        }
+        CommandKind::Comment { .. }
+        | CommandKind::Pipeline(_)
+        | CommandKind::Function { .. }
+        | CommandKind::Jump(_) => Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice};
 use super::Machine;
 use super::command::program;
 use super::effect::{Action, Query};
-use super::ending::Ending;
+use super::ending::{Ending, Thrown};
 use super::event::Reply;
 use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
@@ -82,6 +82,12 @@ impl Machine {
         let message = || bstr::join(" ", args).to_str_lossy().into_owned();
         match builtin {
             Builtin::Failure | Builtin::Giveup => {
+                if builtin == Builtin::Failure
+                    && args.is_empty()
+                    && let Some(failure) = task.handled().cloned()
+                {
+                    return Ok(Flow::Throw(Thrown { failure, fatal: false, logged: true }));
+                }
                 let (kind, word) = match builtin {
                     Builtin::Giveup => (FailureKind::Giveup, "giveup"),
                     _ => (FailureKind::Failure, "failure"),

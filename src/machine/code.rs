@@ -90,6 +90,13 @@ pub enum Instruction {
     },
     /// Goes on elsewhere.
     Jump(Address),
+    /// `break`, `continue`: leaves structures, and goes on elsewhere.
+    JumpOut {
+        /// How many frames.
+        frames: usize,
+        /// Where.
+        to: Address,
+    },
     /// Pops a condition; jumps if it is false.
     Unless(Address),
     /// Pops this many items and begins `for`.

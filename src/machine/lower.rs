@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::code::{Address, BackoffCode, Instruction, Loop, Program, Scale, TryCode};
+use super::jumps::{Exits, Loops};
 use super::value::Value;
 use crate::syntax::Script;
 use crate::syntax::ast::{
@@ -20,6 +21,7 @@ pub fn lower(script: &Script) -> Program {
         lines: Vec::new(),
         functions: Vec::new(),
         pending: Vec::new(),
+        loops: Loops::default(),
     };
     lower.block(&script.body);
     lower.emit(Instruction::Return { value: false });
@@ -44,6 +46,7 @@ struct Lower<'a> {
     lines: Vec<u32>,
     functions: Vec<(Name, Address)>,
     pending: Vec<(&'a Name, &'a Block)>,
+    loops: Loops,
 }
 
 impl<'a> Lower<'a> {
@@ -72,15 +75,23 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// A block inside so many more structures that the machine keeps account of.
+    fn inside(&mut self, frames: usize, block: &'a Block) {
+        self.loops.depth += frames;
+        self.block(block);
+        self.loops.depth -= frames;
+    }
+
     fn command(&mut self, command: &'a Command) {
         self.at(command.span);
-        if !command.redirects.is_empty() {
-            self.emit(Instruction::Redirect(command.redirects.clone().into()));
+        if command.redirects.is_empty() {
+            return self.command_kind(command);
         }
+        self.emit(Instruction::Redirect(command.redirects.clone().into()));
+        self.loops.depth += 1;
         self.command_kind(command);
-        if !command.redirects.is_empty() {
-            self.emit(Instruction::EndRedirect);
-        }
+        self.loops.depth -= 1;
+        self.emit(Instruction::EndRedirect);
     }
 
     fn command_kind(&mut self, command: &'a Command) {
@@ -103,10 +114,13 @@ impl<'a> Lower<'a> {
                 let start = self.here();
                 self.expr(condition);
                 let test = self.reserve();
+                self.loops.enter(0);
                 self.block(body);
                 self.at(command.span);
                 self.emit(Instruction::Jump(start));
                 self.code[test] = Instruction::Unless(self.here());
+                let exits = Exits { to_break: (0, self.here()), to_continue: (0, start) };
+                self.loops.leave(0, &exits, &mut self.code);
             }
             CommandKind::For(details) => self.for_loop(details),
             CommandKind::Try(details) => self.try_block(details),
@@ -123,6 +137,10 @@ impl<'a> Lower<'a> {
                     None => _ = self.emit(Instruction::Push(Value::Integer(1))),
                 }
                 self.emit(Instruction::Shift);
+            }
+            CommandKind::Jump(jump) => {
+                let at = self.reserve();
+                self.loops.jump(at, *jump);
             }
         }
     }
@@ -174,9 +192,19 @@ impl<'a> Lower<'a> {
         let next = matches!(kind, ForKind::Each).then(|| self.reserve());
         let body = self.here();
         let line = self.line;
+        // A branch is a task of its own, and in no structure yet.
+        let frames = usize::from(!matches!(kind, ForKind::All(_)));
+        self.loops.enter(frames);
         self.block(&details.body);
         self.line = line;
         let tail = self.reserve();
+        let exits = match kind {
+            ForKind::Each => Exits { to_break: (1, self.here()), to_continue: (0, head + 1) },
+            ForKind::Any(_) | ForKind::All(_) => {
+                Exits { to_break: (0, tail), to_continue: (0, tail) }
+            }
+        };
+        self.loops.leave(frames, &exits, &mut self.code);
         let code = Arc::new(Loop {
             variable: Arc::clone(&details.variable),
             items: details.list.len(),
@@ -213,14 +241,14 @@ impl<'a> Lower<'a> {
             address
         });
         let body = self.here();
-        self.block(&details.body);
+        self.inside(1, &details.body);
         self.line = line;
         self.emit(Instruction::EndTry);
         let catch = details.catch.as_ref().map(|(span, block)| {
             let address = self.here();
             self.at(*span);
             let catch_line = self.line;
-            self.block(block);
+            self.inside(1, block);
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });

@@ -20,6 +20,7 @@ mod id;
 mod invocation;
 mod items;
 mod join;
+mod jumps;
 mod loops;
 mod lower;
 mod number;

@@ -155,6 +155,7 @@ impl Machine {
                 task.jump(*address);
                 return Ok(Flow::Continue);
             }
+            Instruction::JumpOut { frames, to } => return Ok(self.jump_out(task, *frames, *to)),
             Instruction::Unless(address) => {
                 let value = task.pop()?.boolean().map_err(Halt::expression)?;
                 self.log(task, || LogEvent::Condition(value), Level::STRUCTURES);

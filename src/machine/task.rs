@@ -263,12 +263,22 @@ impl Task {
 
     /// The failure that `$error` tells.
     pub fn caught(&self) -> Option<&Arc<Failure>> {
-        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+        self.caught_here().or(self.inherited.failure.as_ref())
+    }
+
+    /// The failure that is being handled, and can be passed on. At a prompt `$error` tells of
+    /// one that is over.
+    pub fn handled(&self) -> Option<&Arc<Failure>> {
+        let inherited = self.inherited.failure.as_ref().filter(|_| self.parent.is_some());
+        self.caught_here().or(inherited)
+    }
+
+    fn caught_here(&self) -> Option<&Arc<Failure>> {
+        self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Catch(failure) => Some(failure),
             FrameKind::Try(frame) if frame.phase == TryPhase::Condition => frame.failure.as_ref(),
             _ => None,
-        });
-        innermost.or(self.inherited.failure.as_ref())
+        })
     }
 
     /// How deep calls are nested.

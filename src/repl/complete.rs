@@ -10,7 +10,7 @@ use super::tokens::{Part, Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
 use crate::syntax::vocabulary::{
-    BUILTINS, CLAUSES, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS, TIMES, is_loop,
+    ALONE, BUILTINS, CLAUSES, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS, TIMES, is_loop,
 };
 
 /// What an attempt, or a failure, defines.
@@ -216,7 +216,8 @@ impl<'a> Place<'a> {
             let inside = !self.scanned.open.is_empty();
             let fits =
                 |word: &&str| inside || HEADS.contains(word) || matches!(*word, "return" | "shift");
-            found.extend(self.fitting(KEYWORDS.into_iter().filter(fits)));
+            let words = KEYWORDS.into_iter().chain(ALONE);
+            found.extend(self.fitting(words.filter(fits)));
         }
         if !self.word.is_empty() {
             found.extend(self.known.programs(self.word).into_iter().map(Candidate::word));

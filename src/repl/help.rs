@@ -8,7 +8,7 @@ use crate::backoff::Kind;
 use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{CommandKind, Part};
-use crate::syntax::vocabulary::{BUILTINS, FUNCTIONS, KEYWORDS, function};
+use crate::syntax::vocabulary::{ALONE, BUILTINS, FUNCTIONS, KEYWORDS, function};
 
 /// The command.
 pub const COMMAND: &str = "help";
@@ -85,9 +85,10 @@ fn overview(columns: usize, colours: bool) -> String {
         columns,
     );
     let policies = Kind::ALL.map(Kind::name);
+    let structures: Vec<&str> = KEYWORDS.into_iter().chain(ALONE).collect();
     let functions = FUNCTIONS.each_ref().map(|function| function.name);
     let groups: [(&str, &[&str]); 5] = [
-        ("structures", &KEYWORDS),
+        ("structures", &structures),
         ("commands", &BUILTINS),
         ("functions", &functions),
         ("delays", &policies),
@@ -140,7 +141,7 @@ mod tests {
     fn everything_is_explained() {
         let known: Vec<&str> = topics().collect();
         let policies = Kind::ALL.map(Kind::name);
-        for topic in KEYWORDS.iter().chain(&BUILTINS).chain(&policies).chain(&MORE) {
+        for topic in KEYWORDS.iter().chain(&ALONE).chain(&BUILTINS).chain(&policies).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
             assert!(find(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
         }

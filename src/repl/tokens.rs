@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::syntax::vocabulary::{CLAUSES, HEADS, KEYWORDS, LOOP_CLAUSES, TIMES, is_loop};
+use crate::syntax::vocabulary::{ALONE, CLAUSES, HEADS, KEYWORDS, LOOP_CLAUSES, TIMES, is_loop};
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,6 +246,10 @@ impl<'t> Scanner<'t> {
         if KEYWORDS.contains(&word) {
             return self.keyword(word);
         }
+        if ALONE.contains(&word) && self.ends_after(word) {
+            self.at_start = false;
+            return Role::Keyword;
+        }
         if let Some(length) = assigned(word) {
             // A command may follow, or the rest of an expression.
             self.head = Some("=");
@@ -258,6 +262,12 @@ impl<'t> Scanner<'t> {
         self.head = None;
         self.at_start = false;
         Role::Command
+    }
+
+    /// Whether nothing of its command comes after a word that stands here.
+    fn ends_after(&self, word: &str) -> bool {
+        let rest = self.rest()[word.len()..].trim_start_matches([' ', '\t', '\r']);
+        rest.is_empty() || rest.starts_with(['\n', ';', '#'])
     }
 
     fn keyword(&mut self, word: &'t str) -> Role {
@@ -429,6 +439,8 @@ mod tests {
             @"K:forall W:x L:in W:keep L:at L:least W:2 L:keep L:going C:ok");
         insta::assert_snapshot!(shown("cat <<A -> v\na b\nA\nls"),
             @"C:cat S:<< W:A S:-> W:v D:a b~A~ C:ls");
+        insta::assert_snapshot!(shown("break; break 2; continue # so\n"),
+            @"K:break C:break W:2 K:continue #:# so");
     }
 
     #[test]

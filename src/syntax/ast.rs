@@ -93,6 +93,27 @@ pub enum CommandKind {
     Return(Option<Expr>),
     /// `shift [n]`.
     Shift(Option<Expr>),
+    /// `break`, `continue`.
+    Jump(Jump),
+}
+
+/// What leaves the body of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jump {
+    /// `break`: the loop is over, and has succeeded.
+    Break,
+    /// `continue`: it goes on with what comes next.
+    Continue,
+}
+
+impl Jump {
+    /// Its keyword.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Break => "break",
+            Self::Continue => "continue",
+        }
+    }
 }
 
 /// Commands whose standard outputs feed the next one's standard input; at least one.

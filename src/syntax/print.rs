@@ -109,6 +109,7 @@ impl Printer {
             }
             CommandKind::Return(value) => self.keyword("return", value.as_ref()),
             CommandKind::Shift(count) => self.keyword("shift", count.as_ref()),
+            CommandKind::Jump(jump) => self.text.push_str(jump.keyword()),
             kind => {
                 tasks.push(Task::End(&command.redirects));
                 self.head(kind, tasks);
@@ -158,7 +159,8 @@ impl Printer {
             | CommandKind::Pipeline(_)
             | CommandKind::Assign { .. }
             | CommandKind::Return(_)
-            | CommandKind::Shift(_) => {}
+            | CommandKind::Shift(_)
+            | CommandKind::Jump(_) => {}
         }
     }
 

@@ -11,6 +11,9 @@ pub const KEYWORDS: [&str; 12] = [
     "shift",
 ];
 
+/// Words that mean something alone on their line. A script's own functions win over them.
+pub const ALONE: [&str; 2] = ["break", "continue"];
+
 /// Words that begin a clause in the head of a `try`, or join limits.
 pub const CLAUSES: [&str; 10] =
     ["for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter"];

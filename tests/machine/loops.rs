@@ -25,6 +25,23 @@ fn ranges_ascend_whichever_end_is_larger() {
 }
 
 #[test]
+fn jumps_leave_a_try_without_trying_again() {
+    world()
+        .run("for n in 1 2 3; try 5 times; echo $n; daemon; if $n .eql. 2; break; end; continue; end; echo no; end")
+        .succeeds()
+        .prints("1\n2\n")
+        .takes(0.0);
+    // The limit of what was left cuts nothing short any more.
+    world()
+        .run("while true; try for 1 second; break; end; end; work 5; echo $n")
+        .fails("expression", 1)
+        .takes(5.0);
+    world()
+        .run("for n in a b; forany m in 1 2 in order; break; end; echo $n$m; end")
+        .prints("a1\nb1\n");
+}
+
+#[test]
 fn a_huge_range_costs_nothing() {
     let script = "try for 5 seconds; for n in 1 .to. 9223372036854775807; sleep 1; end; end";
     world().run(script).fails("timeout", 124).takes(5.0);

@@ -25,7 +25,7 @@ pub enum Command {
     Assign(&'static str, Expr),
     Unset(&'static str),
     If(Expr, Block, Block),
-    /// `name=0; while $name .lt. n`, which counts.
+    /// `name=0; while $name .lt. n`, which counts first.
     Count(&'static str, i64, Block),
     For(&'static str, Vec<Word>, Block),
     /// `for name in lines(value)`
@@ -41,6 +41,8 @@ pub enum Command {
     Capture(Box<Command>, &'static str, bool),
     Call(usize, Vec<Word>),
     Return(Option<Expr>),
+    /// `break`, or else `continue`
+    Jump(bool),
     Shift,
     Failure(Vec<Word>),
     Giveup,
@@ -74,9 +76,15 @@ pub enum Expr {
 /// Why a command isn't followed by the next one.
 #[derive(Clone, Debug)]
 enum Stop {
-    Failed { kind: &'static str, code: i32, fatal: bool },
+    Failed {
+        kind: &'static str,
+        code: i32,
+        fatal: bool,
+    },
     Exit(u8),
     Return(Option<String>),
+    /// `break`, or else `continue`
+    Jump(bool),
 }
 
 type Done<T = ()> = Result<T, Stop>;
@@ -119,7 +127,7 @@ pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(S
         patience: 400,
     };
     let status = match model.block(script) {
-        Ok(()) | Err(Stop::Return(_)) => 0,
+        Ok(()) | Err(Stop::Return(_) | Stop::Jump(_)) => 0,
         Err(Stop::Exit(code)) => code,
         Err(Stop::Failed { code, .. }) => code.clamp(1, 255) as u8,
     };
@@ -171,41 +179,51 @@ impl Model<'_> {
             Command::Count(name, end, body) => {
                 self.variables.insert(name, Value::Text("0".into()));
                 while compute(".lt.", &self.named(name)?, &end.to_string())? == "true" {
-                    self.block(body)?;
                     let next = compute(".add.", &self.named(name)?, "1")?;
                     self.variables.insert(name, Value::Text(next));
+                    if !self.goes_on(body)? {
+                        break;
+                    }
                 }
             }
             Command::For(name, words, body) => {
                 for word in self.words(words)? {
                     self.variables.insert(name, Value::Text(word));
-                    self.block(body)?;
+                    if !self.goes_on(body)? {
+                        break;
+                    }
                 }
             }
             Command::Lines(name, value, body) => {
                 for line in self.expr(value)?.split_terminator('\n') {
                     self.variables.insert(name, Value::Text(line.into()));
-                    self.block(body)?;
+                    if !self.goes_on(body)? {
+                        break;
+                    }
                 }
             }
             Command::Split(name, value, separator, body) => {
                 let text = self.expr(value)?;
                 for piece in text.split(separator).filter(|_| !text.is_empty()) {
                     self.variables.insert(name, Value::Text(piece.into()));
-                    self.block(body)?;
+                    if !self.goes_on(body)? {
+                        break;
+                    }
                 }
             }
             Command::Range(name, from, to, body) => {
                 for number in *from..=*to {
                     self.variables.insert(name, Value::Text(number.to_string()));
-                    self.block(body)?;
+                    if !self.goes_on(body)? {
+                        break;
+                    }
                 }
             }
             Command::ForAny(name, words, body) => {
                 let mut result = Err(failed("expression", 1));
                 for word in self.words(words)? {
                     self.variables.insert(name, Value::Text(word));
-                    result = self.block(body);
+                    result = self.goes_on(body).map(|_| ());
                     if !matches!(result, Err(Stop::Failed { fatal: false, .. })) {
                         break;
                     }
@@ -251,15 +269,26 @@ impl Model<'_> {
             Command::Shift if self.arguments.is_empty() => return Err(failed("expression", 1)),
             Command::Shift => _ = self.arguments.remove(0),
             Command::Failure(words) => {
-                self.words(words)?;
-                return Err(failed("failure", 1));
+                return Err(match (self.words(words)?.is_empty(), self.caught.last()) {
+                    (true, Some((kind, code))) => failed(kind, *code),
+                    _ => failed("failure", 1),
+                });
             }
+            Command::Jump(over) => return Err(Stop::Jump(*over)),
             Command::Giveup => {
                 return Err(Stop::Failed { kind: "giveup", code: 1, fatal: true });
             }
             Command::Exit(code) => return Err(Stop::Exit(*code)),
         }
         Ok(())
+    }
+
+    /// Whether a loop goes on after its body.
+    fn goes_on(&mut self, body: &Block) -> Done<bool> {
+        match self.block(body) {
+            Err(Stop::Jump(over)) => Ok(!over),
+            result => result.map(|()| true),
+        }
     }
 
     /// Whether texts have grown so long, as by doubling, that the next ones may not fit into memory.

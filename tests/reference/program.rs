@@ -26,7 +26,8 @@ pub struct Program {
 impl Program {
     /// The program of this seed.
     pub fn random(seed: u64) -> Self {
-        let mut random = Random { rng: ChaCha8Rng::seed_from_u64(seed), counters: 0, callable: 0 };
+        let mut random =
+            Random { rng: ChaCha8Rng::seed_from_u64(seed), counters: 0, callable: 0, jumps: &[] };
         // A function calls those before it: there is no recursion.
         let functions = (0..3)
             .map(|number| {
@@ -61,6 +62,8 @@ struct Random {
     rng: ChaCha8Rng,
     counters: u32,
     callable: usize,
+    /// What may be said of the loop around: `break`, or else `continue`.
+    jumps: &'static [bool],
 }
 
 impl Random {
@@ -70,6 +73,14 @@ impl Random {
 
     fn block(&mut self, depth: u32) -> Block {
         (0..self.rng.random_range(1..4)).map(|_| self.command(depth)).collect()
+    }
+
+    /// The body of a loop, which these jumps may be about.
+    fn body(&mut self, jumps: &'static [bool], depth: u32) -> Block {
+        let around = std::mem::replace(&mut self.jumps, jumps);
+        let body = self.block(depth);
+        self.jumps = around;
+        body
     }
 
     fn command(&mut self, depth: u32) -> Command {
@@ -82,13 +93,14 @@ impl Random {
             6 => Command::Show(self.of(&NAMES)),
             7 => Command::Pipe(self.words()),
             8..11 => Command::Assign(self.of(&NAMES), self.expr(2)),
-            11 => match self.rng.random_range(0..6) {
+            11 => match self.rng.random_range(0..if self.jumps.is_empty() { 6 } else { 10 }) {
                 0 => Command::Unset(self.of(&NAMES)),
                 1 => Command::Shift,
                 2 => Command::Failure(self.words()),
                 3 => Command::Giveup,
                 4 => Command::Exit(self.of(&[0, 5])),
-                _ => Command::Return(self.rng.random_bool(0.7).then(|| self.expr(1))),
+                5 => Command::Return(self.rng.random_bool(0.7).then(|| self.expr(1))),
+                _ => Command::Jump(self.of(self.jumps)),
             },
             12 | 13 if self.callable > 0 => {
                 Command::Call(self.rng.random_range(0..self.callable), self.words())
@@ -112,19 +124,30 @@ impl Random {
             19 => {
                 self.counters += 1;
                 let name = format!("n{}", self.counters).leak();
-                Command::Count(name, self.rng.random_range(0..3), self.block(depth - 1))
+                Command::Count(
+                    name,
+                    self.rng.random_range(0..3),
+                    self.body(&[true, false], depth - 1),
+                )
             }
-            20 => Command::For(self.of(&NAMES), self.words(), self.block(depth - 1)),
+            20 => Command::For(self.of(&NAMES), self.words(), self.body(&[true, false], depth - 1)),
             21 => {
                 let (from, to) = (self.rng.random_range(-1..3), self.rng.random_range(0..3));
-                Command::Range(self.of(&NAMES), from, to, self.block(depth - 1))
+                Command::Range(self.of(&NAMES), from, to, self.body(&[true, false], depth - 1))
             }
-            27 => Command::Lines(self.of(&NAMES), self.expr(1), self.block(depth - 1)),
+            27 => {
+                Command::Lines(self.of(&NAMES), self.expr(1), self.body(&[true, false], depth - 1))
+            }
             28 => {
                 let separator = self.of(&[" ", "x", ", ", "1"]);
-                Command::Split(self.of(&NAMES), self.expr(1), separator, self.block(depth - 1))
+                Command::Split(
+                    self.of(&NAMES),
+                    self.expr(1),
+                    separator,
+                    self.body(&[true, false], depth - 1),
+                )
             }
-            22 => Command::ForAny(self.of(&NAMES), self.words(), self.block(depth - 1)),
+            22 => Command::ForAny(self.of(&NAMES), self.words(), self.body(&[true], depth - 1)),
             23 => {
                 let inside = self.command(depth - 1);
                 match inside {
@@ -208,7 +231,7 @@ fn command(one: &Command) -> String {
             format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
         }
         Command::Count(name, end, body) => format!(
-            "{name}=0\nwhile ${name} .lt. {end}\n{}{name}=${name} .add. 1\nend",
+            "{name}=0\nwhile ${name} .lt. {end}\n{name}=${name} .add. 1\n{}end",
             block(body)
         ),
         Command::For(name, words, body) => {
@@ -238,6 +261,8 @@ fn command(one: &Command) -> String {
         Command::Call(function, words) => format!("f{function}{}", list(words)),
         Command::Return(None) => "return".into(),
         Command::Return(Some(value)) => format!("return {}", expr(value)),
+        Command::Jump(true) => "break".into(),
+        Command::Jump(false) => "continue".into(),
         Command::Shift => "shift".into(),
         Command::Failure(words) => format!("failure{}", list(words)),
         Command::Giveup => "giveup".into(),

@@ -14,7 +14,7 @@ use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
     pipeline |& program call environment assignment unassigned return return-value shift shift-n
-    if else-if else while for forany in-order forall at-most at-least keep-going
+    break continue if else-if else while for forany in-order forall at-most at-least keep-going
     try catch try-for try-for-joined try-times try-every try-each try-backoff try-while
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -126,6 +126,7 @@ impl Walk<'_> {
                 self.is(if value.is_some() { "shift-n" } else { "shift" });
                 self.expressions(value);
             }
+            CommandKind::Jump(jump) => self.is(jump.keyword()),
         }
     }
 

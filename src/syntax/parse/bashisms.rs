@@ -8,7 +8,7 @@ use crate::nearest::nearest;
 use crate::syntax::ast::{Parameter, Part, Simple, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
-use crate::syntax::vocabulary::{KEYWORDS, OPERATORS};
+use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS};
 
 /// First words that a command never has, unless a function is called so.
 const WORDS: [(&[&str], &str); 18] = [
@@ -43,10 +43,7 @@ const WORDS: [(&[&str], &str); 18] = [
     ),
     (&["[["], "compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
     (&["until"], "write `while .not. …`, or `try` to repeat what fails"),
-    (
-        &["break", "continue"],
-        "`forany` stops at the first success, `return` leaves a function, and `if` skips commands",
-    ),
+    (&["break", "continue"], "it is about the innermost `for` or `while`, and takes no words"),
     (
         &["trap"],
         "`try … catch … end` reacts to failures; what a failed attempt started is cleaned up",
@@ -251,7 +248,12 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
         return Ok(());
     };
     if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
-        return refuse(format!("there is no `{name}` in ftsh"), hint);
+        let message = if ALONE.contains(&name) {
+            format!("`{name}` stands alone on its line")
+        } else {
+            format!("there is no `{name}` in ftsh")
+        };
+        return refuse(message, hint);
     }
     if let Some(function) = function_header(name, simple.words.get(1)) {
         return refuse(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::jump;
 use super::line::{Head, Line};
 use super::misspelled::{self, Candidates};
 use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
@@ -156,6 +157,7 @@ impl Blocks {
                 self.errors.push(suspects.next().unwrap_or_else(|| no_end(&frame)));
             }
         }
+        self.errors.extend(jump::astray(&self.script));
         if self.errors.is_empty() {
             return Ok(Block { commands: self.script });
         }

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule};
-use crate::syntax::ast::{CommandKind, Expr, For, Name, Redirect, Try};
+use crate::syntax::ast::{CommandKind, Expr, For, Jump, Name, Redirect, Try};
 use crate::syntax::span::Span;
 
 /// What one line holds.
@@ -61,8 +61,22 @@ impl Builder<'_> {
                 };
                 Line::Command(CommandKind::Assign { name, value })
             }
-            _ => Line::Command(CommandKind::Pipeline(self.pipeline(pair)?)),
+            _ => match self.alone(pair.as_str()) {
+                Some(line) => line,
+                None => Line::Command(CommandKind::Pipeline(self.pipeline(pair)?)),
+            },
         })
+    }
+
+    /// A word that stands alone and means something, unless a function is called so.
+    fn alone(&self, text: &str) -> Option<Line> {
+        let jump = match text {
+            _ if self.functions.contains(text) => return None,
+            "break" => Jump::Break,
+            "continue" => Jump::Continue,
+            _ => return None,
+        };
+        Some(Line::Command(CommandKind::Jump(jump)))
     }
 
     /// The one expression of a head.

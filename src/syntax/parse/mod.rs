@@ -14,6 +14,7 @@ mod documents;
 mod duration;
 mod expected;
 mod expr;
+mod jump;
 mod line;
 pub(crate) mod literal;
 mod loop_;

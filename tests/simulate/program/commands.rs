@@ -28,7 +28,17 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (2, |g| format!("giveup{}", g.maybe(0.5, |g| format!(" \"{}\"", g.value())))),
     (1, |g| format!("shift{}", g.maybe(0.5, |_| " 2".into()))),
     (2, end),
+    (4, jump),
 ];
+
+/// What leaves a turn of a loop, where there is one: mostly not for certain.
+fn jump(g: &mut Generator) -> String {
+    if g.jumps.is_empty() {
+        return g.program();
+    }
+    let jump = *g.dice.pick(g.jumps);
+    if g.dice.chance(0.4) { jump.into() } else { format!("if {}; {jump}; end", g.condition(1)) }
+}
 
 /// What ends more than itself: mostly not for certain.
 fn end(g: &mut Generator) -> String {

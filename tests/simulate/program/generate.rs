@@ -14,6 +14,8 @@ pub struct Generator {
     pub callable: usize,
     /// Whether the library may be sourced here.
     pub may_source: bool,
+    /// What may be said of the loop around.
+    pub jumps: &'static [&'static str],
     /// Counts names.
     pub names: usize,
 }
@@ -23,7 +25,8 @@ pub const FUNCTIONS: usize = 3;
 
 /// A random program.
 pub fn generate(dice: Dice) -> Program {
-    let mut generator = Generator { dice, left: 0, callable: 0, may_source: true, names: 0 };
+    let mut generator =
+        Generator { dice, left: 0, callable: 0, may_source: true, jumps: &[], names: 0 };
     let mut script: Vec<Node> =
         ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "echo first -> o"].map(line).into();
     generator.left = generator.dice.number(3, 60);

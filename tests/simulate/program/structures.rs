@@ -36,7 +36,12 @@ fn looping(
 ) -> Node {
     let name = *g.dice.pick(&["i", "j", "v"]);
     let head = format!("{kind} {name} in {}{}", g.list(), clause(g));
-    let groups = vec![(head, g.group(depth))];
+    let jumps = match kind {
+        "for" => Generator::JUMPS,
+        "forany" => &Generator::JUMPS[..1],
+        _ => &[],
+    };
+    let groups = vec![(head, g.body(jumps, depth))];
     Node::Block { promise: None, groups, redirects: g.around() }
 }
 
@@ -44,11 +49,21 @@ fn while_loop(g: &mut Generator, depth: usize) -> Node {
     let count = g.fresh("count");
     let condition = g.maybe(0.3, |g| format!(" .and. ({})", g.condition(1)));
     let mut body = vec![line(format!("{count}=${{{count}:-0}} .add. 1"))];
-    body.extend(g.group(depth));
+    body.extend(g.body(Generator::JUMPS, depth));
     block(format!("while ${{{count}:-0}} .lt. 3{condition}"), body)
 }
 
 impl Generator {
+    const JUMPS: &'static [&'static str] = &["break", "continue"];
+
+    /// The body of a loop, which these may be about.
+    fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {
+        let around = std::mem::replace(&mut self.jumps, jumps);
+        let body = self.group(depth);
+        self.jumps = around;
+        body
+    }
+
     fn clauses_of_forall(&mut self) -> String {
         let mut clauses = [
             self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"]))),
