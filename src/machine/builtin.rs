@@ -43,8 +43,11 @@ impl Machine {
                 Start { last: true, ..Start::new(program(task, command, args.to_vec())) }
             }
             Builtin::Read => {
-                let [name] = args else { return Err(usage("read needs one variable's name")) };
-                Start { reads: Some(variable_name(name)?), ..Start::new(Action::ReadLine) }
+                if args.is_empty() {
+                    return Err(usage("read needs a variable's name"));
+                }
+                let reads = args.iter().map(variable_name).collect::<Result<_, _>>()?;
+                Start { reads, ..Start::new(Action::ReadLine) }
             }
             Builtin::Pwd if !args.is_empty() => return Err(usage("pwd takes no arguments")),
             Builtin::Pwd => {
@@ -116,6 +119,9 @@ impl Machine {
                 self.log(task, event, Level::COMMANDS);
                 let key = self.timers.arm(self.now + duration, Timer::Wake(task.id));
                 return Ok(Flow::Wait(State::Sleeping(key)));
+            }
+            Builtin::Local => {
+                return Err(usage("local is written out, with one name: `local name=value`"));
             }
             Builtin::Source => return self.source(task, command),
             Builtin::Success if !args.is_empty() => {

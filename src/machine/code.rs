@@ -76,6 +76,8 @@ pub enum Instruction {
     Redirect(Arc<[Redirect]>),
     /// Ends `Redirect`.
     EndRedirect,
+    /// Has a variable be what it was, when the call ends.
+    Local(Name),
     /// Pops a value into a variable.
     Assign(Name),
     /// Unsets a variable.

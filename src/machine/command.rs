@@ -19,6 +19,7 @@ use super::redirect::enter_redirects;
 use super::size;
 use super::task::{Command, State, Task};
 use super::value::Value;
+use super::variables::Variables;
 use crate::nearest::nearest;
 use crate::secrets::Secrets;
 use crate::syntax::ast::{Name, Part, Simple, Word};
@@ -221,9 +222,7 @@ impl Machine {
             Status::Exited(0) => {
                 let event = || LogEvent::CommandSucceeded { command: text, elapsed };
                 self.log(task, event, Level::COMMANDS);
-                if let Some(name) = &command.reads {
-                    task.variables.set(name, Value::from(line.unwrap_or_default()));
-                }
+                read_into(&mut task.variables, &command.reads, line.unwrap_or_default());
                 if command.last {
                     return Flow::End(Ending::Succeeded);
                 }
@@ -231,11 +230,9 @@ impl Machine {
                 Flow::Continue
             }
             // A last line without a newline is a line; only nothing at all is the end.
-            Status::Exited(_) if command.reads.is_some() => {
-                if let (Some(name), Some(line)) = (&command.reads, line)
-                    && !line.is_empty()
-                {
-                    task.variables.set(name, Value::from(line));
+            Status::Exited(_) if !command.reads.is_empty() => {
+                if let Some(line) = line.filter(|line| !line.is_empty()) {
+                    read_into(&mut task.variables, &command.reads, line);
                     task.advance();
                     return Flow::Continue;
                 }
@@ -263,6 +260,21 @@ impl Machine {
     pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a super::event::Reply> {
         task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
     }
+}
+
+/// Puts a line into a variable, as it is; or its words into several, of which the last takes the rest.
+fn read_into(variables: &mut Variables, names: &[Name], line: BString) {
+    let Some((last, words)) = names.split_last() else { return };
+    if words.is_empty() {
+        return variables.set(last, Value::from(line));
+    }
+    let mut rest = line.trim_ascii();
+    for name in words {
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        variables.set(name, Value::from(BString::from(&rest[..end])));
+        rest = rest[end..].trim_ascii_start();
+    }
+    variables.set(last, Value::from(BString::from(rest)));
 }
 
 /// What runs a program.

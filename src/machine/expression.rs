@@ -222,6 +222,21 @@ impl Machine {
         Ok(Flow::End(Ending::Succeeded))
     }
 
+    /// Has the innermost call put a variable back when it ends. A branch or a stage has a copy of the
+    /// variables, which ends with it.
+    pub(super) fn local(task: &mut Task, name: &Name) {
+        let before = task.variables.get(name).cloned();
+        let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+            FrameKind::Call(call) if call.function.is_some() => Some(call),
+            _ => None,
+        });
+        if let Some(call) = call
+            && call.restore.iter().all(|(known, _)| known != name)
+        {
+            call.restore.push((Arc::clone(name), before));
+        }
+    }
+
     /// Goes back to the caller's place, arguments and variables.
     pub(super) fn leave_call(task: &mut Task, call: CallFrame) {
         task.program = call.program;

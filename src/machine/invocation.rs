@@ -58,6 +58,7 @@ pub enum Builtin {
     Export,
     Failure,
     Giveup,
+    Local,
     Pwd,
     Read,
     Sleep,
@@ -77,6 +78,7 @@ impl Builtin {
             b"export" => Self::Export,
             b"failure" => Self::Failure,
             b"giveup" => Self::Giveup,
+            b"local" => Self::Local,
             b"pwd" => Self::Pwd,
             b"read" => Self::Read,
             b"sleep" => Self::Sleep,
@@ -92,8 +94,8 @@ impl Builtin {
 pub struct Start {
     /// What it does.
     pub action: Action,
-    /// The variable that `read` sets.
-    pub reads: Option<Name>,
+    /// The variables that `read` sets.
+    pub reads: Vec<Name>,
     /// Whether the task ends with it (`exec`).
     pub last: bool,
 }
@@ -101,7 +103,7 @@ pub struct Start {
 impl Start {
     /// A command that does this and nothing else.
     pub fn new(action: Action) -> Self {
-        Self { action, reads: None, last: false }
+        Self { action, reads: Vec::new(), last: false }
     }
 }
 

@@ -98,15 +98,21 @@ impl<'a> Lower<'a> {
         match &command.kind {
             CommandKind::Comment { .. } => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
-            CommandKind::Assign { name, value: Some(value) } => {
+            CommandKind::Assign { name, value: Some(value), local } => {
                 match &value.kind {
                     ExprKind::Word(word) => self.word(word, Instruction::SingleWord),
                     _ => self.expr(value),
                 }
                 self.at(command.span);
+                if *local {
+                    self.emit(Instruction::Local(Arc::clone(name)));
+                }
                 self.emit(Instruction::Assign(Arc::clone(name)));
             }
-            CommandKind::Assign { name, value: None } => {
+            CommandKind::Assign { name, value: None, local } => {
+                if *local {
+                    self.emit(Instruction::Local(Arc::clone(name)));
+                }
                 self.emit(Instruction::Unset(Arc::clone(name)));
             }
             CommandKind::If { arms, otherwise } => self.conditional(arms, otherwise.as_ref()),

@@ -120,8 +120,8 @@ pub struct Command {
     pub text: String,
     /// When it began.
     pub started: Time,
-    /// The variable that `read` sets.
-    pub reads: Option<Name>,
+    /// The variables that `read` sets.
+    pub reads: Vec<Name>,
     /// What changes when its redirections are set up.
     pub written: Option<Written>,
     /// Whether the task ends with it (`exec`).

@@ -61,6 +61,8 @@ pub enum CommandKind {
         name: Name,
         /// The value.
         value: Option<Expr>,
+        /// `local name=expr`: until the call ends.
+        local: bool,
     },
     /// `if … else if … else … end`.
     If {

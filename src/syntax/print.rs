@@ -100,9 +100,14 @@ impl Printer {
                 self.text.push_str(text);
             }
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
-            CommandKind::Assign { name, value } => {
+            CommandKind::Assign { name, value, local } => {
+                if *local {
+                    self.text.push_str("local ");
+                }
                 self.text.push_str(name);
-                self.text.push('=');
+                if !local || value.is_some() {
+                    self.text.push('=');
+                }
                 if let Some(value) = value {
                     self.expr(value);
                 }

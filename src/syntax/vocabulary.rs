@@ -40,9 +40,9 @@ pub const RESERVED_CLAUSES: [[&str; 2]; 6] = [
 ];
 
 /// Commands that the shell itself carries out. A script's own functions win over them.
-pub const BUILTINS: [&str; 13] = [
-    "cd", "echo", "exec", "exit", "export", "failure", "giveup", "pwd", "read", "sleep", "source",
-    "success", "unset",
+pub const BUILTINS: [&str; 14] = [
+    "cd", "echo", "exec", "exit", "export", "failure", "giveup", "local", "pwd", "read", "sleep",
+    "source", "success", "unset",
 ];
 
 /// A function of the language. A script's own functions win over it.

@@ -24,6 +24,8 @@ pub enum Command {
     Print(String),
     Assign(&'static str, Expr),
     Unset(&'static str),
+    /// `local name=value`; only in functions.
+    Local(&'static str, Expr),
     If(Expr, Block, Block),
     /// `name=0; while $name .lt. n`, which counts first.
     Count(&'static str, i64, Block),
@@ -107,6 +109,8 @@ pub struct Model<'p> {
     variables: HashMap<&'static str, Value>,
     arguments: Vec<String>,
     output: Rc<RefCell<String>>,
+    /// What local variables of the calls were before.
+    locals: Vec<Vec<(&'static str, Option<Value>)>>,
     /// The numbers of the attempts around.
     attempts: Vec<u32>,
     /// What the `catch` blocks around have caught.
@@ -123,6 +127,7 @@ pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(S
         arguments: arguments.iter().map(|argument| (*argument).into()).collect(),
         output: Rc::default(),
         attempts: Vec::new(),
+        locals: Vec::new(),
         caught: Vec::new(),
         patience: 400,
     };
@@ -170,6 +175,12 @@ impl Model<'_> {
                     expr => self.expr(expr)?,
                 };
                 self.variables.insert(name, Value::Text(text));
+            }
+            Command::Local(name, expr) => {
+                let before = self.variables.get(name).cloned();
+                self.command(&Command::Assign(name, expr.clone()))?;
+                let locals = self.locals.last_mut().expect("it is in a function");
+                locals.push((*name, before));
             }
             Command::Unset(name) => _ = self.variables.remove(name),
             Command::If(condition, yes, no) => {
@@ -338,8 +349,15 @@ impl Model<'_> {
 
     fn call(&mut self, function: usize, arguments: Vec<String>) -> Done<Option<String>> {
         let before = std::mem::replace(&mut self.arguments, arguments);
+        self.locals.push(Vec::new());
         let result = self.block(&self.functions[function]);
         self.arguments = before;
+        for (name, before) in self.locals.pop().unwrap_or_default().into_iter().rev() {
+            match before {
+                Some(value) => self.variables.insert(name, value),
+                None => self.variables.remove(name),
+            };
+        }
         match result {
             Err(Stop::Return(value)) => Ok(value),
             result => result.map(|()| None),

@@ -32,7 +32,11 @@ impl Program {
         let functions = (0..3)
             .map(|number| {
                 random.callable = number;
-                random.block(2)
+                let mut body = random.block(2);
+                if random.rng.random_bool(0.5) {
+                    body.insert(0, Command::Local(random.of(&NAMES), random.expr(1)));
+                }
+                body
             })
             .collect();
         random.callable = 3;
@@ -226,6 +230,7 @@ fn command(one: &Command) -> String {
         Command::Show(name) => format!("cat -< {name}"),
         Command::Print(_) => unreachable!("nobody writes this"),
         Command::Assign(name, value) => format!("{name}={}", expr(value)),
+        Command::Local(name, value) => format!("local {name}={}", expr(value)),
         Command::Unset(name) => format!("{name}="),
         Command::If(condition, yes, no) => {
             format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))

@@ -95,7 +95,10 @@ impl Walk<'_> {
         match &command.kind {
             CommandKind::Comment { .. } => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
-            CommandKind::Assign { value, .. } => {
+            CommandKind::Assign { value, local, .. } => {
+                if *local {
+                    self.is("local");
+                }
                 self.is(if value.is_some() { "assignment" } else { "unassigned" });
                 self.expressions(value);
             }

@@ -11,7 +11,7 @@ use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS};
 
 /// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 18] = [
+const WORDS: [(&[&str], &str); 19] = [
     (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
     (
         &["then", "do"],
@@ -29,9 +29,10 @@ const WORDS: [(&[&str], &str); 18] = [
     (&["elif", "elsif", "elseif"], "write `else if`"),
     (&["case"], "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`"),
     (
-        &["local", "declare", "typeset", "readonly", "let"],
-        "variables are global and simply assigned: `name=value`",
+        &["declare", "typeset", "readonly", "let"],
+        "variables are simply assigned: `name=value`; in a function, `local name=value` until it ends",
     ),
+    (&["local"], "one name at a time: `local name=value`, or `local name`"),
     (
         &["set"],
         "a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, \
@@ -170,7 +171,13 @@ pub(super) fn variable(span: Span, text: &str, after: &str) -> SyntaxError {
     } else if let Some(command) = text.strip_prefix("$(") {
         let command = command.trim_end_matches(')').trim();
         let command = if command.len() > 40 { "command" } else { command };
-        ("`$( )` doesn't run commands", format!("write `{command} -> v`, then use `$v`"))
+        let hint = match command.split_once(' ') {
+            Some((name @ ("basename" | "dirname"), path)) if !path.contains([' ', '"']) => {
+                format!("`v={name}({path})` is a function; a command is `command -> v`, then `$v`")
+            }
+            _ => format!("write `{command} -> v`, then use `$v`"),
+        };
+        ("`$( )` doesn't run commands", hint)
     } else if text.starts_with("${") && !text.ends_with('}') && after.starts_with('"') {
         (
             "a `${` can't hold quotes inside quotes",
@@ -179,10 +186,9 @@ pub(super) fn variable(span: Span, text: &str, after: &str) -> SyntaxError {
     } else if text.starts_with("${") && !text.ends_with('}') {
         ("this `${` has no `}`", "write `${name}`".to_owned())
     } else if text.starts_with("${") {
-        (
-            "unknown kind of substitution",
-            "there are `${name}`, `${name:-default}` and `${name:+alternative}`".to_owned(),
-        )
+        let known =
+            || "there are `${name}`, `${name:-default}` and `${name:+alternative}`".to_owned();
+        ("unknown kind of substitution", function_for(text).unwrap_or_else(known))
     } else if text == "$?" {
         (
             "there is no `$?`: a failure can't be passed over",
@@ -197,6 +203,37 @@ pub(super) fn variable(span: Span, text: &str, after: &str) -> SyntaxError {
         )
     };
     SyntaxError::new(span, message).hint(hint)
+}
+
+/// The function that does what another shell's `${name…}` does.
+fn function_for(text: &str) -> Option<String> {
+    let inside = text.strip_prefix("${")?.strip_suffix('}')?;
+    if let Some(name) = inside.strip_prefix('#').filter(|name| is_name(name)) {
+        return Some(format!("the length is `length(${name})`, in an expression"));
+    }
+    let end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+    let (name, rest) = inside.split_at(end);
+    if !is_name(name) {
+        return None;
+    }
+    let call = match rest {
+        "##*/" => format!("basename(${name})"),
+        "%/*" => format!("dirname(${name})"),
+        "%.*" => format!("stem(${name})"),
+        "^^" => format!("upper(${name})"),
+        ",," => format!("lower(${name})"),
+        _ if rest.starts_with("%.") => {
+            let suffix = rest[2..].replace('.', "\\.");
+            return Some(format!(
+                "in an expression, `stem(${name})` is a name without its suffix, \
+                 and `replace(${name}, \"\\.{suffix}$\", \"\")` takes away this end"
+            ));
+        }
+        _ if rest.starts_with(['%', '#', '/']) => format!("replace(${name}, regex, with)"),
+        _ if rest.starts_with(':') => format!("match(${name}, regex)"),
+        _ => return None,
+    };
+    Some(format!("write `{call}`, in an expression"))
 }
 
 /// A sum in the operators of this shell, as far as that is a matter of words.

@@ -107,7 +107,16 @@ impl Blocks {
     /// Adds a line.
     pub(super) fn add(&mut self, line: Line, place: Place) {
         match line {
-            Line::Command(kind) => self.push(kind, place, Vec::new()),
+            Line::Command(kind) => {
+                let local = matches!(kind, CommandKind::Assign { local: true, .. });
+                if local && !self.frames.iter().any(|it| it.structure.keyword() == "function") {
+                    let error = SyntaxError::new(place.span, "`local` stands outside a function");
+                    self.errors.push(
+                        error.hint("what isn't in a function is the whole script's: `name=value`"),
+                    );
+                }
+                self.push(kind, place, Vec::new());
+            }
             Line::Head(head) => self.open(head, place),
             Line::Catch => self.catch(place),
             Line::Else => self.next_arm(None, place),

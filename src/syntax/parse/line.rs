@@ -1,8 +1,11 @@
 //! One line's pairs become a command, or a part of a structure.
 
+use pest::Parser;
+
 use super::builder::Builder;
-use super::{Pair, Result, Rule};
-use crate::syntax::ast::{CommandKind, Expr, For, Jump, Name, Redirect, Try};
+use super::{Grammar, Pair, Result, Rule};
+use crate::syntax::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Try};
+use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 /// What one line holds.
@@ -50,17 +53,11 @@ impl Builder<'_> {
             }
             Rule::return_line => Line::Command(CommandKind::Return(self.optional(pair)?)),
             Rule::shift_line => Line::Command(CommandKind::Shift(self.optional(pair)?)),
-            Rule::assignment => {
-                let mut inner = pair.into_inner();
-                let name = inner.next().expect("an assignment begins with a name");
-                let name = Self::name(&name);
-                let value = match inner.peek() {
-                    None => None,
-                    Some(value) if value.as_rule() == Rule::expression => Some(self.expr(value)?),
-                    Some(_) => Some(self.operations_of(inner)?),
-                };
-                Line::Command(CommandKind::Assign { name, value })
+            Rule::assignment => Line::Command(self.assignment(pair, false)?),
+            Rule::local if self.functions.contains("local") => {
+                Line::Command(CommandKind::Pipeline(self.own_local(&pair)?))
             }
+            Rule::local => Line::Command(self.local(pair)?),
             _ => match self.alone(pair.as_str()) {
                 Some(line) => line,
                 None => Line::Command(CommandKind::Pipeline(self.pipeline(pair)?)),
@@ -77,6 +74,37 @@ impl Builder<'_> {
             _ => return None,
         };
         Some(Line::Command(CommandKind::Jump(jump)))
+    }
+
+    fn assignment(&mut self, pair: Pair, local: bool) -> Result<CommandKind> {
+        let mut inner = pair.into_inner();
+        let name = inner.next().expect("an assignment begins with a name");
+        let name = Self::name(&name);
+        let value = match inner.peek() {
+            None => None,
+            Some(value) if value.as_rule() == Rule::expression => Some(self.expr(value)?),
+            Some(_) => Some(self.operations_of(inner)?),
+        };
+        Ok(CommandKind::Assign { name, value, local })
+    }
+
+    fn local(&mut self, pair: Pair) -> Result<CommandKind> {
+        let inner = pair.into_inner().next().expect("`local` is followed by a name");
+        match inner.as_rule() {
+            Rule::assignment => self.assignment(inner, true),
+            _ => Ok(CommandKind::Assign { name: Self::name(&inner), value: None, local: true }),
+        }
+    }
+
+    /// A call of the script's own function `local`.
+    fn own_local(&mut self, pair: &Pair) -> Result<Pipeline> {
+        let start = self.span(pair).start;
+        let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str())
+            .map_err(|_| SyntaxError::new(self.span(pair), "this is no command"))?;
+        let base = std::mem::replace(&mut self.base, start);
+        let pipeline = self.pipeline(pairs.next().expect("what was parsed"));
+        self.base = base;
+        pipeline
     }
 
     /// The one expression of a head.

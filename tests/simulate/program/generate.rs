@@ -39,6 +39,12 @@ pub fn generate(dice: Dice) -> Program {
         generator.left = generator.dice.number(2, 8);
         generator.callable = function + 1;
         let mut body = generator.group(2);
+        let local = match generator.dice.number(0, 3) {
+            0 => format!("local {}", generator.variable()),
+            1 | 2 => format!("local {}={}", generator.variable(), generator.number(1)),
+            _ => "read n v w <<< \"1 two three four\"".into(),
+        };
+        body.insert(generator.dice.number(0, body.len()), line(local));
         // As a command, a whole number would be the code of a failure.
         body.push(line(if generator.dice.chance(0.1) {
             "return $# .add. 1"

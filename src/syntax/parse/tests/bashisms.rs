@@ -305,14 +305,14 @@ error: unknown kind of substitution
   |
 1 | echo ${#x}
   |      ^^^^^
-  = hint: there are `${name}`, `${name:-default}` and `${name:+alternative}`
+  = hint: the length is `length($x)`, in an expression
 
 error: unknown kind of substitution
  --> t:2:6
   |
 2 | echo ${x%.c}
   |      ^^^^^^^
-  = hint: there are `${name}`, `${name:-default}` and `${name:+alternative}`
+  = hint: in an expression, `stem($x)` is a name without its suffix, and `replace($x, "\.c$", "")` takes away this end
 
 error: this `${` has no `}`
  --> t:3:6

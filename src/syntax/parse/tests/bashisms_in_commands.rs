@@ -35,7 +35,7 @@ error: unexpected `&`
   |      ^ expected the end of the command
   = hint: `forall` runs commands at once, and waits for all of them
 ");
-    assert_snapshot!(mistakes("set -e\nlocal x\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
+    assert_snapshot!(mistakes("set -e\nlocal x y\n! a\n[[ -f x ]]\ntrap x\ncase $x in\nesac"), @r#"
 error: there is no `set` in ftsh
  --> t:1:1
   |
@@ -46,9 +46,9 @@ error: there is no `set` in ftsh
 error: there is no `local` in ftsh
  --> t:2:1
   |
-2 | local x
+2 | local x y
   | ^^^^^
-  = hint: variables are global and simply assigned: `name=value`
+  = hint: one name at a time: `local name=value`, or `local name`
 
 error: there is no `!` in ftsh
  --> t:3:1
