@@ -161,7 +161,7 @@ impl ProcessDriver {
         let key = (place, self.admission.count);
         match &request {
             Request::Run(run) | Request::Exec(run) => {
-                self.enter(run.process, Command::queued(run));
+                self.enter(run.process, run.scope, Command::queued(run));
             }
             Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..) => {
                 self.admission.operations.insert(*operation, key.clone());
@@ -249,8 +249,8 @@ impl ProcessDriver {
     }
 
     fn begin_queued(&mut self, mut run: Box<Run>, kind: fn(Box<Run>) -> Request, place: &Place) {
-        if let Some((command, true)) = self.leave(run.process) {
-            run.scope = command.scope; // it may have been handed over
+        if let Some((_, ended)) = self.leave(run.process).filter(|(_, ended)| ended.wanted) {
+            run.scope = ended.scope; // it may have been handed over
             self.carry_out(kind(run), place);
         }
     }
@@ -319,8 +319,7 @@ impl ProcessDriver {
 
     /// What is going on while something waits.
     fn progress(&self) -> Progress {
-        if !self.ready.is_empty() || !self.operations.is_empty() || !self.scopes.emptying.is_empty()
-        {
+        if !self.ready.is_empty() || !self.operations.is_empty() || self.scopes.is_emptying() {
             return Progress::Sure;
         }
         // What waits inside of each pipeline; none if in several stages.

@@ -9,8 +9,8 @@ use super::fds::{Fd, FdError};
 use super::jobs::{Answer, Command, Stage, Waiting};
 use super::marks::{self, lease};
 use super::os::workers::Control;
-use super::procs::features::Containment;
 use super::program::{Program, Replacement, Started};
+use super::scopes::EndedCommand;
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
 use crate::machine::event::{Event, SpawnError, SpawnErrorKind};
@@ -55,10 +55,10 @@ impl ProcessDriver {
                     let started = table
                         .map_err(|error| redirect_error(&error))
                         .and_then(|table| program.start(&table));
-                    self.enter(process, command);
+                    self.enter(process, scope, command);
                     self.started(process, started, interactive);
                 } else {
-                    self.start_by_worker(process, command, move |control| {
+                    self.start_by_worker(process, scope, command, move |control| {
                         let table = match plan.carry_out(control) {
                             Ok(table) => table,
                             Err(error) => {
@@ -73,7 +73,7 @@ impl ProcessDriver {
                 }
             }
             Action::Print(bytes) if plan.may_block() => {
-                self.work(process, command, move |control| {
+                self.work(process, scope, command, move |control| {
                     Answer::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::print(&table, &bytes, control),
                         Err(error) => Err(redirect_error(&error)),
@@ -84,14 +84,14 @@ impl ProcessDriver {
                 Err(error) => self.refuse(process, redirect_error(&error)),
                 Ok(table) => match stream::print_now(&table, &bytes) {
                     Ok(ended) => self.ended(process, ended),
-                    Err(left) => self.work(process, command, move |control| {
+                    Err(left) => self.work(process, scope, command, move |control| {
                         let rest = &bytes[bytes.len() - left..];
                         Answer::Ended(stream::print(&table, rest, control))
                     }),
                 },
             },
             Action::ReadLine if plan.may_block() => {
-                self.work(process, command, move |control| {
+                self.work(process, scope, command, move |control| {
                     Answer::Ended(match plan.carry_out(control) {
                         Ok(table) => stream::read_line(&table, control),
                         Err(error) => Err(redirect_error(&error)),
@@ -104,7 +104,7 @@ impl ProcessDriver {
                     let ended = stream::read_line(&table, &Control::default());
                     self.ended(process, ended);
                 }
-                Ok(table) => self.work(process, command, move |control| {
+                Ok(table) => self.work(process, scope, command, move |control| {
                     Answer::Ended(stream::read_line(&table, control))
                 }),
             },
@@ -114,7 +114,7 @@ impl ProcessDriver {
     /// Replaces the shell, once the files are open.
     pub(super) fn exec(&mut self, run: Run) {
         let command = Command::new(&run);
-        let Run { process, action, directory, io, redirects, deadline, .. } = run;
+        let Run { process, scope, action, directory, io, redirects, deadline, .. } = run;
         let Action::Program { words, environment, overrides } = action else {
             let message = "only a program can replace the shell".into();
             let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
@@ -127,7 +127,7 @@ impl ProcessDriver {
         self.status_line.hide();
         let told = self.told(deadline, &directory, &environment);
         let program = Program { words, environment, told, overrides, directory, file: None };
-        self.work(process, command, move |control| {
+        self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
             // What the shell has said comes before what the program says.
             while !outlet::wait(Some(PAUSE)) && !control.is_cancelled() {}
@@ -139,7 +139,7 @@ impl ProcessDriver {
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
         self.limit.restore_in(self.pid);
         self.stop_key_monitor();
-        let subreaper = matches!(self.containment, Containment::Subreaper);
+        let subreaper = self.scopes.adopts();
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),
             supervision => {
@@ -197,33 +197,41 @@ impl ProcessDriver {
         });
     }
 
-    pub(super) fn enter(&mut self, process: ProcessId, command: Command) {
-        self.scopes.enter(command.scope, process);
+    pub(super) fn enter(&mut self, process: ProcessId, scope: ScopeId, command: Command) {
+        self.scopes.begin(scope, process);
         self.commands.insert(process, command);
     }
 
-    /// Forgets a command that is over; says whether its end is to be told.
-    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, bool)> {
+    /// Forgets a command that is over.
+    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, EndedCommand)> {
         let command = self.commands.remove(&process)?;
         self.status_line.reconsider();
         self.admission.note_free();
-        let wanted = self.scopes.leave(command.scope, process) && command.wanted;
-        Some((command, wanted))
+        let (scopes, mut system) = self.scopes_and_system();
+        let ended = scopes.ended(process, &mut system)?;
+        Some((command, ended))
+    }
+
+    /// The same; says whether its end is to be told.
+    fn leave_wanted(&mut self, process: ProcessId) -> bool {
+        self.leave(process).is_some_and(|(_, ended)| ended.wanted)
     }
 
     /// Has a worker do a command.
     fn work(
         &mut self,
         process: ProcessId,
+        scope: ScopeId,
         command: Command,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) {
-        self.submit(process, command, job);
+        self.submit(process, scope, command, job);
     }
 
     fn submit(
         &mut self,
         process: ProcessId,
+        scope: ScopeId,
         mut command: Command,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) -> bool {
@@ -231,7 +239,7 @@ impl ProcessDriver {
             Ok(handle) => {
                 self.waiting.insert(handle.ticket, Waiting::Command(process));
                 command.stage = Stage::Working(handle);
-                self.enter(process, command);
+                self.enter(process, scope, command);
                 true
             }
             Err(error) => {
@@ -246,10 +254,11 @@ impl ProcessDriver {
     fn start_by_worker(
         &mut self,
         process: ProcessId,
+        scope: ScopeId,
         command: Command,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) {
-        if self.submit(process, command, job)
+        if self.submit(process, scope, command, job)
             && let Some(command) = self.commands.get_mut(&process)
         {
             command.starting = true;
@@ -265,12 +274,12 @@ impl ProcessDriver {
                 self.started(process, started, interactive);
             }
             Answer::Ended(ended) => {
-                if let Some((_, true)) = self.leave(process) {
+                if self.leave_wanted(process) {
                     self.ended(process, ended);
                 }
             }
             Answer::Ready(program, table) => {
-                if let Some((_, true)) = self.leave(process) {
+                if self.leave_wanted(process) {
                     let replacement = table
                         .map_err(|error| redirect_error(&error))
                         .and_then(|table| Replacement::of(&program, &table));
@@ -298,7 +307,7 @@ impl ProcessDriver {
         let started = match started {
             Ok(started) => started,
             Err(error) => {
-                if let Some((_, true)) = self.leave(process) {
+                if self.leave_wanted(process) {
                     self.refuse(process, error);
                 }
                 return;
@@ -308,20 +317,17 @@ impl ProcessDriver {
         self.limit.restore_in(pid);
         self.watch(pid, process);
         let Some(command) = self.commands.get_mut(&process) else { return };
-        command.stage = Stage::Running(pid);
-        let (name, line, scope) = (command.name.clone(), command.line, command.scope);
-        let wanted = command.wanted;
+        command.stage = Stage::Running;
+        let (name, line) = (command.name.clone(), command.line);
         self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
         if self.logs_processes() {
             self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
         }
-        if wanted {
+        if self.scopes.started(process, pid) {
             self.ready.push_back(Event::Spawned { process, pid });
-        } else {
-            let _ = sys::kill(-pid, libc::SIGKILL); // its scope is gone
         }
         self.offer_terminal(pid, interactive);
-        self.catch_up(scope, pid);
+        self.act();
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::endings::SWEEP_INTERVAL;
 use super::jobs::{Answer, Waiting};
 use super::os::signal::{self, die_by};
-use super::procs::features::Containment;
 use super::procs::kill_tree;
-use super::reaping::SWEEP_INTERVAL;
 use super::tty::Terminal;
 use super::{ANSWERS, BACKGROUND, CHILDREN, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, sys};
 use crate::machine::event::Reply;
@@ -21,7 +20,7 @@ impl ProcessDriver {
         let keys = self.terminal.as_ref().and_then(Terminal::due);
         let line = self.status_line.due();
         let waits = self.admission.due;
-        let all = [self.pool.next_due(), self.sweep, self.next_look(), line, keys, waits];
+        let all = [self.pool.next_due(), self.sweep, self.scopes.next_look(), line, keys, waits];
         all.into_iter().flatten().min()
     }
 
@@ -89,7 +88,7 @@ impl ProcessDriver {
     /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
     /// the terminal, that orphans ended.
     fn needs_signals(&self) -> bool {
-        self.terminal.is_some() || self.children.unwatched() > 0 || !self.scopes.emptying.is_empty()
+        self.terminal.is_some() || self.children.unwatched() > 0 || self.scopes.is_emptying()
     }
 
     /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
@@ -97,7 +96,7 @@ impl ProcessDriver {
     fn hear_of_children(&mut self) -> bool {
         let begins = self.signals.catch_children(true);
         if begins {
-            self.scopes.dirty.extend(&self.scopes.emptying);
+            self.scopes.suspect_all();
             self.reap_unwatched();
             self.reap_orphans();
             self.look_for_stopped();
@@ -128,9 +127,9 @@ impl ProcessDriver {
             self.look_for_stopped();
         }
         // Signals that come at once are delivered once: some child may have been missed.
-        let waiting = !self.scopes.emptying.is_empty();
+        let waiting = self.scopes.is_emptying();
         if changed && waiting {
-            self.look_for_orphans();
+            self.adopt_orphans();
         } else if unknown {
             self.reap_orphans();
         }
@@ -143,13 +142,12 @@ impl ProcessDriver {
     pub(super) fn die_with_supervisor(&mut self) -> ! {
         // What a worker started after the last look would be left.
         sys::forbid_starts();
-        match self.containment {
-            Containment::Subreaper => kill_tree::empty(&self.children.preexisting),
-            Containment::Groups { .. } => {
-                let groups: Vec<i32> = self.children.pids().collect();
-                kill_tree::stop_and_kill(&groups);
-                kill_tree::empty_marked(&self.marker);
-            }
+        if self.scopes.adopts() {
+            kill_tree::empty(&self.children.preexisting);
+        } else {
+            let groups: Vec<i32> = self.children.pids().collect();
+            kill_tree::stop_and_kill(&groups);
+            kill_tree::empty_marked(&self.marker);
         }
         self.terminal = None; // gives it back
         self.restore_terminal();

@@ -123,15 +123,6 @@ impl ProcessDriver {
         }
     }
 
-    /// A child that is no command has ended and was waited for.
-    pub(super) fn helper_ended(&mut self, pid: i32) {
-        if self.key_monitor() == Some(pid)
-            && let Some(monitor) = self.terminal.as_mut().and_then(|it| it.monitor().as_mut())
-        {
-            monitor.gone();
-        }
-    }
-
     /// A child may have ended, but is still there.
     pub(super) fn note_answers(&mut self, pid: i32) {
         if let Some(terminal) = &mut self.terminal {

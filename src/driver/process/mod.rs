@@ -6,16 +6,15 @@
 mod admission;
 mod background;
 mod commands;
+mod endings;
 mod event_loop;
 mod fds;
-mod idle;
 mod job_control;
 mod jobs;
 mod marks;
 mod os;
 mod procs;
 mod program;
-mod reaping;
 mod scopes;
 mod status;
 mod supervisor;
@@ -44,7 +43,7 @@ use self::marks::Marker;
 use self::os::poll::{self, Poller};
 use self::os::signal::{Interrupts, Signals};
 use self::os::workers::{Control, Handle, Ticket, WorkerPool};
-use self::procs::features::{Containment, containment, has_pidfds};
+use self::procs::features::{become_subreaper, has_pidfds, needs_ps};
 use self::procs::list;
 use self::procs::scanner::Scanner;
 use self::program::Found;
@@ -134,7 +133,6 @@ pub struct ProcessDriver {
     /// Children without a pidfd are looked for at this moment.
     sweep: Option<Instant>,
     limit: sys::FileLimit,
-    containment: Containment,
     /// Whether pidfds tell of the end of children; signals do otherwise.
     pidfds: bool,
     supervision: Option<Supervision>,
@@ -167,7 +165,7 @@ impl ProcessDriver {
         let start_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // What is open now is what scripts see: before anything of our own is opened.
         let io = FdTables::new();
-        let containment = containment();
+        let adopts = become_subreaper();
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();
@@ -211,12 +209,11 @@ impl ProcessDriver {
             answers: VecDeque::new(),
             operations: HashMap::new(),
             waiting: HashMap::new(),
-            scopes: ScopeTree::new(),
+            scopes: ScopeTree::new(adopts),
             scanner: Scanner::new(marker.clone()),
             admission: Admission::new(start),
             sweep: None,
             limit: sys::FileLimit::default(),
-            containment,
             pidfds,
             supervision,
             interrupts: Interrupts::default(),
@@ -230,8 +227,8 @@ impl ProcessDriver {
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
         }
-        if let Containment::Groups { ps } = driver.containment {
-            let source = if ps { "ps" } else { "/proc" };
+        if !adopts {
+            let source = if needs_ps() { "ps" } else { "/proc" };
             let note = format!("no subreaper: daemons are looked for through {source}");
             driver.log(0, LogEvent::Note(note));
         }
@@ -366,8 +363,14 @@ impl Driver for ProcessDriver {
             }
             Effect::Abandon(operation) => self.abandon(operation),
             Effect::OpenScope { scope, parent } => self.open_scope(scope, parent),
-            Effect::Terminate(scope) => self.terminate(scope),
-            Effect::Kill { scope, strong } => self.kill(scope, strong),
+            Effect::Terminate(scope) => {
+                self.scopes.terminate(scope, Instant::now());
+                self.act();
+            }
+            Effect::Kill { scope, strong } => {
+                self.scopes.kill(scope, strong, Instant::now());
+                self.act();
+            }
             Effect::HandOver { scope, into } => self.hand_over(scope, into),
             Effect::CloseIo(io) => {
                 self.io.close(io);

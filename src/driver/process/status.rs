@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::ProcessDriver;
-use super::procs::features::Containment;
 use super::procs::list;
 use super::supervisor::Supervision;
 use super::tty::columns;
@@ -78,14 +77,8 @@ impl ProcessDriver {
     /// Whether there are processes besides commands: left running by some, they may write
     /// whenever they like.
     fn has_strangers(&self) -> bool {
-        match self.containment {
-            Containment::Subreaper => {
-                let ours =
-                    |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
-                let children = list::children_of_thread(self.pid, self.pid);
-                !children.is_ok_and(|children| children.iter().all(ours))
-            }
-            Containment::Groups { .. } => false,
-        }
+        let ours = |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
+        let children = || list::children_of_thread(self.pid, self.pid);
+        self.scopes.adopts() && !children().is_ok_and(|children| children.iter().all(ours))
     }
 }

@@ -152,10 +152,22 @@ impl<S: System> Children<S> {
 
     /// Looks for children that run no command, and waits for those that have ended. `answers` says
     /// which commands workers have told of until now. Fails if the system can't be asked.
-    pub fn others(&mut self, answers: impl FnOnce() -> Vec<i32>) -> io::Result<Others> {
-        let seen = self.system.of_first_thread()?;
-        self.told.extend(answers());
+    pub fn others(&mut self, mut answers: impl FnMut() -> Vec<i32>) -> io::Result<Others> {
         let mut others = Others::default();
+        loop {
+            let before = others.ended.len();
+            let seen = self.system.of_first_thread()?;
+            self.told.extend(answers());
+            others.orphans.clear();
+            self.judge(seen, &mut others);
+            // What has ended left its own children to us, perhaps after the list was made.
+            if others.ended.len() == before {
+                return Ok(others);
+            }
+        }
+    }
+
+    fn judge(&mut self, seen: Vec<i32>, others: &mut Others) {
         for pid in seen {
             if self.is_command(pid) {
                 continue;
@@ -171,7 +183,6 @@ impl<S: System> Children<S> {
                 _ => {}
             }
         }
-        Ok(others)
     }
 }
 

@@ -6,13 +6,11 @@ use super::super::fds::stream::Ended;
 use super::super::fds::{Fd, FdError, FdTable, Need, Place};
 use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
-use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run, ScopeId};
+use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use crate::machine::event::{Reply, SpawnError};
 
 /// A command in progress.
 pub struct Command {
-    /// Its family.
-    pub scope: ScopeId,
     /// How far it has come.
     pub stage: Stage,
     /// Its name, for the log.
@@ -25,8 +23,6 @@ pub struct Command {
     pub quiet: bool,
     /// Whether a worker may be starting its program right now.
     pub starting: bool,
-    /// Whether its end is still to be told.
-    pub wanted: bool,
     /// What it has of descriptors, or may take.
     pub need: Need,
     /// Where its descriptors come from.
@@ -43,17 +39,13 @@ impl Command {
             Action::Print(_) => "echo".into(),
             Action::ReadLine => "read".into(),
         };
-        let (stage, path) = (Stage::Running(0), BString::default());
-        let (quiet, starting, wanted) = (false, false, true);
         Self {
-            scope: run.scope,
-            stage,
+            stage: Stage::Running,
             name,
             line: run.line,
-            path,
-            quiet,
-            starting,
-            wanted,
+            path: BString::default(),
+            quiet: false,
+            starting: false,
             need: Need::NOTHING,
             place: Place::default(),
             written: Vec::new(),
@@ -72,8 +64,8 @@ pub enum Stage {
     Queued,
     /// A worker does it, or starts it.
     Working(Handle),
-    /// It runs, as this process.
-    Running(i32),
+    /// It runs.
+    Running,
 }
 
 /// What a worker found out or did.

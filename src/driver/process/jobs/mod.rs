@@ -2,6 +2,8 @@
 
 pub mod children;
 mod command;
+mod view;
 
-pub use self::children::{Child, Children, Others};
+pub use self::children::{Child, Children};
 pub use self::command::{Answer, Command, Stage, Waiting};
+pub use self::view::View;

@@ -58,7 +58,7 @@ impl Marker {
     }
 
     /// Where a process with this value belongs, if it is one of ours.
-    pub fn place_in(&self, value: &[u8]) -> Option<Mark> {
+    pub fn find(&self, value: &[u8]) -> Option<Mark> {
         let mut entries = entries(value);
         let scope = entries.find(|entry| entry.run == self.name)?.scope;
         let shell = entries.next();
@@ -121,12 +121,9 @@ mod tests {
         let inner = Marker { name: "11-1".into(), around: outer.value(ScopeId(5), ";x=1") };
         let value = inner.value(ScopeId(7), "");
         assert_eq!(value, "1-1.5;x=1,11-1.7");
-        assert_eq!(
-            outer.place_in(&value),
-            Some(Mark { scope: ScopeId(5), depth: 1, shell: Some(11) })
-        );
-        assert_eq!(inner.place_in(&value), Some(Mark { scope: ScopeId(7), depth: 0, shell: None }));
-        assert_eq!(inner.place_in(b"1-1.5"), None);
-        assert_eq!(outer.place_in(b"1-1.x"), None);
+        assert_eq!(outer.find(&value), Some(Mark { scope: ScopeId(5), depth: 1, shell: Some(11) }));
+        assert_eq!(inner.find(&value), Some(Mark { scope: ScopeId(7), depth: 0, shell: None }));
+        assert_eq!(inner.find(b"1-1.5"), None);
+        assert_eq!(outer.find(b"1-1.x"), None);
     }
 }

@@ -5,18 +5,6 @@ use std::sync::OnceLock;
 use super::super::sys;
 use super::list;
 
-/// How processes that lost their parents are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Containment {
-    /// They come to us.
-    Subreaper,
-    /// By the groups they are in, and their mark; with `ps` where there is no `/proc`.
-    Groups {
-        /// Whether it has to be asked.
-        ps: bool,
-    },
-}
-
 /// For tests, and only in builds for them: `pidfd` does without pidfds, `1` without subreapers as well,
 /// `ps` also without `/proc`.
 const TEST_FALLBACK: &str = "FTSH_TEST_FALLBACK";
@@ -38,11 +26,7 @@ pub fn become_subreaper() -> bool {
     !is_asked_for(&["1", "ps"]) && list::lists_children() && sys::become_subreaper(true)
 }
 
-/// What there is of that here. Has orphans come to this process, if that can be had.
-pub fn containment() -> Containment {
-    if become_subreaper() {
-        return Containment::Subreaper;
-    }
-    let ps = is_asked_for(&["ps"]) || !std::path::Path::new("/proc/self/stat").exists();
-    Containment::Groups { ps }
+/// Whether `ps` has to be asked for processes.
+pub fn needs_ps() -> bool {
+    is_asked_for(&["ps"]) || !std::path::Path::new("/proc/self/stat").exists()
 }

@@ -97,18 +97,18 @@ pub fn empty(except: &HashSet<i32>) {
 }
 
 /// Kills everything that carries a key's mark, where orphans don't come to us. Blocks.
-pub fn empty_marked(key: &Marker) {
-    let mut scanner = Scanner::new(key.clone());
+pub fn empty_marked(marker: &Marker) {
+    let mut scanner = Scanner::new(marker.clone());
     let own = std::process::id() as i32;
     let start = Instant::now();
     let mut clean = false;
     while start.elapsed() < PATIENCE {
-        let placed = scanner.scan().into_iter();
-        let marked = placed.filter(|(process, place)| place.is_some() && process.pid != own);
-        let marked: Vec<i32> = marked.map(|(process, _)| process.pid).collect();
-        if !marked.is_empty() {
+        let all = scanner.scan().into_iter();
+        let found = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
+        let found: Vec<i32> = found.map(|(process, _)| process.pid).collect();
+        if !found.is_empty() {
             clean = false;
-            stop_and_kill(&marked);
+            stop_and_kill(&found);
         } else if std::mem::replace(&mut clean, !sys::is_starting()) {
             return; // twice nothing
         }

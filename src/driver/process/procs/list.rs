@@ -98,10 +98,10 @@ pub fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Where a process belongs, as far as its mark says.
-pub fn place(pid: i32, key: &Marker) -> Option<Mark> {
-    match mark(pid, key) {
-        Marked::Mark(place) => Some(place),
+/// A process's mark, if it can be read and is of this run.
+pub fn own_mark(pid: i32, marker: &Marker) -> Option<Mark> {
+    match mark(pid, marker) {
+        Marked::Ours(mark) => Some(mark),
         Marked::Absent | Marked::Unclear => None,
     }
 }
@@ -196,7 +196,7 @@ pub fn answers(pid: i32) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
     /// To a scope of ours.
-    Mark(Mark),
+    Ours(Mark),
     /// Nothing.
     Absent,
     /// Nothing yet: its program is only just being loaded.
@@ -204,7 +204,7 @@ pub enum Marked {
 }
 
 /// Reads a process's mark.
-pub fn mark(pid: i32, key: &Marker) -> Marked {
+pub fn mark(pid: i32, marker: &Marker) -> Marked {
     // An environment ends in the middle when the process executes another program while it is
     // read. So that there is no mark is believed only if the same is read twice.
     let mut last = None;
@@ -216,12 +216,12 @@ pub fn mark(pid: i32, key: &Marker) -> Marked {
             Err(_) => return Marked::Absent,
         };
         let mut variables = environment.split_inclusive(|&byte| byte == 0);
-        let tag = variables.find_map(|variable| {
+        let value = variables.find_map(|variable| {
             let variable = variable.strip_suffix(b"\0")?; // whole
             variable.strip_prefix(marks::VARIABLE.as_bytes())?.strip_prefix(b"=")
         });
-        if let Some(place) = tag.and_then(|tag| key.place_in(tag)) {
-            return Marked::Mark(place);
+        if let Some(mark) = value.and_then(|value| marker.find(value)) {
+            return Marked::Ours(mark);
         }
         if environment.is_empty() && Stat::of(&stat(pid)).is_some_and(|stat| stat.is_loading()) {
             return Marked::Unclear;

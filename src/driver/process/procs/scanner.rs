@@ -1,4 +1,4 @@
-//! All processes that run, and where they belong, again and again.
+//! All processes that run, and what marks they carry, again and again.
 //!
 //! Who wants to know that looks at everything on the machine. Most of it is the same each time, so a
 //! process's environment is read but once for each program that it executes. That may have to wait for
@@ -14,25 +14,25 @@ const LOOKS: usize = 20;
 
 /// What is known of the processes that there were last time.
 pub struct Scanner {
-    key: Marker,
+    marker: Marker,
     /// When this process was started: it marks none that is older.
     since: u64,
-    places: HashMap<i32, (Program, Option<Mark>)>,
+    marks: HashMap<i32, (Program, Option<Mark>)>,
 }
 
 impl Scanner {
-    /// Of processes that carry this key's mark, and of all others.
-    pub fn new(key: Marker) -> Self {
+    /// Of processes that carry this run's mark, and of all others.
+    pub fn new(marker: Marker) -> Self {
         let own = list::one(std::process::id() as i32);
-        Self { key, since: own.map_or(0, |own| own.started), places: HashMap::new() }
+        Self { marker, since: own.map_or(0, |own| own.started), marks: HashMap::new() }
     }
 
-    /// All processes that run, and where they belong. One that starts another and ends before it is
+    /// All processes that run, and what marks they carry. One that starts another and ends before it is
     /// told would slip through a single list, so it looks again until nothing came and went.
     pub fn scan(&mut self) -> Vec<(Process, Option<Mark>)> {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
-        let mut before = std::mem::take(&mut self.places);
+        let mut before = std::mem::take(&mut self.marks);
         for look in 0..LOOKS {
             let mut missed = false;
             for pid in list::pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
@@ -45,7 +45,7 @@ impl Scanner {
                     Some(process) if !process.ended => {
                         let program = stat.and_then(|stat| stat.program());
                         let known = before.remove(&pid);
-                        found.push((process, self.place(pid, program, known)));
+                        found.push((process, self.mark(pid, program, known)));
                     }
                     Some(_) if look == 0 => {} // it ended before
                     _ => missed = true,
@@ -58,24 +58,24 @@ impl Scanner {
         found
     }
 
-    fn place(
+    fn mark(
         &mut self,
         pid: i32,
         program: Option<Program>,
         known: Option<(Program, Option<Mark>)>,
     ) -> Option<Mark> {
-        if let Some((of, place)) = known.filter(|&(of, _)| Some(of) == program) {
-            self.places.insert(pid, (of, place));
-            return place;
+        if let Some((of, mark)) = known.filter(|&(of, _)| Some(of) == program) {
+            self.marks.insert(pid, (of, mark));
+            return mark;
         }
-        let place = match list::mark(pid, &self.key) {
-            Marked::Mark(place) => Some(place),
+        let mark = match list::mark(pid, &self.marker) {
+            Marked::Ours(mark) => Some(mark),
             Marked::Absent => None,
             Marked::Unclear => return None,
         };
         // Should it have executed another program meanwhile, that is seen next time.
-        self.places.extend(program.map(|program| (pid, (program, place))));
-        place
+        self.marks.extend(program.map(|program| (pid, (program, mark))));
+        mark
     }
 }
 
@@ -90,9 +90,9 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_once_for_each_program() {
-        let key = Marker::new().expect("random numbers");
-        let mut scanner = Scanner::new(key.clone());
-        let mark = |scope| format!("{VARIABLE}={}", key.value(ScopeId(scope), ""));
+        let marker = Marker::new().expect("random numbers");
+        let mut scanner = Scanner::new(marker.clone());
+        let mark = |scope| format!("{VARIABLE}={}", marker.value(ScopeId(scope), ""));
         // It executes others when it is told to: without a mark, with one, with another one.
         let wait = "echo; read line";
         let last = format!("{wait}; exec env {} sh -c '{wait}'", mark(5));
@@ -111,14 +111,14 @@ mod tests {
             output.read_exact(&mut [0]).expect("it is there");
             for _ in 0..2 {
                 let found = scanner.scan().into_iter().find(|(process, _)| process.pid == pid);
-                let place = found.expect("it lives").1.map(|place| place.scope);
-                assert_eq!(place, scope.map(ScopeId));
-                assert!(scanner.places.contains_key(&pid), "it would be read again");
+                let mark = found.expect("it lives").1.map(|mark| mark.scope);
+                assert_eq!(mark, scope.map(ScopeId));
+                assert!(scanner.marks.contains_key(&pid), "it would be read again");
             }
             input.write_all(b"\n").expect("it reads");
         }
         child.wait().expect("it ends");
         scanner.scan();
-        assert!(!scanner.places.contains_key(&pid), "what is gone is remembered");
+        assert!(!scanner.marks.contains_key(&pid), "what is gone is remembered");
     }
 }

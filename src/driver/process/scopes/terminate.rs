@@ -1,344 +1,256 @@
 //! Emptying a scope: SIGTERM, and after the grace period SIGKILL until nothing is left.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-
-use super::super::jobs::Stage;
-use super::super::procs::features::Containment;
-use super::super::procs::kill_tree;
-use super::super::procs::list::{self, Marked};
-use super::super::{ProcessDriver, sys};
-use super::remaining::{Remaining, Scan};
+use super::super::procs::list::Marked;
+use super::containment::Other;
+use super::emptying::{Emptying, FIRST_LOOK};
+use super::system::System;
+use super::{Action, ScopeTree};
 use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::event::Event;
 use crate::machine::record::LogEvent;
 
 /// A program that is being loaded for this long hangs.
 const LOADING: Duration = Duration::from_millis(50);
-/// What can't be waited for is looked at again after this time, then less and less often.
-pub(super) const FIRST_LOOK: Duration = Duration::from_millis(5);
-const SLOWEST_LOOK: Duration = Duration::from_secs(1);
-/// Without a subreaper nobody is told of the end of orphans.
-pub(super) const PORTABLE_LOOK: Duration = Duration::from_millis(40);
 /// What hasn't died this long after SIGKILL is a survivor; in weak mode the script goes on then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How far the emptying of a scope has come.
-pub struct Emptying {
-    since: Instant,
-    /// The groups of commands, which were asked as such.
-    groups: HashSet<i32>,
-    pub(super) killing: Option<Killing>,
-    /// All processes that were signalled.
-    pub(super) processes: HashSet<i32>,
-    /// What the last scan of all processes found, and when each of it was started.
-    pub(super) known: Option<HashMap<i32, u64>>,
-    /// Whether the last look found nothing.
-    clean: bool,
-    /// When to look again, if not told earlier.
-    pub(super) look: Option<Instant>,
-    pub(super) interval: Duration,
+/// The processes of a scope that are left.
+struct Remaining {
+    /// Commands that aren't started, but may be.
+    starting: Vec<ProcessId>,
+    /// Running commands, which lead groups of their own.
+    commands: Vec<i32>,
+    /// Others.
+    others: Vec<Other>,
+    /// Whether there may be more.
+    uncertain: bool,
 }
 
-/// How far the killing has come.
-pub struct Killing {
-    since: Instant,
-    strong: bool,
-    killed: HashSet<i32>,
-    survivors: HashSet<i32>,
-}
+impl Remaining {
+    fn is_empty(&self) -> bool {
+        self.starting.is_empty()
+            && !self.uncertain
+            && self.commands.is_empty()
+            && self.others.is_empty()
+    }
 
-impl Emptying {
-    /// Looks less often from now on, but at least as often as `slowest` says.
-    pub(super) fn wait_longer(&mut self, slowest: Duration) {
-        self.interval = (self.interval * 2).min(slowest);
+    fn pids(&self) -> Vec<i32> {
+        self.commands.iter().copied().chain(self.others.iter().map(|other| other.pid)).collect()
     }
 }
 
-impl ProcessDriver {
-    /// Asks all of a scope to end.
-    pub(in super::super) fn terminate(&mut self, scope: ScopeId) {
-        let emptying = Emptying {
-            since: Instant::now(),
-            groups: HashSet::new(),
-            killing: None,
-            processes: HashSet::new(),
-            known: None,
-            clean: false,
-            look: None,
-            interval: FIRST_LOOK,
-        };
-        match self.scopes.scopes.get_mut(&scope) {
+impl ScopeTree {
+    /// All of a scope is to end.
+    pub fn terminate(&mut self, scope: ScopeId, now: Instant) {
+        if !self.tree.has(scope) {
             // Nothing ever ran in it, or it was handed over.
-            None => return self.ready.push_back(Event::Emptied { scope }),
-            Some(scope) if scope.emptying.is_some() => return,
-            Some(scope) => scope.emptying = Some(emptying),
+            return self.tree.act(Action::Emptied(scope));
         }
-        self.scopes.emptying.insert(scope);
-        self.scopes.dirty.insert(scope);
-        self.log(0, LogEvent::Emptying { scope: scope.0, kill: false });
-        self.cancel_workers(scope);
+        if self.tree.emptying.contains_key(&scope) {
+            return;
+        }
+        let mut emptying = Emptying::new(now);
+        let commands: Vec<_> = self.tree.commands_in(&self.tree.subtree(scope)).collect();
+        emptying.groups.extend(commands.iter().filter_map(|(_, member)| member.pid));
+        self.tree.emptying.insert(scope, emptying);
+        self.tree.suspect(scope);
+        self.tree.act(Action::Log(LogEvent::Emptying { scope: scope.0, kill: false }));
+        // What hasn't started never will.
+        for (process, _) in commands.iter().filter(|(_, member)| member.pid.is_none()) {
+            self.tree.act(Action::Cancel(*process));
+        }
         // The commands at once; what they left behind is looked for when all that was asked for
         // at this moment is known.
-        for pid in self.running_in(scope) {
-            self.ask(-pid);
-            if let Some(emptying) = self.emptying_mut(scope) {
-                emptying.groups.insert(pid);
-            }
+        for pid in commands.iter().filter_map(|(_, member)| member.pid) {
+            self.tree.act(Action::Ask(-pid));
         }
     }
 
     /// The grace period is over.
-    pub(in super::super) fn kill(&mut self, scope: ScopeId, strong: bool) {
-        if self.emptying_mut(scope).is_none() {
-            return; // empty by now
-        }
-        self.log(0, LogEvent::Emptying { scope: scope.0, kill: true });
-        let since = Instant::now();
-        if let Some(emptying) = self.emptying_mut(scope) {
-            let (killed, survivors) = (HashSet::new(), HashSet::new());
-            emptying.killing = Some(Killing { since, strong, killed, survivors });
-            emptying.interval = FIRST_LOOK;
-            emptying.known = None;
-        }
-        self.scopes.dirty.insert(scope);
-    }
-
-    pub(super) fn emptying_mut(&mut self, scope: ScopeId) -> Option<&mut Emptying> {
-        self.scopes.scopes.get_mut(&scope)?.emptying.as_mut()
-    }
-
-    fn ask(&mut self, pid: i32) {
-        for signal in [libc::SIGTERM, libc::SIGCONT] {
-            if sys::kill(pid, signal).is_ok() {
-                self.log(0, LogEvent::Signaled { pid, signal });
-            }
-        }
-    }
-
-    /// Interrupts the workers of a scope: what hasn't started never will.
-    fn cancel_workers(&mut self, scope: ScopeId) {
-        for id in self.scopes.subtree(scope) {
-            let Some(scope) = self.scopes.scopes.get_mut(&id) else { continue };
-            scope.commands.retain(|process| {
-                let Some(command) = self.commands.get(process) else { return false };
-                let handle = match &command.stage {
-                    Stage::Working(handle) => handle,
-                    Stage::Running(_) => return true,
-                    Stage::Queued => {
-                        self.commands.remove(process);
-                        return false;
-                    }
-                };
-                if !self.pool.cancel(handle) {
-                    return true; // too late: it will show up as a process
-                }
-                if command.starting {
-                    self.starting -= 1;
-                }
-                self.waiting.remove(&handle.ticket);
-                self.commands.remove(process);
-                false
-            });
-        }
-    }
-
-    pub(super) fn commands_in(&self, scope: ScopeId) -> Vec<ProcessId> {
-        let scopes = self.scopes.subtree(scope).into_iter();
-        let commands = scopes.filter_map(|id| self.scopes.scopes.get(&id));
-        commands.flat_map(|scope| &scope.commands).copied().collect()
-    }
-
-    /// The process that a command runs in, once it does.
-    pub(super) fn running(&self, process: ProcessId) -> Option<i32> {
-        match self.commands.get(&process)?.stage {
-            Stage::Running(pid) => Some(pid),
-            Stage::Queued | Stage::Working(_) => None,
-        }
-    }
-
-    pub(in super::super) fn running_in(&self, scope: ScopeId) -> Vec<i32> {
-        self.commands_in(scope).into_iter().filter_map(|it| self.running(it)).collect()
-    }
-
-    /// The processes in which a scope's programs are being loaded, which can take for ever.
-    fn loading_in(&self, scope: ScopeId) -> Vec<i32> {
-        let scopes = self.scopes.subtree(scope).into_iter();
-        let commands = scopes.filter_map(|id| self.scopes.scopes.get(&id));
-        let threads =
-            commands.flat_map(|scope| &scope.commands).filter_map(|process| {
-                match &self.commands.get(process)?.stage {
-                    Stage::Working(handle) => handle.committed_thread(),
-                    Stage::Queued | Stage::Running(_) => None,
-                }
-            });
-        let children = threads.filter_map(|it| list::children_of_thread(self.pid, it.id()).ok());
-        children.flatten().filter(|&pid| !self.children.is_command(pid)).collect()
+    pub fn kill(&mut self, scope: ScopeId, strong: bool, now: Instant) {
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // empty by now
+        emptying.kill(strong, now);
+        self.tree.act(Action::Log(LogEvent::Emptying { scope: scope.0, kill: true }));
+        self.tree.suspect(scope);
     }
 
     /// A command turned up although its scope was already being emptied: it gets what the others
     /// got.
-    pub(in super::super) fn catch_up(&mut self, scope: ScopeId, pid: i32) {
-        let above = self.scopes.emptying_above(scope);
+    pub(super) fn catch_up(&mut self, scope: ScopeId, pid: i32) {
+        let above = self.tree.emptying_above(scope);
         if above.is_empty() {
             return;
         }
-        self.ask(-pid);
+        self.tree.act(Action::Ask(-pid));
+        self.tree.suspect(scope);
         for id in above {
-            if let Some(emptying) = self.emptying_mut(id) {
+            if let Some(emptying) = self.tree.emptying.get_mut(&id) {
                 emptying.groups.insert(pid);
-                self.scopes.dirty.insert(id);
             }
         }
     }
 
     /// When a scope that is being emptied has to be looked at again.
-    pub(in super::super) fn next_look(&self) -> Option<Instant> {
-        let scopes = self.scopes.emptying.iter().filter_map(|id| self.scopes.scopes.get(id));
-        scopes.filter_map(|scope| scope.emptying.as_ref()?.look).min()
+    pub fn next_look(&self) -> Option<Instant> {
+        self.tree.emptying.values().filter_map(|emptying| emptying.look).min()
     }
 
     /// Goes on with the scopes that are being emptied, as far as something has happened.
-    pub(in super::super) fn settle(&mut self) {
-        if self.scopes.emptying.is_empty() {
+    pub fn settle(&mut self, system: &mut dyn System, now: Instant) {
+        if self.tree.emptying.is_empty() {
             return;
         }
-        let now = Instant::now();
-        let is_due = |id: &&ScopeId| {
-            let emptying = self.scopes.scopes.get(id).and_then(|scope| scope.emptying.as_ref());
-            emptying.and_then(|emptying| emptying.look).is_some_and(|look| look <= now)
-        };
-        let due: Vec<ScopeId> = self.scopes.emptying.iter().filter(is_due).copied().collect();
-        let mut dirty = std::mem::take(&mut self.scopes.dirty);
-        dirty.extend(due);
-        dirty.retain(|id| self.scopes.emptying.contains(id));
-        if dirty.is_empty() || self.put_off(&dirty, now) {
+        let mut scopes = self.tree.take_suspects();
+        let due = self.tree.emptying.iter().filter(|(_, emptying)| emptying.is_due(now));
+        scopes.extend(due.map(|(scope, _)| scope));
+        let (tree, containment) = (&mut self.tree, &mut self.containment);
+        if scopes.is_empty() || containment.put_off(tree, system, &scopes, now) {
             return;
         }
-        let scan = self.scan(&dirty);
-        for scope in dirty {
-            self.settle_scope(scope, &scan, now);
+        let certain = self.containment.scan(&mut self.tree, system, &scopes, now);
+        for scope in scopes {
+            self.settle_scope(scope, certain, system, now);
         }
     }
 
-    fn settle_scope(&mut self, scope: ScopeId, scan: &Scan, now: Instant) {
-        let mut rest = self.remaining_in(scope, scan);
-        let contained = matches!(self.containment, Containment::Subreaper);
-        let Some(emptying) = self.emptying_mut(scope) else { return };
-        emptying.known = scan.starts(&rest);
-        if rest.starting && now - emptying.since >= LOADING {
-            rest.others.extend(self.loading_in(scope).into_iter().map(|pid| (pid, 0)));
+    fn remaining(&self, scope: ScopeId, certain: bool, system: &mut dyn System) -> Remaining {
+        let scopes = self.tree.subtree(scope);
+        let members: Vec<_> = self.tree.commands_in(&scopes).collect();
+        let starting = members.iter().filter(|(_, member)| member.pid.is_none());
+        Remaining {
+            starting: starting.map(|(process, _)| *process).collect(),
+            commands: members.iter().filter_map(|(_, member)| member.pid).collect(),
+            others: self.containment.others(&self.tree, system, scope),
+            uncertain: !certain,
         }
-        let Some(emptying) = self.emptying_mut(scope) else { return };
-        if rest.is_empty() {
+    }
+
+    fn settle_scope(
+        &mut self,
+        scope: ScopeId,
+        certain: bool,
+        system: &mut dyn System,
+        now: Instant,
+    ) {
+        let mut remaining = self.remaining(scope, certain, system);
+        let (adopts, slowest) = (self.containment.adopts(), self.containment.slowest_look());
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return };
+        emptying.known = self.containment.starts(&remaining.pids());
+        if now - emptying.since >= LOADING {
+            let loading = remaining.starting.iter().flat_map(|&process| system.loading(process));
+            let others = loading.map(|pid| Other { pid, depth: 0, nested: false });
+            remaining.others.extend(others.collect::<Vec<_>>());
+        }
+        if remaining.is_empty() {
             // A list of all processes may miss one that changes at that moment.
-            if contained || emptying.clean || emptying.processes.is_empty() {
-                return self.emptied(scope);
+            if adopts || emptying.clean || emptying.processes.is_empty() {
+                return self.emptied(scope, now);
             }
             emptying.clean = true;
             emptying.look = Some(now + FIRST_LOOK);
             return;
         }
         emptying.clean = false;
-        let before = emptying.processes.len();
-        if emptying.killing.is_some() {
-            if self.kill_rest(scope, &rest, now) {
-                return self.give_up(scope, rest.pids().len());
-            }
-        } else {
-            self.ask_rest(scope, &rest);
-        }
-        let Some(emptying) = self.emptying_mut(scope) else { return };
-        let killed = emptying.killing.is_some() && emptying.processes.len() > before;
+        let is_killing = emptying.killing.is_some();
         // All that is left are children of ours, or descend from them: their end is told.
-        let told = contained && emptying.killing.is_none() && !rest.uncertain && !rest.starting;
-        if emptying.look.is_some_and(|look| look <= now) {
-            emptying.wait_longer(if contained { SLOWEST_LOOK } else { PORTABLE_LOOK });
+        let told = adopts && !is_killing && !remaining.uncertain && remaining.starting.is_empty();
+        let overdue = emptying.is_due(now);
+        if overdue {
+            emptying.wait_longer(slowest);
         }
-        let mut wait = emptying.interval;
-        if !contained && killed {
-            // What was killed only now may have started others that no list showed.
-            emptying.known = None;
-            wait = Duration::ZERO;
+        emptying.look = (!told).then(|| now + emptying.interval());
+        if is_killing {
+            self.kill_rest(scope, &remaining, overdue, system, now);
+        } else {
+            self.ask_rest(scope, &remaining, system);
         }
-        emptying.look = (!told).then(|| now + wait);
     }
 
     /// Asks what is outside the groups of commands to end, and wasn't asked yet.
-    fn ask_rest(&mut self, scope: ScopeId, rest: &Remaining) {
-        let Some(emptying) = self.emptying_mut(scope) else { return };
-        let mut seen = std::mem::take(&mut emptying.processes);
-        let groups = emptying.groups.clone();
-        let commands = rest.commands.iter().map(|&pid| (pid, 0));
-        let others = rest.others.iter().copied().filter(|(pid, _)| !rest.theirs.contains(pid));
+    fn ask_rest(&mut self, scope: ScopeId, remaining: &Remaining, system: &mut dyn System) {
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return };
+        let commands = remaining.commands.iter().map(|&pid| (pid, 0));
+        let others = remaining.others.iter().filter(|other| !other.nested);
+        let others = others.map(|other| (other.pid, other.depth));
         let mut stack: Vec<(i32, usize)> = commands.chain(others).collect();
         let roots: HashSet<i32> = stack.iter().map(|&(pid, _)| pid).collect();
         let mut asked = Vec::new();
         while let Some((pid, depth)) = stack.pop() {
-            if seen.contains(&pid) {
+            if emptying.processes.contains(&pid) {
                 continue;
             }
-            if !sys::group_of(pid).is_some_and(|group| groups.contains(&group)) {
+            if !system.group(pid).is_some_and(|group| emptying.groups.contains(&group)) {
                 // What a nested shell started is its own to end.
                 if !roots.contains(&pid)
-                    && let Marked::Mark(place) = list::mark(pid, &self.marker)
-                    && place.depth > depth
+                    && let Marked::Ours(mark) = system.mark(pid)
+                    && mark.depth > depth
                 {
                     continue;
                 }
                 asked.push(pid);
             }
-            seen.insert(pid);
-            stack.extend(list::children(pid).into_iter().map(|child| (child, depth)));
+            emptying.processes.insert(pid);
+            stack.extend(system.children(pid).into_iter().map(|child| (child, depth)));
         }
         for pid in asked {
-            self.ask(pid);
-        }
-        if let Some(emptying) = self.emptying_mut(scope) {
-            emptying.processes = seen;
+            self.tree.act(Action::Ask(pid));
         }
     }
 
-    /// Kills what is left; true if it is given up.
-    fn kill_rest(&mut self, scope: ScopeId, rest: &Remaining, now: Instant) -> bool {
-        let pids = rest.pids();
-        let Some(emptying) = self.emptying_mut(scope) else { return true };
-        let overdue = emptying.look.is_some_and(|look| look <= now);
-        let Some(killing) = &mut emptying.killing else { return false };
+    /// Kills what is left.
+    fn kill_rest(
+        &mut self,
+        scope: ScopeId,
+        remaining: &Remaining,
+        overdue: bool,
+        system: &mut dyn System,
+        now: Instant,
+    ) {
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return };
+        let Some(killing) = &mut emptying.killing else { return };
+        let pids = remaining.pids();
         // What was killed is on its way, unless that takes suspiciously long.
-        let new: Vec<i32> =
-            pids.iter().copied().filter(|pid| overdue || !killing.killed.contains(pid)).collect();
-        if !new.is_empty() {
-            let mut found = kill_tree::stop_and_kill(&new);
-            emptying.processes.extend(&found);
-            found.retain(|&pid| killing.killed.insert(pid));
-            // Nobody may signal another user's.
-            for pid in found.into_iter().filter(|&pid| sys::kill(pid, 0) != Err(Errno::EPERM)) {
-                self.log(0, LogEvent::Signaled { pid, signal: libc::SIGKILL });
-            }
+        let is_new = |pid: &i32| overdue || !killing.killed.contains(pid);
+        let new: Vec<i32> = pids.iter().copied().filter(is_new).collect();
+        let is_late = now - killing.since >= PATIENCE;
+        let mut survivors = pids.clone();
+        survivors.retain(|&pid| is_late && killing.survivors.insert(pid));
+        if is_late && !killing.strong {
+            killing.given_up = Some(pids.len());
         }
-        let Some(emptying) = self.emptying_mut(scope) else { return true };
-        let Some(killing) = &mut emptying.killing else { return false };
-        let given_up = now - killing.since >= PATIENCE;
-        let weak = !killing.strong;
-        let survivors: Vec<i32> = if given_up {
-            pids.into_iter().filter(|&pid| killing.survivors.insert(pid)).collect()
-        } else {
-            Vec::new()
-        };
+        // Also if there is nothing new: what it answers comes last.
+        self.tree.act(Action::KillTrees(scope, new));
         for pid in survivors {
-            self.log(0, LogEvent::Survivor { pid, command: list::name(pid) });
+            self.tree.act(Action::Log(LogEvent::Survivor { pid, command: system.name(pid) }));
         }
-        given_up && weak
     }
 
-    fn emptied(&mut self, scope: ScopeId) {
-        let Some(emptying) = self.emptying_mut(scope) else { return };
-        let elapsed = emptying.since.elapsed();
-        let processes = emptying.processes.len();
-        self.log(0, LogEvent::Emptied { scope: scope.0, processes, elapsed });
+    /// These were found and killed for a scope; says which of them are news.
+    pub fn killed(&mut self, scope: ScopeId, found: &[i32], now: Instant) -> Vec<i32> {
+        let adopts = self.containment.adopts();
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return Vec::new() };
+        let Some(killing) = &mut emptying.killing else { return Vec::new() };
+        let new = found.iter().copied().filter(|&pid| killing.killed.insert(pid)).collect();
+        let given_up = killing.given_up;
+        let before = emptying.processes.len();
+        emptying.processes.extend(found);
+        if !adopts && emptying.processes.len() > before {
+            // What was killed only now may have started others that no list showed.
+            emptying.known = None;
+            emptying.look = Some(now);
+        }
+        if let Some(left) = given_up {
+            self.give_up(scope, left);
+        }
+        new
+    }
+
+    fn emptied(&mut self, scope: ScopeId, now: Instant) {
+        let Some(emptying) = self.tree.emptying.get(&scope) else { return };
+        let (processes, elapsed) = (emptying.processes.len(), now - emptying.since);
+        self.tree.act(Action::Log(LogEvent::Emptied { scope: scope.0, processes, elapsed }));
         self.close(scope);
     }
 
@@ -346,25 +258,22 @@ impl ProcessDriver {
     fn give_up(&mut self, scope: ScopeId, left: usize) {
         let processes = if left == 1 { "process" } else { "processes" };
         let note = format!("scope {} is given up with {left} {processes} left", scope.0);
-        self.log(0, LogEvent::Note(note));
+        self.tree.act(Action::Log(LogEvent::Note(note)));
         self.close(scope);
     }
 
     /// A scope is over: says so.
     fn close(&mut self, scope: ScopeId) {
-        let heir = self.scopes.parent(scope);
-        for id in self.scopes.subtree(scope).into_iter().rev() {
-            let left = self.scopes.remove(id, heir);
+        let heir = self.tree.parent(scope);
+        for id in self.tree.subtree(scope).into_iter().rev() {
             // Who waits for a part of it hears of that, too.
-            if id != scope && left.as_ref().is_some_and(|scope| scope.emptying.is_some()) {
-                self.ready.push_back(Event::Emptied { scope: id });
+            if id != scope && self.tree.emptying.contains_key(&id) {
+                self.tree.act(Action::Emptied(id));
             }
-            for process in left.into_iter().flat_map(|scope| scope.commands) {
-                if let Some(command) = self.commands.get_mut(&process) {
-                    command.wanted = false;
-                }
+            for process in self.remove(id, heir).into_iter().flat_map(|scope| scope.commands) {
+                self.tree.disown(process);
             }
         }
-        self.ready.push_back(Event::Emptied { scope });
+        self.tree.act(Action::Emptied(scope));
     }
 }

@@ -1,19 +1,11 @@
-//! Families of processes: who belongs to which scope.
-//!
-//! Where the shell is a subreaper, every process without a parent comes to it, so that all of a
-//! scope's processes descend from children of ours: commands, which are known, and orphans, whose
-//! environment tells whose they were. A scope without either has no process left.
+//! What belongs to whom: scopes in one another, their commands, and the groups these left behind.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::super::marks::Leases;
-use super::super::procs::features::Containment;
-use super::super::procs::list::{self, Marked};
-use super::super::{ProcessDriver, sys};
-use super::remaining::LastScan;
+use super::Action;
+use super::emptying::Emptying;
+use super::system::System;
 use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::record::LogEvent;
 
 /// More names of scopes that ended well than this are forgotten.
 const MOST_HANDED: usize = 100_000;
@@ -24,63 +16,75 @@ const FEW_HANDED: usize = 100;
 /// Groups without members are forgotten after so many.
 const BETWEEN_GROUPS: usize = 64;
 
-/// A process that is being loaded for this long isn't.
-const LOADING: Duration = Duration::from_secs(1);
-
-/// All scopes, and the processes that lost their parents.
-pub struct ScopeTree {
-    pub(in super::super) scopes: HashMap<ScopeId, Scope>,
-    /// Orphans that came to us, by process id.
-    orphans: HashMap<i32, Orphan>,
+/// All scopes and their commands.
+pub struct Tree {
+    scopes: HashMap<ScopeId, Scope>,
+    commands: HashMap<ProcessId, Member>,
+    /// The commands by the processes that run them.
+    leaders: HashMap<i32, ProcessId>,
     /// Where processes of scopes that are over belong now.
     handed: HashMap<ScopeId, ScopeId>,
     /// Scopes being emptied.
-    pub(in super::super) emptying: BTreeSet<ScopeId>,
+    pub emptying: BTreeMap<ScopeId, Emptying>,
     /// Scopes being emptied that have to be looked at.
-    pub(in super::super) dirty: BTreeSet<ScopeId>,
-    /// When all processes were last looked at.
-    pub(super) last_scan: Option<LastScan>,
-    /// Orphans that can't be told yet: since when, and whose they would be if they never can.
-    unclear: HashMap<i32, (Instant, ScopeId)>,
-    /// How many commands had ended when the last scope was opened.
-    ended: usize,
-    /// How long the limits of scopes count elsewhere.
-    pub(in super::super) leases: Leases,
+    dirty: BTreeSet<ScopeId>,
+    /// What is to be done.
+    actions: VecDeque<Action>,
 }
 
 /// A scope.
 #[derive(Default)]
 pub struct Scope {
     parent: Option<ScopeId>,
-    below: BTreeSet<ScopeId>,
+    /// The scopes in it.
+    pub below: BTreeSet<ScopeId>,
+    /// Its commands.
     pub commands: HashSet<ProcessId>,
     /// Groups whose leader has ended; others may live on.
-    pub groups: HashSet<i32>,
-    pub(in super::super) emptying: Option<super::terminate::Emptying>,
+    groups: HashSet<i32>,
 }
 
-struct Orphan {
-    scope: ScopeId,
-    depth: usize,
+/// A command of a scope.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Its scope.
+    pub scope: ScopeId,
+    /// Its process, which leads a group; none as long as it isn't started.
+    pub pid: Option<i32>,
+    /// Whether anybody wants to hear of its end.
+    pub wanted: bool,
 }
 
-impl ScopeTree {
+impl Tree {
     /// Only the script's scope.
     pub fn new() -> Self {
         Self {
             scopes: HashMap::from([(ScopeId::SCRIPT, Scope::default())]),
-            orphans: HashMap::new(),
+            commands: HashMap::new(),
+            leaders: HashMap::new(),
             handed: HashMap::new(),
-            emptying: BTreeSet::new(),
+            emptying: BTreeMap::new(),
             dirty: BTreeSet::new(),
-            last_scan: None,
-            unclear: HashMap::new(),
-            ended: 0,
-            leases: Leases::default(),
+            actions: VecDeque::new(),
         }
     }
 
-    /// A new scope inside another one.
+    /// Has something done.
+    pub fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    /// What is to be done next.
+    pub fn take_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Whether a scope is there.
+    pub fn has(&self, scope: ScopeId) -> bool {
+        self.scopes.contains_key(&scope)
+    }
+
+    /// A new scope inside another one, or one that has another one around it from now on.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
         if let Some(before) = self.scope(scope).parent.replace(parent)
             && let Some(before) = self.scopes.get_mut(&before)
@@ -91,7 +95,7 @@ impl ScopeTree {
     }
 
     /// A scope; one that was never opened is the script's.
-    pub fn scope(&mut self, scope: ScopeId) -> &mut Scope {
+    fn scope(&mut self, scope: ScopeId) -> &mut Scope {
         if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {
             self.scope(ScopeId::SCRIPT).below.insert(scope);
         }
@@ -102,18 +106,44 @@ impl ScopeTree {
     }
 
     /// A command begins.
-    pub fn enter(&mut self, scope: ScopeId, process: ProcessId) {
+    pub fn begin(&mut self, scope: ScopeId, process: ProcessId) {
         self.scope(scope).commands.insert(process);
+        self.commands.insert(process, Member { scope, pid: None, wanted: true });
     }
 
-    /// A command is over; false if its scope is being emptied, and nobody wants to hear of it.
-    pub fn leave(&mut self, scope: ScopeId, process: ProcessId) -> bool {
-        if let Some(scope) = self.scopes.get_mut(&scope) {
-            scope.commands.remove(&process);
+    /// A command's process is known.
+    pub fn start(&mut self, process: ProcessId, pid: i32) -> Option<Member> {
+        let member = self.commands.get_mut(&process)?;
+        member.pid = Some(pid);
+        self.leaders.insert(pid, process);
+        Some(*member)
+    }
+
+    /// A command is over. What else is in its group may live on.
+    pub fn end(&mut self, process: ProcessId) -> Option<Member> {
+        let member = self.commands.remove(&process)?;
+        if let Some(pid) = member.pid {
+            self.leaders.remove(&pid);
         }
-        let above = self.emptying_above(scope);
-        self.dirty.extend(&above);
-        above.is_empty()
+        if let Some(scope) = self.scopes.get_mut(&member.scope) {
+            scope.commands.remove(&process);
+            scope.groups.extend(member.pid);
+        }
+        self.suspect(member.scope);
+        Some(member)
+    }
+
+    /// Whether a scope has so many groups that the dead ones should be forgotten.
+    pub fn has_many_groups(&self, scope: ScopeId) -> bool {
+        let groups = self.scopes.get(&scope).map_or(0, |scope| scope.groups.len());
+        groups > 0 && groups.is_multiple_of(BETWEEN_GROUPS)
+    }
+
+    /// Forgets the groups of a scope that have no members.
+    pub fn forget_dead_groups(&mut self, scope: ScopeId, system: &mut dyn System) {
+        if let Some(scope) = self.scopes.get_mut(&scope) {
+            scope.groups.retain(|&group| system.is_group_alive(group));
+        }
     }
 
     /// The scopes being emptied among this one and those around it.
@@ -122,16 +152,25 @@ impl ScopeTree {
             return Vec::new();
         }
         let up = |id: &ScopeId| self.scopes.get(id)?.parent;
-        std::iter::successors(Some(scope), up).filter(|id| self.emptying.contains(id)).collect()
+        std::iter::successors(Some(scope), up).filter(|id| self.emptying.contains_key(id)).collect()
     }
 
-    /// A command's process has ended, but others of its group may live on.
-    pub fn note_group(&mut self, scope: ScopeId, group: i32) {
-        let groups = &mut self.scope(scope).groups;
-        groups.insert(group);
-        if groups.len().is_multiple_of(BETWEEN_GROUPS) {
-            groups.retain(|&group| sys::is_group_alive(group));
-        }
+    /// Something may have changed in a scope: if it is being emptied, it has to be looked at.
+    pub fn suspect(&mut self, scope: ScopeId) {
+        let above = self.emptying_above(scope);
+        self.dirty.extend(above);
+    }
+
+    /// The same for all scopes.
+    pub fn suspect_all(&mut self) {
+        self.dirty.extend(self.emptying.keys());
+    }
+
+    /// The scopes that have to be looked at; then they count as looked at.
+    pub fn take_suspects(&mut self) -> BTreeSet<ScopeId> {
+        let mut suspects = std::mem::take(&mut self.dirty);
+        suspects.retain(|scope| self.emptying.contains_key(scope));
+        suspects
     }
 
     /// Takes a scope out of the tree; processes that say they are of it are another one's now.
@@ -139,7 +178,6 @@ impl ScopeTree {
         let mut old = self.scopes.remove(&scope)?;
         self.emptying.remove(&scope);
         self.dirty.remove(&scope);
-        self.leases.end(scope);
         if scope == ScopeId::SCRIPT {
             let kept = Scope { below: std::mem::take(&mut old.below), ..Scope::default() };
             self.scopes.insert(scope, kept);
@@ -155,10 +193,39 @@ impl ScopeTree {
             }
             self.handed.insert(scope, heir);
         }
-        for orphan in self.orphans.values_mut().filter(|orphan| orphan.scope == scope) {
-            orphan.scope = heir;
-        }
         Some(old)
+    }
+
+    /// What was one scope's is another one's.
+    pub fn inherit(&mut self, heir: ScopeId, old: Scope) {
+        for below in old.below {
+            self.open(below, heir);
+        }
+        for process in &old.commands {
+            if let Some(member) = self.commands.get_mut(process) {
+                member.scope = heir;
+            }
+        }
+        let heir = self.scope(heir);
+        heir.commands.extend(old.commands);
+        heir.groups.extend(old.groups);
+    }
+
+    /// Nobody wants to hear of a command's end any more.
+    pub fn disown(&mut self, process: ProcessId) {
+        if let Some(member) = self.commands.get_mut(&process) {
+            member.wanted = false;
+        }
+    }
+
+    /// Whether names of scopes are remembered that may not be needed.
+    pub fn remembers_many(&self) -> bool {
+        self.handed.len() > FEW_HANDED
+    }
+
+    /// There is no process that could be of a scope that is over.
+    pub fn forget_names(&mut self) {
+        self.handed = HashMap::new();
     }
 
     /// The scope around this one.
@@ -183,11 +250,22 @@ impl ScopeTree {
         all
     }
 
-    /// The orphans of these scopes, and how many nested shells each came through.
-    pub fn orphans_of(&self, scopes: &[ScopeId]) -> Vec<(i32, usize)> {
-        let scopes: HashSet<&ScopeId> = scopes.iter().collect();
-        let of_scopes = self.orphans.iter().filter(|(_, orphan)| scopes.contains(&orphan.scope));
-        of_scopes.map(|(&pid, orphan)| (pid, orphan.depth)).collect()
+    /// The commands of these scopes.
+    pub fn commands_in(&self, scopes: &[ScopeId]) -> impl Iterator<Item = (ProcessId, Member)> {
+        let scopes = scopes.iter().filter_map(|id| self.scopes.get(id));
+        let commands = scopes.flat_map(|scope| &scope.commands);
+        commands.filter_map(|process| Some((*process, *self.commands.get(process)?)))
+    }
+
+    /// The processes of those that are started.
+    pub fn running_in(&self, scopes: &[ScopeId]) -> Vec<i32> {
+        self.commands_in(scopes).filter_map(|(_, member)| member.pid).collect()
+    }
+
+    /// The groups that commands of these scopes left behind.
+    pub fn groups_of(&self, scopes: &[ScopeId]) -> impl Iterator<Item = i32> {
+        let scopes = scopes.iter().filter_map(|id| self.scopes.get(id));
+        scopes.flat_map(|scope| &scope.groups).copied()
     }
 
     /// The scope that a scope named by a process is today. One that nobody remembers ended well, long
@@ -201,14 +279,14 @@ impl ScopeTree {
 
     /// Where a process without a mark belongs: to the scope of its group, else to the innermost one
     /// that everything running is in.
-    fn guess(&self, pid: i32, group_of: impl Fn(i32) -> Option<ScopeId>) -> ScopeId {
-        let group = list::one(pid).map(|process| process.group);
+    pub fn guess(&self, group: Option<i32>) -> ScopeId {
         let by_group = group.and_then(|group| {
+            let leader = self.leaders.get(&group).and_then(|it| self.commands.get(it));
             let with_group = || {
                 let found = self.scopes.iter().find(|(_, scope)| scope.groups.contains(&group));
                 found.map(|(&id, _)| id)
             };
-            group_of(group).or_else(with_group)
+            leader.map(|member| member.scope).or_else(with_group)
         });
         by_group.unwrap_or_else(|| {
             let mut id = ScopeId::SCRIPT;
@@ -224,117 +302,33 @@ impl ScopeTree {
     }
 }
 
-impl ProcessDriver {
-    /// A new scope inside another one. What came to us before is none of its.
-    pub(in super::super) fn open_scope(&mut self, scope: ScopeId, parent: ScopeId) {
-        let since = std::mem::replace(&mut self.scopes.ended, self.children.ended());
-        if self.children.ended() > since
-            && matches!(self.containment, Containment::Subreaper)
-            && !sys::has_no_children()
-        {
-            self.look_for_orphans();
-        }
-        self.scopes.open(scope, parent);
-    }
-
-    /// What one scope left running belongs to another one.
-    pub(in super::super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
-        if scope == into {
-            return;
-        }
-        let Some(old) = self.scopes.remove(scope, into) else { return };
-        // Without any process, there is none to be told whose it is.
-        if matches!(self.containment, Containment::Subreaper)
-            && self.scopes.handed.len() > FEW_HANDED
-            && sys::has_no_children()
-        {
-            self.scopes.handed = HashMap::new();
-        }
-        for &below in &old.below {
-            self.scopes.open(below, into);
-        }
-        for process in &old.commands {
-            if let Some(command) = self.commands.get_mut(process) {
-                command.scope = into;
-            }
-        }
-        let new = self.scopes.scope(into);
-        new.commands.extend(old.commands);
-        for group in old.groups {
-            self.scopes.note_group(into, group);
-        }
-    }
-
-    /// An orphan has ended and is gone.
-    pub(in super::super) fn orphan_ended(&mut self, pid: i32) {
-        self.scopes.unclear.remove(&pid);
-        if let Some(orphan) = self.scopes.orphans.remove(&pid) {
-            let above = self.scopes.emptying_above(orphan.scope);
-            self.scopes.dirty.extend(above);
-        } else {
-            self.scopes.dirty.extend(&self.scopes.emptying);
-        }
-    }
-
-    /// Looks for orphans that came to us, and takes note of those that have ended. False if it
-    /// can't be told yet of some whose they are, or whether there are more.
-    pub(in super::super) fn look_for_orphans(&mut self) -> bool {
-        let Some(orphans) = self.orphans() else { return false };
-        let mut certain = true;
-        for pid in orphans {
-            certain &= self.scopes.orphans.contains_key(&pid) || self.adopt(pid);
-        }
-        certain
-    }
-
-    fn adopt(&mut self, pid: i32) -> bool {
-        let mark = list::mark(pid, &self.marker);
-        let (scope, depth) = if let Marked::Mark(place) = mark {
-            (self.scopes.today(place.scope), place.depth)
-        } else {
-            let now = Instant::now();
-            let guess = || {
-                let of_group = |group| {
-                    let process = self.children.get(group)?.process;
-                    Some(self.commands.get(&process)?.scope)
-                };
-                (now, self.scopes.guess(pid, of_group))
-            };
-            // What it is taken for when it is first seen: other scopes may open before it is clear.
-            let first = self.scopes.unclear.get(&pid).copied();
-            let (since, scope) = first.unwrap_or_else(guess);
-            self.scopes.unclear.insert(pid, (since, scope));
-            if mark == Marked::Unclear && now - since < LOADING {
-                return false;
-            }
-            (self.scopes.today(scope), 0)
-        };
-        self.scopes.unclear.remove(&pid);
-        self.scopes.orphans.insert(pid, Orphan { scope, depth });
-        let above = self.scopes.emptying_above(scope);
-        self.scopes.dirty.extend(above);
-        self.log(0, LogEvent::Adopted { pid, command: list::name(pid) });
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nothing_is_left_of_scopes_that_are_over() {
-        let mut scopes = ScopeTree::new();
+        let mut tree = Tree::new();
         for id in 0..10 {
             let (outer, inner) = (ScopeId(2 * id + 1), ScopeId(2 * id + 2));
-            scopes.open(outer, ScopeId::SCRIPT);
-            scopes.open(inner, outer);
-            assert_eq!(scopes.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT, outer, inner]);
-            scopes.remove(inner, outer);
-            assert_eq!(scopes.today(inner), outer);
-            scopes.remove(outer, ScopeId::SCRIPT);
-            assert_eq!(scopes.today(inner), ScopeId::SCRIPT);
+            tree.open(outer, ScopeId::SCRIPT);
+            tree.open(inner, outer);
+            assert_eq!(tree.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT, outer, inner]);
+            tree.remove(inner, outer);
+            assert_eq!(tree.today(inner), outer);
+            tree.remove(outer, ScopeId::SCRIPT);
+            assert_eq!(tree.today(inner), ScopeId::SCRIPT);
         }
-        assert_eq!(scopes.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT]);
+        assert_eq!(tree.subtree(ScopeId::SCRIPT), [ScopeId::SCRIPT]);
+    }
+
+    #[test]
+    fn scopes_that_nobody_remembers_are_the_scripts() {
+        let mut tree = Tree::new();
+        for id in 1..=200_001 {
+            tree.open(ScopeId(id), ScopeId::SCRIPT);
+            tree.remove(ScopeId(id), ScopeId::SCRIPT);
+        }
+        assert_eq!(tree.today(ScopeId(1)), ScopeId::SCRIPT);
     }
 }

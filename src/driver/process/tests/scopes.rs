@@ -244,13 +244,3 @@ each_alone! {
         until("it lives", || marked(&mark("f")).is_empty());
     }
 }
-
-#[test]
-fn scopes_that_nobody_remembers_are_the_scripts() {
-    let mut scopes = super::super::scopes::ScopeTree::new();
-    for id in 1..=200_001 {
-        scopes.open(ScopeId(id), ScopeId::SCRIPT);
-        scopes.remove(ScopeId(id), ScopeId::SCRIPT);
-    }
-    assert_eq!(scopes.today(ScopeId(1)), ScopeId::SCRIPT);
-}

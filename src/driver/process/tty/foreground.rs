@@ -78,6 +78,13 @@ impl Terminal {
         self.monitor.as_ref()?.pid()
     }
 
+    /// A child that is no command has ended and was waited for.
+    pub fn helper_ended(&mut self, pid: i32) {
+        if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.pid() == Some(pid)) {
+            monitor.gone();
+        }
+    }
+
     /// Takes note of a process that was stopped before it was known.
     pub fn note_early(&mut self, pid: i32, signal: i32) {
         self.early.push((pid, signal));

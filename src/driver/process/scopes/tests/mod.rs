@@ -1,0 +1,104 @@
+//! Random orders of events: whatever comes first, the right processes end, and no others.
+
+mod shell;
+mod world;
+
+use proptest::prelude::*;
+
+use self::shell::{Shell, Step};
+use self::world::Happening;
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let one = 0..50usize;
+    let fork = (one.clone(), any::<bool>(), 0..8u32, any::<bool>(), 0..3u32);
+    prop_oneof![
+        6 => one.clone().prop_map(Happening::Work),
+        4 => fork.prop_map(|(which, leads, wipes, obeys, loading)| {
+            Happening::Fork { which, leads, wipes: wipes == 0, obeys, loading }
+        }),
+        5 => (one, 0..99i32).prop_map(|(which, code)| Happening::End(which, code)),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let one = 0..50usize;
+    prop_oneof![
+        12 => happening().prop_map(Step::Happens),
+        2 => one.clone().prop_map(Step::Open),
+        2 => one.clone().prop_map(Step::HandOver),
+        1 => one.clone().prop_map(Step::Terminate),
+        1 => one.clone().prop_map(Step::Kill),
+        2 => one.clone().prop_map(Step::Start),
+        3 => one.prop_map(Step::Submit),
+        3 => Just(Step::Take),
+        2 => proptest::collection::vec(happening(), 0..6).prop_map(Step::Look),
+        2 => Just(Step::Reap),
+        3 => (1..100u64).prop_map(Step::Settle),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn a_scope_ends_with_all_that_is_its_own_and_nothing_else(
+        adopts: bool,
+        steps in proptest::collection::vec(step(), 0..150),
+    ) {
+        let mut shell = Shell::new(adopts);
+        for step in &steps {
+            shell.step(step);
+        }
+        shell.finish();
+    }
+}
+
+/// A worker's command ends before the loop knows that it was started, and its id is another's then.
+#[test]
+fn a_status_that_comes_before_the_start_is_not_lost() {
+    for adopts in [true, false] {
+        let mut shell = Shell::new(adopts);
+        let work = || Step::Happens(Happening::Work(0));
+        let end = Step::Happens(Happening::End(0, 7));
+        for step in [Step::Submit(0), work(), end, Step::Look(Vec::new()), work(), work()] {
+            shell.step(&step);
+        }
+        // Its worker is gone, so the ended command is a child of the first thread, as orphans are.
+        for step in [Step::Look(Vec::new()), Step::Start(0), Step::Take, Step::Reap] {
+            shell.step(&step);
+        }
+        assert_eq!(shell.heard(), [7]);
+        shell.finish();
+    }
+}
+
+/// What a command left behind is of its scope, even if the scope is ended while a worker is still
+/// starting another command of it.
+#[test]
+fn a_command_that_is_being_started_is_no_orphan() {
+    for adopts in [true, false] {
+        let mut shell = Shell::new(adopts);
+        let work = || Step::Happens(Happening::Work(0));
+        let fork =
+            Happening::Fork { which: 0, leads: true, wipes: false, obeys: false, loading: 2 };
+        shell.step(&Step::Open(0));
+        for step in [
+            Step::Start(1),
+            Step::Happens(fork),
+            Step::Happens(Happening::End(0, 0)),
+            Step::Submit(1),
+            work(),
+            Step::Terminate(0),
+            Step::Settle(1),
+            Step::Reap,
+            Step::Settle(60),
+            work(),
+            Step::Look(vec![Happening::Work(0)]),
+            Step::Take,
+            Step::Kill(0),
+        ] {
+            shell.step(&step);
+        }
+        shell.finish();
+    }
+}
