@@ -5,7 +5,7 @@ use super::effect::{Effect, OperationId, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
-use super::join::children;
+use super::join::{children, letting_out};
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
@@ -93,6 +93,9 @@ impl Machine {
             }
             State::Sleeping(key) => self.timers.cancel([key]),
             State::Children | State::Forking => {
+                if let Some(process) = letting_out(task) {
+                    self.processes.remove(&process);
+                }
                 for child in children(task) {
                     if let Some(mut child) = self.tasks.remove(&child) {
                         self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);

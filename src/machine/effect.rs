@@ -117,6 +117,8 @@ pub enum Action {
     },
     /// Write bytes to descriptor 1.
     Print(BString),
+    /// Write to descriptor 1 what there is to read from descriptor 0.
+    Copy,
     /// Read a line from descriptor 0, up to and without its newline, and nothing after it.
     /// Exits 0 with the line, or 1 with what there was before the end of input.
     ReadLine,
@@ -155,6 +157,8 @@ pub enum Port {
         /// The one to copy.
         of: BufferId,
     },
+    /// A new, empty buffer for output that may get large: better on a disk than in memory.
+    Hold(BufferId),
     /// An existing buffer, at its end.
     BufferAppend(BufferId),
     /// What another descriptor of the table is at this point.

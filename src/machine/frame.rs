@@ -9,6 +9,7 @@ use bstr::BString;
 use super::code::{Address, Loop, Program, TryCode};
 use super::effect::{IoId, ScopeId, TaskId};
 use super::ending::Ending;
+use super::held::Outputs;
 use super::items::Items;
 use super::outcome::Failure;
 use super::tally::Tally;
@@ -170,6 +171,8 @@ pub enum JoinKind {
         io: Handle<IoId>,
         /// What became of the branches.
         tally: Box<Tally>,
+        /// What they print, if that is held.
+        outputs: Option<Box<Outputs>>,
     },
     /// The stages of a pipeline: how each ended.
     Stages(Vec<Option<Ending>>),

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::{Address, Loop};
-use super::effect::{PipeId, Plumbing, Port, ScopeId, TaskId};
+use super::effect::{IoId, PipeId, Plumbing, Port, ProcessId, ScopeId, TaskId};
 use super::ending::{Ending, Thrown};
+use super::event::{SpawnError, Status};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::halt::Halt;
+use super::held::{Held, Outputs};
+use super::let_out::Refused;
 use super::loops::pop_items;
 use super::opening::{Phase, Redirects};
 use super::outcome::{Failure, FailureKind};
@@ -17,7 +20,7 @@ use super::tally::{Failed, Tally};
 use super::task::{State, Task};
 use super::value::{Handle, Value};
 use super::variables::Variables;
-use crate::syntax::clauses::ForAllClauses;
+use crate::syntax::clauses::{ForAllClauses, Output};
 
 /// What is wrong where the innermost structure isn't the one whose tasks end.
 const NO_JOIN: &str = "the innermost structure has no tasks";
@@ -47,14 +50,15 @@ impl Machine {
             return Ok(self.open(task, Phase { plumbing: vec![null], written: None }));
         };
         task.turn(clauses.values());
-        let ForAllClauses { at_most, at_least, keep_going } =
+        let ForAllClauses { at_most, at_least, output, keep_going } =
             clauses.try_map(task, |task, ()| task.pop()?.integer().map_err(Halt::expression))?;
         let at_most = positive(at_most, "forall can't run at most")?;
         let at_least = positive(at_least, "forall can't have the success of at least")?;
-        let clauses = ForAllClauses { at_most, at_least, keep_going };
+        let clauses = ForAllClauses { at_most, at_least, output, keep_going };
+        let outputs = output.map(|Output::Grouped { in_order }| Box::new(Outputs::new(in_order)));
         let mut tally = Box::new(Tally::new(pop_items(task, code.items)));
         tally.decide(&clauses);
-        let kind = JoinKind::Branches { code: Arc::clone(code), clauses, io, tally };
+        let kind = JoinKind::Branches { code: Arc::clone(code), clauses, io, tally, outputs };
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -65,6 +69,7 @@ impl Machine {
 
     /// Starts some of the branches that may run; a list can be too long to start all at once.
     pub(super) fn more_branches(&mut self, task: &mut Task) -> Flow {
+        self.more_output(task);
         for _ in 0..BATCH {
             self.budget = self.budget.saturating_sub(1);
             if self.tasks.len() >= MANY_BRANCHES
@@ -85,16 +90,79 @@ impl Machine {
             let scope = self.new_scope(Some(task.scope));
             let mut branch = self.fork(task, 0, code.body, io, scope);
             self.iterate(&mut branch, "forall", &code, value);
+            let held = self.hold_output(task, &mut branch);
             if let Some(join) = top_join(task) {
                 join.running.insert(branch.id);
-                if let JoinKind::Branches { tally, .. } = &mut join.kind {
+                if let JoinKind::Branches { tally, outputs, .. } = &mut join.kind {
                     tally.began(branch.id, word);
+                    outputs.iter_mut().zip(held).for_each(|(it, held)| it.begin(branch.id, held));
                 }
             }
-            self.ready.push_back(branch.id);
+            if let State::Ready = branch.state {
+                self.ready.push_back(branch.id);
+            }
             self.tasks.insert(branch.id, branch);
         }
         Flow::Fork
+    }
+
+    /// Has what a branch prints be held, if its siblings' is.
+    fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
+        let Some(JoinKind::Branches { outputs: Some(_), .. }) = top_join(task).map(|it| &it.kind)
+        else {
+            return None;
+        };
+        let (held, plumbing) = self.hold();
+        let operation = self.new_operation(branch);
+        branch.io = self.open_io(branch.io.id(), branch, operation, plumbing);
+        branch.state = State::Piped(operation);
+        Some(held)
+    }
+
+    /// Lets out what branches have printed that ended.
+    fn more_output(&mut self, task: &mut Task) {
+        let Some((io, mut outputs)) = take_outputs(task) else { return };
+        self.let_out(task, io, &mut outputs);
+        put_outputs(task, outputs);
+    }
+
+    /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
+    /// that.
+    fn output_done(&mut self, task: &mut Task, result: Result<Status, SpawnError>) -> bool {
+        let Some((io, mut outputs)) = take_outputs(task) else { return false };
+        let written = self.written_on(task, io, &mut outputs, result);
+        let failed = written.is_err();
+        if let Err(refused) = written {
+            let (kind, code, why) = match refused {
+                Refused::NobodyReads(signal) => {
+                    (FailureKind::Signal, signal, "nobody reads".into())
+                }
+                Refused::Error(error) => (FailureKind::Spawn, 1, error),
+            };
+            let message = format!("what a branch printed can't be written: {why}");
+            let thrown = task.thrown(kind, code, message, "");
+            outputs.refuse();
+            if let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|it| &mut it.kind) {
+                tally.fail(thrown);
+            }
+        }
+        put_outputs(task, outputs);
+        failed
+    }
+
+    /// What a task let out for its branches is written, or can't be.
+    pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<Status, SpawnError>) {
+        let mut failed = false;
+        self.resume(task, |machine, task| {
+            failed = machine.output_done(task, result);
+            match task.state {
+                State::Forking => Flow::Wait(State::Forking),
+                _ => Flow::Fork,
+            }
+        });
+        if failed {
+            self.cancel_children(task, "what a branch printed can't be written");
+        }
     }
 
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -198,7 +266,10 @@ impl Machine {
                     task.variables.absorb(variables);
                     Self::joined(task)
                 }
-                JoinKind::Branches { code, clauses, tally, .. } => {
+                JoinKind::Branches { code, clauses, tally, outputs, .. } => {
+                    if let Some(outputs) = outputs {
+                        outputs.end(child);
+                    }
                     let secrets = &machine.config.secrets;
                     if tally.ends(child, &ending, &code.variable, clauses, secrets) {
                         decided = Some(reason(&ending));
@@ -233,7 +304,7 @@ impl Machine {
 
     /// Goes on if all have ended.
     fn joined(task: &mut Task) -> Flow {
-        if top_join(task).is_some_and(|join| !join.running.is_empty()) {
+        if top_join(task).is_some_and(|join| !join.is_done()) {
             return Flow::Wait(State::Children);
         }
         let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
@@ -268,6 +339,43 @@ pub fn children(task: &Task) -> Vec<TaskId> {
     }
 }
 
+/// What is being let out for the branches of a task.
+pub fn letting_out(task: &Task) -> Option<ProcessId> {
+    match &task.frames.last()?.kind {
+        FrameKind::Join(join) => match &join.kind {
+            JoinKind::Branches { outputs, .. } => outputs.as_ref()?.process(),
+            JoinKind::Stages(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// Takes what branches have printed out of the task that waits for them, to do something with it.
+fn take_outputs(task: &mut Task) -> Option<(IoId, Box<Outputs>)> {
+    match &mut top_join(task)?.kind {
+        JoinKind::Branches { io, outputs, .. } => Some((io.id(), outputs.take()?)),
+        JoinKind::Stages(_) => None,
+    }
+}
+
+/// Gives it back.
+fn put_outputs(task: &mut Task, taken: Box<Outputs>) {
+    if let Some(JoinKind::Branches { outputs, .. }) = top_join(task).map(|it| &mut it.kind) {
+        *outputs = Some(taken);
+    }
+}
+
+impl JoinFrame {
+    /// Whether nothing is left to wait for.
+    fn is_done(&self) -> bool {
+        let is_out = match &self.kind {
+            JoinKind::Branches { outputs, .. } => outputs.as_ref().is_none_or(|it| it.is_done()),
+            JoinKind::Stages(_) => true,
+        };
+        self.running.is_empty() && is_out
+    }
+}
+
 fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     match task.frames.last_mut() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
@@ -280,8 +388,9 @@ type Branch = (Arc<Loop>, Value, Handle<super::effect::IoId>);
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
-        JoinKind::Branches { code, clauses, io, tally }
-            if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most) =>
+        JoinKind::Branches { code, clauses, io, tally, outputs }
+            if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most)
+                && outputs.as_ref().is_none_or(|outputs| outputs.has_room()) =>
         {
             let value = tally.next()?;
             Some((Arc::clone(code), value, io.clone()))

@@ -16,11 +16,13 @@ mod flow;
 mod frame;
 mod functions;
 mod halt;
+mod held;
 mod id;
 mod invocation;
 mod items;
 mod join;
 mod jumps;
+mod let_out;
 mod loops;
 mod lower;
 mod number;
@@ -370,14 +372,25 @@ impl Machine {
 
     fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
         if let Some(task) = self.processes.remove(&process) {
+            if self.lets_out(task, process) {
+                return self.let_out_done(task, Err(error));
+            }
             self.resume(task, |machine, task| machine.command_refused(task, error));
         }
     }
 
     fn exited(&mut self, process: ProcessId, status: Status, line: Option<BString>) {
         if let Some(task) = self.processes.remove(&process) {
+            if self.lets_out(task, process) {
+                return self.let_out_done(task, Ok(status));
+            }
             self.resume(task, |machine, task| machine.command_ended(task, status, line));
         }
+    }
+
+    /// Whether a task has this only write what its branches printed.
+    fn lets_out(&self, task: TaskId, process: ProcessId) -> bool {
+        self.tasks.get(&task).is_some_and(|task| join::letting_out(task) == Some(process))
     }
 
     fn done(&mut self, operation: OperationId, result: Result<Reply, Refusal>) {

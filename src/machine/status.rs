@@ -92,6 +92,8 @@ pub struct Branches {
     pub next: Option<(Time, Arc<Failure>)>,
     /// Whether a branch has failed for good, and the others are being cancelled.
     pub failed: bool,
+    /// Whether what one has printed is being written on.
+    pub printing: bool,
 }
 
 /// How far a `try` has come.
@@ -237,7 +239,7 @@ impl Machine {
     }
 
     fn joining(&self, join: &JoinFrame) -> Doing {
-        let JoinKind::Branches { code, tally, .. } = &join.kind else {
+        let JoinKind::Branches { code, tally, outputs, .. } = &join.kind else {
             return Doing::Stages;
         };
         let mut waiting = 0;
@@ -262,6 +264,7 @@ impl Machine {
             waiting,
             next: soonest,
             failed: tally.is_decided(),
+            printing: outputs.as_ref().is_some_and(|outputs| outputs.process().is_some()),
         }))
     }
 }

@@ -33,6 +33,8 @@ pub struct Tally {
     told: Vec<BranchFailure>,
     first: Option<Ending>,
     decided: bool,
+    /// Why it ends whatever becomes of the branches.
+    broken: Option<Thrown>,
 }
 
 /// A branch that runs.
@@ -56,6 +58,7 @@ impl Tally {
             told: Vec::new(),
             first: None,
             decided: false,
+            broken: None,
         }
     }
 
@@ -130,18 +133,27 @@ impl Tally {
         self.decided
     }
 
+    /// It fails, whatever becomes of the branches.
+    pub fn fail(&mut self, thrown: Thrown) {
+        self.decided = true;
+        self.broken.get_or_insert(thrown);
+    }
+
     /// How it ended; none if it succeeded.
-    pub fn result(self, clauses: &ForAllClauses<u64>) -> Option<Failed> {
+    pub fn result(mut self, clauses: &ForAllClauses<u64>) -> Option<Failed> {
         let total = self.total();
         let needed = clauses.at_least.unwrap_or(total);
         let enough = match clauses.at_least {
             Some(least) => self.succeeded.count >= least,
             None => self.first.is_none(),
         };
-        if enough {
+        if enough && self.broken.is_none() {
             return None;
         }
-        let counted = clauses.keep_going || clauses.at_least.is_some();
+        let counted = self.broken.is_none() && (clauses.keep_going || clauses.at_least.is_some());
+        if let Some(broken) = self.broken.take() {
+            self.first = Some(Ending::Failed(broken));
+        }
         let message = counted.then(|| self.message(clauses.at_least));
         let fatal = total - self.fatal.min(total) < needed && self.fatal > 0;
         let words = Arc::new(Listed { items: self.items, succeeded: self.succeeded });

@@ -102,6 +102,16 @@ pub struct ForAnyClauses {
     pub in_order: bool,
 }
 
+/// When what the branches of a `forall` print comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// `output grouped`: whole, when the branch has ended.
+    Grouped {
+        /// `in order`: in the order of the words.
+        in_order: bool,
+    },
+}
+
 /// The clauses of a `forall`: numbers `N`.
 #[derive(Clone, Debug)]
 pub struct ForAllClauses<N> {
@@ -109,13 +119,15 @@ pub struct ForAllClauses<N> {
     pub at_most: Option<N>,
     /// `at least N`: it succeeds once so many branches have.
     pub at_least: Option<N>,
+    /// `output …`: when what branches print comes out.
+    pub output: Option<Output>,
     /// `keep going`: a failed branch doesn't end the others.
     pub keep_going: bool,
 }
 
 impl<N> ForAllClauses<N> {
     /// No clause at all.
-    pub const NONE: Self = Self { at_most: None, at_least: None, keep_going: false };
+    pub const NONE: Self = Self { at_most: None, at_least: None, output: None, keep_going: false };
 
     /// The next form of each clause, in the order of the fields; the first error ends it.
     pub fn try_map<'c, C, N2, E>(
@@ -126,6 +138,7 @@ impl<N> ForAllClauses<N> {
         Ok(ForAllClauses {
             at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
             at_least: self.at_least.as_ref().map(|it| number(context, it)).transpose()?,
+            output: self.output,
             keep_going: self.keep_going,
         })
     }

@@ -10,7 +10,7 @@ mod word;
 use super::ast::{
     Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Target, Try,
 };
-use super::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
+use super::clauses::{ForAllClauses, ForAnyClauses, Output, TryClauses};
 
 /// The program, tidied: indented by 4, one command a line, comments and single blank lines kept.
 pub fn print(script: &Script) -> String {
@@ -193,12 +193,17 @@ impl Printer {
                     self.text.push_str(" in order");
                 }
             }
-            ForKind::All(ForAllClauses { at_most, at_least, keep_going }) => {
+            ForKind::All(ForAllClauses { at_most, at_least, output, keep_going }) => {
                 self.clause(" at most ", at_most.as_ref());
                 self.clause(" at least ", at_least.as_ref());
                 if *keep_going {
                     self.text.push_str(" keep going");
                 }
+                self.text.push_str(match output {
+                    Some(Output::Grouped { in_order: false }) => " output grouped",
+                    Some(Output::Grouped { in_order: true }) => " output grouped in order",
+                    None => "",
+                });
             }
         }
     }

@@ -138,3 +138,31 @@ fn a_stubborn_branch_holds_up_what_comes_after_a_quorum() {
     let ran = ran.succeeds().takes(11.0).prints("on\n");
     assert!(ran.world.running().is_empty());
 }
+
+#[test]
+fn what_branches_print_comes_out_whole() {
+    let body = "echo $n; work $n; echo ${n}b; end; echo on";
+    world().run(&format!("forall n in 2 1; {body}")).succeeds().prints("2\n1\n1b\n2b\non\n");
+    let script = format!("forall n in 2 1 output grouped; {body}");
+    world().run(&script).succeeds().prints("1\n1b\n2\n2b\non\n").takes(2.0);
+    let script = format!("forall n in 2 1 output grouped in order; {body}");
+    world().run(&script).succeeds().prints("2\n2b\n1\n1b\non\n").takes(2.0);
+    let script = "forall n in 2 1 output grouped; work $n; echo $n; end -> v; echo \"<$v>\"";
+    world().run(script).succeeds().prints("<1\n2>\n");
+}
+
+#[test]
+fn what_failed_and_cancelled_branches_printed_comes_out_too() {
+    let script = "forall n in 1 2 output grouped; echo $n; work $n; fail; end";
+    world().run(script).fails("exit", 1).prints("1\n2\n").takes(1.0);
+    let script = "try for 5 seconds; forall n in 1 9 output grouped; echo $n; work $n; end; end";
+    world().run(script).fails("timeout", 124).prints("1\n").takes(5.0);
+}
+
+#[test]
+fn output_that_is_held_is_bounded() {
+    let script = "forall n in 1 .to. 1000 output grouped; work 1; echo $n; end";
+    world().run(script).succeeds().takes(4.0);
+    let script = "forall n in 1 .to. 600 output grouped in order; if $n .eql. 1; work 9; end; end";
+    world().run(script).succeeds().takes(9.0);
+}

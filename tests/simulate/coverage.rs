@@ -8,13 +8,14 @@ use ftsh::syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
     Parameter, Part, Pipeline, Quoted, Redirect, Simple, Substitute, Target, Try, Variable, Word,
 };
-use ftsh::syntax::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
+use ftsh::syntax::clauses::{ForAllClauses, ForAnyClauses, Output, TryClauses};
 use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
     pipeline |& program call environment assignment unassigned return return-value shift shift-n
     break continue if else-if else while for forany in-order forall at-most at-least keep-going
+    grouped grouped-in-order
     try catch try-for try-for-joined try-times try-every try-each try-backoff try-while
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -139,10 +140,15 @@ impl Walk<'_> {
             ForKind::Any(ForAnyClauses { in_order }) => {
                 self.is(if *in_order { "in-order" } else { "forany" });
             }
-            ForKind::All(ForAllClauses { at_most, at_least, keep_going }) => {
+            ForKind::All(ForAllClauses { at_most, at_least, output, keep_going }) => {
                 self.is("forall");
                 self.clause("at-most", at_most.as_ref());
                 self.clause("at-least", at_least.as_ref());
+                match output {
+                    Some(Output::Grouped { in_order: false }) => self.is("grouped"),
+                    Some(Output::Grouped { in_order: true }) => self.is("grouped-in-order"),
+                    None => {}
+                }
                 if *keep_going {
                     self.is("keep-going");
                 }

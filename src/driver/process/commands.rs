@@ -90,6 +90,12 @@ impl ProcessDriver {
                     }),
                 },
             },
+            Action::Copy => self.work(process, command, move |control| {
+                Answer::Ended(match plan.carry_out(control) {
+                    Ok(table) => stream::copy(&table, control),
+                    Err(error) => Err(redirect_error(&error)),
+                })
+            }),
             Action::ReadLine if plan.may_block() => {
                 self.work(process, scope, command, move |control| {
                     Answer::Ended(match plan.carry_out(control) {

@@ -113,6 +113,10 @@ impl Descriptors {
                     self.buffers.insert(*buffer, content.clone());
                     End::Buffer(*buffer)
                 }
+                Port::Hold(buffer) => {
+                    self.buffers.entry(*buffer).or_default();
+                    End::Buffer(*buffer)
+                }
                 Port::BufferCopy { buffer, of } => {
                     let content = self.buffer(*of);
                     self.buffers.insert(*buffer, content);

@@ -189,6 +189,7 @@ impl Shell {
         let process = run.process;
         let (name, model) = match &run.action {
             Action::Print(text) => ("echo".to_owned(), Model::succeeds().prints(text.clone())),
+            Action::Copy => ("copy".to_owned(), Model::succeeds().prints(input.clone())),
             Action::ReadLine => return self.read_line(&run, &input),
             Action::Program { words, overrides, environment } => {
                 let name = words[0].to_string();

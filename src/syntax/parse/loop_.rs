@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule};
 use crate::syntax::ast::{Block, Expr, For, ForKind};
-use crate::syntax::clauses::{ForAllClauses, ForAnyClauses};
+use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, Output};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::LOOP_CLAUSES;
@@ -56,6 +56,10 @@ impl Builder<'_> {
                 Rule::at_least => {
                     let hint = "`forall x in … at least 2` succeeds once 2 have";
                     all.at_least = Some(self.count(pair, &clause, hint)?);
+                }
+                Rule::grouped => {
+                    let in_order = pair.into_inner().next().is_some();
+                    all.output = Some(Output::Grouped { in_order });
                 }
                 _ => all.keep_going = true,
             }

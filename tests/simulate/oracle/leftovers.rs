@@ -84,7 +84,11 @@ impl Oracle for Nothing {
         };
         let said = InProgress {
             tasks: look.status.tasks.len(),
-            commands: count(|doing| matches!(doing, Doing::Command(_))),
+            commands: count(|doing| match doing {
+                Doing::Command(_) => true,
+                Doing::Branches(branches) => branches.printing,
+                _ => false,
+            }),
             operations: count(|doing| matches!(doing, Doing::Files)),
             emptying: count(|doing| matches!(doing, Doing::Ending)),
             ..found

@@ -40,7 +40,7 @@ impl Resources {
                     self.buffer(*of)?;
                     demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
                 }
-                Port::BufferCreate(buffer, _) => {
+                Port::BufferCreate(buffer, _) | Port::Hold(buffer) => {
                     demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
                 }
                 Port::PipeReader(pipe) => {

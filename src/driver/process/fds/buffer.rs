@@ -24,7 +24,17 @@ pub struct Buffer(Arc<File>);
 impl Buffer {
     /// An empty one.
     pub fn new() -> io::Result<Self> {
-        let fd = sys::move_up(anonymous_file()?)?;
+        Self::of(anonymous_file()?)
+    }
+
+    /// An empty one that may get large. On a disk the system keeps as much of it in memory as there is
+    /// room for.
+    pub fn large() -> io::Result<Self> {
+        Self::of(file_on_disk().or_else(|_| anonymous_file())?)
+    }
+
+    fn of(fd: OwnedFd) -> io::Result<Self> {
+        let fd = sys::move_up(fd)?;
         // Whoever writes, writes at the end: the descriptor's offset is shared by all writers.
         sys::add_flags(fd.as_fd(), OFlag::O_APPEND)?;
         Ok(Self(Arc::new(fd.into())))

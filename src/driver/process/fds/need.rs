@@ -53,7 +53,7 @@ impl FdTables {
                 Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
             }
             Port::File { .. } | Port::BufferCreate(..) => Need::of(1, 0),
-            Port::Bytes(_) => Need::of(1, 1),
+            Port::Bytes(_) | Port::Hold(_) => Need::of(1, 1),
             Port::BufferRead(id) => match self.draft_of(*id) {
                 None => Need::of(1, 0),
                 Some(Draft::Bytes(_)) => Need::of(1, 1),

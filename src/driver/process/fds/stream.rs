@@ -79,6 +79,23 @@ pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
     Ok((Status::Exited(0), None))
 }
 
+/// Writes everything that there is to read, however long it takes.
+pub fn copy(table: &FdTable, control: &Control) -> Ended {
+    let Some(from) = table.get(0) else { return Err(closed(0)) };
+    let mut block = vec![0; FILE_ROOM];
+    loop {
+        match read(from, &mut block) {
+            Ok(0) => return Ok((Status::Exited(0), None)),
+            Ok(count) => match print(table, &block[..count], control) {
+                Ok((Status::Exited(0), _)) => {}
+                ended => return ended,
+            },
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            Err(error) => return Err(failed(&error.into())),
+        }
+    }
+}
+
 /// Reads a line and not a byte more.
 pub fn read_line(table: &FdTable, control: &Control) -> Ended {
     let Some(fd) = table.get(0) else { return Err(closed(0)) };

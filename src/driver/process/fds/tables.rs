@@ -146,6 +146,7 @@ impl FdTables {
         for Plumbing { port, .. } in redirects {
             let (id, draft) = match port {
                 Port::BufferCreate(id, content) => (*id, Draft::Bytes(content.clone())),
+                Port::Hold(id) => (*id, Draft::Bytes(BString::default())),
                 Port::BufferCopy { buffer, of } => match self.buffers.get(of) {
                     Some(of) => (*buffer, Draft::Copy(of.clone())),
                     None => continue,
@@ -194,6 +195,15 @@ impl FdTables {
                     let buffer = self.create(id)?;
                     plan.write(&buffer, content);
                     Step::Set(to, buffer.writer())
+                }
+                Port::Hold(id) => {
+                    // It is read even if it can't be had for writing.
+                    self.drafts.insert(id, Draft::Bytes(BString::default()));
+                    let buffer = Buffer::large().map_err(FdError::Variable)?;
+                    self.drafts.remove(&id);
+                    let writer = buffer.writer();
+                    self.buffers.insert(id, buffer);
+                    Step::Set(to, writer)
                 }
                 Port::BufferCopy { buffer, of } => {
                     let to_copy = match self.text(of) {

@@ -37,6 +37,7 @@ impl Command {
         let name = match &run.action {
             Action::Program { words, .. } => words.first().cloned().unwrap_or_default(),
             Action::Print(_) => "echo".into(),
+            Action::Copy => "output".into(),
             Action::ReadLine => "read".into(),
         };
         Self {
