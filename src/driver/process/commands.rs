@@ -90,7 +90,7 @@ impl ProcessDriver {
                     }),
                 },
             },
-            Action::Copy => self.work(process, command, move |control| {
+            Action::Copy => self.work(process, scope, command, move |control| {
                 Answer::Ended(match plan.carry_out(control) {
                     Ok(table) => stream::copy(&table, control),
                     Err(error) => Err(redirect_error(&error)),
