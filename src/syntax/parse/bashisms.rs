@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::Result;
-use super::literal;
+use super::braces::{self, ARRAYS};
+use super::{Result, literal};
 use crate::nearest::nearest;
-use crate::syntax::ast::{Parameter, Part, Simple, Variable, Word};
+use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Simple, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS};
 
 /// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 19] = [
+const WORDS: [(&[&str], &str); 23] = [
     (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
     (
         &["then", "do"],
@@ -39,6 +39,21 @@ const WORDS: [(&[&str], &str); 19] = [
          and `ftsh -l 20` logs commands as `-x` does",
     ),
     (
+        &["ulimit"],
+        "a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; \
+         so does `prlimit --nofile=100 command`",
+    ),
+    (
+        &["command", "type"],
+        "to ask for a program: `if .succeeds. (which name -> path)`; \
+         what fails because there is none has the kind `notfound`",
+    ),
+    (
+        &["pushd", "popd"],
+        "a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd $here`",
+    ),
+    (&["mapfile", "readarray"], "`command -> v`, and then `for line in lines($v)`"),
+    (
         &["!"],
         "to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`",
     ),
@@ -54,12 +69,6 @@ const WORDS: [(&[&str], &str); 19] = [
     (&["wait", "jobs", "fg", "bg"], "`forall` runs commands at once, and waits for all of them"),
     (&["alias"], "write a function: `function name`, the commands, and `end`"),
     (&["eval"], "values are never parsed again; `sh -c \"$command\"` would"),
-];
-
-/// Programs that are run in `$( )` without arguments, where they look like variables.
-const PROGRAMS: [&str; 13] = [
-    "arch", "date", "hostname", "id", "ls", "mktemp", "nproc", "pwd", "tty", "uname", "uptime",
-    "who", "whoami",
 ];
 
 /// What other languages write for an operator.
@@ -86,21 +95,6 @@ pub(super) fn operator(symbol: &str) -> Option<&'static str> {
         "not" | "!" => ".not.",
         _ => return None,
     })
-}
-
-/// Those of [`PROGRAMS`] that are meant as programs if they stand in `$( )`: the text doesn't
-/// mention them otherwise, as it would have to for a variable.
-pub(super) fn programs(text: &str) -> Vec<&'static str> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_other_use = |at: usize, name: &str| {
-        let (before, after) = (&text[..at], &text[at + name.len()..]);
-        !before.ends_with(is_word) && !after.starts_with(is_word) && !before.ends_with("$(")
-    };
-    if !text.contains("$(") {
-        return Vec::new();
-    }
-    let unknown = |name: &&str| !text.match_indices(*name).any(|(at, _)| is_other_use(at, name));
-    PROGRAMS.into_iter().filter(unknown).collect()
 }
 
 /// A condition in the words of `test`, said in operators: `-f x ]` is `.isfile. x`.
@@ -152,100 +146,6 @@ pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
     })
 }
 
-/// `` `command` ``
-pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
-    let command = text.trim_matches('`').trim();
-    let command = if command.is_empty() || command.len() > 40 { "command" } else { command };
-    SyntaxError::new(span, "backquotes don't run commands")
-        .hint(format!("write `{command} -> v`, then use `$v`"))
-}
-
-/// A `$` that begins something unknown, and the text `after` it.
-pub(super) fn variable(span: Span, text: &str, after: &str) -> SyntaxError {
-    let (message, hint) = if let Some(command) = text.strip_prefix("$((") {
-        let sum = command.trim_end_matches(')').trim();
-        (
-            "`$(( ))` doesn't calculate",
-            format!("an assignment does, with operators that are words: `n={}`", words_for(sum)),
-        )
-    } else if let Some(command) = text.strip_prefix("$(") {
-        let command = command.trim_end_matches(')').trim();
-        let command = if command.len() > 40 { "command" } else { command };
-        let hint = match command.split_once(' ') {
-            Some((name @ ("basename" | "dirname"), path)) if !path.contains([' ', '"']) => {
-                format!("`v={name}({path})` is a function; a command is `command -> v`, then `$v`")
-            }
-            _ => format!("write `{command} -> v`, then use `$v`"),
-        };
-        ("`$( )` doesn't run commands", hint)
-    } else if text.starts_with("${") && !text.ends_with('}') && after.starts_with('"') {
-        (
-            "a `${` can't hold quotes inside quotes",
-            "assign the default to a variable first, or use it without the inner quotes".to_owned(),
-        )
-    } else if text.starts_with("${") && !text.ends_with('}') {
-        ("this `${` has no `}`", "write `${name}`".to_owned())
-    } else if text.starts_with("${") {
-        let known =
-            || "there are `${name}`, `${name:-default}` and `${name:+alternative}`".to_owned();
-        ("unknown kind of substitution", function_for(text).unwrap_or_else(known))
-    } else if text == "$?" {
-        (
-            "there is no `$?`: a failure can't be passed over",
-            "in `catch`, `$error_code` has the exit code and `$error` the story".to_owned(),
-        )
-    } else if text == "$!" {
-        ("there is no `$!`", "`forall` runs commands at once and waits for them".to_owned())
-    } else {
-        (
-            "no variable can have this name",
-            format!("for the characters themselves, write `\\{text}`"),
-        )
-    };
-    SyntaxError::new(span, message).hint(hint)
-}
-
-/// The function that does what another shell's `${name…}` does.
-fn function_for(text: &str) -> Option<String> {
-    let inside = text.strip_prefix("${")?.strip_suffix('}')?;
-    if let Some(name) = inside.strip_prefix('#').filter(|name| is_name(name)) {
-        return Some(format!("the length is `length(${name})`, in an expression"));
-    }
-    let end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
-    let (name, rest) = inside.split_at(end);
-    if !is_name(name) {
-        return None;
-    }
-    let call = match rest {
-        "##*/" => format!("basename(${name})"),
-        "%/*" => format!("dirname(${name})"),
-        "%.*" => format!("stem(${name})"),
-        "^^" => format!("upper(${name})"),
-        ",," => format!("lower(${name})"),
-        _ if rest.starts_with("%.") => {
-            let suffix = rest[2..].replace('.', "\\.");
-            return Some(format!(
-                "in an expression, `stem(${name})` is a name without its suffix, \
-                 and `replace(${name}, \"\\.{suffix}$\", \"\")` takes away this end"
-            ));
-        }
-        _ if rest.starts_with(['%', '#', '/']) => format!("replace(${name}, regex, with)"),
-        _ if rest.starts_with(':') => format!("match(${name}, regex)"),
-        _ => return None,
-    };
-    Some(format!("write `{call}`, in an expression"))
-}
-
-/// A sum in the operators of this shell, as far as that is a matter of words.
-fn words_for(sum: &str) -> String {
-    let spaced = ["+", "-", "*", "/", "%"]
-        .iter()
-        .fold(sum.to_owned(), |sum, symbol| sum.replace(symbol, &format!(" {symbol} ")));
-    let words: Vec<_> =
-        spaced.split_whitespace().map(|word| operator(word).unwrap_or(word)).collect();
-    words.join(" ")
-}
-
 /// Refuses commands that can only be a mistake.
 pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> {
     let Some(word) = simple.words.first() else { return Ok(()) };
@@ -260,6 +160,9 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
         );
     }
     match &word.parts[..] {
+        [Part::Bare(text), ..] if is_element(text) => {
+            return refuse("an element of an array is assigned".to_owned(), ARRAYS);
+        }
         [Part::Bare(text), ..] if text.split_once("+=").is_some_and(|it| is_name(it.0)) => {
             let name = text.split_once("+=").map_or("x", |it| it.0);
             return refuse(
@@ -284,6 +187,13 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     let Some(name) = literal::bare(word).filter(|name| !functions.contains(name)) else {
         return Ok(());
     };
+    if name == "exec" && simple.words.len() == 1 && !simple.redirects.is_empty() {
+        return refuse(
+            "`exec` redirects nothing but its command".to_owned(),
+            "redirect what follows as a whole: `try`, the commands, and `end > file`; \
+             or the script: `ftsh script > file`",
+        );
+    }
     if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
         let message = if ALONE.contains(&name) {
             format!("`{name}` stands alone on its line")
@@ -370,7 +280,30 @@ pub(super) fn is_operator(word: &str) -> bool {
         && word[1..word.len() - 1].bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-fn is_name(word: &str) -> bool {
+/// Refuses `{1..3}` in the list of a loop that begins with `head`, like `for x in`.
+pub(super) fn list(list: &[Expr], head: &str) -> Result<()> {
+    for expr in list {
+        let ExprKind::Word(word) = &expr.kind else { continue };
+        let Some((range, alone)) = braces::range(word) else { continue };
+        let error = SyntaxError::new(word.span, "braces make no list");
+        return Err(Box::new(error.hint(if alone {
+            format!("count with a range: `{head} {range}`")
+        } else {
+            format!("count with a range, `{head} {range}`, and put the names together inside")
+        })));
+    }
+    Ok(())
+}
+
+/// Whether a word begins like `a[0]=`.
+fn is_element(text: &str) -> bool {
+    text.split_once('[').is_some_and(|(name, rest)| {
+        is_name(name) && rest.split_once("]=").is_some_and(|(index, _)| !index.contains(['/', '=']))
+    })
+}
+
+/// Whether a word can be a variable's name.
+pub(super) fn is_name(word: &str) -> bool {
     !word.is_empty()
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !word.starts_with(|c: char| c.is_ascii_digit())

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::documents::Documents;
-use super::{MAX_NESTING, Pair, Result, bashisms};
+use super::{MAX_NESTING, Pair, Result, substitutions};
 use crate::syntax::ast::Name;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -34,7 +34,7 @@ impl<'s> Builder<'s> {
             base: 0,
             documents: Documents::new(text),
             functions: function_names(text),
-            programs: bashisms::programs(text),
+            programs: substitutions::programs(text),
             endless_string: None,
             long_string: None,
             nesting: 0,

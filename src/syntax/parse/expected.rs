@@ -4,6 +4,7 @@ use pest::error::{ErrorVariant, InputLocation};
 
 use super::Rule;
 use super::bashisms;
+use super::braces::ARRAYS;
 use super::builder::too_nested;
 use crate::nearest::nearest;
 use crate::syntax::error::SyntaxError;
@@ -220,6 +221,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
         }
         ("for" | "forany" | "forall", ",") => {
             let list = rest.split([';', '#']).next().unwrap_or_default().replace(',', " ");
+            let list = list.replace(['{', '}'], " ");
             let list: Vec<_> = list.split_whitespace().collect();
             return Some(format!(
                 "blanks separate the words of a list, not commas: `{keyword} {}`",
@@ -270,9 +272,7 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
         ("try", _) if before.ends_with(" from") || before.ends_with(" to") => {
             "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
         }
-        _ if !found.is_empty() && assigns(line) && before.contains("=(") => {
-            "a list of words is one value: `name=\"a b c\"`"
-        }
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => ARRAYS,
         _ => return None,
     };
     Some(advice.to_owned())

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::duration::check_count;
-use super::{Pair, Result, Rule};
+use super::{Pair, Result, Rule, bashisms};
 use crate::syntax::ast::{Block, Expr, For, ForKind};
 use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, Output};
 use crate::syntax::error::SyntaxError;
@@ -64,6 +64,7 @@ impl Builder<'_> {
                 _ => all.keep_going = true,
             }
         }
+        bashisms::list(&list, &format!("{keyword} {variable} in"))?;
         let kind = match keyword {
             "forany" => ForKind::Any(any),
             "forall" => ForKind::All(all),

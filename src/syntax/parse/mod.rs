@@ -7,6 +7,7 @@
 mod backoff;
 mod bashisms;
 mod block;
+pub(crate) mod braces;
 mod builder;
 mod command;
 mod document;
@@ -21,6 +22,7 @@ mod loop_;
 mod misspelled;
 mod operator;
 mod reader;
+mod substitutions;
 mod try_;
 mod word;
 

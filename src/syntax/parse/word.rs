@@ -1,7 +1,7 @@
 //! Words and their parts.
 
 use super::builder::Builder;
-use super::{Pair, Pairs, Result, Rule, bashisms};
+use super::{Pair, Pairs, Result, Rule, substitutions};
 use crate::syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -23,7 +23,7 @@ impl Builder<'_> {
             Rule::single => Part::Single(self.single(pair)?),
             Rule::double => Part::Double(self.double(pair)?),
             Rule::variable | Rule::double_variable => Part::Variable(self.variable(pair)?),
-            Rule::backquotes => return Err(bashisms::backquotes(span, pair.as_str()).into()),
+            Rule::backquotes => return Err(substitutions::backquotes(span, self.text).into()),
             Rule::escape | Rule::double_escape => {
                 Part::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
                     Box::new(SyntaxError::new(span, "a `\\` must be followed by a character"))
@@ -83,7 +83,7 @@ impl Builder<'_> {
                 }
                 Rule::double_variable => pieces.push(Quoted::Variable(self.variable(pair)?)),
                 Rule::EOI => {}
-                _ => return Err(bashisms::backquotes(self.span(&pair), pair.as_str()).into()),
+                _ => return Err(substitutions::backquotes(self.span(&pair), self.text).into()),
             }
         }
         Ok(pieces)
@@ -103,7 +103,7 @@ impl Builder<'_> {
         for pair in inner {
             match pair.as_rule() {
                 Rule::name if text.starts_with("$(") && self.programs.contains(&pair.as_str()) => {
-                    return Err(bashisms::variable(span, text, "").into());
+                    return Err(substitutions::variable(span, self.text).into());
                 }
                 Rule::name => variable = Some(Parameter::Named(Self::name(&pair))),
                 Rule::digit | Rule::number => {
@@ -123,12 +123,12 @@ impl Builder<'_> {
                 Rule::substitute | Rule::double_substitute => {
                     substitute = Some(self.nested(span, |this| this.substitute(pair))?);
                 }
-                _ => return Err(bashisms::variable(span, text, &self.text[span.end..]).into()),
+                _ => return Err(substitutions::variable(span, self.text).into()),
             }
         }
         match variable {
             Some(parameter) => Ok(Variable { span, parameter, substitute }),
-            None => Err(bashisms::variable(span, text, &self.text[span.end..]).into()),
+            None => Err(substitutions::variable(span, self.text).into()),
         }
     }
 

@@ -197,7 +197,7 @@ error: `$(( ))` doesn't calculate
   |
 3 | x=$((x+1))
   |   ^^^^^^^^
-  = hint: an assignment does, with operators that are words: `n=x .add. 1`
+  = hint: an assignment does, with operators that are words: `x=$x .add. 1`
 
 error: `(( ))` doesn't calculate
  --> t:4:1
@@ -212,14 +212,14 @@ error: `$( )` doesn't run commands
   |
 1 | x=$(date +%s)
   |   ^^^^^^^^^^^
-  = hint: write `date +%s -> v`, then use `$v`
+  = hint: write `date +%s -> x`
 
 error: backquotes don't run commands
  --> t:2:3
   |
 2 | x=`date`
   |   ^^^^^^
-  = hint: write `date -> v`, then use `$v`
+  = hint: write `date -> x`
 
 error: backquotes don't run commands
  --> t:3:11
@@ -259,7 +259,7 @@ error: unexpected `2`
   |
 5 | x=(1 2 3)
   |      ^ expected `)`
-  = hint: a list of words is one value: `name="a b c"`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
 
 error: unexpected `5`
  --> t:6:13
@@ -305,14 +305,14 @@ error: unknown kind of substitution
   |
 1 | echo ${#x}
   |      ^^^^^
-  = hint: the length is `length($x)`, in an expression
+  = hint: write `v=length($x)`, then use `$v`
 
 error: unknown kind of substitution
  --> t:2:6
   |
 2 | echo ${x%.c}
   |      ^^^^^^^
-  = hint: in an expression, `stem($x)` is a name without its suffix, and `replace($x, "\.c$", "")` takes away this end
+  = hint: write `v=replace($x, '\.c$', "")`, then use `$v`
 
 error: this `${` has no `}`
  --> t:3:6
@@ -326,7 +326,7 @@ error: unknown kind of substitution
   |
 4 | echo ${x-y}
   |      ^^^^^^
-  = hint: there are `${name}`, `${name:-default}` and `${name:+alternative}`
+  = hint: write `${x:-y}`
 
 error: a `${` can't hold quotes inside quotes
  --> t:5:7

@@ -269,7 +269,7 @@ error: `$( )` doesn't run commands
   |
 1 | x=$(date)
   |   ^^^^^^^
-  = hint: write `date -> v`, then use `$v`
+  = hint: write `date -> x`
 
 error: `$( )` doesn't run commands
  --> t:2:7
@@ -280,4 +280,105 @@ error: `$( )` doesn't run commands
 "#);
     let variable = "date -> date\necho $(date)";
     assert!(crate::syntax::parse("t", variable).is_ok());
+}
+
+#[test]
+fn habits_of_limits_and_questions() {
+    assert_snapshot!(mistakes("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @"
+error: there is no `ulimit` in ftsh
+ --> t:1:1
+  |
+1 | ulimit -n 5
+  | ^^^^^^
+  = hint: a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; so does `prlimit --nofile=100 command`
+
+error: there is no `command` in ftsh
+ --> t:2:16
+  |
+2 | if .succeeds. (command -v x)
+  |                ^^^^^^^
+  = hint: to ask for a program: `if .succeeds. (which name -> path)`; what fails because there is none has the kind `notfound`
+
+error: `exec` redirects nothing but its command
+ --> t:4:1
+  |
+4 | exec > log
+  | ^^^^
+  = hint: redirect what follows as a whole: `try`, the commands, and `end > file`; or the script: `ftsh script > file`
+
+error: `exec` redirects nothing but its command
+ --> t:5:1
+  |
+5 | exec 2>&1
+  | ^^^^
+  = hint: redirect what follows as a whole: `try`, the commands, and `end > file`; or the script: `ftsh script > file`
+
+error: there is no `pushd` in ftsh
+ --> t:6:1
+  |
+6 | pushd /
+  | ^^^^^
+  = hint: a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd $here`
+");
+    assert!(
+        crate::syntax::parse("t", "function type; end\ntype x\nexec a > log\n'ulimit' -n").is_ok()
+    );
+}
+
+#[test]
+fn habits_of_braces_and_arrays() {
+    assert_snapshot!(mistakes("for n in {1..3}\nend\nforall h in web{9..1}.x; a; end\nfor x in {a,b}\nend"), @"
+error: braces make no list
+ --> t:1:10
+  |
+1 | for n in {1..3}
+  |          ^^^^^^
+  = hint: count with a range: `for n in 1 .to. 3`
+
+error: braces make no list
+ --> t:3:13
+  |
+3 | forall h in web{9..1}.x; a; end
+  |             ^^^^^^^^^^^
+  = hint: count with a range, `forall h in 9 .to. 1 .step. -1`, and put the names together inside
+
+error: unexpected `,`
+ --> t:4:12
+  |
+4 | for x in {a,b}
+  |            ^ expected the end of the command
+  = hint: blanks separate the words of a list, not commas: `for x in a b`
+");
+    assert_snapshot!(mistakes("a=(1 2)\na=()\na[0]=x\necho ${a[0]} ${#a[@]}"), @r#"
+error: unexpected `2`
+ --> t:1:6
+  |
+1 | a=(1 2)
+  |      ^ expected `)`
+  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+
+error: unexpected `)`
+ --> t:2:4
+  |
+2 | a=()
+  |    ^ expected a value
+  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+
+error: an element of an array is assigned
+ --> t:3:1
+  |
+3 | a[0]=x
+  | ^^^^^^
+  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+
+error: unknown kind of substitution
+ --> t:4:6
+  |
+4 | echo ${a[0]} ${#a[@]}
+  |      ^^^^^^^
+  = hint: there are no arrays: a variable holds words, `a="x y"`, that `for x in $a` takes apart, or lines, for `for x in lines($a)`
+"#);
+    assert!(
+        crate::syntax::parse("t", "echo {1..3}\nfor x in \"{1..3}\"\nend\nx[ab]\n./a[0]=b").is_ok()
+    );
 }
