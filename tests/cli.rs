@@ -131,6 +131,11 @@ fn check_only_warns() {
     assert_eq!(quick.errors(), "");
     let warned = Ftsh::command("exit; a").options(["-n"]).success().errors();
     assert!(warned.starts_with("warning: this is never reached\n --> -c:1:7\n"), "{warned}");
+    let tried = || Ftsh::command("try for 1 day; crul x; end").options(["-n"]);
+    let slip = tried().program("bin/curl", "#!/bin/sh\n").env("PATH", "bin");
+    slip.stderr("there is no program `crul` along `PATH`").stderr("did you mean `curl`?").success();
+    let there = tried().program("bin/crul", "#!/bin/sh\n").env("PATH", "bin").success();
+    assert_eq!(there.errors(), "");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The scripts that the laboratory's clients run.
 
 use ftsh::backoff::Policy;
-use ftsh::lint::lint;
+use ftsh::lint::{Unknown, lint};
 
 #[test]
 fn the_scripts_are_ones_that_one_would_write() {
@@ -11,7 +11,7 @@ fn the_scripts_are_ones_that_one_would_write() {
         let text = std::fs::read_to_string(entry.path()).expect("text");
         let script = ftsh::syntax::parse(&entry.path().display().to_string(), &text);
         let script = script.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-        assert_eq!(lint(&script, &Policy::default()), [], "{}", entry.path().display());
+        assert_eq!(lint(&script, &Policy::default(), &Unknown), [], "{}", entry.path().display());
         assert!(text.starts_with("#!/usr/bin/ftsh\n"));
         count += 1;
     }

@@ -25,9 +25,10 @@ use self::messages::{complain, tell};
 use self::settings::{Action, Settings, Surroundings};
 use crate::diagnostic;
 use crate::driver::process;
-use crate::lint::lint;
+use crate::lint::{Programs, lint};
 use crate::machine::Outcome;
 use crate::outlet;
+use crate::repl::Known;
 use crate::syntax::{parse_bytes, print};
 
 /// The exit status of wrong usage and of anything else that keeps a script from starting.
@@ -35,6 +36,19 @@ const NOTHING_WAS_RUN: u8 = 2;
 
 /// What a shell needs beside its program: its stack, its threads, a script.
 const LEAST_MEMORY: usize = 3 * 1024 * 1024;
+
+/// The programs that a script would find.
+struct Along(Known);
+
+impl Programs for Along {
+    fn has(&self, name: &str) -> bool {
+        self.0.is_command(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.programs("")
+    }
+}
 
 /// Does what the command line of this process says.
 pub fn main() -> ! {
@@ -93,7 +107,8 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
     };
     match settings.action {
         Action::Check => {
-            let warnings = lint(&script, &settings.config.backoff);
+            let programs = Known::along_path(around.directory, (around.variable)("PATH"));
+            let warnings = lint(&script, &settings.config.backoff, &Along(programs));
             messages::report(&diagnostic::render_warnings(&script.source, &warnings));
             Ok(Outcome::Succeeded)
         }

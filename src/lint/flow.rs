@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind};
+use crate::syntax::ast::{Block, Command, CommandKind, Redirect, Target};
 
 /// Commands after which nothing in their block is run.
 const LEAVE: [&str; 4] = ["exit", "failure", "giveup", "exec"];
@@ -17,13 +17,15 @@ const IDLE: [&str; 25] = [
 ];
 
 pub fn look(script: &Script) -> Vec<Warning> {
-    let mut look = Look { functions: HashMap::new(), warnings: Vec::new() };
+    let mut look =
+        Look { text: script.source.text(), functions: HashMap::new(), warnings: Vec::new() };
     look.collect(&script.body);
     look.block(&script.body);
     look.warnings
 }
 
 struct Look<'a> {
+    text: &'a str,
     functions: HashMap<&'a str, &'a Block>,
     warnings: Vec<Warning>,
 }
@@ -114,17 +116,20 @@ impl<'a> Look<'a> {
     fn is_idle(&self, block: &Block, seen: &mut HashSet<String>) -> bool {
         block.commands.iter().all(|command| match &command.kind {
             CommandKind::Pipeline(pipeline) => pipeline.stages.iter().all(|stage| {
-                walk::name(&stage.command).is_some_and(|name| {
-                    match self.functions.get(name.as_str()) {
-                        Some(body) => !seen.insert(name) || self.is_idle(body, seen),
-                        None => IDLE.contains(&name.as_str()),
-                    }
-                })
+                let keeps = |it: &Redirect| matches!(it.target, Target::Variable(_));
+                let forgets = !stage.command.redirects.iter().any(keeps);
+                forgets
+                    && walk::name(&stage.command).is_some_and(|name| {
+                        match self.functions.get(name.as_str()) {
+                            Some(body) => !seen.insert(name) || self.is_idle(body, seen),
+                            None => IDLE.contains(&name.as_str()),
+                        }
+                    })
             }),
             CommandKind::Return(_) | CommandKind::Jump(_) => false,
             CommandKind::Function { .. } => true,
+            CommandKind::Assign { name, .. } => !self.is_read(name),
             CommandKind::Comment { .. }
-            | CommandKind::Assign { .. }
             | CommandKind::If { .. }
             | CommandKind::While { .. }
             | CommandKind::For(_)
@@ -132,6 +137,18 @@ impl<'a> Look<'a> {
             | CommandKind::Shift(_) => {
                 walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))
             }
+        })
+    }
+}
+
+impl Look<'_> {
+    /// Whether the script reads a variable anywhere: what a `catch` puts there isn't forgotten.
+    fn is_read(&self, name: &str) -> bool {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        self.text.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&self.text[..at], &self.text[at + name.len()..]);
+            let begins = ["$", "${", "$(", "-<", "-< "].iter().any(|it| before.ends_with(it));
+            begins && !after.starts_with(is_word)
         })
     }
 }

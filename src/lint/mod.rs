@@ -7,6 +7,10 @@ mod branches;
 mod constants;
 mod flow;
 mod functions;
+mod inputs;
+mod lists;
+mod numbers;
+mod programs;
 mod schedule;
 mod tries;
 mod walk;
@@ -14,6 +18,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use programs::{Programs, Unknown};
 pub use schedule::{Schedule, schedules};
 
 use crate::backoff::Policy;
@@ -23,14 +28,18 @@ use crate::syntax::error::SyntaxError;
 /// What looks wrong, told like a mistake; but the script can run.
 pub type Warning = SyntaxError;
 
-/// Looks at a script whose tries use `policy` where they name none. The warnings are in the order
-/// of the text.
-pub fn lint(script: &Script, policy: &Policy) -> Vec<Warning> {
+/// Looks at a script whose tries use `policy` where they name none, and which would find `programs`.
+/// The warnings are in the order of the text.
+pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Warning> {
     let mut warnings = tries::look(script, policy);
     warnings.extend(constants::look(script));
     warnings.extend(flow::look(script));
     warnings.extend(functions::look(script));
     warnings.extend(branches::look(script));
+    warnings.extend(numbers::look(script));
+    warnings.extend(lists::look(script));
+    warnings.extend(inputs::look(script));
+    warnings.extend(programs::look(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);
     warnings
 }

@@ -2,15 +2,28 @@
 
 use insta::assert_snapshot;
 
-use super::lint;
+use super::{Programs, lint};
 use crate::backoff::Policy;
 use crate::diagnostic::render_warnings;
 use crate::syntax::parse;
 
+/// All programs but those whose names begin with `no`, of which `wget` is worth a mention.
+struct Most;
+
+impl Programs for Most {
+    fn has(&self, name: &str) -> bool {
+        !name.starts_with("no") && name != "wgte"
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec!["wget".into()]
+    }
+}
+
 fn look_with(text: &str, policy: &str) -> String {
     let script = parse("t", text).expect("a right script");
     let policy: Policy = policy.parse().expect("a policy");
-    render_warnings(&script.source, &lint(&script, &policy))
+    render_warnings(&script.source, &lint(&script, &policy, &Most))
 }
 
 fn look(text: &str) -> String {
@@ -255,6 +268,10 @@ warning: this `catch` lets every failure be forgotten
         "try; a; catch; die; end; function die; echo $error; exit 3; end",
         // Another way to do it.
         "try; a; catch; b; end",
+        // What failed is counted, noted or told apart later.
+        "n=0; try; a; catch; n=$n .add. 1; end; test $n -lt 3",
+        "ok=true; try; a; catch; ok=false; end; if $ok; b; end",
+        "try; a; catch; echo $error ->> why; end; cat -< why",
         "try; a; catch; $b; end",
     ]);
 }
@@ -397,5 +414,138 @@ warning: there is no function `lenght`
         "source lib; x=lenght(abc)",
         "x=f(1)\nfunction f; return 1; end",
         "for l in lines($x); a; end",
+    ]);
+}
+
+#[test]
+fn sums_that_are_text() {
+    assert_snapshot!(look("n=n+1\nn=$n*2\nif n .lt. 5; a; end"), @"
+warning: `n+1` is text, and nothing is calculated
+ --> t:1:3
+  |
+1 | n=n+1
+  |   ^^^
+  = hint: write `n=$n .add. 1`
+
+warning: `$n*2` is text, and nothing is calculated
+ --> t:2:3
+  |
+2 | n=$n*2
+  |   ^^^^
+  = hint: write `n=$n .mul. 2`
+
+warning: `n` is no number
+ --> t:3:4
+  |
+3 | if n .lt. 5; a; end
+  |    ^
+  = hint: the variable is `$n`
+");
+    assert_eq!(messages("n=$n-$step; n=1.5 .add. x; m=\"a\" .mul. 2").len(), 3);
+    assert_quiet(&[
+        "n=$n .add. 1",
+        "name=$name-old; dir=$dir/$x-1; f=$name-1; path=$path/a; c=c++",
+        "if $a .eq. b; a; end; x=\" 5 \" .add. 1e3",
+    ]);
+}
+
+#[test]
+fn braces_that_are_text() {
+    assert_snapshot!(look("cp f{,.bak}\nx=web{1..3}\nif .succeeds. (rm {a,b}); a; end"), @"
+warning: braces make no list: this is text
+ --> t:1:4
+  |
+1 | cp f{,.bak}
+  |    ^^^^^^^^
+  = hint: write all the words
+
+warning: braces make no list: this is text
+ --> t:2:3
+  |
+2 | x=web{1..3}
+  |   ^^^^^^^^^
+  = hint: a loop counts: `for n in 1 .to. 3`
+
+warning: braces make no list: this is text
+ --> t:3:19
+  |
+3 | if .succeeds. (rm {a,b}); a; end
+  |                   ^^^^^
+  = hint: write all the words
+");
+    assert_quiet(&[
+        "find . -exec rm {} +",
+        "curl http://a/{b,c}; a 'x{1,2}'; git show HEAD@{1}; date +%{a,b}",
+        "x=\"{1..3}\"",
+    ]);
+}
+
+#[test]
+fn programs_that_are_not_there() {
+    assert_snapshot!(look("try for 1 day\n  wgte -q x\n  nothing | sort\nend"), @"
+warning: there is no program `wgte` along `PATH`
+ --> t:2:3
+  |
+1 | try for 1 day
+  | ------------- this would look for it again and again
+2 |   wgte -q x
+  |   ^^^^
+  = hint: did you mean `wget`?
+
+warning: there is no program `nothing` along `PATH`
+ --> t:3:3
+  |
+1 | try for 1 day
+  | ------------- this would look for it again and again
+ ...
+3 |   nothing | sort
+  |   ^^^^^^^
+  = hint: if it may come while the script runs, nothing is wrong
+");
+    for text in [
+        "try 3 times; f; end; function f; if .succeeds. (nope x); a; end; end",
+        "try $n times; exec nope; end",
+        "try for 1 hour; forany x in a b; nope; nope; end; catch; nope; end",
+    ] {
+        assert_eq!(messages(text), ["there is no program `nope` along `PATH`"], "{text}");
+    }
+    assert_quiet(&[
+        "nope",
+        "try; nope; catch; a; end",
+        "try for 1 hour or 1 time; nope; end",
+        "try for 1 hour while $error_kind .ne. notfound; nope; end",
+        "try 2 times; ./nope; /nope; $nope; cd nope; wget; end",
+        "try 2 times; nope; end; function nope; a; end",
+        "PATH=/opt:$PATH; try 2 times; nope; end",
+        "try 2 times; PATH=/opt nope; end",
+        "export PATH=/opt; try 2 times; nope; end",
+        "a -> PATH; try 2 times; nope; end",
+        "source lib; try 2 times; nope; end",
+    ]);
+}
+
+#[test]
+fn the_input_of_a_loop_is_swallowed() {
+    assert_snapshot!(look("while .succeeds. (read host)\n  try 3 times\n    ssh $host uptime\n  end\nend < hosts"), @"
+warning: `ssh` reads what is left of this loop's input
+ --> t:3:5
+  |
+1 | while .succeeds. (read host)
+  | ---------------------------- which then ends after one turn
+ ...
+3 |     ssh $host uptime
+  |     ^^^
+  = hint: take the lines apart first, `for line in lines($text)`; or `ssh … < /dev/null`
+");
+    assert_eq!(
+        messages("while .not. .not. .succeeds. (read f); timeout 5 ffmpeg -i $f | cat; end").len(),
+        1
+    );
+    assert_quiet(&[
+        "while .succeeds. (read h); ssh -n $h a; ssh $h a < /dev/null; echo a | ssh $h; end < hosts",
+        "while .succeeds. (read h); try 2 times; ssh $h a; end < other; end < hosts",
+        "while .succeeds. (read h); forall x in a b; ssh $h $x; end; echo ssh; end < hosts",
+        "while $n .lt. 5; ssh a; n=$n .add. 1; end",
+        "for h in lines($hosts); ssh $h a; end",
     ]);
 }

@@ -72,6 +72,37 @@ pub fn operands(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
+/// Shows `see` each command of a block, and of the blocks in it.
+pub fn each<'a>(block: &'a Block, see: &mut impl FnMut(&'a Command)) {
+    for command in &block.commands {
+        see(command);
+        for inner in blocks(command) {
+            each(inner, see);
+        }
+    }
+}
+
+/// The pipelines that a command itself runs, also to ask them; not those of the blocks in it.
+pub fn pipelines(command: &Command) -> Vec<&Pipeline> {
+    let mut found = Vec::new();
+    if let CommandKind::Pipeline(pipeline) = &command.kind {
+        found.push(pipeline);
+    }
+    let mut exprs = expressions(command);
+    while let Some(expr) = exprs.pop() {
+        if let ExprKind::Succeeds(pipeline) = &expr.kind {
+            found.push(pipeline);
+        }
+        exprs.extend(operands(expr));
+    }
+    found
+}
+
+/// The commands in the [`pipelines`] of a command.
+pub fn simples(command: &Command) -> Vec<&Simple> {
+    pipelines(command).into_iter().flat_map(|it| &it.stages).map(|it| &it.command).collect()
+}
+
 /// The only command of a pipeline without bars.
 pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
     match &pipeline.stages[..] {

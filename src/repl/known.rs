@@ -1,8 +1,8 @@
 //! What the prompt knows of the session, while the line editor has the word.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -49,6 +49,16 @@ impl Known {
                 None => std::env::current_dir().unwrap_or_default(),
             },
             found: Mutex::default(),
+        }
+    }
+
+    /// Only what is found along a `PATH`, which may be relative to a directory.
+    pub fn along_path(directory: &Path, path: Option<OsString>) -> Self {
+        let path = path.map(|path| ("PATH".to_owned(), Some(path.into_vec().into())));
+        Self {
+            variables: path.into_iter().collect(),
+            directory: directory.to_owned(),
+            ..Self::default()
         }
     }
 

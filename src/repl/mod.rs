@@ -18,7 +18,7 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 use nix::unistd::{gethostname, getuid};
 
-use self::known::Known;
+pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
 use crate::diagnostic;

@@ -276,6 +276,13 @@ impl Finished {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
+    /// What `-n` warns of, but for programs that this machine doesn't have.
+    pub fn warnings(&self) -> String {
+        let errors = self.errors();
+        let is_here = |it: &&str| !it.starts_with("warning: there is no program");
+        errors.split("\n\n").filter(is_here).collect::<Vec<_>>().join("\n\n")
+    }
+
     /// Standard error as text.
     pub fn errors(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()

@@ -1,0 +1,45 @@
+//! Braces that make a list in other shells, and are text here.
+
+use super::{Warning, walk};
+use crate::syntax::Script;
+use crate::syntax::ast::{CommandKind, ExprKind, Simple, Word};
+use crate::syntax::parse::{braces, literal};
+
+/// Programs that understand braces themselves.
+const UNDERSTAND: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        for simple in walk::simples(command) {
+            let words = simple.words.iter().filter(|_| !understands(simple));
+            warnings.extend(words.filter_map(list));
+        }
+        if let CommandKind::Assign { value: Some(value), .. } = &command.kind
+            && let ExprKind::Word(word) = &value.kind
+        {
+            warnings.extend(list(word));
+        }
+    });
+    warnings
+}
+
+fn understands(simple: &Simple) -> bool {
+    walk::name(simple).is_some_and(|name| UNDERSTAND.contains(&&*name))
+}
+
+fn list(word: &Word) -> Option<Warning> {
+    let hint = match braces::range(word) {
+        Some((range, _)) => format!("a loop counts: `for n in {range}`"),
+        None if is_list(literal::bare(word)?) => "write all the words".to_owned(),
+        None => return None,
+    };
+    Some(Warning::new(word.span, "braces make no list: this is text").hint(hint))
+}
+
+/// `{a,b}`, but not in an address.
+fn is_list(text: &str) -> bool {
+    let Some((before, rest)) = text.split_once('{') else { return false };
+    let inside = rest.split_once('}').map(|(inside, _)| inside);
+    inside.is_some_and(|it| it.contains(',')) && !before.contains([':', '%', '@'])
+}

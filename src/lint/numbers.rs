@@ -1,0 +1,116 @@
+//! Text where a number is meant: `n=n+1`, `$n .lt. max`.
+
+use super::{Warning, walk};
+use crate::syntax::Script;
+use crate::syntax::ast::{
+    BinaryOperator, CommandKind, Expr, ExprKind, Parameter, Part, Variable, Word,
+};
+use crate::syntax::parse::literal;
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        if let CommandKind::Assign { name, value: Some(value), .. } = &command.kind {
+            warnings.extend(sum(name, value));
+        }
+        for expr in walk::expressions(command) {
+            operators(expr, &mut warnings);
+        }
+    });
+    warnings
+}
+
+/// A value that would be a sum of the variable itself in other languages. Between other names a
+/// `-` or a `/` may well be meant.
+fn sum(name: &str, value: &Expr) -> Option<Warning> {
+    let ExprKind::Word(word) = &value.kind else { return None };
+    let text = written(word)?;
+    let rest = text.strip_prefix('$').unwrap_or(&text).strip_prefix(name)?;
+    let symbol = rest.chars().next()?;
+    let operator = match symbol {
+        '+' => ".add.",
+        '-' => ".sub.",
+        '*' => ".mul.",
+        '/' => ".div.",
+        '%' => ".mod.",
+        _ => return None,
+    };
+    let right = &rest[1..];
+    let is_number = !right.is_empty() && right.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number && !right.strip_prefix('$').is_some_and(is_name) {
+        return None;
+    }
+    let message = format!("`{text}` is text, and nothing is calculated");
+    Some(
+        Warning::new(word.span, message).hint(format!("write `{name}=${name} {operator} {right}`")),
+    )
+}
+
+/// A word as it is written, if it is made of text and plain variables.
+fn written(word: &Word) -> Option<String> {
+    let mut text = String::new();
+    for part in &word.parts {
+        match part {
+            Part::Bare(bare) => text.push_str(bare),
+            Part::Variable(Variable {
+                parameter: Parameter::Named(name),
+                substitute: None,
+                ..
+            }) => {
+                text.push('$');
+                text.push_str(name);
+            }
+            _ => return None,
+        }
+    }
+    Some(text)
+}
+
+/// Operands of numbers that are none.
+fn operators(expr: &Expr, warnings: &mut Vec<Warning>) {
+    if let ExprKind::Binary { operator, left, right } = &expr.kind
+        && wants_numbers(*operator)
+    {
+        warnings.extend([left, right].into_iter().filter_map(|operand| no_number(operand)));
+    }
+    for operand in walk::operands(expr) {
+        operators(operand, warnings);
+    }
+}
+
+fn wants_numbers(operator: BinaryOperator) -> bool {
+    match operator {
+        BinaryOperator::Or
+        | BinaryOperator::And
+        | BinaryOperator::Eq
+        | BinaryOperator::Ne
+        | BinaryOperator::Contains
+        | BinaryOperator::Matches => false,
+        BinaryOperator::Eql
+        | BinaryOperator::Neql
+        | BinaryOperator::Lt
+        | BinaryOperator::Le
+        | BinaryOperator::Gt
+        | BinaryOperator::Ge
+        | BinaryOperator::Add
+        | BinaryOperator::Sub
+        | BinaryOperator::Mul
+        | BinaryOperator::Div
+        | BinaryOperator::Mod
+        | BinaryOperator::Pow => true,
+    }
+}
+
+fn no_number(operand: &Expr) -> Option<Warning> {
+    let text = literal::expr(operand)?;
+    if text.trim().parse::<f64>().is_ok() {
+        return None;
+    }
+    let warning = Warning::new(operand.span, format!("`{text}` is no number"));
+    Some(if is_name(&text) { warning.hint(format!("the variable is `${text}`")) } else { warning })
+}
+
+fn is_name(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
