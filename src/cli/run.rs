@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail};
 use super::settings::Settings;
 use super::source::Program;
 use super::{begin, end, messages, options};
-use crate::driver::{self, Driver, process};
+use crate::driver::{self, Driver, Interactive, process};
 use crate::log::{Log, Style, Summary};
 use crate::machine::record::Level;
 use crate::machine::{Failure, Machine, Outcome};

@@ -3,6 +3,8 @@
 pub mod process;
 pub mod simulated;
 
+use std::io;
+
 use crate::machine::{Effect, Event, Machine, Outcome, Output, Time};
 
 /// A world for a machine to run in.
@@ -20,6 +22,54 @@ pub trait Driver {
     /// Waits for the next event, but not past `until`; none if that moment came first, or the
     /// driver wants another look at the machine.
     fn wait(&mut self, until: Time) -> Option<Event>;
+}
+
+/// A driver that goes on with its work while a person is waited for, as a prompt wants it.
+pub trait Interactive: Driver {
+    /// Something that another thread is doing.
+    type Job<T>;
+
+    /// Has another thread do something that may take for ever.
+    fn begin<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Self::Job<T>>;
+
+    /// Waits for the other thread, but also for events, and not past `until`.
+    fn attend<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> Attended<T>;
+
+    /// Interrupts what the other thread waits for, if it does just now, as Ctrl-C would.
+    fn interrupt<T>(&self, job: &Self::Job<T>);
+
+    /// Waits no more for the other thread, which goes on.
+    fn leave_alone<T>(&mut self, job: &Self::Job<T>);
+
+    /// Waits until what the shell has said is written. A signal may end that, and so the shell.
+    fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome;
+
+    /// What the machine is doing, in words.
+    fn page(&self, machine: &Machine) -> String;
+
+    /// After a statement: the next one, and the prompt, get a usable terminal.
+    fn settle_terminal(&mut self);
+
+    /// Makes the terminal usable after the other thread was left alone with it.
+    fn restore_terminal(&self);
+
+    /// For a line editor, to say how it sets the terminal.
+    fn edited(&self) -> process::Edited;
+}
+
+/// What came first.
+pub enum Attended<T> {
+    /// The other thread's answer.
+    Answer(T),
+    /// Something that the machine wants to know, or a signal to the shell.
+    Event(Event),
+    /// Somebody asks what the shell is doing.
+    Asked,
+    /// The moment to wait for.
+    Timeout,
 }
 
 /// Runs a machine to its end.

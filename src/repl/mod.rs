@@ -22,8 +22,8 @@ pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
 use crate::diagnostic;
-use crate::driver::process::{ProcessDriver, TerminalRestore};
-use crate::driver::{self, Driver};
+use crate::driver::process::TerminalRestore;
+use crate::driver::{self, Interactive};
 use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
@@ -47,7 +47,7 @@ pub fn restore() -> Option<TerminalRestore> {
 }
 
 /// Talks with the user of the terminal until one of them has enough.
-pub fn run(machine: Machine, driver: ProcessDriver) -> Outcome {
+pub fn run(machine: Machine, driver: impl Interactive) -> Outcome {
     let capable = read::is_capable();
     let colours = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut session = Session {
@@ -68,10 +68,10 @@ pub fn run(machine: Machine, driver: ProcessDriver) -> Outcome {
     }
 }
 
-struct Session {
+struct Session<D: Interactive> {
     machine: Machine,
-    driver: ProcessDriver,
-    reader: Reader,
+    driver: D,
+    reader: Reader<D>,
     /// How the last statement failed, if it did.
     last: Option<String>,
     /// A value of `FTSH_PROMPT` that was complained of.
@@ -89,7 +89,7 @@ enum Input {
     Timeout,
 }
 
-impl Session {
+impl<D: Interactive> Session<D> {
     /// One statement; the outcome of the session if that was the last.
     fn turn(&mut self) -> Option<Outcome> {
         let text = match self.input() {

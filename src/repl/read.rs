@@ -18,8 +18,7 @@ use super::helper::Helper;
 use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
-use crate::driver::Driver;
-use crate::driver::process::{Attended, BackgroundJob, ProcessDriver};
+use crate::driver::{Attended, Interactive};
 use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::time::Time;
@@ -57,11 +56,11 @@ fn slot(remark: &Remark) -> std::sync::MutexGuard<'_, Option<String>> {
 }
 
 /// Reads lines.
-pub struct Reader {
+pub struct Reader<D: Interactive> {
     /// None where the terminal can't do more than print.
     editor: Option<Box<Editor>>,
     /// A line that is being read, though not for the prompt it was asked for.
-    pending: Option<BackgroundJob<Answer>>,
+    pending: Option<D::Job<Answer>>,
     history: Option<History>,
     told: bool,
     remark: Remark,
@@ -76,7 +75,7 @@ pub fn is_capable() -> bool {
     !["", "dumb", "emacs", "cons25"].iter().any(|dumb| term.eq_ignore_ascii_case(dumb))
 }
 
-impl Reader {
+impl<D: Interactive> Reader<D> {
     /// For the terminal at standard input and output.
     pub fn new(capable: bool, colours: bool) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
@@ -147,7 +146,7 @@ impl Reader {
         prompt: &Shown,
         before: &str,
         known: Known,
-        driver: &mut ProcessDriver,
+        driver: &mut D,
         until: Time,
         machine: &mut Machine,
     ) -> Line {
@@ -186,7 +185,7 @@ impl Reader {
                     let page = driver.page(machine);
                     let mut remark = slot(&self.remark);
                     *remark = Some(page);
-                    job.interrupt();
+                    driver.interrupt(&job);
                 }
                 Attended::Asked => {
                     super::say(&format!("\n{}", driver.page(machine)));
@@ -196,7 +195,7 @@ impl Reader {
                     // Not once it is said: that would count as Ctrl-C.
                     let remark = slot(&self.remark);
                     if remark.is_some() {
-                        job.interrupt();
+                        driver.interrupt(&job);
                     }
                 }
                 Attended::Timeout => {
@@ -206,12 +205,7 @@ impl Reader {
         }
     }
 
-    fn abandon(
-        job: &BackgroundJob<Answer>,
-        edits: bool,
-        driver: &mut ProcessDriver,
-        line: Line,
-    ) -> Line {
+    fn abandon(job: &D::Job<Answer>, edits: bool, driver: &mut D, line: Line) -> Line {
         driver.leave_alone(job);
         if edits {
             driver.restore_terminal();
@@ -225,8 +219,8 @@ impl Reader {
         (raw, styled): &Shown,
         before: &str,
         known: Known,
-        driver: &mut ProcessDriver,
-    ) -> io::Result<BackgroundJob<Answer>> {
+        driver: &mut D,
+    ) -> io::Result<D::Job<Answer>> {
         let Some(mut editor) = self.editor.take() else {
             super::show(raw);
             return match self.pending.take() {

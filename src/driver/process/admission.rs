@@ -238,7 +238,9 @@ impl ProcessDriver {
     pub(super) fn admit(&mut self, until: Time) {
         self.admission.due = None;
         while let Some(key) = self.next_in_turn(until) {
-            let Some(request) = self.admission.take(&key) else { return };
+            let Some(request) = self.admission.take(&key) else {
+                return self.broken("what it is the turn of doesn't wait");
+            };
             match request {
                 Request::Run(run) => self.begin_queued(run, Request::Run, &key.0),
                 Request::Exec(run) => self.begin_queued(run, Request::Exec, &key.0),

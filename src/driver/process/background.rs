@@ -14,7 +14,8 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver, sys};
-use crate::driver::Driver;
+use crate::driver::{Attended, Driver, Interactive};
+use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::outcome::Outcome;
 use crate::machine::time::Time;
@@ -31,25 +32,6 @@ pub struct BackgroundJob<T> {
     thread: JoinHandle<()>,
 }
 
-impl<T> BackgroundJob<T> {
-    /// Interrupts what the thread waits for, if it does just now, as Ctrl-C would.
-    pub fn interrupt(&self) {
-        let _ = pthread_kill(self.thread.as_pthread_t(), Signal::SIGINT);
-    }
-}
-
-/// What came first.
-pub enum Attended<T> {
-    /// The other thread's answer.
-    Answer(T),
-    /// Something that the machine wants to know, or a signal to the shell.
-    Event(Event),
-    /// Somebody asks what the shell is doing.
-    Asked,
-    /// The moment to wait for.
-    Timeout,
-}
-
 /// Parsing what a person types needs as much as the main thread has.
 const STACK_SIZE: usize = 8 * 1024 * 1024;
 
@@ -58,9 +40,10 @@ fn of_the_editor() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
 }
 
-impl ProcessDriver {
-    /// Has another thread do something that may take for ever.
-    pub fn begin<T: Send + 'static>(
+impl Interactive for ProcessDriver {
+    type Job<T> = BackgroundJob<T>;
+
+    fn begin<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<BackgroundJob<T>> {
@@ -86,8 +69,7 @@ impl ProcessDriver {
         }
     }
 
-    /// Waits for the other thread, but also for events, and not past `until`.
-    pub fn attend<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> Attended<T> {
+    fn attend<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> Attended<T> {
         loop {
             self.admit(until);
             self.settle();
@@ -110,37 +92,27 @@ impl ProcessDriver {
         }
     }
 
-    /// Waits no more for the other thread, which goes on.
-    pub fn leave_alone<T>(&mut self, job: &BackgroundJob<T>) {
+    fn leave_alone<T>(&mut self, job: &BackgroundJob<T>) {
         self.forget(&job.done);
     }
 
-    fn forget(&mut self, done: &PipeReader) {
-        self.poller.remove(done.as_fd());
-        let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
-    }
-
-    /// After a statement at a prompt: the next one, and the prompt, get a usable terminal.
-    pub fn settle_terminal(&mut self) {
+    fn settle_terminal(&mut self) {
         if let Some(restore) = &mut self.restore {
             restore.settle();
         }
     }
 
-    /// For a line editor, to say how it sets the terminal.
-    pub fn edited(&self) -> Edited {
+    fn edited(&self) -> Edited {
         self.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()
     }
 
-    /// Makes the terminal usable after the other thread was left alone with it.
-    pub fn restore_terminal(&self) {
+    fn restore_terminal(&self) {
         if let Some(restore) = &self.restore {
             restore.apply();
         }
     }
 
-    /// Waits until what the shell has said is written. A signal may end that, and so the shell.
-    pub fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
+    fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
         if outlet::is_quiet() {
             return outcome;
         }
@@ -155,5 +127,20 @@ impl ProcessDriver {
                 Attended::Answer(_) | Attended::Timeout => return outcome,
             }
         }
+    }
+
+    fn interrupt<T>(&self, job: &BackgroundJob<T>) {
+        let _ = pthread_kill(job.thread.as_pthread_t(), Signal::SIGINT);
+    }
+
+    fn page(&self, machine: &Machine) -> String {
+        self.words_for(machine)
+    }
+}
+
+impl ProcessDriver {
+    fn forget(&mut self, done: &PipeReader) {
+        self.poller.remove(done.as_fd());
+        let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
     }
 }

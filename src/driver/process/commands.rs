@@ -13,7 +13,7 @@ use super::program::{Program, Replacement, Started};
 use super::scopes::EndedCommand;
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
-use crate::machine::event::{Event, SpawnError, SpawnErrorKind};
+use crate::machine::event::{Event, SpawnError, SpawnErrorKind, Status};
 use crate::machine::record::LogEvent;
 use crate::machine::time::Time;
 use crate::os_error::plain;
@@ -300,7 +300,16 @@ impl ProcessDriver {
                 self.starting -= 1;
                 self.leave(process);
             }
-            Answer::Table(..) | Answer::Reply(_) => {}
+            Answer::Table(..) | Answer::Reply(_) => {
+                self.broken("a command was answered as a question");
+                if self.leave_wanted(process) {
+                    self.ready.push_back(Event::Exited {
+                        process,
+                        status: Status::Lost,
+                        line: None,
+                    });
+                }
+            }
         }
     }
 
@@ -322,7 +331,10 @@ impl ProcessDriver {
         let pid = started.pid;
         self.limit.restore_in(pid);
         self.watch(pid, process);
-        let Some(command) = self.commands.get_mut(&process) else { return };
+        let Some(command) = self.commands.get_mut(&process) else {
+            let _ = sys::kill(-pid, libc::SIGKILL);
+            return self.broken("a command was started that nobody knows");
+        };
         command.stage = Stage::Running;
         let (name, line) = (command.name.clone(), command.line);
         self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);

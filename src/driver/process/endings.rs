@@ -57,7 +57,9 @@ impl ProcessDriver {
         }
         self.release_terminal(pid, status);
         let process = child.process;
-        let Some((command, ended)) = self.leave(process) else { return };
+        let Some((command, ended)) = self.leave(process) else {
+            return self.broken("a command ended that nobody knows");
+        };
         if self.logs_processes() {
             self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
         }

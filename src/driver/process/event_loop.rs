@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::endings::SWEEP_INTERVAL;
+use super::fds::FdError;
 use super::jobs::{Answer, Waiting};
 use super::os::signal::{self, die_by};
 use super::procs::kill_tree;
 use super::tty::Terminal;
 use super::{ANSWERS, BACKGROUND, CHILDREN, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, sys};
+use crate::driver::Interactive;
 use crate::machine::event::Reply;
 use crate::machine::time::Time;
 
@@ -171,7 +173,13 @@ impl ProcessDriver {
                             self.io.insert(io, table);
                             Reply::Truth(true)
                         }),
-                        _ => continue,
+                        Answer::Started(..)
+                        | Answer::Ready(..)
+                        | Answer::Ended(_)
+                        | Answer::Cancelled => {
+                            self.broken("a question was answered as a command");
+                            Err(FdError::Gone("the answer"))
+                        }
                     };
                     self.answer(operation, result);
                 }

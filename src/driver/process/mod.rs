@@ -29,7 +29,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bstr::BString;
 
-pub use self::background::{Attended, BackgroundJob};
+pub use self::background::BackgroundJob;
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
 pub use self::supervisor::{OutputCapture, Supervision, SupervisorOptions, resume, supervise};
@@ -251,6 +251,12 @@ impl ProcessDriver {
         }
     }
 
+    /// Something is as it can't be: tells of that, where nothing stops at it.
+    fn broken(&mut self, what: &str) {
+        debug_assert!(false, "{what}");
+        self.log(0, LogEvent::Note(format!("{what}: an internal error of ftsh")));
+    }
+
     fn answer(&mut self, operation: OperationId, result: Result<Reply, FdError>) {
         let result = result.map_err(Refusal::new);
         self.ready.push_back(Event::Done { operation, result });
@@ -318,7 +324,9 @@ impl ProcessDriver {
     }
 
     fn open(&mut self, effect: Effect, place: Place) {
-        let Effect::Open { operation, io, base, directory, redirects } = effect else { return };
+        let Effect::Open { operation, io, base, directory, redirects } = effect else {
+            return self.broken("what isn't opened is to be opened");
+        };
         self.make_room();
         let adds = |it: &Plumbing| !matches!(it.port, Port::Null | Port::Descriptor(_));
         let holds = redirects.iter().any(adds);

@@ -29,7 +29,7 @@ impl ProcessDriver {
         if self.status_line.take_asked() {
             self.status_line.hide();
             // Nobody is left to be told of an error.
-            let _ = standard_error().offer(&self.page(machine));
+            let _ = standard_error().offer(&self.words_for(machine));
         }
         let due = self.status_line.take_look();
         if !self.status_line.is_on() {
@@ -46,7 +46,7 @@ impl ProcessDriver {
     }
 
     /// What the machine is doing, in words.
-    pub fn page(&self, machine: &Machine) -> String {
+    pub(super) fn words_for(&self, machine: &Machine) -> String {
         let shell = self.supervision.as_ref().map(Supervision::shell_pid);
         let status = machine.status(status::TASKS_ON_PAGE, self.now());
         status::page(&status, &self.settings.file, shell.unwrap_or(self.pid as u32))
