@@ -10,13 +10,14 @@ use nix::errno::Errno;
 
 use super::super::marks::Marker;
 use super::super::sys;
-use super::list;
+use super::list::{self, Process};
 use super::scanner::Scanner;
 
 /// A tree that forks while it is walked is walked again, at most so often.
 const PASSES: usize = 10;
 
-/// How long `empty` goes on with what doesn't end.
+/// How long to go on with what doesn't end, from the last time that anything else was found: on a
+/// busy machine a single look may take as long.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -67,9 +68,9 @@ fn stop(roots: &[i32]) -> Vec<i32> {
 /// can't be killed after some seconds.
 pub fn empty(except: &HashSet<i32>) {
     let own = std::process::id() as i32;
-    let start = Instant::now();
+    let mut progress = Instant::now();
     let mut killed = HashSet::new();
-    while start.elapsed() < PATIENCE {
+    while progress.elapsed() < PATIENCE {
         let mut left = Vec::new();
         let mut may_change = sys::is_starting();
         for pid in list::children(own).into_iter().filter(|pid| !except.contains(pid)) {
@@ -78,6 +79,7 @@ pub fn empty(except: &HashSet<i32>) {
                 Ok(Some(_)) => {
                     may_change = true;
                     killed.remove(&pid);
+                    progress = Instant::now();
                 }
                 // Nobody may kill another user's.
                 Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
@@ -92,6 +94,7 @@ pub fn empty(except: &HashSet<i32>) {
             std::thread::sleep(PAUSE);
         } else {
             killed.extend(stop_and_kill(&new));
+            progress = Instant::now();
         }
     }
 }
@@ -100,17 +103,22 @@ pub fn empty(except: &HashSet<i32>) {
 pub fn empty_marked(marker: &Marker) {
     let mut scanner = Scanner::new(marker.clone());
     let own = std::process::id() as i32;
-    let start = Instant::now();
+    let mut progress = Instant::now();
     let mut clean = false;
-    while start.elapsed() < PATIENCE {
+    let mut killed = HashSet::new();
+    while progress.elapsed() < PATIENCE {
         let all = scanner.scan().into_iter();
         let found = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
-        let found: Vec<i32> = found.map(|(process, _)| process.pid).collect();
-        if !found.is_empty() {
-            clean = false;
-            stop_and_kill(&found);
-        } else if std::mem::replace(&mut clean, !sys::is_starting()) {
+        let found: Vec<Process> = found.map(|(process, _)| process).collect();
+        let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
+        stop_and_kill(&pids);
+        let was_clean = std::mem::replace(&mut clean, pids.is_empty() && !sys::is_starting());
+        if was_clean && clean {
             return; // twice nothing
+        }
+        let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
+        if new.count() > 0 || was_clean != clean {
+            progress = Instant::now();
         }
         std::thread::sleep(PAUSE);
     }

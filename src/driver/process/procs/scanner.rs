@@ -16,15 +16,14 @@ const LOOKS: usize = 20;
 pub struct Scanner {
     marker: Marker,
     /// When this process was started: it marks none that is older.
-    since: u64,
+    since: Option<u64>,
     marks: HashMap<i32, (Program, Option<Mark>)>,
 }
 
 impl Scanner {
     /// Of processes that carry this run's mark, and of all others.
     pub fn new(marker: Marker) -> Self {
-        let own = list::one(std::process::id() as i32);
-        Self { marker, since: own.map_or(0, |own| own.started), marks: HashMap::new() }
+        Self { marker, since: None, marks: HashMap::new() }
     }
 
     /// All processes that run, and what marks they carry. One that starts another and ends before it is
@@ -33,13 +32,15 @@ impl Scanner {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
         let mut before = std::mem::take(&mut self.marks);
+        let own = || list::one(std::process::id() as i32).map_or(0, |own| own.started);
+        let since = *self.since.get_or_insert_with(own);
         for look in 0..LOOKS {
             let mut missed = false;
             for pid in list::pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
                 let text = list::stat(pid);
                 let stat = Stat::of(&text);
                 match stat.as_ref().and_then(|stat| stat.process(pid)) {
-                    Some(process) if (1..self.since).contains(&process.started) => {
+                    Some(process) if (1..since).contains(&process.started) => {
                         found.extend((!process.ended).then_some((process, None)));
                     }
                     Some(process) if !process.ended => {
