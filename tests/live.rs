@@ -235,8 +235,8 @@ fn a_report_says_how() {
             "ftsh: -c:1: `sh -c 'exec sleep 100'` ran out of time after 30 ms\n",
         ),
         (
-            "try; false; catch; failure; end",
-            "ftsh: -c:1: failure\n  1 | try; false; catch; failure; end\n  \
+            "try; false; catch; failure no; end",
+            "ftsh: -c:1: no\n  1 | try; false; catch; failure no; end\n  \
              before that: line 1: `false` exited with 1\n",
         ),
     ] {
