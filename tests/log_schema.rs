@@ -9,7 +9,7 @@ use crate::support::Ftsh;
 const SCHEMA: &str = include_str!("../docs/log.schema.json");
 
 /// Scripts that make the shell log everything it can.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
     "try 2 times every 1 ms; test $attempt = 2; end",
@@ -20,6 +20,7 @@ const SCRIPTS: [&str; 12] = [
     "function f; return $1; end; x=f(5); f 1; function g; giveup no; end; try 5 times; g; end",
     "sh -c 'kill -SEGV $$'",
     "try; nosuch; end",
+    "try for 50 ms or 1 time; try; sleep 10; finally; sleep 10; end; end",
     "cat < /nosuch | cat",
     "try 1 time; sh -c 'setsid sleep 1000 & exit 1'; catch; end; $none",
 ];

@@ -85,8 +85,8 @@ impl Walk<'_> {
             self.depth += 1;
             self.block(&details.body);
             self.depth -= 1;
-            if let Some((_, catch)) = &details.catch {
-                self.block(catch);
+            for (_, after) in details.catch.iter().chain(&details.finally) {
+                self.block(after);
             }
         }
     }
@@ -143,10 +143,8 @@ impl Walk<'_> {
             // The limit of time is enough to know.
             None => details.clauses.time.as_ref()?.literal()?,
         };
-        match &details.catch {
-            Some((_, catch)) => Some(own.saturating_add(self.most_of_block(catch)?)),
-            None => Some(own),
-        }
+        let mut after = details.catch.iter().chain(&details.finally);
+        after.try_fold(own, |sum, (_, block)| Some(sum.saturating_add(self.most_of_block(block)?)))
     }
 
     /// The most that commands take, if anything limits them.

@@ -84,8 +84,8 @@ impl<'a> Look<'a> {
         self.around.push(Around { span, limits: details });
         self.block(&details.body);
         self.around.pop();
-        if let Some((_, catch)) = &details.catch {
-            self.block(catch);
+        for (_, after) in details.catch.iter().chain(&details.finally) {
+            self.block(after);
         }
     }
 
@@ -103,6 +103,7 @@ impl<'a> Look<'a> {
             "`while`"
         } else {
             let adds = details.catch.is_some()
+                || details.finally.is_some()
                 || each.is_some()
                 || !command.redirects.is_empty()
                 || gives_up(&details.body);

@@ -12,8 +12,8 @@ pub fn blocks(command: &Command) -> Vec<&Block> {
         CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
         CommandKind::For(details) => vec![&details.body],
         CommandKind::Try(details) => {
-            let catch = details.catch.as_ref().map(|(_, block)| block);
-            std::iter::once(&details.body).chain(catch).collect()
+            let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
+            std::iter::once(&details.body).chain(after).collect()
         }
         CommandKind::Comment { .. }
         | CommandKind::Pipeline(_)

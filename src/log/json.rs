@@ -105,6 +105,8 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         ),
         LogEvent::TrySucceeded(attempt) => ("try_succeeded", vec![("attempt", json!(attempt))]),
         LogEvent::Catch => ("catch", vec![]),
+        LogEvent::Finally => ("finally", vec![]),
+        LogEvent::FinallyCut { begun } => ("finally_cut", vec![("begun", json!(begun))]),
         LogEvent::Cancelled => ("cancelled", vec![]),
         LogEvent::Condition(value) => ("condition", vec![("value", json!(value))]),
         LogEvent::Iteration { kind, name, value } => (

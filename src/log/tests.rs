@@ -82,6 +82,9 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Delay { delay: second, attempt: 3, last: true },
         LogEvent::TrySucceeded(3),
         LogEvent::Catch,
+        LogEvent::Finally,
+        LogEvent::FinallyCut { begun: true },
+        LogEvent::FinallyCut { begun: false },
         LogEvent::Cancelled,
         LogEvent::Condition(true),
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
@@ -117,6 +120,9 @@ fn text_lines() {
     try: 1.5 s until attempt 3, the last
     try: attempt 3 succeeded
     catch
+    finally
+    finally is cut short: its part of the time to kill is over
+    finally isn't run: there is no time for it
     cancelled
     condition: true
     forany: x=a
@@ -157,6 +163,9 @@ fn json_lines() {
     {"event":"delay","delay":1.5,"attempt":3,"last":true}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}
+    {"event":"finally"}
+    {"event":"finally_cut","begun":true}
+    {"event":"finally_cut","begun":false}
     {"event":"cancelled"}
     {"event":"condition","value":true}
     {"event":"iteration","loop":"forany","name":"x","value":"a"}

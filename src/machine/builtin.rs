@@ -25,6 +25,11 @@ use super::value::Value;
 use super::variables::Variable;
 use crate::duration;
 
+/// What the parser finds unless it is in a function that is called there.
+fn in_finally(name: &str) -> Halt {
+    usage(format!("`{name}` can't leave a `finally`"))
+}
+
 fn usage(message: impl Into<String>) -> Halt {
     Halt::Fail(FailureKind::Failure, message.into())
 }
@@ -39,6 +44,7 @@ impl Machine {
         let args = &command.words[1..];
         Ok(Some(match builtin {
             Builtin::Exec if args.is_empty() => return Err(usage("exec needs a command")),
+            Builtin::Exec if task.is_in_finally() => return Err(in_finally("exec")),
             Builtin::Exec => {
                 Start { last: true, ..Start::new(program(task, command, args.to_vec())) }
             }
@@ -100,6 +106,7 @@ impl Machine {
                 thrown.fatal = builtin == Builtin::Giveup;
                 return Ok(Flow::Throw(thrown));
             }
+            Builtin::Exit if task.is_in_finally() => return Err(in_finally("exit")),
             Builtin::Exit => {
                 let ending = exit(args)?;
                 self.left |= task.parent.is_none();

@@ -1,6 +1,9 @@
 //! Cutting things short: limits, failing siblings, signals.
 
+use std::sync::Arc;
+
 use super::Machine;
+use super::command::signal_name;
 use super::effect::{Effect, OperationId, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::Flow;
@@ -30,53 +33,56 @@ impl Machine {
             .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
         let Some(position) = position else { return Flow::keep_waiting(task) };
         let innermost = position + 1 == task.frames.len();
+        if task.is_cut_down_to(position + 1) {
+            return Flow::keep_waiting(task);
+        }
         // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
         if innermost && matches!(task.state, State::Emptying(..)) {
             return Flow::keep_waiting(task);
         }
         let mut running = self.running(task);
-        self.halt_task(task);
-        while task.frames.len() > position + 1 {
-            self.leave_cut(task);
-        }
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(FrameKind::Try(frame)) = task.frames.get(position).map(|frame| &frame.kind) else {
+            return Flow::Throw(task.broken(NO_TRY));
+        };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
         let limit = if whole { frame.clauses.time } else { frame.clauses.each };
-        let mut fresh = false;
         let failure = match (phase, last) {
-            (TryPhase::Delay, Some(last)) => return self.try_failed(task, last),
+            (TryPhase::Delay, Some(last)) => {
+                self.halt_task(task);
+                return self.try_failed(task, last);
+            }
             (TryPhase::Condition, Some(last)) => last,
             (TryPhase::Attempt, _) | (TryPhase::Condition | TryPhase::Delay, None) => {
-                // Of those around this one nothing is known yet.
-                let around = task.tries().count();
+                // Of this one and those around it nothing is known yet.
+                let inside = task.frames.iter().skip(position + 1);
+                let known = inside.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
+                let around = task.tries().count() - known;
                 running.tries.truncate(running.tries.len() - around);
-                fresh = true;
-                timeout(task, limit, running)
+                let caught = caught_around(task, position);
+                let failure = timeout(task, limit, running, caught);
+                self.log_failure(task, &failure, Level::FAILURES, false);
+                failure
             }
         };
-        if fresh {
-            self.log_failure(task, &failure, Level::FAILURES, false);
-        }
-        task.scope = scope;
-        let height = task.frames.last().map_or(0, |frame| frame.height);
-        task.stack.truncate(height);
         let after = if whole {
-            AfterEmptied::EndTry(failure)
+            AfterEmptied::EndTry(Arc::clone(&failure))
         } else {
+            let failure = Arc::clone(&failure);
             AfterEmptied::Fail(Thrown { failure, fatal: false, logged: true })
         };
-        self.empty(task, scope, after)
+        self.cut_down(task, position + 1, scope, &failure, after)
     }
 
-    fn leave_cut(&mut self, task: &mut Task) {
+    /// Leaves the innermost structure of what is cut short.
+    pub(super) fn leave_cut(&mut self, task: &mut Task) {
         if let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
             self.abandon_frame(task, frame.kind, false);
         }
     }
 
-    /// Stops a task from waiting for anything, and ends the tasks it waits for.
-    fn halt_task(&mut self, task: &mut Task) {
+    /// Stops a task from waiting for anything. Those that it waits for are somebody else's matter.
+    pub(super) fn halt_task(&mut self, task: &mut Task) {
         match std::mem::replace(&mut task.state, State::Ready) {
             State::Query(operation, _) | State::Piped(operation) => self.abandon(operation),
             State::Opening(opening) => {
@@ -96,17 +102,11 @@ impl Machine {
                 if let Some(process) = letting_out(task) {
                     self.processes.remove(&process);
                 }
-                for child in children(task) {
-                    if let Some(mut child) = self.tasks.remove(&child) {
-                        self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
-                        self.drop_task(&mut child);
-                    }
-                }
             }
             State::Emptying(scope, _) => {
                 self.emptying.remove(&scope);
             }
-            State::Ready => {}
+            State::Ready | State::Doomed | State::Cleaning => {}
         }
     }
 
@@ -117,24 +117,24 @@ impl Machine {
 
     /// Forgets a task and those it waits for.
     pub(super) fn drop_task(&mut self, task: &mut Task) {
-        self.halt_task(task);
-        while let Some(frame) = task.frames.pop() {
-            self.abandon_frame(task, frame.kind, false);
-        }
+        self.drop_structures(task, 0);
     }
 
     /// Cancels the branches of a `forall` that is decided.
     pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
         for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
             self.resume(child, |machine, task| {
-                if matches!(task.state, State::Emptying(_, AfterEmptied::End(_))) {
+                if matches!(task.state, State::Emptying(_, AfterEmptied::End(_)))
+                    || task.is_cut_down_to(0)
+                {
                     return Flow::keep_waiting(task);
                 }
                 let message = format!("cancelled: {why}");
                 let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
                 machine.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
-                machine.drop_task(task);
-                machine.empty(task, task.scope, AfterEmptied::End(Ending::Failed(thrown)))
+                let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
+                let after = AfterEmptied::End(Ending::Failed(thrown));
+                machine.cut_down(task, 0, scope, &failure, after)
             });
         }
     }
@@ -155,7 +155,7 @@ impl Machine {
     pub(super) fn run_deadline_passed(&mut self) {
         let Some(main) = self.tasks.remove(&super::MAIN) else { return };
         let running = self.running(&main);
-        let failure = timeout(&main, None, running);
+        let failure = timeout(&main, None, running, main.caught().cloned());
         if self.config.log_level >= Level::FAILURES {
             let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
             let record = self.record(&main, failure.line, event);
@@ -171,25 +171,48 @@ impl Machine {
             if matches!(outcome, Outcome::Interrupted(_)) {
                 machine.interrupted = Some(scope);
             }
-            if let State::Emptying(emptied, AfterEmptied::Finish(planned)) = &mut main.state
-                && *emptied == scope
+            let is_signal = matches!(outcome, Outcome::Interrupted(_));
+            let is_killed = machine.is_killed(scope);
+            if let Some((emptied, planned)) = main.finishing()
+                && emptied == scope
             {
+                if !is_signal {
+                    return Flow::keep_waiting(main);
+                }
                 // A second signal is impatience. A first one, as from the shell whose deadline
                 // this one shares, finds commands that have just been told to end.
-                if matches!(outcome, Outcome::Interrupted(_)) {
-                    if matches!(planned, Outcome::Interrupted(_)) || machine.is_killed(scope) {
-                        machine.kill(scope);
-                    }
-                    // What ends a session isn't taken back by what cancels a statement.
-                    if !Self::is_cancelling(&outcome) || !matches!(planned, Outcome::Interrupted(_))
-                    {
-                        *planned = outcome;
-                    }
+                let was_signal = matches!(planned, Outcome::Interrupted(_));
+                // What ends a session isn't taken back by what cancels a statement.
+                if !Self::is_cancelling(&outcome) || !was_signal {
+                    *planned = outcome;
+                }
+                let is_cleaning = main.cancelling().next().is_some();
+                if is_cleaning && was_signal {
+                    return machine.hasten(main);
+                }
+                if !is_cleaning && (was_signal || is_killed) {
+                    machine.kill(scope);
                 }
                 return Flow::keep_waiting(main);
             }
-            machine.drop_task(main);
-            machine.empty(main, scope, AfterEmptied::Finish(outcome))
+            let failure = match &outcome {
+                Outcome::Failed(failure) => Arc::new(Failure::clone(failure)),
+                Outcome::Interrupted(signal) => {
+                    let message = format!("cancelled by {}", signal_name(*signal));
+                    task_failure(main, message)
+                }
+                Outcome::Succeeded | Outcome::Exited(_) => task_failure(main, "cancelled".into()),
+            };
+            machine.cut_down(main, 0, scope, &failure, AfterEmptied::Finish(outcome))
         });
     }
+}
+
+fn task_failure(task: &Task, message: String) -> Arc<Failure> {
+    task.thrown(FailureKind::Cancelled, 1, message, "").failure
+}
+
+/// What is being handled around the structure at a position.
+fn caught_around(task: &Task, position: usize) -> Option<Arc<Failure>> {
+    task.caught_in(&task.frames[..position]).cloned()
 }

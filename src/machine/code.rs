@@ -125,6 +125,12 @@ pub enum Instruction {
     EndTask,
     /// What follows up to `Try` are the clauses' values: failing there fails the `try`.
     TryHead(Arc<TryCode>),
+    /// A `try` begins that has a `finally` group.
+    Guard(Arc<FinallyCode>),
+    /// That `try` is over.
+    EndGuard,
+    /// The `finally` group succeeded.
+    EndFinally,
     /// Pops the clauses' values and begins a `try`.
     Try(Arc<TryCode>),
     /// The condition of `while` is on top: decides whether to try again.
@@ -161,6 +167,17 @@ pub struct TryCode {
     pub body: Address,
     /// Where the `catch` block begins, and its line.
     pub catch: Option<(Address, u32)>,
+    /// What comes after.
+    pub end: Address,
+}
+
+/// A `finally` group.
+#[derive(Debug)]
+pub struct FinallyCode {
+    /// Its line.
+    pub line: u32,
+    /// Where it begins.
+    pub at: Address,
     /// What comes after.
     pub end: Address,
 }

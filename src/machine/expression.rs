@@ -13,6 +13,7 @@ use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
 use super::halt::Halt;
 use super::invocation::Call;
+use super::leaving::Leaving;
 use super::operators;
 use super::outcome::{FailureKind, shorten};
 use super::pieces::Pieces;
@@ -179,11 +180,22 @@ impl Machine {
     /// `return`, and the end of a function.
     pub(super) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
         let value = if has_value { Some(task.pop()?) } else { None };
+        self.leave_function(task, value)
+    }
+
+    /// Goes back to where a function was called.
+    pub(super) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
-            let FrameKind::Call(call) = frame.kind else {
-                self.abandon_frame(task, frame.kind, true);
-                continue;
+            let call = match frame.kind {
+                FrameKind::Call(call) => call,
+                FrameKind::Guard(guard) => {
+                    return Ok(self.begin_finally(task, *guard, Leaving::Return(value)));
+                }
+                kind => {
+                    self.abandon_frame(task, kind, true);
+                    continue;
+                }
             };
             if call.wants_value && value.is_none() {
                 let name = call.function.as_deref().unwrap_or("source");

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::code::{Address, Loop, Program, TryCode};
+use super::code::{Address, FinallyCode, Loop, Program, TryCode};
 use super::effect::{IoId, ScopeId, TaskId};
 use super::ending::Ending;
 use super::held::Outputs;
 use super::items::Items;
+use super::leaving::Leaving;
 use super::outcome::Failure;
 use super::tally::Tally;
 use super::time::Time;
@@ -39,6 +40,10 @@ pub enum FrameKind {
     Try(Box<TryFrame>),
     /// A `catch` block, and what it caught.
     Catch(Arc<Failure>),
+    /// Around a `try` with a `finally` group that is still to be run.
+    Guard(Box<GuardFrame>),
+    /// A `finally` group.
+    Finally(Box<FinallyFrame>),
     /// A `for`.
     For(Items),
     /// A `forany`.
@@ -106,6 +111,32 @@ pub enum TryPhase {
     Condition,
     /// Waiting before the next attempt.
     Delay,
+}
+
+/// A `try` with a `finally` group.
+#[derive(Debug)]
+pub struct GuardFrame {
+    /// The group.
+    pub code: Arc<FinallyCode>,
+    /// What the `catch` has caught, if it came to that.
+    pub caught: Option<Arc<Failure>>,
+}
+
+/// A `finally` group that runs.
+#[derive(Debug)]
+pub struct FinallyFrame {
+    /// The group.
+    pub code: Arc<FinallyCode>,
+    /// What `$error` tells; nothing after success.
+    pub error: Option<Arc<Failure>>,
+    /// What comes after it.
+    pub then: Leaving,
+    /// When it must end, if what cancelled the task says so.
+    pub limit: Option<Time>,
+    /// Its own scope.
+    pub scope: ScopeId,
+    /// The scope around it.
+    pub outer_scope: ScopeId,
 }
 
 /// A `forany`.

@@ -241,6 +241,7 @@ impl Machine {
             expanded: None,
             redirects: Redirects::default(),
             opened: None,
+            cleaning: Vec::new(),
             replacing: None,
         })
     }
@@ -255,8 +256,17 @@ impl Machine {
     ) {
         let mut decided = None;
         self.resume(parent, |machine, task| {
+            let is_doomed = matches!(task.state, State::Doomed);
             let Some(join) = top_join(task) else { return Flow::Throw(task.broken(NO_JOIN)) };
             join.running.remove(&child);
+            if is_doomed {
+                // What it has set is lost, as of those that had nothing to clean up.
+                return if join.running.is_empty() {
+                    machine.clean(task)
+                } else {
+                    Flow::Wait(State::Doomed)
+                };
+            }
             match &mut join.kind {
                 JoinKind::Stages(endings) => {
                     let Some(slot) = endings.get_mut(index) else {
@@ -376,7 +386,8 @@ impl JoinFrame {
     }
 }
 
-fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
+/// The tasks that the innermost structure waits for, if it does.
+pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     match task.frames.last_mut() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
         _ => None,

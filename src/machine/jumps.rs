@@ -3,6 +3,8 @@
 use super::Machine;
 use super::code::{Address, Instruction};
 use super::flow::Flow;
+use super::frame::{Frame, FrameKind};
+use super::leaving::Leaving;
 use super::task::Task;
 use crate::syntax::ast::Jump;
 
@@ -58,8 +60,16 @@ impl Loops {
 impl Machine {
     /// Leaves so many structures, whose attempts have succeeded by that, and goes on elsewhere.
     pub(super) fn jump_out(&mut self, task: &mut Task, frames: usize, to: Address) -> Flow {
-        for _ in 0..frames {
-            self.leave(task);
+        for left in (0..frames).rev() {
+            let Some(Frame { height, kind }) = task.frames.pop() else { break };
+            task.stack.truncate(height);
+            match kind {
+                FrameKind::Guard(guard) => {
+                    let then = Leaving::JumpOut { frames: left, to };
+                    return self.begin_finally(task, *guard, then);
+                }
+                kind => self.abandon_frame(task, kind, true),
+            }
         }
         task.jump(to);
         Flow::Continue

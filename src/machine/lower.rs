@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::code::{Address, BackoffCode, Instruction, Loop, Program, Scale, TryCode};
+use super::code::{Address, BackoffCode, FinallyCode, Instruction, Loop, Program, Scale, TryCode};
 use super::jumps::{Exits, Loops};
 use super::value::Value;
 use crate::syntax::Script;
@@ -232,6 +232,23 @@ impl<'a> Lower<'a> {
     }
 
     fn try_block(&mut self, details: &'a Try) {
+        let Some((span, finally)) = &details.finally else { return self.attempts(details) };
+        let guard = self.reserve();
+        self.loops.depth += 1;
+        self.attempts(details);
+        self.loops.depth -= 1;
+        self.emit(Instruction::EndGuard);
+        self.at(*span);
+        let (line, at) = (self.line, self.here());
+        self.inside(1, finally);
+        self.line = line;
+        self.emit(Instruction::EndFinally);
+        let code = Arc::new(FinallyCode { line, at, end: self.here() });
+        self.code[guard] = Instruction::Guard(code);
+    }
+
+    /// A `try`, but for its `finally`.
+    fn attempts(&mut self, details: &'a Try) {
         let line = self.line;
         let start = self.reserve();
         let clauses =

@@ -3,6 +3,7 @@
 
 mod builtin;
 mod cancel;
+mod cleaning;
 mod code;
 mod command;
 pub mod config;
@@ -12,6 +13,7 @@ pub mod event;
 mod expand;
 mod expression;
 mod field;
+mod finally;
 mod flow;
 mod frame;
 mod functions;
@@ -22,6 +24,7 @@ mod invocation;
 mod items;
 mod join;
 mod jumps;
+mod leaving;
 mod let_out;
 mod loops;
 mod lower;
@@ -158,6 +161,7 @@ impl Machine {
             expanded: None,
             redirects: Redirects::default(),
             opened: None,
+            cleaning: Vec::new(),
             replacing: None,
         };
         let mut machine = Self {
@@ -266,6 +270,7 @@ impl Machine {
                 Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
                 Timer::Wake(task) => self.wake(task),
                 Timer::KillGrace(scope) => self.grace_passed(scope),
+                Timer::Cleaning { task, keep } => self.cleaning_time_passed(task, keep),
                 Timer::RunDeadline => self.run_deadline_passed(),
             }
         }
@@ -302,6 +307,7 @@ impl Machine {
             match self.tasks.get(&id).map(|task| &task.state) {
                 Some(State::Ready) => self.resume(id, Self::run),
                 Some(State::Forking) => self.resume(id, Self::more_branches),
+                Some(State::Cleaning) => self.resume(id, Self::clean),
                 // A task that was cut short since it was queued waits for something else now.
                 _ => {}
             }

@@ -121,7 +121,10 @@ impl<'a> Expander<'a> {
     /// What `$attempt`, `$error` and their like tell, where they do.
     fn special(&self, name: &str) -> Option<BString> {
         if let Some(field) = name.strip_prefix("error") {
-            let failure = self.task.caught()?;
+            let Some(failure) = self.task.caught() else {
+                let is_known = matches!(field, "" | "_kind" | "_code" | "_command" | "_line");
+                return (is_known && self.task.is_after_success()).then(BString::default);
+            };
             return Some(match field {
                 "" => failure.summary().into(),
                 "_kind" => failure.kind.name().into(),

@@ -101,6 +101,13 @@ pub enum LogEvent {
     TrySucceeded(u64),
     /// A `catch` block begins.
     Catch,
+    /// A `finally` group begins.
+    Finally,
+    /// A `finally` group isn't run to its end: there is no time for it.
+    FinallyCut {
+        /// Whether it had begun.
+        begun: bool,
+    },
     /// A branch or a stage ends early: another one failed, or time ran out.
     Cancelled,
     /// An `if` or `while` decided.
@@ -207,6 +214,8 @@ impl LogEvent {
             | Self::Delay { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
+            | Self::Finally
+            | Self::FinallyCut { .. }
             | Self::Cancelled
             | Self::Condition(_)
             | Self::Exited { .. }
@@ -233,6 +242,7 @@ impl LogEvent {
             Self::CommandFailed(_)
             | Self::Failed(_)
             | Self::TryFailed { .. }
+            | Self::FinallyCut { .. }
             | Self::Survivor { .. }
             | Self::Interrupted(_) => Level::FAILURES,
             Self::Waiting { .. }
@@ -243,6 +253,7 @@ impl LogEvent {
             | Self::Delay { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
+            | Self::Finally
             | Self::Cancelled
             | Self::Condition(_)
             | Self::Iteration { .. }

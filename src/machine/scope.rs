@@ -1,6 +1,7 @@
 //! Families of processes: what belongs to an attempt, a branch or the script, and how it is emptied.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
@@ -65,6 +66,11 @@ impl Machine {
         id
     }
 
+    /// The scope around another one.
+    pub(super) fn scope_around(&self, scope: ScopeId) -> Option<ScopeId> {
+        self.scopes.scopes.get(&scope)?.parent
+    }
+
     /// Tells the driver of a scope, and first of those around it.
     pub(super) fn open_scope(&mut self, scope: ScopeId) {
         let mut chain = Vec::new();
@@ -102,7 +108,18 @@ impl Machine {
 
     /// Empties a scope of the task, then goes on with `after`.
     pub(super) fn empty(&mut self, task: &mut Task, scope: ScopeId, after: AfterEmptied) -> Flow {
-        if self.terminate(scope) {
+        self.empty_within(task, scope, self.config.kill_timeout, after)
+    }
+
+    /// The same with this time from SIGTERM to SIGKILL.
+    pub(super) fn empty_within(
+        &mut self,
+        task: &mut Task,
+        scope: ScopeId,
+        grace: Duration,
+        after: AfterEmptied,
+    ) -> Flow {
+        if self.terminate(scope, grace) {
             task.since = self.now;
             Flow::Wait(State::Emptying(scope, after))
         } else {
@@ -112,13 +129,12 @@ impl Machine {
     }
 
     /// Tells everything in a scope to end; whether there may be anything.
-    pub(super) fn terminate(&mut self, scope: ScopeId) -> bool {
+    fn terminate(&mut self, scope: ScopeId, grace: Duration) -> bool {
         if !self.scopes.is_opened(scope) {
             return false;
         }
         self.effects.push_back(Effect::Terminate(scope));
-        let at = self.now + self.config.kill_timeout;
-        let grace = self.timers.arm(at, Timer::KillGrace(scope));
+        let grace = self.timers.arm(self.now + grace, Timer::KillGrace(scope));
         if let Some(entry) = self.scopes.scopes.get_mut(&scope) {
             let before = entry.grace.replace(grace);
             self.timers.cancel(before);
@@ -165,8 +181,11 @@ impl Machine {
     }
 
     /// Goes on with a task whose scope is empty.
-    fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
+    pub(super) fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
         match after {
+            AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
+            AfterEmptied::Leave(ending) => Flow::End(ending),
+            AfterEmptied::Clean(cleaning) => self.begin_cleaning(task, *cleaning),
             AfterEmptied::Fail(thrown) => self.attempt_failed(task, thrown),
             AfterEmptied::EndTry(failure) => self.try_failed(task, failure),
             AfterEmptied::End(ending) => Flow::Ended(ending),

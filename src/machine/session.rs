@@ -10,10 +10,9 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::effect::ScopeId;
-use super::frame::FrameKind;
 use super::lower::lower;
 use super::outcome::Outcome;
-use super::task::{AfterEmptied, State, Task};
+use super::task::{State, Task};
 use super::time::Time;
 use super::{MAIN, Machine, SLICE};
 use crate::secrets::Secrets;
@@ -41,6 +40,7 @@ impl Machine {
         main.stack.clear();
         main.frames.clear();
         main.state = State::Ready;
+        main.cleaning.clear();
         main.scope = scope;
         main.jump(0);
         if let Some(Outcome::Failed(failure)) = last {
@@ -72,19 +72,13 @@ impl Machine {
 
     /// What has to end for a run to end early: the statement that the user of a session cancels,
     /// or all there is.
-    pub(super) fn scope_to_end(main: &Task, outcome: &Outcome) -> ScopeId {
+    pub(super) fn scope_to_end(main: &mut Task, outcome: &Outcome) -> ScopeId {
         if !Self::is_cancelling(outcome) {
             return ScopeId::SCRIPT;
         }
-        if let State::Emptying(scope, AfterEmptied::Finish(_)) = &main.state {
-            // It is ending already; or all is, and no less.
-            return *scope;
-        }
-        let outermost = main.frames.iter().find_map(|frame| match &frame.kind {
-            FrameKind::Try(frame) => Some(frame.outer_scope),
-            _ => None,
-        });
-        outermost.unwrap_or(main.scope)
+        // If it is ending already, or all is, then no less.
+        let finishing = main.finishing().map(|(scope, _)| scope);
+        finishing.unwrap_or_else(|| main.base_scope())
     }
 
     /// The directory of the session, if it isn't the one the shell was started in.

@@ -46,6 +46,8 @@ pub struct TaskStatus {
     pub since: Time,
     /// The tries that it is in itself, innermost first.
     pub tries: Vec<TryStatus>,
+    /// When its `finally` group must end, if it runs one because it was cancelled.
+    pub cleaning: Option<Time>,
 }
 
 /// What a task can be doing.
@@ -73,6 +75,8 @@ pub enum Doing {
     Stages,
     /// Waiting for the end of what a failed or cancelled attempt, branch or script started.
     Ending,
+    /// Waiting for its turn to run `finally` groups, or for others that run theirs.
+    CleaningUp,
 }
 
 /// The branches of a `forall`.
@@ -117,6 +121,8 @@ pub struct TryStatus {
     pub deadline: Option<Time>,
     /// How its last failed attempt failed.
     pub failure: Option<Arc<Failure>>,
+    /// Whether its limits count; not around a `finally` group that has a limit of its own.
+    pub counts: bool,
 }
 
 /// How much a run has in progress. What is there when a run is over, but for its own task and
@@ -147,7 +153,7 @@ impl Doing {
             Self::Sleeping { .. } => "sleeping",
             Self::Waiting { .. } => "waiting",
             Self::Branches(_) | Self::Stages => "in others",
-            Self::Ending => "ending",
+            Self::Ending | Self::CleaningUp => "ending",
         }
     }
 }
@@ -206,6 +212,9 @@ impl Machine {
             Some(item)
         });
         let (source, line) = place(task);
+        let (inside, cleaning) = task.cleaning_up();
+        let tries = task.placed_tries().enumerate();
+        let tries = tries.map(|(at, (frame, source))| try_status(frame, source, at < inside));
         TaskStatus {
             task: task.id,
             parent: task.parent.map(|(parent, _)| parent),
@@ -217,7 +226,8 @@ impl Machine {
                 State::Command(command) => command.started,
                 _ => task.since,
             },
-            tries: task.placed_tries().map(|(frame, source)| try_status(frame, source)).collect(),
+            tries: tries.collect(),
+            cleaning,
         }
     }
 
@@ -235,6 +245,7 @@ impl Machine {
                 None => Doing::Stages,
             },
             State::Emptying(..) => Doing::Ending,
+            State::Doomed | State::Cleaning => Doing::CleaningUp,
         }
     }
 
@@ -296,7 +307,7 @@ fn place(task: &Task) -> (&Arc<Source>, u32) {
     (&task.program.source, line.unwrap_or_else(|| task.line()))
 }
 
-fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
+fn try_status(frame: &TryFrame, source: &Source, counts: bool) -> TryStatus {
     TryStatus {
         file: Arc::clone(source.name()),
         line: frame.code.line,
@@ -307,5 +318,6 @@ fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
         times: frame.clauses.attempts(),
         deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
         failure: frame.failure.clone(),
+        counts,
     }
 }

@@ -91,6 +91,8 @@ impl Machine {
                 | State::Sleeping(_)
                 | State::Children
                 | State::Forking
+                | State::Doomed
+                | State::Cleaning
                 | State::Emptying(..),
                 _,
             ) => Flow::Throw(task.broken("an answer that nothing waits for")),
@@ -171,6 +173,9 @@ impl Machine {
             Instruction::EndForAny => return Ok(Self::end_for_any(task)),
             Instruction::ForAll { code, clauses } => return self.for_all(task, code, clauses),
             Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
+            Instruction::Guard(code) => Self::guard(task, code),
+            Instruction::EndGuard => return Ok(self.end_guard(task)),
+            Instruction::EndFinally => return self.end_finally(task),
             Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),

@@ -1,6 +1,7 @@
 //! A task: a position in a program and the structures it is in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::BString;
 
@@ -62,6 +63,32 @@ pub struct Task {
     pub replacing: Option<Box<Replacing>>,
     /// What was opened for the present instruction.
     pub opened: Option<Handle<IoId>>,
+    /// How it is cancelled, while its `finally` groups run; in these groups, limits may cancel more.
+    pub cleaning: Vec<Cleaning>,
+}
+
+/// A task that is cancelled, and whose `finally` groups have their time.
+#[derive(Debug)]
+pub struct Cleaning {
+    /// How many frames stay.
+    pub keep: usize,
+    /// What comes after.
+    pub after: AfterEmptied,
+    /// What cancelled it.
+    pub failure: Arc<Failure>,
+    /// The scope that was emptied for it; none for a task that another one waits for, which
+    /// cleans up together with that.
+    pub emptied: Option<ScopeId>,
+    /// The scope that those of the groups are in; before there are any, the one around `emptied`.
+    pub scope: ScopeId,
+    /// When it was cancelled.
+    pub since: Time,
+    /// When the groups must end.
+    pub limit: Time,
+    /// How long what they leave behind has then from SIGTERM to SIGKILL.
+    pub grace: Duration,
+    /// Says when the groups must end.
+    pub timer: Option<TimerKey>,
 }
 
 /// What a branch or stage sees of the structures around it.
@@ -73,6 +100,8 @@ pub struct Inherited {
     pub attempt: Option<Attempt>,
     /// What was caught.
     pub failure: Option<Arc<Failure>>,
+    /// Whether a `finally` group is around that comes after success.
+    pub succeeded: bool,
     /// How deep calls are nested.
     pub depth: usize,
 }
@@ -107,6 +136,10 @@ pub enum State {
     Children,
     /// Its turn to start more of them.
     Forking,
+    /// Its turn to clean up, as a task that another one waits for, or such tasks of its own.
+    Doomed,
+    /// To clean up, now.
+    Cleaning,
     /// The end of everything in a scope.
     Emptying(ScopeId, AfterEmptied),
 }
@@ -135,6 +168,12 @@ pub enum AfterEmptied {
     Fail(Thrown),
     /// The innermost frame's `try` is over.
     EndTry(Arc<Failure>),
+    /// The innermost frame's `finally` group failed.
+    EndFinally(Thrown),
+    /// Go on leaving what it is in.
+    Leave(Ending),
+    /// The `finally` groups of the task, which was cancelled, have their time.
+    Clean(Box<Cleaning>),
     /// The task is over.
     End(Ending),
     /// The run is over.
@@ -244,9 +283,13 @@ impl Task {
 
     /// When the tightest limit around the present instruction passes.
     pub fn deadline(&self) -> Option<Time> {
-        let innermost = self.tries().next().map(|frame| match frame.phase {
-            TryPhase::Attempt => frame.attempt_deadline,
-            TryPhase::Condition | TryPhase::Delay => frame.deadline,
+        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Try(frame) => Some(match frame.phase {
+                TryPhase::Attempt => frame.attempt_deadline,
+                TryPhase::Condition | TryPhase::Delay => frame.deadline,
+            }),
+            FrameKind::Finally(frame) => frame.limit,
+            _ => None,
         });
         innermost.or(self.inherited.deadline).filter(|deadline| *deadline != Time::NEVER)
     }
@@ -263,22 +306,34 @@ impl Task {
 
     /// The failure that `$error` tells.
     pub fn caught(&self) -> Option<&Arc<Failure>> {
-        self.caught_here().or(self.inherited.failure.as_ref())
+        self.caught_in(&self.frames)
+    }
+
+    /// The failure that `$error` tells where only these of its structures are around.
+    pub fn caught_in<'t>(&'t self, frames: &'t [Frame]) -> Option<&'t Arc<Failure>> {
+        told_by(frames).map_or(self.inherited.failure.as_ref(), Told::failure)
+    }
+
+    /// Whether `$error` tells of a success.
+    pub fn is_after_success(&self) -> bool {
+        told_by(&self.frames).map_or(self.inherited.succeeded, |told| matches!(told, Told::Success))
     }
 
     /// The failure that is being handled, and can be passed on. At a prompt `$error` tells of
     /// one that is over.
     pub fn handled(&self) -> Option<&Arc<Failure>> {
         let inherited = self.inherited.failure.as_ref().filter(|_| self.parent.is_some());
-        self.caught_here().or(inherited)
+        told_by(&self.frames).map_or(inherited, Told::failure)
     }
 
-    fn caught_here(&self) -> Option<&Arc<Failure>> {
-        self.frames.iter().rev().find_map(|frame| match &frame.kind {
-            FrameKind::Catch(failure) => Some(failure),
-            FrameKind::Try(frame) if frame.phase == TryPhase::Condition => frame.failure.as_ref(),
+    /// The scope that it began in.
+    pub fn base_scope(&self) -> ScopeId {
+        let outermost = self.frames.iter().find_map(|frame| match &frame.kind {
+            FrameKind::Try(frame) => Some(frame.outer_scope),
+            FrameKind::Finally(frame) => Some(frame.outer_scope),
             _ => None,
-        })
+        });
+        outermost.unwrap_or(self.scope)
     }
 
     /// How deep calls are nested.
@@ -293,7 +348,37 @@ impl Task {
             deadline: self.deadline(),
             attempt: self.attempt(),
             failure: self.caught().cloned(),
+            succeeded: self.is_after_success(),
             depth: self.depth(),
         }
     }
+}
+
+/// What a structure knows of what comes before it.
+enum Told<'t> {
+    Failure(&'t Arc<Failure>),
+    Success,
+}
+
+impl<'t> Told<'t> {
+    fn failure(self) -> Option<&'t Arc<Failure>> {
+        match self {
+            Self::Failure(failure) => Some(failure),
+            Self::Success => None,
+        }
+    }
+}
+
+/// What the innermost structure tells that knows something.
+fn told_by(frames: &[Frame]) -> Option<Told<'_>> {
+    frames.iter().rev().find_map(|frame| match &frame.kind {
+        FrameKind::Catch(failure) => Some(Told::Failure(failure)),
+        FrameKind::Finally(frame) => {
+            Some(frame.error.as_ref().map_or(Told::Success, Told::Failure))
+        }
+        FrameKind::Try(frame) if frame.phase == TryPhase::Condition => {
+            frame.failure.as_ref().map(Told::Failure)
+        }
+        _ => None,
+    })
 }

@@ -26,6 +26,13 @@ pub enum Timer {
     Wake(TaskId),
     /// The time to obey SIGTERM is over.
     KillGrace(ScopeId),
+    /// The time is over that the `finally` groups of a cancelled task share.
+    Cleaning {
+        /// The task.
+        task: TaskId,
+        /// How many of its structures stay.
+        keep: usize,
+    },
     /// The limit that the whole run lives under passes.
     RunDeadline,
 }

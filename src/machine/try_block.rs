@@ -227,6 +227,7 @@ impl Machine {
         match code.catch {
             Some((address, line)) => {
                 self.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
+                task.note_caught(&thrown.failure);
                 task.enter(FrameKind::Catch(thrown.failure));
                 task.jump(address);
                 Flow::Continue
@@ -249,7 +250,12 @@ impl TryFrame {
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// What a `try` fails with when its limit cuts an attempt short.
-pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Failure> {
+pub fn timeout(
+    task: &Task,
+    limit: Option<Duration>,
+    running: Running,
+    caught: Option<Arc<Failure>>,
+) -> Arc<Failure> {
     let after = limit.map_or_else(String::new, |limit| match running.elapsed {
         // It began long after what is limited.
         Some(ran) if limit.saturating_sub(ran) > MOMENT.max(limit / 20) => {
@@ -272,7 +278,7 @@ pub fn timeout(task: &Task, limit: Option<Duration>, running: Running) -> Arc<Fa
         source,
         line,
         tries: running.tries,
-        earlier: running.earlier.or_else(|| task.caught().cloned()),
+        earlier: running.earlier.or(caught),
         branches: None,
     })
 }

@@ -9,6 +9,7 @@ use super::ending::{Ending, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, TryPhase};
 use super::join::{children, has_failed_before, is_cut_off, outlives_a_failure};
+use super::leaving::Leaving;
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
@@ -35,6 +36,14 @@ impl Machine {
                     return self.empty(task, scope, AfterEmptied::Fail(thrown));
                 }
                 FrameKind::TryHead(code) => return self.head_failed(task, &code, thrown),
+                FrameKind::Guard(guard) => {
+                    return self.begin_finally(task, *guard, Leaving::Throw(thrown));
+                }
+                FrameKind::Finally(group) => {
+                    let scope = group.scope;
+                    task.enter(FrameKind::Finally(group));
+                    return self.empty(task, scope, AfterEmptied::EndFinally(thrown));
+                }
                 FrameKind::ForAny(details) if !thrown.fatal => {
                     if self.next_item(task, details) {
                         return Flow::Continue;
@@ -74,7 +83,9 @@ impl Machine {
             FrameKind::TryHead(code) => code.catch.is_some(),
             FrameKind::ForAny(details) => !thrown.fatal && !details.is_last(),
             FrameKind::Question(_) => !thrown.fatal && thrown.is_no(),
+            FrameKind::Finally(group) => group.then.is_failing(),
             FrameKind::Catch(_)
+            | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. } => false,
@@ -130,8 +141,10 @@ impl Machine {
                 }
                 task.scope = frame.outer_scope;
             }
+            FrameKind::Finally(group) => task.scope = group.outer_scope,
             FrameKind::TryHead(_)
             | FrameKind::Catch(_)
+            | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
             | FrameKind::Join(_)
@@ -142,8 +155,27 @@ impl Machine {
     /// A task is about to end.
     pub(super) fn end_task(&mut self, task: &mut Task, ending: Ending) -> Flow {
         let good = matches!(ending, Ending::Succeeded);
-        while let Some(frame) = task.frames.pop() {
-            self.abandon_frame(task, frame.kind, good);
+        // The attempt that is left, of the outermost `try` so far.
+        let mut left = None;
+        while let Some(Frame { height, kind }) = task.frames.pop() {
+            task.stack.truncate(height);
+            match (kind, left) {
+                (FrameKind::Guard(guard), Some(scope)) if !good => {
+                    task.enter(FrameKind::Guard(guard));
+                    return self.empty(task, scope, AfterEmptied::Leave(ending));
+                }
+                (FrameKind::Guard(guard), _) => {
+                    return self.begin_finally(task, *guard, Leaving::End(ending));
+                }
+                (kind, _) => {
+                    if let FrameKind::Try(frame) = &kind
+                        && frame.phase != TryPhase::Delay
+                    {
+                        left = Some(frame.scope);
+                    }
+                    self.abandon_frame(task, kind, good);
+                }
+            }
         }
         let Some((parent, _)) = task.parent else {
             let outcome = match ending {
@@ -201,7 +233,7 @@ impl Machine {
                 place: Some((Arc::clone(&task.program.source), task.line())),
                 ..Running::default()
             },
-            State::Children | State::Forking => {
+            State::Children | State::Forking | State::Doomed => {
                 let first = children(task).into_iter().find_map(|child| self.tasks.get(&child));
                 first.map_or_else(Running::default, |child| self.running(child))
             }
@@ -243,8 +275,10 @@ fn barrier(task: &Task) -> Option<&FrameKind> {
         | FrameKind::Try(_)
         | FrameKind::TryHead(_)
         | FrameKind::ForAny(_)
-        | FrameKind::Catch(_) => true,
+        | FrameKind::Catch(_)
+        | FrameKind::Finally(_) => true,
         FrameKind::For(_)
+        | FrameKind::Guard(_)
         | FrameKind::Join(_)
         | FrameKind::Call(_)
         | FrameKind::Redirected { .. } => false,

@@ -247,6 +247,9 @@ impl<'t> Scanner<'t> {
             return self.keyword(word);
         }
         if ALONE.contains(&word) && self.ends_after(word) {
+            if word == "finally" && self.found.open.is_empty() {
+                self.found.stray.push(self.found.all.len());
+            }
             self.at_start = false;
             return Role::Keyword;
         }

@@ -78,6 +78,7 @@ fn doing(task: &TaskStatus, now: Time) -> String {
         },
         Doing::Branches(branches) => told(branches),
         Doing::Stages => format!("a pipeline for {since}"),
+        Doing::CleaningUp => format!("cleaning up with others for {since}"),
         Doing::Ending => format!("ending what it started for {since}"),
     }
 }

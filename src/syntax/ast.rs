@@ -392,6 +392,8 @@ pub struct Try {
     pub body: Block,
     /// The `catch` block, and where `catch` stands.
     pub catch: Option<(Span, Block)>,
+    /// The `finally` block, and where `finally` stands.
+    pub finally: Option<(Span, Block)>,
 }
 
 /// A length of time.

@@ -149,6 +149,10 @@ impl Printer {
             }
             CommandKind::Try(head) => {
                 self.try_head(head);
+                if let Some((_, block)) = &head.finally {
+                    tasks.push(Task::Commands(&block.commands));
+                    tasks.push(Task::Line("finally"));
+                }
                 if let Some((_, block)) = &head.catch {
                     tasks.push(Task::Commands(&block.commands));
                     tasks.push(Task::Line("catch"));

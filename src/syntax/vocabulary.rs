@@ -12,7 +12,7 @@ pub const KEYWORDS: [&str; 12] = [
 ];
 
 /// Words that mean something alone on their line. A script's own functions win over them.
-pub const ALONE: [&str; 2] = ["break", "continue"];
+pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 
 /// Words that begin a clause in the head of a `try`, or join limits.
 pub const CLAUSES: [&str; 10] =

@@ -5,6 +5,7 @@ mod calls;
 mod cancelling;
 mod determinism;
 mod expansion;
+mod finally;
 mod forall;
 mod hostile;
 mod loops;

@@ -38,7 +38,8 @@ pub enum Command {
     Range(&'static str, i64, i64, Block),
     /// `forany name in words in order`
     ForAny(&'static str, Vec<Word>, Block),
-    Try(u32, Block, Option<Block>),
+    /// With `catch` and `finally`.
+    Try(u32, Block, Option<Block>, Option<Block>),
     /// A group with its output in a variable, or added to it.
     Capture(Box<Command>, &'static str, bool),
     Call(usize, Vec<Word>),
@@ -103,6 +104,9 @@ enum Value {
     Written(Rc<RefCell<String>>),
 }
 
+/// The kind and the code of a failure; none of a success.
+type Caught = Option<(&'static str, i32)>;
+
 /// A run.
 pub struct Model<'p> {
     functions: &'p [Block],
@@ -113,8 +117,8 @@ pub struct Model<'p> {
     locals: Vec<Vec<(&'static str, Option<Value>)>>,
     /// The numbers of the attempts around.
     attempts: Vec<u32>,
-    /// What the `catch` blocks around have caught.
-    caught: Vec<(&'static str, i32)>,
+    /// What the `catch` blocks around have caught, and `finally` blocks come after.
+    caught: Vec<Caught>,
     /// How many commands it may still run.
     patience: u32,
 }
@@ -241,7 +245,18 @@ impl Model<'_> {
                 }
                 return result;
             }
-            Command::Try(times, body, catch) => return self.attempts(*times, body, catch.as_ref()),
+            Command::Try(times, body, catch, finally) => {
+                let (result, caught) = self.attempts(*times, body, catch.as_ref());
+                let Some(finally) = finally else { return result };
+                self.caught.push(caught);
+                let after = self.block(finally);
+                self.caught.pop();
+                // What had failed before counts.
+                return match result {
+                    Err(Stop::Failed { .. } | Stop::Exit(1..)) => result,
+                    _ => after.and(result),
+                };
+            }
             Command::Capture(inside, name, append) => {
                 let written = match self.variables.get(name) {
                     Some(Value::Written(written)) if *append => Rc::clone(written),
@@ -281,7 +296,7 @@ impl Model<'_> {
             Command::Shift => _ = self.arguments.remove(0),
             Command::Failure(words) => {
                 return Err(match (self.words(words)?.is_empty(), self.caught.last()) {
-                    (true, Some((kind, code))) => failed(kind, *code),
+                    (true, Some(Some((kind, code)))) => failed(kind, *code),
                     _ => failed("failure", 1),
                 });
             }
@@ -313,22 +328,24 @@ impl Model<'_> {
         values.chain(arguments).sum::<usize>() + self.output.borrow().len() > MUCH
     }
 
-    fn attempts(&mut self, times: u32, body: &Block, catch: Option<&Block>) -> Done {
+    /// What comes of attempts and `catch`, and what `finally` sees of it.
+    fn attempts(&mut self, times: u32, body: &Block, catch: Option<&Block>) -> (Done, Caught) {
         for attempt in 1..=times {
             self.attempts.push(attempt);
             let result = self.block(body);
             self.attempts.pop();
-            let Err(Stop::Failed { kind, code, fatal }) = result else { return result };
+            let Err(Stop::Failed { kind, code, fatal }) = result else { return (result, None) };
             if attempt < times && !fatal {
                 continue;
             }
-            let Some(catch) = catch else { return Err(failed(kind, code)) };
-            self.caught.push((kind, code));
+            let caught = Some((kind, code));
+            let Some(catch) = catch else { return (Err(failed(kind, code)), caught) };
+            self.caught.push(caught);
             let result = self.block(catch);
             self.caught.pop();
-            return result;
+            return (result, caught);
         }
-        Ok(())
+        (Ok(()), None)
     }
 
     /// A command whose words are nothing but text any more.
@@ -441,8 +458,12 @@ impl Model<'_> {
             (None, "#") => Some(self.arguments.len().to_string()),
             (None, "1") => Some(self.arguments.first().cloned().unwrap_or_default()),
             (None, "attempt") => self.attempts.last().map(ToString::to_string),
-            (None, "error_kind") => self.caught.last().map(|(kind, _)| (*kind).to_owned()),
-            (None, "error_code") => self.caught.last().map(|(_, code)| code.to_string()),
+            (None, "error_kind") => {
+                self.caught.last().map(|caught| caught.map_or(String::new(), |it| it.0.to_owned()))
+            }
+            (None, "error_code") => {
+                self.caught.last().map(|caught| caught.map_or(String::new(), |it| it.1.to_string()))
+            }
             (None, _) => None,
         };
         text.ok_or(failed("expression", 1))

@@ -26,8 +26,13 @@ pub struct Program {
 impl Program {
     /// The program of this seed.
     pub fn random(seed: u64) -> Self {
-        let mut random =
-            Random { rng: ChaCha8Rng::seed_from_u64(seed), counters: 0, callable: 0, jumps: &[] };
+        let mut random = Random {
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            counters: 0,
+            callable: 0,
+            jumps: &[],
+            leaves: true,
+        };
         // A function calls those before it: there is no recursion.
         let functions = (0..3)
             .map(|number| {
@@ -68,6 +73,8 @@ struct Random {
     callable: usize,
     /// What may be said of the loop around: `break`, or else `continue`.
     jumps: &'static [bool],
+    /// Whether the script may end here, or a function.
+    leaves: bool,
 }
 
 impl Random {
@@ -87,6 +94,15 @@ impl Random {
         body
     }
 
+    /// A block that nothing in it leaves, nor what it calls.
+    fn finally(&mut self, depth: u32) -> Block {
+        let callable = std::mem::take(&mut self.callable);
+        let leaves = std::mem::replace(&mut self.leaves, false);
+        let block = self.body(&[], depth);
+        (self.callable, self.leaves) = (callable, leaves);
+        block
+    }
+
     fn command(&mut self, depth: u32) -> Command {
         let simple = 18;
         let kind = self.rng.random_range(0..if depth == 0 { simple } else { simple + 11 });
@@ -102,6 +118,7 @@ impl Random {
                 1 => Command::Shift,
                 2 => Command::Failure(self.words()),
                 3 => Command::Giveup,
+                4 | 5 if !self.leaves => Command::Giveup,
                 4 => Command::Exit(self.of(&[0, 5])),
                 5 => Command::Return(self.rng.random_bool(0.7).then(|| self.expr(1))),
                 _ => Command::Jump(self.of(self.jumps)),
@@ -163,7 +180,9 @@ impl Random {
             }
             _ => {
                 let catch = self.rng.random_bool(0.8).then(|| self.block(depth - 1));
-                Command::Try(self.rng.random_range(1..4), self.block(depth - 1), catch)
+                let body = self.block(depth - 1);
+                let finally = self.rng.random_bool(0.4).then(|| self.finally(depth - 1));
+                Command::Try(self.rng.random_range(1..4), body, catch, finally)
             }
         }
     }
@@ -254,10 +273,12 @@ fn command(one: &Command) -> String {
         Command::ForAny(name, words, body) => {
             format!("forany {name} in{} in order\n{}end", list(words), block(body))
         }
-        Command::Try(times, body, catch) => {
+        Command::Try(times, body, catch, finally) => {
             let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
             let catch = catch.unwrap_or_default();
-            format!("try {times} times backoff none\n{}{catch}end", block(body))
+            let finally = finally.as_ref().map(|finally| format!("finally\n{}", block(finally)));
+            let finally = finally.unwrap_or_default();
+            format!("try {times} times backoff none\n{}{catch}{finally}end", block(body))
         }
         Command::Capture(inside, name, append) => {
             let arrow = if *append { "->>" } else { "->" };

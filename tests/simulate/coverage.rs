@@ -16,7 +16,7 @@ const CONSTRUCTS: &str = "
     pipeline |& program call environment assignment unassigned return return-value shift shift-n
     break continue if else-if else while for forany in-order forall at-most at-least keep-going
     grouped grouped-in-order
-    try catch try-for try-for-joined try-times try-every try-each try-backoff try-while
+    try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
@@ -159,7 +159,7 @@ impl Walk<'_> {
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { clauses, condition, body, catch } = it;
+        let Try { clauses, condition, body, catch, finally } = it;
         let TryClauses { time, times, every, each, backoff } = clauses;
         self.is("try");
         if let Some(Duration::Joined(_)) = time {
@@ -182,6 +182,9 @@ impl Walk<'_> {
         self.block(body);
         if let Some((_, catch)) = catch {
             self.part("catch", catch);
+        }
+        if let Some((_, finally)) = finally {
+            self.part("finally", finally);
         }
     }
 

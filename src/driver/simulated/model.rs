@@ -21,6 +21,8 @@ pub struct Call<'a> {
     pub input: BString,
     /// When it starts.
     pub now: Time,
+    /// When it must end, as `FTSH_DEADLINE` says.
+    pub deadline: Option<Time>,
 }
 
 impl Call<'_> {

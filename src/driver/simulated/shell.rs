@@ -193,7 +193,14 @@ impl Shell {
             Action::ReadLine => return self.read_line(&run, &input),
             Action::Program { words, overrides, environment } => {
                 let name = words[0].to_string();
-                let call = Call { words, environment, overrides, input, now: world.now() };
+                let call = Call {
+                    words,
+                    environment,
+                    overrides,
+                    input,
+                    now: world.now(),
+                    deadline: run.deadline,
+                };
                 match world.start(process, &call) {
                     Some(model) => (name, model),
                     None => {

@@ -11,7 +11,7 @@ use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS};
 
 /// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 23] = [
+const WORDS: [(&[&str], &str); 24] = [
     (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
     (
         &["then", "do"],
@@ -23,8 +23,8 @@ const WORDS: [(&[&str], &str); 23] = [
          to redirect several commands, `try … end > file`",
     ),
     (
-        &["except", "rescue", "finally", "ensure"],
-        "`catch` handles the failure of a `try`; what is to be done in any case goes after its `end`",
+        &["except", "rescue", "ensure"],
+        "`catch` handles the failure of a `try`; what is to be done in any case comes after `finally`",
     ),
     (&["elif", "elsif", "elseif"], "write `else if`"),
     (&["case"], "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`"),
@@ -59,10 +59,12 @@ const WORDS: [(&[&str], &str); 23] = [
     ),
     (&["[["], "compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
     (&["until"], "write `while .not. …`, or `try` to repeat what fails"),
+    (&["finally"], "what comes after it, up to the `end` of the `try`, is done in any case"),
     (&["break", "continue"], "it is about the innermost `for` or `while`, and takes no words"),
     (
         &["trap"],
-        "`try … catch … end` reacts to failures; what a failed attempt started is cleaned up",
+        "`try … finally … end` cleans up however the `try` is left, also by a signal, and \
+         `catch` reacts to failures; what a failed attempt started is ended in any case",
     ),
     (&["."], "write `source file`"),
     (&["unless"], "write `if .not. …`"),

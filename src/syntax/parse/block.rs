@@ -51,10 +51,11 @@ struct Frame {
 
 /// What is known of an open structure besides the block that is being read.
 enum Structure {
-    /// In the body; or after `catch`, with the body done.
+    /// In the body; or after `catch` or `finally`, with what comes before done.
     Try {
         head: Box<Try>,
         catch: Option<Span>,
+        finally: Option<Span>,
     },
     /// The arms that are done, and the condition of this one; none after `else`.
     If {
@@ -98,6 +99,7 @@ impl Blocks {
     /// The keyword whose commands are being read, if they are of a structure.
     pub(super) fn innermost_keyword(&self) -> Option<&'static str> {
         self.frames.last().map(|frame| match &frame.structure {
+            Structure::Try { finally: Some(_), .. } => "finally",
             Structure::Try { catch: Some(_), .. } => "catch",
             Structure::If { condition: None, .. } => "else",
             structure => structure.keyword(),
@@ -119,6 +121,7 @@ impl Blocks {
             }
             Line::Head(head) => self.open(head, place),
             Line::Catch => self.catch(place),
+            Line::Finally => self.finally(place),
             Line::Else => self.next_arm(None, place),
             Line::ElseIf(condition) => self.next_arm(Some(condition), place),
             Line::End(redirects) => self.end(redirects, place),
@@ -140,6 +143,9 @@ impl Blocks {
         match word {
             "end" => self.end(Vec::new(), place),
             "catch" => self.catch(place),
+            "finally" if self.frames.iter().any(|it| it.structure.keyword() == "try") => {
+                self.finally(place);
+            }
             "else" => self.next_arm(None, place),
             "fi" => self.end_foreign(&["if"], place),
             "done" => self.end_foreign(&["for", "while", "forany", "forall"], place),
@@ -166,7 +172,7 @@ impl Blocks {
                 self.errors.push(suspects.next().unwrap_or_else(|| no_end(&frame)));
             }
         }
-        self.errors.extend(jump::astray(&self.script));
+        self.errors.extend(jump::astray(&self.script, &self.functions));
         if self.errors.is_empty() {
             return Ok(Block { commands: self.script });
         }
@@ -197,7 +203,7 @@ impl Blocks {
             return;
         }
         let structure = match head {
-            Head::Try(head) => Structure::Try { head, catch: None },
+            Head::Try(head) => Structure::Try { head, catch: None, finally: None },
             Head::If(condition) => Structure::If { arms: Vec::new(), condition: Some(condition) },
             Head::While(condition) => Structure::While(condition),
             Head::For(head) => Structure::For(head),
@@ -221,12 +227,12 @@ impl Blocks {
         });
     }
 
-    /// The innermost open structure, if it is (or might be) one of `keyword`. Otherwise the
+    /// The innermost open structure, if it is (or might be) one of `keyword`, for a line that says
+    /// `word`. Otherwise the
     /// structures inside the nearest of `keyword` lack their `end`s; if there is none, the line
     /// at `place` is stray.
-    fn innermost(&mut self, keyword: &str, place: Place) -> Option<&mut Frame> {
+    fn innermost(&mut self, keyword: &str, word: &str, place: Place) -> Option<&mut Frame> {
         let Some(at) = self.frames.iter().rposition(|it| it.structure.keyword() == keyword) else {
-            let word = if keyword == "try" { "catch" } else { "else" };
             if self.blame_head(word, place) {
                 self.owed_ends += 1;
             } else if self.owed_ends == 0 {
@@ -260,8 +266,13 @@ impl Blocks {
 
     fn catch(&mut self, place: Place) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost("try", place) else { return };
-        let Structure::Try { head, catch } = &mut frame.structure else { return };
+        let Some(frame) = self.innermost("try", "catch", place) else { return };
+        let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
+        if let Some(first) = *finally {
+            let error = SyntaxError::new(place.span, "`catch` comes before `finally`");
+            self.errors.push(error.related(first, "the `finally` is here"));
+            return;
+        }
         if let Some(first) = catch {
             let first = *first;
             let error = SyntaxError::new(place.span, "a `try` has only one `catch`");
@@ -273,10 +284,28 @@ impl Blocks {
         head.body = Block { commands: std::mem::take(&mut frame.commands) };
     }
 
+    fn finally(&mut self, place: Place) {
+        let candidates = self.candidates.end();
+        let Some(frame) = self.innermost("try", "finally", place) else { return };
+        let Structure::Try { head, catch, finally } = &mut frame.structure else { return };
+        if let Some(first) = *finally {
+            let error = SyntaxError::new(place.span, "a `try` has only one `finally`");
+            self.errors.push(error.related(first, "the first one is here"));
+            return;
+        }
+        *finally = Some(place.span);
+        frame.candidates = candidates;
+        let block = Block { commands: std::mem::take(&mut frame.commands) };
+        match *catch {
+            Some(catch) => head.catch = Some((catch, block)),
+            None => head.body = block,
+        }
+    }
+
     /// `else if condition`, or `else`.
     fn next_arm(&mut self, next: Option<Expr>, place: Place) {
         let candidates = self.candidates.end();
-        let Some(frame) = self.innermost("if", place) else { return };
+        let Some(frame) = self.innermost("if", "else", place) else { return };
         let Structure::If { arms, condition } = &mut frame.structure else { return };
         let Some(done) = std::mem::replace(condition, next) else {
             let error =
@@ -301,12 +330,12 @@ impl Blocks {
         self.suspect(&frame, place);
         let block = Block { commands: frame.commands };
         let kind = match frame.structure {
-            Structure::Try { mut head, catch: Some(catch) } => {
-                head.catch = Some((catch, block));
-                CommandKind::Try(head)
-            }
-            Structure::Try { mut head, catch: None } => {
-                head.body = block;
+            Structure::Try { mut head, catch, finally } => {
+                match (catch, finally) {
+                    (_, Some(finally)) => head.finally = Some((finally, block)),
+                    (Some(catch), None) => head.catch = Some((catch, block)),
+                    (None, None) => head.body = block,
+                }
                 CommandKind::Try(head)
             }
             Structure::If { mut arms, condition: Some(condition) } => {

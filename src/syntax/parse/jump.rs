@@ -1,6 +1,9 @@
 //! `break`, `continue` and their like that can't get where they lead.
 
-use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump};
+use std::collections::{HashMap, HashSet};
+
+use super::literal::bare;
+use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump, Name};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
@@ -11,23 +14,32 @@ enum Around {
     Loop,
     /// `forany`
     Any,
+    /// `finally`, which nothing may leave.
+    Finally,
     /// What runs as a task of its own, and is left by nothing inside.
     Task(&'static str),
 }
 
-/// The jumps of a script that lead nowhere.
-pub(super) fn astray(script: &[Command]) -> Vec<SyntaxError> {
-    let mut walk = Walk { around: Vec::new(), errors: Vec::new() };
+/// The jumps of a script that lead nowhere; `functions` are those that it defines.
+pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
+    let functions = functions.keys().map(|name| &**name).collect();
+    let mut walk = Walk { functions, around: Vec::new(), errors: Vec::new() };
     walk.commands(script);
     walk.errors
 }
 
-struct Walk {
+fn leaves_finally(keyword: &str, span: Span) -> SyntaxError {
+    SyntaxError::new(span, format!("`{keyword}` can't leave a `finally`"))
+        .hint("it comes to its end, or fails; where the script goes on then was decided before it")
+}
+
+struct Walk<'f> {
+    functions: HashSet<&'f str>,
     around: Vec<Around>,
     errors: Vec<SyntaxError>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn commands(&mut self, commands: &[Command]) {
         for command in commands {
             self.command(command);
@@ -43,11 +55,17 @@ impl Walk {
     fn command(&mut self, command: &Command) {
         match &command.kind {
             CommandKind::Jump(jump) => self.jump(*jump, command.span),
-            CommandKind::Comment { .. }
-            | CommandKind::Pipeline(_)
-            | CommandKind::Assign { .. }
-            | CommandKind::Return(_)
-            | CommandKind::Shift(_) => {}
+            CommandKind::Return(_) => self.end("return", command.span),
+            CommandKind::Pipeline(pipeline) => {
+                if let [stage] = &pipeline.stages[..]
+                    && let Some(name @ ("exit" | "exec")) =
+                        stage.command.words.first().and_then(bare)
+                    && !self.functions.contains(name)
+                {
+                    self.end(name, command.span);
+                }
+            }
+            CommandKind::Comment { .. } | CommandKind::Assign { .. } | CommandKind::Shift(_) => {}
             CommandKind::If { arms, otherwise } => {
                 for block in arms.iter().map(|(_, body)| body).chain(otherwise) {
                     self.commands(&block.commands);
@@ -67,12 +85,23 @@ impl Walk {
                 if let Some((_, catch)) = &details.catch {
                     self.commands(&catch.commands);
                 }
+                if let Some((_, finally)) = &details.finally {
+                    self.inside(Around::Finally, finally);
+                }
             }
             CommandKind::Function { body, .. } => {
                 let around = std::mem::take(&mut self.around);
                 self.commands(&body.commands);
                 self.around = around;
             }
+        }
+    }
+
+    /// What ends more than itself.
+    fn end(&mut self, keyword: &str, span: Span) {
+        let walls = |it: &&Around| matches!(it, Around::Finally | Around::Task(_));
+        if self.around.iter().rev().find(walls) == Some(&Around::Finally) {
+            self.errors.push(leaves_finally(keyword, span));
         }
     }
 
@@ -84,6 +113,7 @@ impl Walk {
                 "`forany` takes no `continue`".to_owned(),
                 "`failure` goes on with the next word, and `break` succeeds with this one",
             ),
+            (Some(Around::Finally), _) => return self.errors.push(leaves_finally(keyword, span)),
             (Some(Around::Task(what)), _) => (
                 format!("`{keyword}` can't leave {what}"),
                 "what runs at once with others ends itself: by its end, a failure, or `exit`",

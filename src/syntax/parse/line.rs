@@ -13,6 +13,7 @@ pub(super) enum Line {
     Command(CommandKind),
     Head(Head),
     Catch,
+    Finally,
     ElseIf(Expr),
     Else,
     End(Vec<Redirect>),
@@ -67,13 +68,14 @@ impl Builder<'_> {
 
     /// A word that stands alone and means something, unless a function is called so.
     fn alone(&self, text: &str) -> Option<Line> {
-        let jump = match text {
+        let line = match text {
             _ if self.functions.contains(text) => return None,
-            "break" => Jump::Break,
-            "continue" => Jump::Continue,
+            "break" => Line::Command(CommandKind::Jump(Jump::Break)),
+            "continue" => Line::Command(CommandKind::Jump(Jump::Continue)),
+            "finally" => Line::Finally,
             _ => return None,
         };
-        Some(Line::Command(CommandKind::Jump(jump)))
+        Some(line)
     }
 
     fn assignment(&mut self, pair: Pair, local: bool) -> Result<CommandKind> {

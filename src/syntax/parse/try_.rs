@@ -10,8 +10,13 @@ use crate::syntax::span::Span;
 
 impl Builder<'_> {
     pub(super) fn try_head(&mut self, pair: Pair) -> Result<Try> {
-        let mut head =
-            Try { clauses: TryClauses::NONE, condition: None, body: Block::default(), catch: None };
+        let mut head = Try {
+            clauses: TryClauses::NONE,
+            condition: None,
+            body: Block::default(),
+            catch: None,
+            finally: None,
+        };
         let mut given: Vec<(&'static str, Span)> = Vec::new();
         for pair in pair.into_inner() {
             let span = self.span(&pair);

@@ -54,8 +54,10 @@ impl Oracle for Deadlines {
     fn look(&mut self, look: &Look) -> Verdict {
         let now = look.now;
         for start in look.started {
-            let limits = start.tries.iter().map(|within| (self.deadline(within), within.line));
-            let first = limits.chain(self.run.map(|run| (run, 0))).min_by_key(|limit| limit.0);
+            let counting = start.tries.iter().filter(|within| within.counts);
+            let limits = counting.map(|within| (self.deadline(within), within.line));
+            let around = start.cleaning.or(self.run).map(|limit| (limit, 0));
+            let first = limits.chain(around).min_by_key(|limit| limit.0);
             if let Some((deadline, line)) = first
                 && start.at >= deadline
             {
@@ -67,11 +69,20 @@ impl Oracle for Deadlines {
         }
         let tasks = look.tasks();
         for start in look.families.starts.values() {
+            if let Some(limit) = start.cleaning
+                && limit <= now
+                && !look.families.is_ending(start.scope)
+                && !look.families.is_spared(start.scope)
+            {
+                let text = &start.text;
+                return Err(format!("`{text}` outlives the time of `finally`, {limit:?}"));
+            }
             for within in &start.tries {
                 let is_on = tasks
                     .get(&within.task)
                     .is_some_and(|task| task.tries.iter().any(|tried| tried.scope == within.scope));
                 if is_on
+                    && within.counts
                     && !within.condition
                     && self.deadline(within) <= now
                     && !look.families.is_ending(start.scope)

@@ -16,6 +16,8 @@ pub struct Start {
     pub text: String,
     /// The tries around it, innermost first.
     pub tries: Vec<Within>,
+    /// When the `finally` group must end that it is in because something was cancelled.
+    pub cleaning: Option<Time>,
 }
 
 /// An attempt that a command was started in.
@@ -29,6 +31,8 @@ pub struct Within {
     pub scope: ScopeId,
     /// Whether it is not of the attempt but of the condition after it.
     pub condition: bool,
+    /// Whether its limits count for the command.
+    pub counts: bool,
 }
 
 #[derive(Default)]
@@ -92,6 +96,7 @@ impl Families {
         let mut started = Vec::new();
         for (at, run) in std::mem::take(&mut self.fresh) {
             let mut tries = Vec::new();
+            let mut cleaning = None;
             let mut next = tasks.get(&run.task);
             while let Some(task) = next {
                 tries.extend(task.tries.iter().map(|tried| Within {
@@ -102,7 +107,9 @@ impl Families {
                     attempt: tried.attempt,
                     scope: tried.scope,
                     condition: tried.condition,
+                    counts: tried.counts && cleaning.is_none(),
                 }));
+                cleaning = cleaning.or(task.cleaning);
                 next = task.parent.and_then(|parent| tasks.get(&parent));
             }
             let text = match &run.action {
@@ -111,7 +118,7 @@ impl Families {
             };
             let text = String::from_utf8_lossy(&text).into_owned();
             let (process, task, scope) = (run.process, run.task, run.scope);
-            let start = Start { process, at, task, scope, text, tries };
+            let start = Start { process, at, task, scope, text, tries, cleaning };
             if alive.contains(&process) {
                 self.starts.insert(process, start.clone());
             }

@@ -43,6 +43,8 @@ fn jump(g: &mut Generator) -> String {
 /// What ends more than itself: mostly not for certain.
 fn end(g: &mut Generator) -> String {
     let end = match g.dice.number(0, 3) {
+        // Nothing leaves a `finally`.
+        _ if !g.leaves => return "failure".into(),
         0 => format!("exit {}", g.dice.pick(&["", "0", "4"])),
         1 => format!("exec {}", g.program()),
         2 => "return".into(),

@@ -16,6 +16,8 @@ pub struct Generator {
     pub may_source: bool,
     /// What may be said of the loop around.
     pub jumps: &'static [&'static str],
+    /// Whether the script may end here, or a function.
+    pub leaves: bool,
     /// Counts names.
     pub names: usize,
 }
@@ -25,8 +27,15 @@ pub const FUNCTIONS: usize = 3;
 
 /// A random program.
 pub fn generate(dice: Dice) -> Program {
-    let mut generator =
-        Generator { dice, left: 0, callable: 0, may_source: true, jumps: &[], names: 0 };
+    let mut generator = Generator {
+        dice,
+        left: 0,
+        callable: 0,
+        may_source: true,
+        jumps: &[],
+        leaves: true,
+        names: 0,
+    };
     let mut script: Vec<Node> =
         ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "echo first -> o"].map(line).into();
     generator.left = generator.dice.number(3, 60);

@@ -32,7 +32,7 @@ pub enum Node {
     Block {
         /// What a `try` promises.
         promise: Option<Promise>,
-        /// The groups in it, each after its line: the head, `else`, `catch`.
+        /// The groups in it, each after its line: the head, `else`, `catch`, `finally`.
         groups: Vec<(String, Vec<Node>)>,
         /// Redirections after the `end`.
         redirects: String,

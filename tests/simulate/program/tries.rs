@@ -27,6 +27,11 @@ pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     if g.dice.chance(0.4) {
         groups.push(("catch".into(), g.group(depth)));
     }
+    if g.dice.chance(0.35) {
+        let around = (std::mem::take(&mut g.jumps), std::mem::replace(&mut g.leaves, false));
+        groups.push(("finally".into(), g.group(depth)));
+        (g.jumps, g.leaves) = around;
+    }
     Node::Block { promise: Some(promise), groups, redirects: g.around() }
 }
 

@@ -69,7 +69,7 @@ error: there is no `trap` in ftsh
   |
 5 | trap x
   | ^^^^
-  = hint: `try … catch … end` reacts to failures; what a failed attempt started is cleaned up
+  = hint: `try … finally … end` cleans up however the `try` is left, also by a signal, and `catch` reacts to failures; what a failed attempt started is ended in any case
 
 error: there is no `case` in ftsh
  --> t:6:1

@@ -1,0 +1,288 @@
+//! What is cancelled from outside cleans up: its `finally` groups run when all it had started is
+//! gone, and share half of the time to kill; the killing, before and after, has the other half.
+//!
+//! All that a cancelled task was doing ends, and so do the tasks it waits for; those that have groups
+//! to run are kept, doomed. When the scope is empty the task takes off its structures from the inside
+//! out, but first the tasks that it waits for do, and each guard that comes off has its group run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Machine;
+use super::effect::{ScopeId, TaskId};
+use super::ending::{Ending, Thrown};
+use super::flow::Flow;
+use super::frame::{Frame, FrameKind};
+use super::join::{children, top_join};
+use super::leaving::Leaving;
+use super::outcome::{Failure, Outcome};
+use super::record::{Level, LogEvent};
+use super::task::{AfterEmptied, Cleaning, State, Task};
+use super::time::Time;
+use super::timer::Timer;
+
+/// What is wrong where a task cleans up that isn't cancelled.
+const NOT_CANCELLED: &str = "a task cleans up that isn't cancelled";
+
+impl Machine {
+    /// Ends what a task is doing in all but `keep` of its structures, and everything in `scope`;
+    /// has the `finally` groups run that are concerned; goes on with `after`.
+    pub(super) fn cut_down(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        scope: ScopeId,
+        failure: &Arc<Failure>,
+        after: AfterEmptied,
+    ) -> Flow {
+        let share = self.config.kill_timeout / 2;
+        if share.is_zero() || !self.doom(task, keep) {
+            self.drop_structures(task, keep);
+            restore(task);
+            return self.empty(task, scope, after);
+        }
+        let around = self.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
+        let cleaning = Cleaning {
+            keep,
+            after,
+            failure: Arc::clone(failure),
+            emptied: Some(scope),
+            scope: around,
+            since: self.now,
+            limit: Time::NEVER,
+            grace: share,
+            timer: None,
+        };
+        self.empty_within(task, scope, share, AfterEmptied::Clean(Box::new(cleaning)))
+    }
+
+    /// Stops a task, and those it waits for, as far as the innermost group that is to be run;
+    /// whether there is one. Groups that have begun are cut short.
+    fn doom(&mut self, task: &mut Task, keep: usize) -> bool {
+        for id in children(task) {
+            let Some(mut child) = self.tasks.remove(&id) else { continue };
+            self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
+            if self.doom(&mut child, 0) {
+                child.state = State::Doomed;
+                self.tasks.insert(id, child);
+            } else if let Some(join) = top_join(task) {
+                join.running.remove(&id);
+            }
+        }
+        self.halt_task(task);
+        self.forget_cleaning(task, keep);
+        for frame in task.frames.iter_mut().skip(keep) {
+            if let FrameKind::Try(frame) = &mut frame.kind {
+                self.timers.cancel(frame.deadline_timer.take());
+                self.timers.cancel(frame.attempt_timer.take());
+            }
+        }
+        while task.frames.len() > keep {
+            match task.frames.last().map(|frame| &frame.kind) {
+                Some(FrameKind::Guard(_)) => return true,
+                Some(FrameKind::Join(join)) if !join.running.is_empty() => return true,
+                _ => self.leave_cut(task),
+            }
+        }
+        false
+    }
+
+    /// The scope of a cancelled task is empty: its groups have their time now.
+    pub(super) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
+        let share = self.config.kill_timeout / 2;
+        cleaning.limit = self.now + share;
+        cleaning.grace = share.saturating_sub(self.now - cleaning.since);
+        let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
+        cleaning.timer = Some(self.timers.arm(cleaning.limit, timer));
+        cleaning.scope = self.new_scope(Some(cleaning.scope));
+        task.cleaning.push(cleaning);
+        self.clean(task)
+    }
+
+    /// Takes structures off, up to the next group.
+    pub(super) fn clean(&mut self, task: &mut Task) -> Flow {
+        let Some(keep) = task.cleaning.last().map(|cleaning| cleaning.keep) else {
+            return Flow::Throw(task.broken(NOT_CANCELLED));
+        };
+        while task.frames.len() > keep {
+            if top_join(task).is_some_and(|join| !join.running.is_empty()) {
+                self.clean_children(task);
+                return Flow::Wait(State::Doomed);
+            }
+            let Some(frame) = task.frames.pop() else { break };
+            task.stack.truncate(frame.height);
+            match frame.kind {
+                FrameKind::Guard(guard) => {
+                    return self.begin_finally(task, *guard, Leaving::Cancelled);
+                }
+                kind => self.abandon_frame(task, kind, false),
+            }
+        }
+        match task.cleaning.pop() {
+            Some(cleaning) => self.cleaned(task, cleaning),
+            None => Flow::Throw(task.broken(NOT_CANCELLED)),
+        }
+    }
+
+    /// The tasks that a cancelled one waits for clean up first.
+    fn clean_children(&mut self, task: &Task) {
+        let Some(cleaning) = task.cleaning.last() else { return };
+        for id in children(task) {
+            let Some(child) = self.tasks.get_mut(&id) else { continue };
+            if !matches!(child.state, State::Doomed) {
+                continue;
+            }
+            let failure = Arc::clone(&cleaning.failure);
+            let thrown = Thrown { failure: Arc::clone(&failure), fatal: false, logged: true };
+            child.cleaning.push(Cleaning {
+                keep: 0,
+                after: AfterEmptied::End(Ending::Failed(thrown)),
+                failure,
+                emptied: None,
+                scope: cleaning.scope,
+                since: cleaning.since,
+                limit: cleaning.limit,
+                grace: cleaning.grace,
+                timer: None,
+            });
+            child.state = State::Cleaning;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// All groups have run, or their time is over: what they left behind has to go.
+    fn cleaned(&mut self, task: &mut Task, cleaning: Cleaning) -> Flow {
+        self.timers.cancel(cleaning.timer);
+        restore(task);
+        let Some(emptied) = cleaning.emptied else { return self.emptied(task, cleaning.after) };
+        // The script's own scope was emptied, but is there again, with that of the groups in it.
+        let scope = if emptied == ScopeId::SCRIPT { emptied } else { cleaning.scope };
+        if matches!(cleaning.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
+            self.interrupted = Some(scope);
+        }
+        self.empty_within(task, scope, cleaning.grace, cleaning.after)
+    }
+
+    /// The time of the groups is over.
+    pub(super) fn cleaning_time_passed(&mut self, task: TaskId, keep: usize) {
+        self.resume(task, |machine, task| {
+            let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
+            let Some(at) = at else { return Flow::keep_waiting(task) };
+            let cleaning = task.cleaning.remove(at);
+            machine.drop_structures(task, keep);
+            machine.cleaned(task, cleaning)
+        });
+    }
+
+    /// What is cancelled now isn't cleaned up any more.
+    fn forget_cleaning(&mut self, task: &mut Task, keep: usize) {
+        let over = task.cleaning.extract_if(.., |cleaning| cleaning.keep >= keep);
+        self.timers.cancel(over.filter_map(|cleaning| cleaning.timer));
+    }
+
+    /// Ends a task that finishes the run, whatever groups are still to be run.
+    pub(super) fn hasten(&mut self, main: &mut Task) -> Flow {
+        if !main.cleaning.is_empty() {
+            let mut cleaning = main.cleaning.remove(0);
+            self.drop_structures(main, cleaning.keep);
+            cleaning.grace = Duration::ZERO;
+            return self.cleaned(main, cleaning);
+        }
+        match std::mem::replace(&mut main.state, State::Ready) {
+            State::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
+                self.drop_structures(main, cleaning.keep);
+                self.kill(scope);
+                Flow::Wait(State::Emptying(scope, cleaning.after))
+            }
+            state => Flow::Wait(state),
+        }
+    }
+
+    /// Drops all but `keep` structures of a task, with the tasks it waits for; the log is told of
+    /// each group that isn't run to its end.
+    pub(super) fn drop_structures(&mut self, task: &mut Task, keep: usize) {
+        for child in children(task) {
+            if let Some(mut child) = self.tasks.remove(&child) {
+                if !matches!(child.state, State::Doomed | State::Cleaning)
+                    && child.cleaning.is_empty()
+                {
+                    self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
+                }
+                self.drop_structures(&mut child, 0);
+            }
+        }
+        self.halt_task(task);
+        self.forget_cleaning(task, keep);
+        while task.frames.len() > keep {
+            let cut = match task.frames.last().map(|frame| &frame.kind) {
+                Some(FrameKind::Guard(guard)) => Some((guard.code.line, false)),
+                Some(FrameKind::Finally(group)) if group.limit.is_some() => {
+                    Some((group.code.line, true))
+                }
+                _ => None,
+            };
+            if let Some((line, begun)) = cut {
+                self.log_at(task, line, || LogEvent::FinallyCut { begun }, Level::FAILURES);
+            }
+            self.leave_cut(task);
+        }
+    }
+}
+
+impl Task {
+    /// How many tries it is in inside of the `finally` group that it runs because it was cancelled,
+    /// and when that must end.
+    pub fn cleaning_up(&self) -> (usize, Option<Time>) {
+        let mut tries = 0;
+        for frame in self.frames.iter().rev() {
+            match &frame.kind {
+                FrameKind::Try(_) => tries += 1,
+                FrameKind::Finally(group) if group.limit.is_some() => return (tries, group.limit),
+                _ => {}
+            }
+        }
+        (tries, None)
+    }
+
+    /// Whether it is being cut down to so many structures already.
+    pub fn is_cut_down_to(&self, keep: usize) -> bool {
+        self.cancelling().any(|cleaning| cleaning.keep == keep)
+    }
+
+    /// How it is cancelled, where it has `finally` groups to run for that.
+    pub fn cancelling(&self) -> impl Iterator<Item = &Cleaning> {
+        let begins = match &self.state {
+            State::Emptying(_, AfterEmptied::Clean(cleaning)) => Some(&**cleaning),
+            _ => None,
+        };
+        self.cleaning.iter().chain(begins)
+    }
+
+    /// How the run is going to end, if that is decided, and the scope that is emptied for it.
+    pub fn finishing(&mut self) -> Option<(ScopeId, &mut Outcome)> {
+        if let Some(cleaning) = self.cleaning.first_mut() {
+            return finishing(cleaning);
+        }
+        match &mut self.state {
+            State::Emptying(scope, AfterEmptied::Finish(planned)) => Some((*scope, planned)),
+            State::Emptying(_, AfterEmptied::Clean(cleaning)) => finishing(cleaning),
+            _ => None,
+        }
+    }
+}
+
+fn finishing(cleaning: &mut Cleaning) -> Option<(ScopeId, &mut Outcome)> {
+    match (&mut cleaning.after, cleaning.emptied) {
+        (AfterEmptied::Finish(planned), Some(scope)) => Some((scope, planned)),
+        _ => None,
+    }
+}
+
+/// Goes back to where the innermost structure that is left runs.
+fn restore(task: &mut Task) {
+    if let Some(Frame { height, kind: FrameKind::Try(frame) }) = task.frames.last() {
+        let (height, scope) = (*height, frame.scope);
+        task.stack.truncate(height);
+        task.scope = scope;
+    }
+}

@@ -1,0 +1,127 @@
+//! `finally`: a group that runs once, however its `try` is left.
+//!
+//! A guard around the `try` waits for whatever comes past it, and has the group run before that
+//! goes on. What is cancelled from outside comes past it, too; see `cleaning`.
+
+use std::sync::Arc;
+
+use super::Machine;
+use super::code::FinallyCode;
+use super::ending::{Ending, Thrown};
+use super::flow::{Flow, Step};
+use super::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
+use super::leaving::Leaving;
+use super::outcome::Failure;
+use super::record::{Level, LogEvent};
+use super::task::Task;
+
+/// What is wrong where the innermost structure isn't the one with the `finally` group.
+const NO_GUARD: &str = "the innermost structure has no `finally`";
+
+impl Machine {
+    /// A `try` begins that has a `finally` group.
+    pub(super) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
+        let guard = GuardFrame { code: Arc::clone(code), caught: None };
+        task.enter(FrameKind::Guard(Box::new(guard)));
+    }
+
+    /// That `try`, or its `catch`, came to its end.
+    pub(super) fn end_guard(&mut self, task: &mut Task) -> Flow {
+        let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.pop() else {
+            return Flow::Throw(task.broken(NO_GUARD));
+        };
+        let then = Leaving::To(guard.code.end);
+        self.begin_finally(task, *guard, then)
+    }
+
+    /// Runs a group in a scope of its own, in the time of the structures around it, unless what
+    /// cancels the task sets a limit.
+    pub(super) fn begin_finally(
+        &mut self,
+        task: &mut Task,
+        guard: GuardFrame,
+        then: Leaving,
+    ) -> Flow {
+        let cleaning = task.cleaning.last().filter(|_| matches!(then, Leaving::Cancelled));
+        let outer_scope = cleaning.map_or(task.scope, |cleaning| cleaning.scope);
+        let limit = cleaning.map(|cleaning| cleaning.limit);
+        let failure = match &then {
+            Leaving::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
+            Leaving::Cancelled => cleaning.map(|cleaning| Arc::clone(&cleaning.failure)),
+            Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) | Leaving::End(_) => None,
+        };
+        let error = guard.caught.or(failure);
+        let scope = self.new_scope(Some(outer_scope));
+        let code = guard.code;
+        self.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
+        task.jump(code.at);
+        task.scope = scope;
+        let frame = FinallyFrame { code, error, then, limit, scope, outer_scope };
+        task.enter(FrameKind::Finally(Box::new(frame)));
+        Flow::Continue
+    }
+
+    /// A group succeeded: what it left running stays, and the task goes on as was decided before.
+    pub(super) fn end_finally(&mut self, task: &mut Task) -> Step {
+        let Some(frame) = top_group(task) else {
+            return Ok(Flow::Throw(task.broken(NO_GUARD)));
+        };
+        self.hand_over(frame.scope, frame.outer_scope);
+        task.scope = frame.outer_scope;
+        match frame.then {
+            Leaving::To(address) => {
+                task.jump(address);
+                Ok(Flow::Continue)
+            }
+            Leaving::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
+            Leaving::Return(value) => self.leave_function(task, value),
+            then => Ok(self.go_on_failing(task, then)),
+        }
+    }
+
+    /// A group failed, and its scope is empty: that counts unless something had failed before.
+    pub(super) fn finally_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        let Some(frame) = top_group(task) else { return Flow::Throw(task.broken(NO_GUARD)) };
+        task.scope = frame.outer_scope;
+        match frame.then {
+            then if then.is_failing() => self.go_on_failing(task, then),
+            _ => Flow::Throw(thrown),
+        }
+    }
+
+    fn go_on_failing(&mut self, task: &mut Task, then: Leaving) -> Flow {
+        match then {
+            Leaving::Throw(thrown) => Flow::Throw(thrown),
+            Leaving::End(ending) => Flow::End(ending),
+            Leaving::Cancelled => self.clean(task),
+            Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) => {
+                Flow::End(Ending::Succeeded)
+            }
+        }
+    }
+}
+
+impl Task {
+    /// The `catch` of a `try` has this to handle; a `finally` group after it will see it as well.
+    pub fn note_caught(&mut self, failure: &Arc<Failure>) {
+        if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = self.frames.last_mut() {
+            guard.caught = Some(Arc::clone(failure));
+        }
+    }
+
+    /// Whether it is in a `finally` group, which nothing inside may leave.
+    pub fn is_in_finally(&self) -> bool {
+        self.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Finally(_)))
+    }
+}
+
+/// Leaves the innermost structure, which is a `finally` group.
+fn top_group(task: &mut Task) -> Option<FinallyFrame> {
+    match task.frames.pop() {
+        Some(Frame { height, kind: FrameKind::Finally(frame) }) => {
+            task.stack.truncate(height);
+            Some(*frame)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,41 @@
+//! Ways to leave a `try`, kept while its `finally` group runs.
+
+use super::code::Address;
+use super::ending::{Ending, Thrown};
+use super::value::Value;
+
+/// What comes after a `finally` group.
+#[derive(Debug)]
+pub enum Leaving {
+    /// The script goes on here.
+    To(Address),
+    /// `break`, `continue`.
+    JumpOut {
+        /// How many frames more are left.
+        frames: usize,
+        /// Where the script goes on then.
+        to: Address,
+    },
+    /// `return`, with its value.
+    Return(Option<Value>),
+    /// The task ends.
+    End(Ending),
+    /// A failure.
+    Throw(Thrown),
+    /// What cancelled the task.
+    Cancelled,
+}
+
+impl Leaving {
+    /// Whether something has failed, so that a failure of the `finally` group comes second.
+    pub fn is_failing(&self) -> bool {
+        match self {
+            Self::To(_) | Self::JumpOut { .. } | Self::Return(_) | Self::End(Ending::Succeeded) => {
+                false
+            }
+            Self::End(Ending::Exited(_) | Ending::Failed(_)) | Self::Throw(_) | Self::Cancelled => {
+                true
+            }
+        }
+    }
+}

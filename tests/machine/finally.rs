@@ -1,0 +1,127 @@
+//! `finally` groups: once however the `try` is left, when its processes are gone, in their time.
+
+use std::time::Duration;
+
+use ftsh::driver::simulated::Model;
+use ftsh::machine::record::Level;
+use ftsh::machine::{Outcome, Time};
+
+use super::{World, seconds, world};
+
+fn cleaning() -> World {
+    world().config(|config| config.kill_timeout = Duration::from_secs(10))
+}
+
+#[test]
+fn it_runs_however_the_try_is_left() {
+    let left = |body: &str| {
+        format!(
+            "for n in 1; try 2 times backoff none\n{body}\nfinally; echo f$error_kind; end; end"
+        )
+    };
+    world().run(&left("ok")).succeeds().prints("f\n");
+    world().run(&left("fail 3")).fails("exit", 3).prints("fexit\n");
+    world().run(&left("fail 3\ncatch; echo c")).succeeds().prints("c\nfexit\n");
+    world().run(&left("fail 3\ncatch; fail 4")).fails("exit", 4).prints("fexit\n");
+    world().run(&left("break")).succeeds().prints("f\n");
+    world().run(&left("continue")).succeeds().prints("f\n");
+    world().run(&left("return")).succeeds().prints("f\n");
+    world().run(&left("exit")).succeeds().prints("f\n");
+    let ran = world().run(&left("exit 7")).prints("f\n");
+    assert_eq!(ran.outcome, Outcome::Exited(7));
+    world().run(&left("giveup")).fails("giveup", 1).prints("fgiveup\n");
+    world()
+        .run("try $x times; ok; finally; echo $error_kind; end")
+        .fails("expression", 1)
+        .prints("expression\n");
+    world()
+        .run("try for 3 seconds; hang; finally; work 9; echo $error_kind; end")
+        .fails("timeout", 124)
+        .prints("timeout\n")
+        .takes(12.0);
+}
+
+#[test]
+fn its_own_failure_replaces_success_only() {
+    world().run("try; ok; finally; fail 5; end; echo no").fails("exit", 5).prints("");
+    world().run("try; fail 4; finally; fail 5; end").fails("exit", 4);
+    world().run("for n in 1 2; try; break; finally; fail 5; end; end").fails("exit", 5);
+    let ran = world().run("try; exit 4; finally; fail 5; end");
+    assert_eq!(ran.outcome, Outcome::Exited(4));
+    world().run("function f; exit; end; try; ok; finally; f; end").fails("failure", 1);
+}
+
+#[test]
+fn what_was_cancelled_cleans_up_from_the_inside_out() {
+    let script = "try for 2 seconds or 1 time\n\
+                  forall n in 1 2; try; try; hang; finally; work $n; echo in$n; end; finally; echo out$n$error_kind; end; end\n\
+                  finally; echo last; end";
+    cleaning()
+        .run(script)
+        .fails("timeout", 124)
+        .prints("in1\nout1timeout\nin2\nout2timeout\nlast\n")
+        .takes(4.0);
+    let script = "forall n in 1 2; try; if $n .eql. 1; sleep 1; failure; end; hang; finally; echo $n $error_kind; end; end";
+    cleaning().run(script).fails("failure", 1).prints("1 failure\n2 cancelled\n").takes(1.0);
+}
+
+#[test]
+fn the_groups_of_a_cancellation_share_half_of_the_time_to_kill() {
+    // SIGTERM at 2 s, SIGKILL at 7 s; the groups have five seconds, and then nothing is left for
+    // what they leave behind.
+    let script = "try for 2 seconds or 1 time; try; stubborn; finally; echo a; stubborn; end; end";
+    cleaning().run(script).fails("timeout", 124).prints("a\n").takes(12.0);
+    // What obeys leaves the killing its whole half.
+    let script = "try for 2 seconds or 1 time; try; hang; finally; stubborn; end; end";
+    cleaning().run(script).fails("timeout", 124).takes(12.0);
+    let script = "try for 2 seconds or 1 time; try; try; hang; finally; work 3; echo a; end; finally; work 3; echo b; end; end";
+    cleaning().run(script).fails("timeout", 124).prints("a\n").takes(7.0);
+}
+
+#[test]
+fn a_limit_inside_a_group_cancels_only_what_is_inside() {
+    let inner =
+        "try for 1 second or 1 time; try; hang; finally; echo inner; end; catch; echo caught; end";
+    let script =
+        format!("try for 2 seconds or 1 time; try; hang; finally; {inner}; echo outer; end; end");
+    cleaning().run(&script).fails("timeout", 124).prints("inner\ncaught\nouter\n").takes(3.0);
+}
+
+#[test]
+fn a_signal_has_it_run_and_a_second_one_cuts_it_short() {
+    let script = "try; hang; finally; echo $error_kind; work 3; echo end; end; echo no";
+    let signal = |world: World, at: f64| world.model(|model| model.signal_at(seconds(at), 15));
+    let ran = signal(cleaning(), 1.0).run(script).prints("cancelled\nend\n").takes(4.0);
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+    let ran = signal(signal(cleaning(), 1.0), 2.0).run(script).prints("cancelled\n").takes(2.0);
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+}
+
+#[test]
+fn without_time_to_kill_none_runs_and_the_log_says_so() {
+    let world =
+        world().config(|config| config.kill_timeout = Duration::ZERO).logging(Level::FAILURES);
+    let ran = world
+        .run("try for 1 second or 1 time; try; hang; finally; echo no; end; end")
+        .prints("")
+        .takes(1.0);
+    assert!(ran.world.trace().contains("FinallyCut { begun: false }"), "{}", ran.world.trace());
+}
+
+#[test]
+fn commands_see_the_limit_that_is_theirs() {
+    let script = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&told);
+    cleaning()
+        .model(|model| {
+            model.command("limit", move |call, _| {
+                seen.lock().expect("not poisoned").push(call.deadline);
+                Model::succeeds()
+            })
+        })
+        .run(script)
+        .fails("timeout", 124);
+    let at = Some(Time::after(seconds(7.0)));
+    assert_eq!(*told.lock().expect("not poisoned"), [at, at]);
+}
