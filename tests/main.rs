@@ -30,6 +30,7 @@ mod prompt;
 mod prompt_alone;
 mod reference;
 mod resources;
+mod results;
 mod scripts;
 mod secrets;
 mod shebang;

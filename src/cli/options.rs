@@ -274,6 +274,16 @@ pub static SUMMARY: Spec = Spec {
     ..PLAIN
 };
 
+/// What became of branches.
+pub static RESULTS: Spec = Spec {
+    names: &["--results"],
+    value: Some("FILE"),
+    is_file: true,
+    heading: LOG,
+    help: "Append a line to FILE for each branch of a forall: JSON, or .tsv as GNU parallel's job log",
+    ..PLAIN
+};
+
 /// Show output only after a failure.
 pub static QUIET: Setting<bool> = Setting {
     option: Spec {
@@ -334,7 +344,7 @@ pub static SPLAY: Setting<Duration> = Setting {
 };
 
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 21] = [
+pub static TABLE: [&Spec; 22] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -352,6 +362,7 @@ pub static TABLE: [&Spec; 21] = [
     &LOG_FORMAT.option,
     &REDACT.option,
     &SUMMARY,
+    &RESULTS,
     &QUIET.option,
     &LOCK,
     &LOCK_WAIT.option,

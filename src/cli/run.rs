@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::settings::Settings;
 use super::source::Program;
 use super::{begin, end, messages, options};
 use crate::driver::{self, Driver, Interactive, process};
-use crate::log::{Log, Style, Summary};
+use crate::log::{Log, Results, Style, Summary};
 use crate::machine::record::Level;
 use crate::machine::{Failure, Machine, Outcome};
 use crate::os_error::plain;
@@ -32,16 +34,27 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         pid: settings.config.pid,
         run: format!("{:016x}", random()?),
     };
-    let log = Log::open(settings.log_file.as_deref(), level, style).map_err(|error| {
-        let file = settings.log_file.clone().unwrap_or_default();
-        anyhow!("can't open the log `{}`: {}", file.display(), plain(&error))
+    let cannot = |what: &str, file: &Path, error: &io::Error| {
+        anyhow!("can't open the {what} `{}`: {}", file.display(), plain(error))
+    };
+    let log = Log::open(settings.log_file.as_deref(), level, style.clone()).map_err(|error| {
+        cannot("log", settings.log_file.as_deref().unwrap_or(Path::new("")), &error)
     })?;
+    let mut results = match &settings.results {
+        Some(file) => {
+            Some(Results::open(file, style).map_err(|error| cannot("results", file, &error))?)
+        }
+        None => None,
+    };
     let log = Rc::new(RefCell::new(log));
     let writer = Rc::clone(&log);
     let summary = settings.summary.then(|| Rc::new(RefCell::new(Summary::default())));
     let adder = summary.clone();
     if summary.is_some() {
         settings.config.log_level = level.max(Summary::LEVEL);
+    }
+    if results.is_some() {
+        settings.config.log_level = settings.config.log_level.max(Results::LEVEL);
     }
     let recorded = settings.config.log_level;
     let secrets = settings.config.secrets.clone();
@@ -70,6 +83,9 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
                 writer.borrow_mut().write(&record);
                 if let Some(summary) = &adder {
                     summary.borrow_mut().add(&record);
+                }
+                if let Some(results) = &mut results {
+                    results.add(&record);
                 }
             }),
             told,

@@ -61,6 +61,8 @@ pub struct Settings {
     pub splay: Duration,
     /// Whether to say at the end what the run came to.
     pub summary: bool,
+    /// Where a line for each branch goes, if anywhere.
+    pub results: Option<PathBuf>,
     /// For the machine.
     pub config: Config,
     /// How long this shell has to kill in, and others with it.
@@ -238,6 +240,7 @@ impl Settings {
         let log_format = given.value_or_default(&options::LOG_FORMAT)?;
         let log_decimal = given.value(&options::LOG_DECIMAL)?.unwrap_or_default();
         let log_file = given.file(&options::LOG_FILE)?;
+        let results = given.file(&options::RESULTS)?;
         let patience = given.patience()?;
         let kill_strong = given.value_or_default(&options::KILL_MODE)?;
         let unset_is_empty = given.value_or_default(&options::UNSET)?;
@@ -279,6 +282,7 @@ impl Settings {
             lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
             lock_wait: lock_wait.unwrap_or_default(),
             splay,
+            results,
             summary: flags.has(&options::SUMMARY),
             config: Config {
                 pid: around.pid,

@@ -9,25 +9,17 @@ use serde_json::{Value, json};
 
 use super::Style;
 use super::text::signal_name;
-use crate::machine::outcome::Failure;
+use crate::machine::outcome::{Failure, FailureKind};
 use crate::machine::record::{LogEvent, Record};
 
 /// Appends `record` to `out`, without a newline.
 pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
-    let time = if style.decimal {
-        json!(now.as_microsecond() as f64 / 1e6)
-    } else {
-        let local = now.to_zoned(zone.clone());
-        json!(local.strftime("%Y-%m-%dT%H:%M:%S%.6f%:z").to_string())
-    };
     let mut separator = '{';
     let mut put = |name: &str, value: Value| {
-        out.push(separator);
+        field(out, separator, name, &value);
         separator = ',';
-        // The names need no escapes, and writing to a string can't fail.
-        let _ = write!(out, "\"{name}\":{value}");
     };
-    put("time", time);
+    put("time", moment(now, zone, style));
     put("pid", json!(style.pid));
     put("run", json!(style.run));
     if let Some(task) = record.task {
@@ -53,9 +45,39 @@ pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, re
     out.push('}');
 }
 
+/// Appends a field of an object. The name needs no escapes.
+fn field(out: &mut String, separator: char, name: &str, value: &Value) {
+    out.push(separator);
+    // Writing to a string can't fail.
+    let _ = write!(out, "\"{name}\":{value}");
+}
+
+/// Appends an object of these fields, in this order.
+pub fn object(out: &mut String, fields: &[(&str, Value)]) {
+    for (index, (name, value)) in fields.iter().enumerate() {
+        field(out, if index == 0 { '{' } else { ',' }, name, value);
+    }
+    out.push('}');
+}
+
+/// A time as the style wants it.
+pub fn moment(time: Timestamp, zone: &TimeZone, style: &Style) -> Value {
+    if style.decimal {
+        json!(time.as_microsecond() as f64 / 1e6)
+    } else {
+        let local = time.to_zoned(zone.clone());
+        json!(local.strftime("%Y-%m-%dT%H:%M:%S%.6f%:z").to_string())
+    }
+}
+
+/// What a branch that failed like this, if it failed, came to, in a word.
+pub fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
+    failure.map_or("succeeded", |(kind, _)| kind.name())
+}
+
 type Details = Vec<(&'static str, Value)>;
 
-fn seconds(duration: Duration) -> Value {
+pub fn seconds(duration: Duration) -> Value {
     json!(duration.as_secs_f64())
 }
 
@@ -113,6 +135,20 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             "iteration",
             vec![("loop", json!(kind)), ("name", json!(name)), ("value", json!(value))],
         ),
+        LogEvent::BranchEnded { name, word, place: _, failure, attempts, elapsed } => {
+            let code = failure.map_or(0, |(_, code)| code);
+            (
+                "branch_ended",
+                vec![
+                    ("name", json!(name)),
+                    ("word", json!(word)),
+                    ("outcome", json!(outcome(*failure))),
+                    ("code", json!(code)),
+                    ("attempts", json!(attempts)),
+                    ("duration", seconds(*elapsed)),
+                ],
+            )
+        }
         LogEvent::Returned(value) => ("returned", vec![("value", json!(value))]),
         LogEvent::Spawned { pid, command } => {
             ("spawned", vec![("process", json!(pid)), ("command", json!(command))])

@@ -2,6 +2,7 @@
 //! standard error.
 
 mod json;
+mod results;
 mod summary;
 mod text;
 mod zone;
@@ -9,6 +10,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
+pub use self::results::Results;
 pub use self::summary::Summary;
 pub use self::text::one_line;
 pub use self::zone::local_zone;

@@ -67,6 +67,17 @@ fn written(style: &Style, record: &Record) -> String {
     out
 }
 
+fn ended(failure: Option<(FailureKind, i32)>, attempts: u64) -> LogEvent {
+    LogEvent::BranchEnded {
+        name: "host".into(),
+        word: "a\tb".into(),
+        place: 4,
+        failure,
+        attempts,
+        elapsed: Duration::from_millis(1500),
+    }
+}
+
 fn every_event() -> Vec<LogEvent> {
     let second = Duration::from_millis(1500);
     let command = || "sleep 3".to_owned();
@@ -88,6 +99,8 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Cancelled,
         LogEvent::Condition(true),
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
+        ended(None, 1),
+        ended(Some((FailureKind::Timeout, 124)), 3),
         LogEvent::Returned("5".into()),
         LogEvent::Spawned { pid: 9, command: command() },
         LogEvent::Exited { pid: 9, status: "exit 3".into() },
@@ -126,6 +139,8 @@ fn text_lines() {
     cancelled
     condition: true
     forany: x=a
+    forall: host=a\tb succeeded after 1.5 s
+    forall: host=a\tb failed (timeout 124) after 1.5 s, 3 attempts
     return 5
     process 9 started: sleep 3
     process 9 ended: exit 3
@@ -169,6 +184,8 @@ fn json_lines() {
     {"event":"cancelled"}
     {"event":"condition","value":true}
     {"event":"iteration","loop":"forany","name":"x","value":"a"}
+    {"event":"branch_ended","name":"host","word":"a\tb","outcome":"succeeded","code":0,"attempts":1,"duration":1.5}
+    {"event":"branch_ended","name":"host","word":"a\tb","outcome":"timeout","code":124,"attempts":3,"duration":1.5}
     {"event":"returned","value":"5"}
     {"event":"spawned","process":9,"command":"sleep 3"}
     {"event":"exited","process":9,"status":"exit 3"}

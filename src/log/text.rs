@@ -78,6 +78,15 @@ impl fmt::Display for Told<'_> {
             LogEvent::Cancelled => f.write_str("cancelled"),
             LogEvent::Condition(value) => write!(f, "condition: {value}"),
             LogEvent::Iteration { kind, name, value } => write!(f, "{kind}: {name}={value}"),
+            LogEvent::BranchEnded { name, word, failure, attempts, elapsed, .. } => {
+                write!(f, "forall: {name}={word} ")?;
+                match failure {
+                    None => f.write_str("succeeded")?,
+                    Some((kind, code)) => write!(f, "failed ({} {code})", kind.name())?,
+                }
+                write!(f, " after {}", Human(*elapsed))?;
+                if *attempts > 1 { write!(f, ", {attempts} attempts") } else { Ok(()) }
+            }
             LogEvent::Returned(value) => write!(f, "return {value}"),
             LogEvent::Spawned { pid, command } => write!(f, "process {pid} started: {command}"),
             LogEvent::Exited { pid, status } => write!(f, "process {pid} ended: {status}"),

@@ -13,7 +13,7 @@ use super::effect::{ScopeId, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind};
-use super::join::{children, top_join};
+use super::join::{children, cut_short, top_join};
 use super::leaving::Leaving;
 use super::outcome::{Failure, Outcome};
 use super::record::{Level, LogEvent};
@@ -62,11 +62,15 @@ impl Machine {
         for id in children(task) {
             let Some(mut child) = self.tasks.remove(&id) else { continue };
             self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
+            let failure = cut_short(&child);
             if self.doom(&mut child, 0) {
                 child.state = State::Doomed;
                 self.tasks.insert(id, child);
-            } else if let Some(join) = top_join(task) {
-                join.running.remove(&id);
+            } else {
+                self.branch_ended(task, (id, child.attempts), failure);
+                if let Some(join) = top_join(task) {
+                    join.running.remove(&id);
+                }
             }
         }
         self.halt_task(task);
@@ -208,7 +212,9 @@ impl Machine {
                 {
                     self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
                 }
+                let failure = cut_short(&child);
                 self.drop_structures(&mut child, 0);
+                self.branch_ended(task, (child.id, child.attempts), failure);
             }
         }
         self.halt_task(task);

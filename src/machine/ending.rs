@@ -27,6 +27,17 @@ pub enum Ending {
     Failed(Thrown),
 }
 
+impl Ending {
+    /// The kind and the code of its failure, if it is one.
+    pub fn failure(&self) -> Option<(FailureKind, i32)> {
+        match self {
+            Self::Succeeded => None,
+            Self::Exited(code) => Some((FailureKind::Exit, i32::from(*code))),
+            Self::Failed(thrown) => Some((thrown.failure.kind, thrown.failure.code)),
+        }
+    }
+}
+
 impl Thrown {
     /// Whether it answers a question with no.
     pub fn is_no(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::{Address, Loop};
-use super::effect::{IoId, PipeId, Plumbing, Port, ProcessId, ScopeId, TaskId};
+use super::effect::{Effect, IoId, PipeId, Plumbing, Port, ProcessId, ScopeId, TaskId};
 use super::ending::{Ending, Thrown};
 use super::event::{SpawnError, Status};
 use super::flow::{Flow, Step};
@@ -16,14 +16,18 @@ use super::let_out::Refused;
 use super::loops::pop_items;
 use super::opening::{Phase, Redirects};
 use super::outcome::{Failure, FailureKind};
+use super::record::{Level, LogEvent, Record};
 use super::tally::{Failed, Tally};
-use super::task::{State, Task};
+use super::task::{AfterEmptied, State, Task};
 use super::value::{Handle, Value};
 use super::variables::Variables;
 use crate::syntax::clauses::{ForAllClauses, Output};
 
 /// What is wrong where the innermost structure isn't the one whose tasks end.
 const NO_JOIN: &str = "the innermost structure has no tasks";
+
+/// How a branch fails that is cancelled.
+const CANCELLED: Option<(FailureKind, i32)> = Some((FailureKind::Cancelled, 1));
 
 const SIGPIPE: i32 = 13;
 
@@ -94,7 +98,7 @@ impl Machine {
             if let Some(join) = top_join(task) {
                 join.running.insert(branch.id);
                 if let JoinKind::Branches { tally, outputs, .. } = &mut join.kind {
-                    tally.began(branch.id, word);
+                    tally.began(branch.id, word, self.now);
                     outputs.iter_mut().zip(held).for_each(|(it, held)| it.begin(branch.id, held));
                 }
             }
@@ -237,6 +241,7 @@ impl Machine {
             inherited: task.bequest(),
             state: State::Ready,
             since: self.now,
+            attempts: 0,
             answers: Vec::new(),
             expanded: None,
             redirects: Redirects::default(),
@@ -250,7 +255,7 @@ impl Machine {
     pub(super) fn child_ended(
         &mut self,
         (parent, index): (TaskId, usize),
-        child: TaskId,
+        (child, attempts): (TaskId, u64),
         ending: Ending,
         variables: Variables,
     ) {
@@ -261,11 +266,9 @@ impl Machine {
             join.running.remove(&child);
             if is_doomed {
                 // What it has set is lost, as of those that had nothing to clean up.
-                return if join.running.is_empty() {
-                    machine.clean(task)
-                } else {
-                    Flow::Wait(State::Doomed)
-                };
+                let is_last = join.running.is_empty();
+                machine.branch_ended(task, (child, attempts), CANCELLED);
+                return if is_last { machine.clean(task) } else { Flow::Wait(State::Doomed) };
             }
             match &mut join.kind {
                 JoinKind::Stages(endings) => {
@@ -284,6 +287,7 @@ impl Machine {
                     if tally.ends(child, &ending, &code.variable, clauses, secrets) {
                         decided = Some(reason(&ending));
                     }
+                    machine.branch_ended(task, (child, attempts), ending.failure());
                     match task.state {
                         State::Forking => Flow::Wait(State::Forking),
                         _ => Flow::Fork,
@@ -294,6 +298,34 @@ impl Machine {
         if let Some(why) = decided {
             self.cancel_children(parent, why);
         }
+    }
+
+    /// A branch of a task has ended, and nothing is left of it, or soon will be: the log tells how.
+    pub(super) fn branch_ended(
+        &mut self,
+        task: &mut Task,
+        (branch, attempts): (TaskId, u64),
+        failure: Option<(FailureKind, i32)>,
+    ) {
+        let now = self.now;
+        let Some(JoinKind::Branches { code, tally, .. }) = top_join(task).map(|it| &mut it.kind)
+        else {
+            return;
+        };
+        let Some((place, word, started)) = tally.forget(branch) else { return };
+        if self.config.log_level < Level::STRUCTURES {
+            return;
+        }
+        let event = LogEvent::BranchEnded {
+            name: code.variable.to_string(),
+            word: word.text().unwrap_or_default().to_string(),
+            place,
+            failure,
+            attempts,
+            elapsed: now - started,
+        };
+        let record = Record { task: Some(branch), ..self.record(task, task.line(), event) };
+        self.effects.push_back(Effect::Log(record));
     }
 
     /// A branch is failing: that may take its siblings along.
@@ -338,6 +370,15 @@ impl Machine {
                 Flow::Continue
             }
         }
+    }
+}
+
+/// What becomes of a branch that is dropped: one that only waits for the end of what it started keeps
+/// its ending.
+pub fn cut_short(branch: &Task) -> Option<(FailureKind, i32)> {
+    match &branch.state {
+        State::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
+        _ => CANCELLED,
     }
 }
 

@@ -157,6 +157,7 @@ impl Machine {
             inherited: Inherited { deadline: config.deadline, ..Inherited::default() },
             state: State::Ready,
             since: Time::START,
+            attempts: 0,
             answers: Vec::new(),
             expanded: None,
             redirects: Redirects::default(),
@@ -355,9 +356,10 @@ impl Machine {
                 Flow::Ended(ending) => {
                     self.drop_task(&mut task);
                     if let Some(place) = task.parent {
-                        let (id, variables) = (task.id, std::mem::take(&mut task.variables));
+                        let (child, variables) =
+                            ((task.id, task.attempts), std::mem::take(&mut task.variables));
                         drop(task);
-                        self.child_ended(place, id, ending, variables);
+                        self.child_ended(place, child, ending, variables);
                     }
                     return;
                 }

@@ -138,6 +138,23 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// The exit status of a script that ends by a failure of this kind with this code.
+    pub fn exit_code(self, code: i32) -> u8 {
+        match self {
+            Self::Signal => (128 + code).clamp(1, 255) as u8,
+            Self::Exit
+            | Self::Timeout
+            | Self::Cancelled
+            | Self::NotFound
+            | Self::Spawn
+            | Self::Redirect
+            | Self::Expression
+            | Self::Failure
+            | Self::Giveup
+            | Self::Internal => code.clamp(1, 255) as u8,
+        }
+    }
+
     /// Its name in scripts and logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -159,19 +176,7 @@ impl FailureKind {
 impl Failure {
     /// The exit status of a script that ends by this failure.
     pub fn exit_code(&self) -> u8 {
-        match self.kind {
-            FailureKind::Signal => (128 + self.code).clamp(1, 255) as u8,
-            FailureKind::Exit
-            | FailureKind::Timeout
-            | FailureKind::Cancelled
-            | FailureKind::NotFound
-            | FailureKind::Spawn
-            | FailureKind::Redirect
-            | FailureKind::Expression
-            | FailureKind::Failure
-            | FailureKind::Giveup
-            | FailureKind::Internal => self.code.clamp(1, 255) as u8,
-        }
+        self.kind.exit_code(self.code)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::id::TaskId;
-use super::outcome::Failure;
+use super::outcome::{Failure, FailureKind};
 use super::time::Time;
 use crate::secrets::Secrets;
 
@@ -121,6 +121,21 @@ pub enum LogEvent {
         /// Its value.
         value: String,
     },
+    /// A branch of a `forall` ended.
+    BranchEnded {
+        /// The loop's variable.
+        name: String,
+        /// Its word.
+        word: String,
+        /// The word's place in the list, from 0.
+        place: u64,
+        /// The kind of its failure and its code; none if it succeeded.
+        failure: Option<(FailureKind, i32)>,
+        /// How many attempts its tries made.
+        attempts: u64,
+        /// How long it took.
+        elapsed: Duration,
+    },
     /// A function returned this value.
     Returned(String),
     /// A program runs as this process.
@@ -205,6 +220,7 @@ impl LogEvent {
             | Self::CommandStarted(text)
             | Self::CommandSucceeded { command: text, .. }
             | Self::Iteration { value: text, .. }
+            | Self::BranchEnded { word: text, .. }
             | Self::Returned(text)
             | Self::Spawned { command: text, .. }
             | Self::Adopted { command: text, .. }
@@ -257,6 +273,7 @@ impl LogEvent {
             | Self::Cancelled
             | Self::Condition(_)
             | Self::Iteration { .. }
+            | Self::BranchEnded { .. }
             | Self::Returned(_) => Level::STRUCTURES,
             Self::Spawned { .. }
             | Self::Exited { .. }

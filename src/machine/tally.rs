@@ -10,6 +10,7 @@ use super::ending::{Ending, Thrown};
 use super::items::Items;
 use super::outcome::{BranchFailure, Branches, FailureKind, Words, shorten};
 use super::size::LONGEST;
+use super::time::Time;
 use super::value::Value;
 use crate::secrets::Secrets;
 use crate::syntax::clauses::ForAllClauses;
@@ -24,7 +25,7 @@ pub struct Tally {
     items: Items,
     /// How many have been started.
     started: u64,
-    /// The branches that run.
+    /// The branches that have not ended.
     running: BTreeMap<TaskId, Branch>,
     succeeded: Places,
     failed: u64,
@@ -37,12 +38,15 @@ pub struct Tally {
     broken: Option<Thrown>,
 }
 
-/// A branch that runs.
+/// A branch that has not ended.
 #[derive(Debug)]
 struct Branch {
     /// Its place in the list.
     place: u64,
     word: Value,
+    started: Time,
+    /// Whether it is known how it ends.
+    counted: bool,
 }
 
 impl Tally {
@@ -68,9 +72,15 @@ impl Tally {
     }
 
     /// A branch begins.
-    pub fn began(&mut self, task: TaskId, word: Value) {
-        self.running.insert(task, Branch { place: self.started, word });
+    pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
+        let branch = Branch { place: self.started, word, started: now, counted: false };
+        self.running.insert(task, branch);
         self.started += 1;
+    }
+
+    /// A branch has ended: its place in the list, its word, and when it began.
+    pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
+        self.running.remove(&task).map(|it| (it.place, it.word, it.started))
     }
 
     /// How many branches there are to be.
@@ -98,8 +108,8 @@ impl Tally {
         clauses: &ForAllClauses<u64>,
         secrets: &Secrets,
     ) -> bool {
-        let Some(branch) = self.running.remove(&task) else { return false };
-        if self.decided {
+        let Some(branch) = self.running.get_mut(&task) else { return false };
+        if std::mem::replace(&mut branch.counted, true) || self.decided {
             return false;
         }
         if let Ending::Succeeded = ending {
@@ -202,11 +212,7 @@ pub struct Failed {
 impl Failed {
     /// The kind and the code of its failure.
     pub fn kind(&self) -> (FailureKind, i32) {
-        match &self.first {
-            Some(Ending::Failed(thrown)) => (thrown.failure.kind, thrown.failure.code),
-            Some(Ending::Exited(code)) => (FailureKind::Exit, i32::from(*code)),
-            Some(Ending::Succeeded) | None => (FailureKind::Failure, 1),
-        }
+        self.first.as_ref().and_then(Ending::failure).unwrap_or((FailureKind::Failure, 1))
     }
 }
 

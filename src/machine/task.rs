@@ -53,6 +53,8 @@ pub struct Task {
     pub state: State,
     /// Since when it does what it does.
     pub since: Time,
+    /// How many attempts its tries have made.
+    pub attempts: u64,
     /// What was found out for the present instruction.
     pub answers: Vec<(Query, Reply)>,
     /// The present instruction's command, once its words are expanded.

@@ -84,6 +84,7 @@ impl Machine {
         }
         let (attempt, line, body) = (frame.attempt, frame.code.line, frame.code.body);
         task.scope = scope;
+        task.attempts += 1;
         self.log_at(task, line, || LogEvent::Attempt(attempt), Level::STRUCTURES);
         task.jump(body);
         Flow::Continue

@@ -1,0 +1,119 @@
+//! What became of each branch of a `forall`, a line each, for programs.
+
+use std::fmt::Write;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::text::one_line;
+use super::{Style, json, local_zone};
+use crate::machine::FailureKind;
+use crate::machine::record::{Level, LogEvent, Record};
+use crate::outlet::{self, Outlet};
+
+/// The first line of GNU parallel's job log.
+const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
+
+/// Appends a line to a file for each branch that ends.
+pub struct Results {
+    outlet: Outlet,
+    /// Whether a line has the columns of GNU parallel's job log, rather than being a JSON object.
+    columns: bool,
+    style: Style,
+    zone: Option<TimeZone>,
+    line: String,
+    broken: bool,
+}
+
+impl Results {
+    /// The level of the records that are needed.
+    pub const LEVEL: Level = Level::STRUCTURES;
+
+    /// At the end of the file `path`, which is made if needed. In columns, if its name ends in `.tsv`.
+    pub fn open(path: &Path, style: Style) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let columns = path.extension().is_some_and(|extension| extension == "tsv");
+        let is_new = columns && is_empty(&file)?;
+        // Lines of several shells don't mix: each is one write to a file opened for appending.
+        let outlet = Outlet::new(file);
+        let mut results =
+            Self { outlet, columns, style, zone: None, line: String::new(), broken: false };
+        if is_new {
+            results.line.push_str(COLUMNS);
+            results.put();
+        }
+        Ok(results)
+    }
+
+    /// Takes note of a branch that ended just now. A file that can't be written is told once, on
+    /// standard error; the run goes on.
+    pub fn add(&mut self, record: &Record) {
+        if let LogEvent::BranchEnded { .. } = &record.event {
+            self.line.clear();
+            self.render(record, Timestamp::now());
+            self.line.push('\n');
+            self.put();
+        }
+    }
+
+    fn put(&mut self) {
+        let why = match self.outlet.offer(&self.line) {
+            Ok(true) => return,
+            Ok(false) => "nobody reads them".into(),
+            Err(error) => error.to_string(),
+        };
+        if !std::mem::replace(&mut self.broken, true) {
+            outlet::standard_error().say(&format!("ftsh: can't write the results: {why}\n"));
+        }
+    }
+
+    fn render(&mut self, record: &Record, now: Timestamp) {
+        let LogEvent::BranchEnded { name, word, place, failure, attempts, elapsed } = &record.event
+        else {
+            return;
+        };
+        let length = SignedDuration::try_from(*elapsed).unwrap_or_default();
+        let started = now.checked_sub(length).unwrap_or(now);
+        if self.columns {
+            let (status, signal) = match failure {
+                None => (0, 0),
+                Some((FailureKind::Signal, signal)) => (0, *signal),
+                Some((kind, code)) => (kind.exit_code(*code), 0),
+            };
+            // Writing to a string can't fail.
+            let _ = write!(
+                self.line,
+                "{}\t:\t{:.3}\t{:.3}\t0\t0\t{status}\t{signal}\t{}",
+                place + 1,
+                started.as_microsecond() as f64 / 1e6,
+                elapsed.as_secs_f64(),
+                one_line(word),
+            );
+            return;
+        }
+        let zone = self.zone.get_or_insert_with(local_zone);
+        let status = failure.map_or(0, |(kind, code)| kind.exit_code(code));
+        let fields = [
+            ("start", json::moment(started, zone, &self.style)),
+            ("duration", json::seconds(*elapsed)),
+            ("status", json!(status)),
+            ("outcome", json!(json::outcome(*failure))),
+            ("attempts", json!(attempts)),
+            ("name", json!(name)),
+            ("word", json!(word)),
+            ("script", json!(*record.file)),
+            ("line", json!(record.line)),
+            ("run", json!(self.style.run)),
+        ];
+        json::object(&mut self.line, &fields);
+    }
+}
+
+/// Whether nothing has been written to a file.
+fn is_empty(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.len() == 0)
+}
