@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::fds::{Need, Part, Place, Step};
 use super::jobs::{Command, Stage};
+use super::sys::FileLimit;
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{
     Directory, Effect, IoId, OperationId, PipeId, Plumbing, Port, Query, Run,
@@ -104,13 +105,23 @@ pub struct Admission {
     moved: Instant,
     /// When to look again, if nothing happens.
     pub(super) due: Option<Instant>,
+    /// How many descriptors there can be.
+    pub(super) limit: FileLimit,
 }
 
 impl Admission {
     /// Nothing waits.
     pub fn new(now: Instant) -> Self {
         let (queue, operations, pipelines) = Default::default();
-        Self { queue, operations, pipelines, count: 0, moved: now, due: None }
+        Self {
+            queue,
+            operations,
+            pipelines,
+            count: 0,
+            moved: now,
+            due: None,
+            limit: FileLimit::default(),
+        }
     }
 
     /// A descriptor may have come free.
@@ -230,7 +241,7 @@ impl ProcessDriver {
 
     /// How many descriptors are left for structures that come before others.
     fn spare(&mut self) -> usize {
-        (self.limit.usable() / 3 + 4).min(MOST_SPARE)
+        (self.admission.limit.usable() / 3 + 4).min(MOST_SPARE)
     }
 
     /// Carries out what waits, as far as there are descriptors. `until` is when the machine goes on
@@ -321,7 +332,7 @@ impl ProcessDriver {
 
     /// What is going on while something waits.
     fn progress(&self) -> Progress {
-        if !self.ready.is_empty() || !self.operations.is_empty() || self.scopes.is_emptying() {
+        if !self.ready.is_empty() || !self.work.operations.is_empty() || self.scopes.is_emptying() {
             return Progress::Sure;
         }
         // What waits inside of each pipeline; none if in several stages.
@@ -350,14 +361,14 @@ impl ProcessDriver {
 
     fn is_far_from_limit(&mut self, count: usize) -> bool {
         let known = self.children.len() + self.io.size();
-        self.limit.is_far_from(4 * known + count)
+        self.admission.limit.is_far_from(4 * known + count)
     }
 
     /// Whether so many descriptors can be had and some spared, besides what workers may be taking.
     fn can_open(&self, need: Need, spare: usize) -> bool {
         let working = self.commands.values().filter(|it| matches!(it.stage, Stage::Working(_)));
         let promised: usize = working.map(|it| it.need.total()).sum();
-        let own = need.kept + spare + promised + 2 * self.operations.len();
+        let own = need.kept + spare + promised + 2 * self.work.operations.len();
         sys::can_open(own, own + need.passing)
     }
 
@@ -365,7 +376,7 @@ impl ProcessDriver {
     fn has_room(&mut self, need: Need, spare: usize) -> bool {
         self.is_far_from_limit(need.total() + spare)
             || self.can_open(need, spare)
-            || self.limit.raise() && self.can_open(need, spare)
+            || self.admission.limit.raise() && self.can_open(need, spare)
             || self.put_away() && self.can_open(need, spare)
     }
 

@@ -82,7 +82,7 @@ impl Interactive for ProcessDriver {
                 self.leave_alone(job);
                 return Attended::Answer(answer);
             }
-            if self.status_line.take_asked() {
+            if self.tty.status_line.take_asked() {
                 return Attended::Asked;
             }
             if self.now() >= until {
@@ -97,17 +97,17 @@ impl Interactive for ProcessDriver {
     }
 
     fn settle_terminal(&mut self) {
-        if let Some(restore) = &mut self.restore {
+        if let Some(restore) = &mut self.tty.restore {
             restore.settle();
         }
     }
 
     fn edited(&self) -> Edited {
-        self.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()
+        self.tty.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()
     }
 
     fn restore_terminal(&self) {
-        if let Some(restore) = &self.restore {
+        if let Some(restore) = &self.tty.restore {
             restore.apply();
         }
     }

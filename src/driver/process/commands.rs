@@ -37,15 +37,15 @@ impl ProcessDriver {
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         command.written = plan.written();
-        command.quiet = self.status_line.is_on() && plan.is_quiet();
+        command.quiet = self.tty.status_line.is_on() && plan.is_quiet();
         if !command.quiet {
-            self.status_line.give_way();
+            self.tty.status_line.give_way();
         }
         match action {
             Action::Program { words, environment, overrides } => {
                 let mut told = self.told(deadline, &directory, &environment);
                 let notes = self.settings.patience.note() + &self.leases(scope, deadline);
-                told.push((marks::VARIABLE, self.marker.value(scope, &notes)));
+                told.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
                 let mut program =
                     Program { words, environment, told, overrides, directory, file: None };
                 command.path = program.path().into();
@@ -130,7 +130,7 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
-        self.status_line.hide();
+        self.tty.status_line.hide();
         let told = self.told(deadline, &directory, &environment);
         let program = Program { words, environment, told, overrides, directory, file: None };
         self.work(process, scope, command, move |control| {
@@ -143,7 +143,7 @@ impl ProcessDriver {
 
     /// Has a program take the shell's place; returns only if that fails.
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
-        self.limit.restore_in(self.pid);
+        self.admission.limit.restore_in(self.children.parent);
         self.stop_key_monitor();
         let subreaper = self.scopes.adopts();
         let error = match &self.supervision {
@@ -177,7 +177,7 @@ impl ProcessDriver {
             told.push(("PWD", BString::clone(directory)));
         }
         if let Some(deadline) = deadline {
-            told.push((lease::VARIABLE, unix(self.start_unix, deadline)));
+            told.push((lease::VARIABLE, unix(self.clock.start_unix, deadline)));
         }
         told
     }
@@ -186,9 +186,9 @@ impl ProcessDriver {
     fn leases(&mut self, scope: ScopeId, limit: Option<Time>) -> String {
         let Some(limit) = limit else { return String::new() };
         let around = self.scopes.around(scope);
-        let (start, pid) = (self.start_unix, self.pid);
+        let (start, pid) = (self.clock.start_unix, self.children.parent);
         let leases = &mut self.scopes.leases;
-        leases.note(&self.marker, pid, limit, &around, |moment| unix(start, moment))
+        leases.note(&self.scanner.marker, pid, limit, &around, |moment| unix(start, moment))
     }
 
     /// A command that never started.
@@ -211,7 +211,7 @@ impl ProcessDriver {
     /// Forgets a command that is over.
     pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, EndedCommand)> {
         let command = self.commands.remove(&process)?;
-        self.status_line.reconsider();
+        self.tty.status_line.reconsider();
         self.admission.note_free();
         let (scopes, mut system) = self.scopes_and_system();
         let ended = scopes.ended(process, &mut system)?;
@@ -241,9 +241,9 @@ impl ProcessDriver {
         mut command: Command,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) -> bool {
-        match self.pool.submit(job) {
+        match self.work.pool.submit(job) {
             Ok(handle) => {
-                self.waiting.insert(handle.ticket, Waiting::Command(process));
+                self.work.waiting.insert(handle.ticket, Waiting::Command(process));
                 command.stage = Stage::Working(handle);
                 self.enter(process, scope, command);
                 true
@@ -268,7 +268,7 @@ impl ProcessDriver {
             && let Some(command) = self.commands.get_mut(&process)
         {
             command.starting = true;
-            self.starting += 1;
+            self.work.starting += 1;
         }
     }
 
@@ -276,7 +276,7 @@ impl ProcessDriver {
     pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
         match answer {
             Answer::Started(started, interactive) => {
-                self.starting -= 1;
+                self.work.starting -= 1;
                 self.started(process, started, interactive);
             }
             Answer::Ended(ended) => {
@@ -297,7 +297,7 @@ impl ProcessDriver {
                 }
             }
             Answer::Cancelled => {
-                self.starting -= 1;
+                self.work.starting -= 1;
                 self.leave(process);
             }
             Answer::Table(..) | Answer::Reply(_) => {
@@ -329,7 +329,7 @@ impl ProcessDriver {
             }
         };
         let pid = started.pid;
-        self.limit.restore_in(pid);
+        self.admission.limit.restore_in(pid);
         self.watch(pid, process);
         let Some(command) = self.commands.get_mut(&process) else {
             let _ = sys::kill(-pid, libc::SIGKILL);

@@ -23,11 +23,11 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 impl ProcessDriver {
     /// Has the loop told of the end of a command's process.
     pub(super) fn watch(&mut self, pid: i32, process: ProcessId) {
-        let wanted = self.pidfds && self.has_room_for_pidfd();
+        let wanted = self.children.pidfds && self.has_room_for_pidfd();
         let pidfd = if wanted { self.pidfd(pid).ok() } else { None };
-        if pidfd.is_none() && self.sweep.is_none() {
+        if pidfd.is_none() && self.children.sweep.is_none() {
             // It may have ended before it was known here.
-            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+            self.children.sweep = Some(Instant::now() + SWEEP_INTERVAL);
         }
         self.children.insert(pid, Child { process, pidfd });
     }
@@ -138,9 +138,9 @@ impl ProcessDriver {
         let Some(command) = self.commands.get(&process) else { return };
         match &command.stage {
             Stage::Queued => {}
-            Stage::Working(handle) if self.pool.cancel(handle) => {
-                self.waiting.remove(&handle.ticket);
-                self.starting -= usize::from(command.starting);
+            Stage::Working(handle) if self.work.pool.cancel(handle) => {
+                self.work.waiting.remove(&handle.ticket);
+                self.work.starting -= usize::from(command.starting);
             }
             Stage::Working(_) | Stage::Running => return,
         }
@@ -185,13 +185,11 @@ impl ProcessDriver {
     pub(super) fn scopes_and_system(&mut self) -> (&mut ScopeTree, View<'_>) {
         let view = View {
             children: &mut self.children,
-            pool: &mut self.pool,
-            answers: &mut self.answers,
-            terminal: &mut self.terminal,
+            pool: &mut self.work.pool,
+            answers: &mut self.work.answers,
+            terminal: &mut self.tty.terminal,
             commands: &self.commands,
-            marker: &self.marker,
             scanner: &mut self.scanner,
-            pid: self.pid,
         };
         (&mut self.scopes, view)
     }

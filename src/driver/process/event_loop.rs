@@ -19,10 +19,17 @@ const BRIEF: Duration = Duration::from_millis(50);
 impl ProcessDriver {
     /// The moment something has to be done even if nothing happens.
     fn next_due(&self) -> Option<Instant> {
-        let keys = self.terminal.as_ref().and_then(Terminal::due);
-        let line = self.status_line.due();
+        let keys = self.tty.terminal.as_ref().and_then(Terminal::due);
+        let line = self.tty.status_line.due();
         let waits = self.admission.due;
-        let all = [self.pool.next_due(), self.sweep, self.scopes.next_look(), line, keys, waits];
+        let all = [
+            self.work.pool.next_due(),
+            self.children.sweep,
+            self.scopes.next_look(),
+            line,
+            keys,
+            waits,
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -35,7 +42,7 @@ impl ProcessDriver {
         }
         let mut timeout = match until {
             Time::NEVER => None,
-            _ => Some(until.elapsed().saturating_sub(now - self.start)),
+            _ => Some(until.elapsed().saturating_sub(now - self.clock.start)),
         };
         if let Some(due) = self.next_due() {
             let wait = due.saturating_duration_since(now);
@@ -77,11 +84,11 @@ impl ProcessDriver {
     /// Does what is due. A moment that has come is taken here, whoever runs the loop, so that it
     /// makes it turn once and not for ever.
     fn take_due(&mut self, now: Instant) {
-        self.pool.tick(now);
-        self.status_line.tick(now);
+        self.work.pool.tick(now);
+        self.tty.status_line.tick(now);
         self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
         self.insist(now);
-        if self.sweep.take_if(|due| *due <= now).is_some() {
+        if self.children.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
         }
         self.settle();
@@ -90,7 +97,7 @@ impl ProcessDriver {
     /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
     /// the terminal, that orphans ended.
     fn needs_signals(&self) -> bool {
-        self.terminal.is_some() || self.children.unwatched() > 0 || self.scopes.is_emptying()
+        self.tty.terminal.is_some() || self.children.unwatched() > 0 || self.scopes.is_emptying()
     }
 
     /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
@@ -135,8 +142,8 @@ impl ProcessDriver {
         } else if unknown {
             self.reap_orphans();
         }
-        if changed && self.sweep.is_none() && self.children.unwatched() > 0 {
-            self.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+        if changed && self.children.sweep.is_none() && self.children.unwatched() > 0 {
+            self.children.sweep = Some(Instant::now() + SWEEP_INTERVAL);
         }
     }
 
@@ -149,9 +156,9 @@ impl ProcessDriver {
         } else {
             let groups: Vec<i32> = self.children.pids().collect();
             kill_tree::stop_and_kill(&groups);
-            kill_tree::empty_marked(&self.marker);
+            kill_tree::empty_marked(&self.scanner.marker);
         }
-        self.terminal = None; // gives it back
+        self.tty.terminal = None; // gives it back
         self.restore_terminal();
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
@@ -160,12 +167,14 @@ impl ProcessDriver {
     }
 
     fn take_answers(&mut self) {
-        self.pool.clear_readiness();
-        while let Some((ticket, answer)) = self.answers.pop_front().or_else(|| self.pool.answer()) {
-            match self.waiting.remove(&ticket) {
+        self.work.pool.clear_readiness();
+        while let Some((ticket, answer)) =
+            self.work.answers.pop_front().or_else(|| self.work.pool.answer())
+        {
+            match self.work.waiting.remove(&ticket) {
                 Some(Waiting::Command(process)) => self.command_answered(process, answer),
                 Some(Waiting::Operation(operation)) => {
-                    self.operations.remove(&operation);
+                    self.work.operations.remove(&operation);
                     self.admission.note_free();
                     let result = match answer {
                         Answer::Reply(result) => result,

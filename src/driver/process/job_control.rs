@@ -10,7 +10,7 @@ use crate::machine::event::{Event, Status};
 impl ProcessDriver {
     /// Takes note of the children that were stopped, perhaps because they want the terminal.
     pub(super) fn look_for_stopped(&mut self) {
-        while self.terminal.is_some()
+        while self.tty.terminal.is_some()
             && let Some((pid, signal)) = sys::stopped_child()
         {
             self.child_stopped(pid, signal);
@@ -19,10 +19,10 @@ impl ProcessDriver {
 
     /// A child of ours was stopped.
     fn child_stopped(&mut self, pid: i32, signal: i32) {
-        let Some(terminal) = &mut self.terminal else { return };
+        let Some(terminal) = &mut self.tty.terminal else { return };
         if self.children.get(pid).is_none() {
             // It may be a command that a worker has only just started.
-            if self.starting > 0 {
+            if self.work.starting > 0 {
                 terminal.note_early(pid, signal);
             }
             return;
@@ -30,7 +30,7 @@ impl ProcessDriver {
         match signal {
             // It wants the terminal.
             libc::SIGTTIN | libc::SIGTTOU => {
-                self.status_line.hide();
+                self.tty.status_line.hide();
                 if terminal.is_ours() {
                     self.hand_terminal(pid);
                     let _ = sys::kill(-pid, libc::SIGCONT);
@@ -46,13 +46,13 @@ impl ProcessDriver {
 
     /// A command is known now: it may want the terminal, or have been stopped already.
     pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
-        let Some(terminal) = &self.terminal else { return };
+        let Some(terminal) = &self.tty.terminal else { return };
         if interactive && terminal.is_to_give() {
             self.hand_terminal(pid);
         }
-        let Some(terminal) = &mut self.terminal else { return };
+        let Some(terminal) = &mut self.tty.terminal else { return };
         let stopped = terminal.early(pid);
-        if self.starting == 0 {
+        if self.work.starting == 0 {
             terminal.forget_early();
         }
         if let Some(signal) = stopped {
@@ -62,14 +62,14 @@ impl ProcessDriver {
 
     /// Stops all commands and the shell, until it is continued.
     pub(super) fn suspend(&mut self, wanting: Option<i32>) {
-        self.status_line.give_way();
+        self.tty.status_line.give_way();
         let groups: Vec<i32> = self.children.pids().collect();
         for group in &groups {
             let _ = sys::kill(-group, libc::SIGSTOP);
         }
         let mut holder = wanting;
         let mut modes = None;
-        if let Some(terminal) = &mut self.terminal {
+        if let Some(terminal) = &mut self.tty.terminal {
             if let Some(held) = terminal.held() {
                 holder = holder.or(Some(held));
                 modes = terminal.modes();
@@ -77,7 +77,7 @@ impl ProcessDriver {
             terminal.take_back(true);
         }
         sys::suspend_group();
-        if let Some(terminal) = &mut self.terminal
+        if let Some(terminal) = &mut self.tty.terminal
             && let Some(group) = holder
             && terminal.is_own()
         {
@@ -93,7 +93,7 @@ impl ProcessDriver {
 
     /// The process that remembers what is typed, if there is one.
     pub(super) fn key_monitor(&self) -> Option<i32> {
-        self.terminal.as_ref()?.monitor_pid()
+        self.tty.terminal.as_ref()?.monitor_pid()
     }
 
     /// Hands the terminal to a group, with a monitor of what is typed then.
@@ -102,13 +102,13 @@ impl ProcessDriver {
             self.stop_key_monitor();
             self.start_key_monitor();
         }
-        if let Some(terminal) = &mut self.terminal {
+        if let Some(terminal) = &mut self.tty.terminal {
             terminal.hand_to(group);
         }
     }
 
     fn start_key_monitor(&mut self) {
-        let Some(terminal) = &mut self.terminal else { return };
+        let Some(terminal) = &mut self.tty.terminal else { return };
         let Ok(monitor) = KeySignalMonitor::start() else { return };
         self.children.preexisting.extend(monitor.pid());
         // Without this a second key is just not heard of.
@@ -118,21 +118,21 @@ impl ProcessDriver {
 
     /// Does without a monitor until the terminal is handed over again.
     pub(super) fn stop_key_monitor(&mut self) {
-        if let Some(monitor) = self.terminal.as_mut().and_then(|it| it.monitor().take()) {
+        if let Some(monitor) = self.tty.terminal.as_mut().and_then(|it| it.monitor().take()) {
             self.poller.remove(monitor.readiness());
         }
     }
 
     /// A child may have ended, but is still there.
     pub(super) fn note_answers(&mut self, pid: i32) {
-        if let Some(terminal) = &mut self.terminal {
+        if let Some(terminal) = &mut self.tty.terminal {
             terminal.note_answers(pid);
         }
     }
 
     /// A command's process has ended: it loses the terminal.
     pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
-        let Some(terminal) = &mut self.terminal else { return };
+        let Some(terminal) = &mut self.tty.terminal else { return };
         if let Some(signal) = terminal.take_back_from(pid, status)
             && !sys::is_ignored(signal)
         {
@@ -142,11 +142,11 @@ impl ProcessDriver {
 
     /// Takes note of a signal to the shell.
     pub(super) fn interrupted(&mut self, signal: i32, sender: i32) {
-        if sender == self.pid {
+        if sender == self.children.parent {
             return; // meant for another thread, which waited no longer
         }
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
-        if self.interrupts.count(signal, forwarded) {
+        if self.signals.interrupts.count(signal, forwarded) {
             self.ready.push_back(Event::Interrupted(signal));
         }
     }
@@ -154,14 +154,14 @@ impl ProcessDriver {
     /// Somebody asks what the run is doing.
     pub(super) fn asked(&mut self, sender: i32) {
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
-        if self.interrupts.count(libc::SIGUSR1, forwarded) {
-            self.status_line.ask();
+        if self.signals.interrupts.count(libc::SIGUSR1, forwarded) {
+            self.tty.status_line.ask();
         }
     }
 
     /// Takes note of the keys that are typed while a command has the terminal.
     pub(super) fn heed_keys(&mut self) {
-        let Some(terminal) = &mut self.terminal else { return };
+        let Some(terminal) = &mut self.tty.terminal else { return };
         let heard = terminal.monitor().as_mut().map(KeySignalMonitor::heed);
         match heard {
             Some(Ok(signals)) => {
@@ -182,7 +182,7 @@ impl ProcessDriver {
 
     /// Ends the command that two keys were typed at, if it hasn't answered the second one either.
     pub(super) fn insist(&mut self, now: Instant) {
-        let Some(terminal) = &mut self.terminal else { return };
+        let Some(terminal) = &mut self.tty.terminal else { return };
         let Some(signal) = terminal.keys().and_then(|keys| keys.take_due(now)) else { return };
         if terminal.is_for_keys() {
             return;

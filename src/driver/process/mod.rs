@@ -25,7 +25,7 @@ mod tty;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bstr::BString;
 
@@ -38,17 +38,18 @@ pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
 use self::fds::{FdError, FdTables, Place, files};
-use self::jobs::{Answer, Children, Command, Waiting, children};
+use self::jobs::{Answer, Children, Command, Waiting, Work, children};
 use self::marks::Marker;
+use self::os::clock::{Clock, since_1970};
 use self::os::poll::{self, Poller};
-use self::os::signal::{Interrupts, Signals};
-use self::os::workers::{Control, Handle, Ticket, WorkerPool};
+use self::os::signal::Signals;
+use self::os::workers::Control;
 use self::procs::features::{become_subreaper, has_pidfds, needs_ps};
 use self::procs::list;
 use self::procs::scanner::Scanner;
 use self::program::Found;
 use self::scopes::ScopeTree;
-use self::tty::{StatusLine, Terminal};
+use self::tty::{StatusLine, Terminal, Tty};
 use super::Driver;
 use crate::machine::Machine;
 use crate::machine::effect::{Directory, Effect, OperationId, Plumbing, Port, ProcessId, Query};
@@ -110,43 +111,23 @@ impl Default for Settings {
 /// signals and children belong to the process; the process should have no other children.
 pub struct ProcessDriver {
     settings: Settings,
-    start: Instant,
-    /// `start` on the wall clock, since 1970.
-    start_unix: Duration,
+    clock: Clock,
     ready: VecDeque<Event>,
     poller: Poller,
+    /// When it was last asked.
     polled: Instant,
     signals: Signals,
-    pool: WorkerPool<Answer>,
+    work: Work,
     io: FdTables,
     found: Found,
     commands: HashMap<ProcessId, Command>,
     children: Children,
-    /// Answers of workers that were taken already, but not dealt with.
-    answers: VecDeque<(Ticket, Answer)>,
-    operations: HashMap<OperationId, Handle>,
-    waiting: HashMap<Ticket, Waiting>,
     scopes: ScopeTree,
     /// Lists all processes, where orphans don't come to us.
     scanner: Scanner,
     admission: Admission,
-    /// Children without a pidfd are looked for at this moment.
-    sweep: Option<Instant>,
-    limit: sys::FileLimit,
-    /// Whether pidfds tell of the end of children; signals do otherwise.
-    pidfds: bool,
     supervision: Option<Supervision>,
-    interrupts: Interrupts,
-    terminal: Option<Terminal>,
-    restore: Option<TerminalRestore>,
-    /// The name of this run in the environment of its commands.
-    marker: Marker,
-    /// Our own process id.
-    pid: i32,
-    /// How many commands workers are starting.
-    starting: usize,
-    /// What people are told.
-    status_line: StatusLine,
+    tty: Tty,
 }
 
 const SIGNALS: poll::Token = 0;
@@ -161,8 +142,7 @@ impl ProcessDriver {
     /// A driver whose time starts now. Fails if the system has no descriptors or random numbers
     /// left.
     pub fn new(mut settings: Settings) -> std::io::Result<Self> {
-        let start = Instant::now();
-        let start_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let clock = Clock::start();
         // What is open now is what scripts see: before anything of our own is opened.
         let io = FdTables::new();
         let adopts = become_subreaper();
@@ -178,9 +158,9 @@ impl ProcessDriver {
             }
             supervision.release_signals();
         }
-        let pool = WorkerPool::new()?;
+        let work = Work::new()?;
         poller.add(signals.readiness(), SIGNALS)?;
-        poller.add(pool.readiness(), ANSWERS)?;
+        poller.add(work.pool.readiness(), ANSWERS)?;
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
@@ -188,41 +168,29 @@ impl ProcessDriver {
             Some(supervision) => supervision.marker().clone(),
             None => Marker::new()?,
         };
-        let pid = std::process::id() as i32;
         let mut children = Children::new(children::Real);
+        children.pidfds = pidfds;
         if !sys::has_no_children() {
-            children.preexisting = list::children(pid).into_iter().collect();
+            children.preexisting = list::children(children.parent).into_iter().collect();
         }
+        let polled = clock.start;
         let mut driver = Self {
             settings,
-            start,
-            start_unix,
+            clock,
             ready: VecDeque::new(),
             poller,
-            polled: start,
+            polled,
             signals,
-            pool,
+            work,
             io,
             found: Found::default(),
             commands: HashMap::new(),
             children,
-            answers: VecDeque::new(),
-            operations: HashMap::new(),
-            waiting: HashMap::new(),
             scopes: ScopeTree::new(adopts),
-            scanner: Scanner::new(marker.clone()),
-            admission: Admission::new(start),
-            sweep: None,
-            limit: sys::FileLimit::default(),
-            pidfds,
+            scanner: Scanner::new(marker),
+            admission: Admission::new(polled),
             supervision,
-            interrupts: Interrupts::default(),
-            terminal: terminal.ok(),
-            restore,
-            marker,
-            pid,
-            starting: 0,
-            status_line,
+            tty: Tty { terminal: terminal.ok(), restore, status_line },
         };
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
@@ -244,7 +212,7 @@ impl ProcessDriver {
     /// Writes to the log what the level asks for.
     fn log(&mut self, line: u32, event: LogEvent) {
         if event.level() <= self.settings.log_level {
-            self.status_line.hide();
+            self.tty.status_line.hide();
             let (at, file) = (self.now(), self.settings.file.clone());
             let (level, task, attempt, uncaught) = (event.level(), None, None, false);
             (self.settings.log)(&Record { at, level, task, file, line, attempt, uncaught, event });
@@ -268,10 +236,10 @@ impl ProcessDriver {
         operation: OperationId,
         job: impl FnOnce(&Control) -> Answer + Send + 'static,
     ) {
-        match self.pool.submit(job) {
+        match self.work.pool.submit(job) {
             Ok(handle) => {
-                self.waiting.insert(handle.ticket, Waiting::Operation(operation));
-                self.operations.insert(operation, handle);
+                self.work.waiting.insert(handle.ticket, Waiting::Operation(operation));
+                self.work.operations.insert(operation, handle);
             }
             Err(error) => self.answer(operation, Err(FdError::Worker(error))),
         }
@@ -281,7 +249,7 @@ impl ProcessDriver {
         let id = match query {
             Query::Buffer(id) => id,
             Query::Clock => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let now = since_1970();
                 return self.answer(operation, Ok(Reply::clock(now)));
             }
             query => {
@@ -315,10 +283,10 @@ impl ProcessDriver {
 
     fn abandon(&mut self, operation: OperationId) {
         if !self.withdraw(operation)
-            && let Some(handle) = self.operations.remove(&operation)
+            && let Some(handle) = self.work.operations.remove(&operation)
         {
-            self.waiting.remove(&handle.ticket);
-            self.pool.cancel(&handle);
+            self.work.waiting.remove(&handle.ticket);
+            self.work.pool.cancel(&handle);
             self.admission.note_free();
         }
     }
@@ -352,13 +320,13 @@ impl ProcessDriver {
 
     /// Asks for more descriptors before the usual limit is reached.
     fn make_room(&mut self) {
-        self.limit.make_room_for(self.children.len() + self.io.size());
+        self.admission.limit.make_room_for(self.children.len() + self.io.size());
     }
 }
 
 impl Driver for ProcessDriver {
     fn now(&self) -> Time {
-        Time::after(self.start.elapsed())
+        self.clock.now()
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -390,7 +358,7 @@ impl Driver for ProcessDriver {
             }
             Effect::Log(record) => {
                 if record.level <= self.settings.log_level {
-                    self.status_line.hide();
+                    self.tty.status_line.hide();
                     (self.settings.log)(&record);
                 }
             }
@@ -411,7 +379,7 @@ impl Driver for ProcessDriver {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.now() >= until || self.status_line.wants_a_look() {
+            if self.now() >= until || self.tty.status_line.wants_a_look() {
                 return None;
             }
         }

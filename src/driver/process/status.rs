@@ -26,22 +26,22 @@ const SHARE: u32 = 50;
 impl ProcessDriver {
     /// Shows what there is to show.
     pub(super) fn look_at(&mut self, machine: &Machine) {
-        if self.status_line.take_asked() {
-            self.status_line.hide();
+        if self.tty.status_line.take_asked() {
+            self.tty.status_line.hide();
             // Nobody is left to be told of an error.
             let _ = standard_error().offer(&self.words_for(machine));
         }
-        let due = self.status_line.take_look();
-        if !self.status_line.is_on() {
+        let due = self.tty.status_line.take_look();
+        if !self.tty.status_line.is_on() {
             return;
         }
         if machine.is_finished() {
-            self.status_line.rest();
+            self.tty.status_line.rest();
         } else if due {
             let due = self.show_line(machine, Instant::now());
-            self.status_line.look_again(due);
+            self.tty.status_line.look_again(due);
         } else if self.commands.is_empty() {
-            self.status_line.reconsider();
+            self.tty.status_line.reconsider();
         }
     }
 
@@ -49,28 +49,28 @@ impl ProcessDriver {
     pub(super) fn words_for(&self, machine: &Machine) -> String {
         let shell = self.supervision.as_ref().map(Supervision::shell_pid);
         let status = machine.status(status::TASKS_ON_PAGE, self.now());
-        status::page(&status, &self.settings.file, shell.unwrap_or(self.pid as u32))
+        status::page(&status, &self.settings.file, shell.unwrap_or(self.children.parent as u32))
     }
 
     /// Shows or updates the line, if nothing else has the terminal; says when to look again.
     fn show_line(&mut self, machine: &Machine, now: Instant) -> Option<Instant> {
         if self.commands.values().any(|command| !command.quiet) {
-            self.status_line.give_way();
+            self.tty.status_line.give_way();
             return None; // the end of a command is when to look again
         }
         if self.has_strangers() {
-            self.status_line.give_way();
+            self.tty.status_line.give_way();
             return Some(now + SLOW);
         }
         let status = machine.status(status::TASKS_FOR_LINE, self.now());
         let columns = columns().unwrap_or(80);
         let own = tcgetpgrp(io::stderr()).is_ok_and(|group| group == getpgrp());
         match status::line(&status, columns.saturating_sub(ECHO)).filter(|_| own) {
-            Some(text) => self.status_line.show(text, columns),
-            None => self.status_line.hide(),
+            Some(text) => self.tty.status_line.show(text, columns),
+            None => self.tty.status_line.hide(),
         }
         let interval = if status::is_fast(&status) { FAST } else { SLOW };
-        let interval = if self.status_line.is_shown() { interval } else { SLOW };
+        let interval = if self.tty.status_line.is_shown() { interval } else { SLOW };
         Some(now + interval.max(now.elapsed() * SHARE))
     }
 
@@ -78,7 +78,7 @@ impl ProcessDriver {
     /// whenever they like.
     fn has_strangers(&self) -> bool {
         let ours = |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
-        let children = || list::children_of_thread(self.pid, self.pid);
+        let children = || list::children_of_thread(self.children.parent, self.children.parent);
         self.scopes.adopts() && !children().is_ok_and(|children| children.iter().all(ours))
     }
 }

@@ -13,6 +13,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use nix::errno::Errno;
 
@@ -70,6 +71,12 @@ pub struct Others {
 /// All children.
 pub struct Children<S = Real> {
     system: S,
+    /// Our own process id.
+    pub parent: i32,
+    /// Whether pidfds tell of their end; signals do otherwise.
+    pub pidfds: bool,
+    /// Those without a pidfd are looked for at this moment.
+    pub sweep: Option<Instant>,
     commands: HashMap<i32, Child>,
     /// Commands that a worker has told of, before the loop deals with them.
     told: HashSet<i32>,
@@ -84,6 +91,9 @@ impl<S: System> Children<S> {
     pub fn new(system: S) -> Self {
         Self {
             system,
+            parent: std::process::id() as i32,
+            pidfds: false,
+            sweep: None,
             commands: HashMap::new(),
             told: HashSet::new(),
             preexisting: HashSet::new(),

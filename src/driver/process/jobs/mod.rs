@@ -3,7 +3,9 @@
 pub mod children;
 mod command;
 mod view;
+mod work;
 
 pub use self::children::{Child, Children};
 pub use self::command::{Answer, Command, Stage, Waiting};
 pub use self::view::View;
+pub use self::work::Work;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-use super::super::marks::{Mark, Marker};
+use super::super::marks::Mark;
 use super::super::os::workers::{Ticket, WorkerPool};
 use super::super::procs::features::needs_ps;
 use super::super::procs::list::{self, Marked, Process};
@@ -23,9 +23,7 @@ pub struct View<'a> {
     pub answers: &'a mut VecDeque<(Ticket, Answer)>,
     pub terminal: &'a mut Option<Terminal>,
     pub commands: &'a HashMap<ProcessId, Command>,
-    pub marker: &'a Marker,
     pub scanner: &'a mut Scanner,
-    pub pid: i32,
 }
 
 impl System for View<'_> {
@@ -47,7 +45,7 @@ impl System for View<'_> {
     }
 
     fn mark(&mut self, pid: i32) -> Marked {
-        list::mark(pid, self.marker)
+        list::mark(pid, &self.scanner.marker)
     }
 
     fn name(&mut self, pid: i32) -> String {
@@ -71,7 +69,8 @@ impl System for View<'_> {
             return Vec::new();
         };
         let Some(thread) = handle.committed_thread() else { return Vec::new() };
-        let mut loading = list::children_of_thread(self.pid, thread.id()).unwrap_or_default();
+        let mut loading =
+            list::children_of_thread(self.children.parent, thread.id()).unwrap_or_default();
         loading.retain(|&pid| !self.children.is_command(pid));
         loading
     }
@@ -90,10 +89,12 @@ impl System for View<'_> {
             return self.scanner.scan();
         }
         let running = list::from_ps().into_iter().filter(|process| !process.ended);
-        running.map(|process| (process, list::own_mark(process.pid, self.marker))).collect()
+        running
+            .map(|process| (process, list::own_mark(process.pid, &self.scanner.marker)))
+            .collect()
     }
 
     fn is_own(&mut self, pid: i32) -> bool {
-        pid == self.pid || self.children.preexisting.contains(&pid)
+        pid == self.children.parent || self.children.preexisting.contains(&pid)
     }
 }

@@ -1,5 +1,6 @@
 //! The system's ways to tell of something: descriptors that are ready, signals, threads, errors.
 
+pub mod clock;
 pub mod poll;
 pub mod signal;
 pub mod workers;

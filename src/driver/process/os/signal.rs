@@ -15,6 +15,8 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 pub struct Signals {
     pipe: PipeReader,
     children: bool,
+    /// What counts once, however it comes.
+    pub interrupts: Interrupts,
 }
 
 impl Signals {
@@ -33,7 +35,7 @@ impl Signals {
             .collect();
         sys::catch(&signals, writer);
         sys::catch_children(false);
-        Ok(Self { pipe, children: false })
+        Ok(Self { pipe, children: false, interrupts: Interrupts::default() })
     }
 
     /// Whether SIGCHLD is caught.

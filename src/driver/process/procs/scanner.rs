@@ -14,7 +14,8 @@ const LOOKS: usize = 20;
 
 /// What is known of the processes that there were last time.
 pub struct Scanner {
-    marker: Marker,
+    /// Makes and knows this run's mark.
+    pub marker: Marker,
     /// When this process was started: it marks none that is older.
     since: Option<u64>,
     marks: HashMap<i32, (Program, Option<Mark>)>,

@@ -136,7 +136,7 @@ impl ScopeTree {
     ) {
         let mut remaining = self.remaining(scope, certain, system);
         let (adopts, slowest) = (self.containment.adopts(), self.containment.slowest_look());
-        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return };
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return }; // nobody asked for that
         emptying.known = self.containment.starts(&remaining.pids());
         if now - emptying.since >= LOADING {
             let loading = remaining.starting.iter().flat_map(|&process| system.loading(process));
@@ -170,7 +170,9 @@ impl ScopeTree {
 
     /// Asks what is outside the groups of commands to end, and wasn't asked yet.
     fn ask_rest(&mut self, scope: ScopeId, remaining: &Remaining, system: &mut dyn System) {
-        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return };
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else {
+            return debug_assert!(false, "{scope:?} is looked at, but not being emptied");
+        };
         let commands = remaining.commands.iter().map(|&pid| (pid, 0));
         let others = remaining.others.iter().filter(|other| !other.nested);
         let others = others.map(|other| (other.pid, other.depth));
@@ -208,8 +210,12 @@ impl ScopeTree {
         system: &mut dyn System,
         now: Instant,
     ) {
-        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return };
-        let Some(killing) = &mut emptying.killing else { return };
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else {
+            return debug_assert!(false, "{scope:?} is looked at, but not being emptied");
+        };
+        let Some(killing) = &mut emptying.killing else {
+            return debug_assert!(false, "{scope:?} is killed before its time");
+        };
         let pids = remaining.pids();
         // What was killed is on its way, unless that takes suspiciously long.
         let is_new = |pid: &i32| overdue || !killing.killed.contains(pid);
@@ -230,7 +236,7 @@ impl ScopeTree {
     /// These were found and killed for a scope; says which of them are news.
     pub fn killed(&mut self, scope: ScopeId, found: &[i32], now: Instant) -> Vec<i32> {
         let adopts = self.containment.adopts();
-        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return Vec::new() };
+        let Some(emptying) = self.tree.emptying.get_mut(&scope) else { return Vec::new() }; // over by now
         let Some(killing) = &mut emptying.killing else { return Vec::new() };
         let new = found.iter().copied().filter(|&pid| killing.killed.insert(pid)).collect();
         let given_up = killing.given_up;
@@ -248,7 +254,9 @@ impl ScopeTree {
     }
 
     fn emptied(&mut self, scope: ScopeId, now: Instant) {
-        let Some(emptying) = self.tree.emptying.get(&scope) else { return };
+        let Some(emptying) = self.tree.emptying.get(&scope) else {
+            return debug_assert!(false, "{scope:?} is empty, but wasn't being emptied");
+        };
         let (processes, elapsed) = (emptying.processes.len(), now - emptying.since);
         self.tree.act(Action::Log(LogEvent::Emptied { scope: scope.0, processes, elapsed }));
         self.close(scope);
