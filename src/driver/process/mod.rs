@@ -173,13 +173,13 @@ impl ProcessDriver {
         if !sys::has_no_children() {
             children.preexisting = list::children(children.parent).into_iter().collect();
         }
-        let polled = clock.start;
+        let begun = clock.start;
         let mut driver = Self {
             settings,
             clock,
             ready: VecDeque::new(),
             poller,
-            polled,
+            polled: begun,
             signals,
             work,
             io,
@@ -188,7 +188,7 @@ impl ProcessDriver {
             children,
             scopes: ScopeTree::new(adopts),
             scanner: Scanner::new(marker),
-            admission: Admission::new(polled),
+            admission: Admission::new(begun),
             supervision,
             tty: Tty { terminal: terminal.ok(), restore, status_line },
         };
