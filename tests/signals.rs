@@ -53,6 +53,29 @@ fn in_a_command() {
 }
 
 #[test]
+fn what_finally_does_is_done_when_all_else_is_gone() {
+    let text = "forall x in a b
+        try
+            sh -c 'sleep 60 & echo $! > pid.$1; echo r >> ready; exec sleep 60' sh $x
+        finally
+            sh -c 'readlink /proc/$(cat pid.$1)/exe > /dev/null && lives=1; echo $1 ${lives:-0} >> done' sh $x
+        end
+    end";
+    rounds(&WAYS, |round| {
+        let signal = SIGNALS[round.number % SIGNALS.len()];
+        let run = round.command(text).options(["-t", "20"]).start();
+        run.until_lines("ready", 2);
+        run.signal(signal);
+        let finished = run.wait();
+        finished.killed_by(signal).nothing_left();
+        let done = finished.read("done");
+        let mut lines: Vec<_> = done.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["a 0", "b 0"], "{}", finished.story());
+    });
+}
+
+#[test]
 fn in_a_delay() {
     ends_by_each("try 5 times backoff fixed from 1 hour; echo r > ready; failure; end; echo never");
 }
