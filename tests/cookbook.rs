@@ -16,6 +16,7 @@ fn script(heading: &str) -> String {
     let script = script.split("```").next().unwrap_or(script);
     let mut words = Vec::new();
     for line in script.split('\n') {
+        let line = &line.replace("hedge after 20 seconds at most 2", "hedge after 100 ms");
         let line = match line.split_once("every ") {
             Some((head, _)) if head.trim_start().starts_with("try") => format!("{head}every 5 ms"),
             _ => line.to_owned(),
@@ -97,6 +98,15 @@ fn one_of_several_mirrors() {
     let wget = "case $4 in *.de.*) echo data > \"$3\";; *) exit 4;; esac";
     let finished = Recipe::new("One of several mirrors").program("wget", wget).args(&["a b"]);
     assert_eq!(finished.success().read("a b"), "data\n");
+}
+
+#[test]
+fn hedge_a_slow_mirror() {
+    let wget = "case $4 in *.de.*) echo data;; *) echo part; exec sleep 100;; esac";
+    let finished = Recipe::new("Hedge a slow mirror").program("wget", wget).args(&["a b"]);
+    let finished = finished.success();
+    assert_eq!(finished.read("a b"), "data\n");
+    assert!((1..=3).contains(&count(&finished, "calls", "wget")));
 }
 
 #[test]

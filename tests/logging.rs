@@ -254,6 +254,9 @@ fn a_failure_that_ends_the_run_is_told_once_wherever_it_happens() {
     check("forall x in 1; false; end", 1, 1);
     check("forany x in 1 in order; false; end", 1, 1);
     check("forany x in 1 2; false; end", 1, 2);
+    check("forany x in 1 2 3 hedge after 1 hour; false; end", 1, 3);
+    check("forany x in 0 1 in order hedge after 1 hour; test $x = 1; end", 0, 0);
+    check("forany x in 1 2 hedge after 1 hour; giveup; end", 1, 0);
     check("function f; forall x in 1; true | false; end; end; f", 1, 1);
     check("forall x in 1; forany y in 2; try; false; end; end; end", 1, 2);
     check("try; false | cat; catch; end", 0, 2);

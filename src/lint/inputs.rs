@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, ForKind, Redirect, Simple};
+use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
 
@@ -48,7 +48,7 @@ fn inside(command: &Command, reading: Option<Span>) -> Option<Span> {
     match &command.kind {
         CommandKind::While { condition, .. } if reads(condition) => Some(command.span),
         // Branches have none, and functions the one of whoever calls them.
-        CommandKind::For(details) if matches!(details.kind, ForKind::All(_)) => None,
+        CommandKind::For(details) if details.kind.has_branches() => None,
         CommandKind::Function { .. } => None,
         _ if command.redirects.iter().any(is_input) => None,
         _ => reading,

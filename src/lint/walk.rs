@@ -31,7 +31,7 @@ pub fn expressions(command: &Command) -> Vec<&Expr> {
         CommandKind::While { condition, .. } => vec![condition],
         CommandKind::For(details) => {
             let mut found: Vec<_> = details.list.iter().collect();
-            details.kind.map(&mut found, Vec::push);
+            details.kind.map(&mut found, amount, Vec::push);
             found
         }
         CommandKind::Try(details) => {

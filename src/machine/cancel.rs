@@ -8,7 +8,8 @@ use super::effect::{Effect, OperationId, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
-use super::join::{children, letting_out};
+use super::join::{children, top_join};
+use super::let_out::letting_out;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
@@ -102,6 +103,8 @@ impl Machine {
                 if let Some(process) = letting_out(task) {
                     self.processes.remove(&process);
                 }
+                // It stays while branches clean up, and begins no more.
+                self.timers.cancel(top_join(task).and_then(|join| join.timer()));
             }
             State::Emptying(scope, _) => {
                 self.emptying.remove(&scope);

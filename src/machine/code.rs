@@ -105,12 +105,12 @@ pub enum Instruction {
     For(Arc<Loop>),
     /// Takes the next item, or jumps.
     NextFor(Arc<Loop>),
-    /// Pops this many items and begins `forany`.
+    /// Pops the clauses' values and this many items; begins `forany`.
     ForAny {
         /// The loop.
         code: Arc<Loop>,
         /// Its clauses.
-        clauses: ForAnyClauses,
+        clauses: ForAnyClauses<Scale, ()>,
     },
     /// A `forany` body succeeded.
     EndForAny,
@@ -189,6 +189,15 @@ pub struct BackoffCode {
     pub kind: Kind,
     /// How to read its values, which were pushed in this order; the jitter is a percentage.
     pub clauses: Clauses<Scale, ()>,
+}
+
+impl ForAnyClauses<Scale, ()> {
+    /// How many values they have on the stack.
+    pub fn values(&self) -> usize {
+        let mut count = 0;
+        self.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
+        count
+    }
 }
 
 impl ForAllClauses<()> {

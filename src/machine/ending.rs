@@ -3,7 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bstr::BString;
+
+use super::effect::Directory;
 use super::outcome::{Failure, FailureKind};
+use super::variables::Variables;
+use crate::syntax::ast::Name;
 
 /// A failure on its way out.
 #[derive(Clone, Debug)]
@@ -36,6 +41,19 @@ impl Ending {
             Self::Failed(thrown) => Some((thrown.failure.kind, thrown.failure.code)),
         }
     }
+}
+
+/// What a task that has ended leaves to the one that waits for it.
+#[derive(Debug)]
+pub struct Left {
+    /// What it has made `local` to a call around all of it.
+    pub locals: Vec<Name>,
+    /// Its variables.
+    pub variables: Variables,
+    /// Its arguments.
+    pub args: Arc<Vec<BString>>,
+    /// Its directory.
+    pub directory: Directory,
 }
 
 impl Thrown {

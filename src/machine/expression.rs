@@ -242,9 +242,8 @@ impl Machine {
             FrameKind::Call(call) if call.function.is_some() => Some(call),
             _ => None,
         });
-        if let Some(call) = call
-            && call.restore.iter().all(|(known, _)| known != name)
-        {
+        let Some(call) = call else { return task.locals.push(Arc::clone(name)) };
+        if call.restore.iter().all(|(known, _)| known != name) {
             call.restore.push((Arc::clone(name), before));
         }
     }

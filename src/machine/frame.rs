@@ -9,6 +9,7 @@ use bstr::BString;
 use super::code::{Address, FinallyCode, Loop, Program, TryCode};
 use super::effect::{IoId, ScopeId, TaskId};
 use super::ending::Ending;
+use super::hedge::Hedge;
 use super::held::Outputs;
 use super::items::Items;
 use super::leaving::Leaving;
@@ -205,6 +206,8 @@ pub enum JoinKind {
         /// What they print, if that is held.
         outputs: Option<Box<Outputs>>,
     },
+    /// The words of a hedged `forany`.
+    Hedge(Box<Hedge>),
     /// The stages of a pipeline: how each ended.
     Stages(Vec<Option<Ending>>),
 }

@@ -77,6 +77,11 @@ impl Outputs {
         self.count += 1;
     }
 
+    /// What a branch has printed is not wanted.
+    pub fn forget(&mut self, task: TaskId) {
+        self.open.remove(&task);
+    }
+
     /// Whether there is room for what one more branch prints.
     pub fn has_room(&self) -> bool {
         self.open.len() + self.ended.len() < MOST_HELD

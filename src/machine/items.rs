@@ -89,6 +89,14 @@ impl Items {
         None
     }
 
+    /// The next item, after the last one the first.
+    pub fn next_round(&mut self) -> Option<Value> {
+        self.next().or_else(|| {
+            self.rewind(0);
+            self.next()
+        })
+    }
+
     /// Begins again, after so many items.
     pub fn rewind(&mut self, mut past: u64) {
         (self.segment, self.at) = (0, 0);

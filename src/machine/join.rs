@@ -1,26 +1,24 @@
-//! Tasks side by side: the branches of a `forall` and the stages of a pipeline.
+//! Tasks side by side: the branches of a `forall` or a hedged `forany`, and the stages of a pipeline.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Machine;
 use super::code::{Address, Loop};
-use super::effect::{Effect, IoId, PipeId, Plumbing, Port, ProcessId, ScopeId, TaskId};
-use super::ending::{Ending, Thrown};
-use super::event::{SpawnError, Status};
+use super::effect::{Effect, IoId, PipeId, Plumbing, Port, ScopeId, TaskId};
+use super::ending::{Ending, Left, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::halt::Halt;
 use super::held::{Held, Outputs};
-use super::let_out::Refused;
 use super::loops::pop_items;
 use super::opening::{Phase, Redirects};
 use super::outcome::{Failure, FailureKind};
 use super::record::{Level, LogEvent, Record};
 use super::tally::{Failed, Tally};
 use super::task::{AfterEmptied, State, Task};
+use super::timer::TimerKey;
 use super::value::{Handle, Value};
-use super::variables::Variables;
 use crate::syntax::clauses::{ForAllClauses, Output};
 
 /// What is wrong where the innermost structure isn't the one whose tasks end.
@@ -48,11 +46,7 @@ impl Machine {
         code: &Arc<Loop>,
         clauses: &ForAllClauses<()>,
     ) -> Step {
-        let Some(io) = task.opened.take() else {
-            // Branches would fight for the standard input; they read nothing, unless redirected.
-            let null = Plumbing { descriptor: 0, port: Port::Null };
-            return Ok(self.open(task, Phase { plumbing: vec![null], written: None }));
-        };
+        let Some(io) = task.opened.take() else { return Ok(self.open_for_branches(task)) };
         task.turn(clauses.values());
         let ForAllClauses { at_most, at_least, output, keep_going } =
             clauses.try_map(task, |task, ()| task.pop()?.integer().map_err(Halt::expression))?;
@@ -71,102 +65,77 @@ impl Machine {
         Ok(Flow::Fork)
     }
 
+    /// Opens the descriptors that all branches share. They would fight for the standard input, so that
+    /// they read nothing, unless redirected.
+    pub(super) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
+        let null = Plumbing { descriptor: 0, port: Port::Null };
+        self.open(task, Phase { plumbing: vec![null], written: None })
+    }
+
     /// Starts some of the branches that may run; a list can be too long to start all at once.
     pub(super) fn more_branches(&mut self, task: &mut Task) -> Flow {
+        if let Some(JoinKind::Hedge(_)) = top_join(task).map(|it| &it.kind) {
+            return self.more_hedges(task);
+        }
         self.more_output(task);
         for _ in 0..BATCH {
             self.budget = self.budget.saturating_sub(1);
-            if self.tasks.len() >= MANY_BRANCHES
-                && let Some(join) = top_join(task)
-            {
-                if !join.running.is_empty() {
-                    return Flow::Wait(State::Children);
-                }
-                // Nothing of its own will make room.
-                if self.tasks.len() >= MOST_BRANCHES {
-                    self.leave(task);
-                    let message = format!("there are {MOST_BRANCHES} branches already");
-                    return Flow::Throw(task.thrown(FailureKind::Failure, 1, message, ""));
-                }
+            if let Some(flow) = self.crowded(task) {
+                return flow;
             }
             let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
             let word = value.clone();
-            let scope = self.new_scope(Some(task.scope));
-            let mut branch = self.fork(task, 0, code.body, io, scope);
-            self.iterate(&mut branch, "forall", &code, value);
-            let held = self.hold_output(task, &mut branch);
-            if let Some(join) = top_join(task) {
-                join.running.insert(branch.id);
-                if let JoinKind::Branches { tally, outputs, .. } = &mut join.kind {
-                    tally.began(branch.id, word, self.now);
-                    outputs.iter_mut().zip(held).for_each(|(it, held)| it.begin(branch.id, held));
-                }
+            let now = self.now;
+            let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
+            if let Some(JoinKind::Branches { tally, outputs, .. }) =
+                top_join(task).map(|it| &mut it.kind)
+            {
+                tally.began(branch, word, now);
+                outputs.iter_mut().zip(held).for_each(|(it, held)| it.begin(branch, held));
             }
-            if let State::Ready = branch.state {
-                self.ready.push_back(branch.id);
-            }
-            self.tasks.insert(branch.id, branch);
         }
         Flow::Fork
     }
 
-    /// Has what a branch prints be held, if its siblings' is.
-    fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
-        let Some(JoinKind::Branches { outputs: Some(_), .. }) = top_join(task).map(|it| &it.kind)
-        else {
+    /// What becomes of a task that can't start a branch more, because there are so many.
+    pub(super) fn crowded(&mut self, task: &mut Task) -> Option<Flow> {
+        if self.tasks.len() < MANY_BRANCHES {
             return None;
-        };
-        let (held, plumbing) = self.hold();
-        let operation = self.new_operation(branch);
-        branch.io = self.open_io(branch.io.id(), branch, operation, plumbing);
-        branch.state = State::Piped(operation);
-        Some(held)
-    }
-
-    /// Lets out what branches have printed that ended.
-    fn more_output(&mut self, task: &mut Task) {
-        let Some((io, mut outputs)) = take_outputs(task) else { return };
-        self.let_out(task, io, &mut outputs);
-        put_outputs(task, outputs);
-    }
-
-    /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
-    /// that.
-    fn output_done(&mut self, task: &mut Task, result: Result<Status, SpawnError>) -> bool {
-        let Some((io, mut outputs)) = take_outputs(task) else { return false };
-        let written = self.written_on(task, io, &mut outputs, result);
-        let failed = written.is_err();
-        if let Err(refused) = written {
-            let (kind, code, why) = match refused {
-                Refused::NobodyReads(signal) => {
-                    (FailureKind::Signal, signal, "nobody reads".into())
-                }
-                Refused::Error(error) => (FailureKind::Spawn, 1, error),
-            };
-            let message = format!("what a branch printed can't be written: {why}");
-            let thrown = task.thrown(kind, code, message, "");
-            outputs.refuse();
-            if let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|it| &mut it.kind) {
-                tally.fail(thrown);
-            }
         }
-        put_outputs(task, outputs);
-        failed
+        if !top_join(task)?.running.is_empty() {
+            return Some(Flow::Wait(State::Children));
+        }
+        // Nothing of its own will make room.
+        if self.tasks.len() < MOST_BRANCHES {
+            return None;
+        }
+        self.leave(task);
+        let message = format!("there are {MOST_BRANCHES} branches already");
+        Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
     }
 
-    /// What a task let out for its branches is written, or can't be.
-    pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<Status, SpawnError>) {
-        let mut failed = false;
-        self.resume(task, |machine, task| {
-            failed = machine.output_done(task, result);
-            match task.state {
-                State::Forking => Flow::Wait(State::Forking),
-                _ => Flow::Fork,
-            }
-        });
-        if failed {
-            self.cancel_children(task, "what a branch printed can't be written");
+    /// Starts a branch, and says where what it prints is held, if it is.
+    pub(super) fn begin_branch(
+        &mut self,
+        task: &mut Task,
+        keyword: &'static str,
+        code: &Loop,
+        word: Value,
+        io: Handle<IoId>,
+    ) -> (TaskId, Option<Held>) {
+        let scope = self.new_scope(Some(task.scope));
+        let mut branch = self.fork(task, 0, code.body, io, scope);
+        self.iterate(&mut branch, keyword, code, word);
+        let held = self.hold_output(task, &mut branch);
+        let id = branch.id;
+        if let Some(join) = top_join(task) {
+            join.running.insert(id);
         }
+        if let State::Ready = branch.state {
+            self.ready.push_back(id);
+        }
+        self.tasks.insert(id, branch);
+        (id, held)
     }
 
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -211,7 +180,7 @@ impl Machine {
         match &parent.frames.last()?.kind {
             FrameKind::Join(join) => match &join.kind {
                 JoinKind::Stages(endings) => Some((parent, index, endings.len())),
-                JoinKind::Branches { .. } => None,
+                JoinKind::Branches { .. } | JoinKind::Hedge(_) => None,
             },
             _ => None,
         }
@@ -222,7 +191,7 @@ impl Machine {
         task: &mut Task,
         index: usize,
         at: Address,
-        io: Handle<super::effect::IoId>,
+        io: Handle<IoId>,
         scope: ScopeId,
     ) -> Box<Task> {
         let id = TaskId(self.next_id());
@@ -248,6 +217,7 @@ impl Machine {
             opened: None,
             cleaning: Vec::new(),
             replacing: None,
+            locals: Vec::new(),
         })
     }
 
@@ -257,7 +227,7 @@ impl Machine {
         (parent, index): (TaskId, usize),
         (child, attempts): (TaskId, u64),
         ending: Ending,
-        variables: Variables,
+        left: Left,
     ) {
         let mut decided = None;
         self.resume(parent, |machine, task| {
@@ -276,7 +246,7 @@ impl Machine {
                         return Flow::Throw(task.broken("a stage more than there are"));
                     };
                     *slot = Some(ending);
-                    task.variables.absorb(variables);
+                    Self::absorb(task, left);
                     Self::joined(task)
                 }
                 JoinKind::Branches { code, clauses, tally, outputs, .. } => {
@@ -288,10 +258,11 @@ impl Machine {
                         decided = Some(reason(&ending));
                     }
                     machine.branch_ended(task, (child, attempts), ending.failure());
-                    match task.state {
-                        State::Forking => Flow::Wait(State::Forking),
-                        _ => Flow::Fork,
-                    }
+                    fork_again(task)
+                }
+                JoinKind::Hedge(_) => {
+                    decided = machine.hedge_ended(task, child, &ending, left);
+                    fork_again(task)
                 }
             }
         });
@@ -332,6 +303,7 @@ impl Machine {
     pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
         let Some(task) = self.tasks.get_mut(&parent) else { return };
         let decided = match top_join(task).map(|join| &mut join.kind) {
+            Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
             Some(JoinKind::Branches { code, clauses, tally, .. }) => {
                 tally.ends(child, ending, &code.variable, clauses, &self.config.secrets)
             }
@@ -344,8 +316,16 @@ impl Machine {
         }
     }
 
+    /// What another task did to variables is done here; a call around both ends what is `local`.
+    fn absorb(task: &mut Task, left: Left) {
+        for name in &left.locals {
+            Self::local(task, name);
+        }
+        task.variables.absorb(left.variables);
+    }
+
     /// Goes on if all have ended.
-    fn joined(task: &mut Task) -> Flow {
+    pub(super) fn joined(task: &mut Task) -> Flow {
         if top_join(task).is_some_and(|join| !join.is_done()) {
             return Flow::Wait(State::Children);
         }
@@ -360,6 +340,16 @@ impl Machine {
                 }
                 None
             }
+            JoinKind::Hedge(hedge) => match hedge.result() {
+                Some(Ok(mut left)) => {
+                    task.args = std::mem::take(&mut left.args);
+                    task.directory = left.directory.take();
+                    Self::absorb(task, left);
+                    None
+                }
+                Some(Err(thrown)) => return Flow::Throw(thrown),
+                None => return Flow::Throw(task.broken("a hedged `forany` ends without a word")),
+            },
             JoinKind::Stages(endings) => failed_stage(endings),
         };
         match failed {
@@ -390,40 +380,37 @@ pub fn children(task: &Task) -> Vec<TaskId> {
     }
 }
 
-/// What is being let out for the branches of a task.
-pub fn letting_out(task: &Task) -> Option<ProcessId> {
-    match &task.frames.last()?.kind {
-        FrameKind::Join(join) => match &join.kind {
-            JoinKind::Branches { outputs, .. } => outputs.as_ref()?.process(),
-            JoinKind::Stages(_) => None,
-        },
-        _ => None,
-    }
-}
-
-/// Takes what branches have printed out of the task that waits for them, to do something with it.
-fn take_outputs(task: &mut Task) -> Option<(IoId, Box<Outputs>)> {
-    match &mut top_join(task)?.kind {
-        JoinKind::Branches { io, outputs, .. } => Some((io.id(), outputs.take()?)),
-        JoinKind::Stages(_) => None,
-    }
-}
-
-/// Gives it back.
-fn put_outputs(task: &mut Task, taken: Box<Outputs>) {
-    if let Some(JoinKind::Branches { outputs, .. }) = top_join(task).map(|it| &mut it.kind) {
-        *outputs = Some(taken);
-    }
-}
-
 impl JoinFrame {
     /// Whether nothing is left to wait for.
     fn is_done(&self) -> bool {
-        let is_out = match &self.kind {
-            JoinKind::Branches { outputs, .. } => outputs.as_ref().is_none_or(|it| it.is_done()),
-            JoinKind::Stages(_) => true,
-        };
-        self.running.is_empty() && is_out
+        self.running.is_empty() && self.kind.outputs().is_none_or(Outputs::is_done)
+    }
+
+    /// What is armed for it alone.
+    pub fn timer(&self) -> Option<TimerKey> {
+        match &self.kind {
+            JoinKind::Hedge(hedge) => hedge.timer,
+            JoinKind::Branches { .. } | JoinKind::Stages(_) => None,
+        }
+    }
+}
+
+impl JoinKind {
+    /// What its tasks print, if that is held.
+    pub fn outputs(&self) -> Option<&Outputs> {
+        match self {
+            Self::Branches { outputs, .. } => outputs.as_deref(),
+            Self::Hedge(hedge) => hedge.outputs.as_deref(),
+            Self::Stages(_) => None,
+        }
+    }
+}
+
+/// Has a task that waits for branches look after them.
+pub fn fork_again(task: &Task) -> Flow {
+    match task.state {
+        State::Forking => Flow::Wait(State::Forking),
+        _ => Flow::Fork,
     }
 }
 
@@ -435,7 +422,7 @@ pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
     }
 }
 
-type Branch = (Arc<Loop>, Value, Handle<super::effect::IoId>);
+type Branch = (Arc<Loop>, Value, Handle<IoId>);
 
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
@@ -452,8 +439,9 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
 }
 
 /// Whether what waits for these tasks may go on when one of them has failed.
-pub fn outlives_a_failure(kind: &JoinKind) -> bool {
+pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     match kind {
+        JoinKind::Hedge(hedge) => !thrown.fatal && hedge.outlives_a_failure(),
         JoinKind::Branches { clauses, .. } => clauses.keep_going || clauses.at_least.is_some(),
         JoinKind::Stages(_) => false,
     }
@@ -468,7 +456,7 @@ fn reason(ending: &Ending) -> &'static str {
 }
 
 /// A number in a clause.
-fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Halt> {
+pub fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Halt> {
     let Some(number) = number else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number @ 1..) => Ok(Some(number)),
@@ -491,7 +479,8 @@ fn branches_failed(task: &Task, failed: Failed) -> Thrown {
     thrown
 }
 
-fn exited(task: &Task, code: u8) -> Thrown {
+/// The failure of a branch that said `exit`.
+pub fn exited(task: &Task, code: u8) -> Thrown {
     let message = format!("a branch exited with {code}");
     task.thrown(FailureKind::Exit, i32::from(code), message, "exit")
 }
@@ -509,7 +498,7 @@ pub fn has_failed_before(parent: &Task, index: usize) -> bool {
                 matches!(ending, Ending::Exited(_))
                     || matches!(ending, Ending::Failed(thrown) if !is_cut_off(&thrown.failure))
             }),
-            JoinKind::Branches { .. } => false,
+            JoinKind::Branches { .. } | JoinKind::Hedge(_) => false,
         },
         _ => false,
     }

@@ -1,13 +1,71 @@
 //! Holds what branches print, and writes it on when its turn has come.
 
 use super::Machine;
-use super::effect::{Action, BufferId, Effect, IoId, Plumbing, Port, ProcessId, Run};
+use super::effect::{Action, BufferId, Effect, IoId, Plumbing, Port, ProcessId, Run, TaskId};
 use super::event::{SpawnError, Status};
+use super::frame::{FrameKind, JoinKind};
 use super::held::{Held, LettingOut, Outputs};
-use super::task::Task;
+use super::join::{fork_again, top_join};
+use super::outcome::FailureKind;
+use super::task::{State, Task};
 use super::value::Handle;
 
 impl Machine {
+    /// Has what a branch prints be held, if its siblings' is.
+    pub(super) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
+        top_join(task)?.kind.outputs()?;
+        let (held, plumbing) = self.hold();
+        let operation = self.new_operation(branch);
+        branch.io = self.open_io(branch.io.id(), branch, operation, plumbing);
+        branch.state = State::Piped(operation);
+        Some(held)
+    }
+
+    /// Lets out what branches have printed that ended.
+    pub(super) fn more_output(&mut self, task: &mut Task) {
+        let Some((io, mut outputs)) = take_outputs(task) else { return };
+        self.let_out(task, io, &mut outputs);
+        put_outputs(task, outputs);
+    }
+
+    /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
+    /// that.
+    fn output_done(&mut self, task: &mut Task, result: Result<Status, SpawnError>) -> bool {
+        let Some((io, mut outputs)) = take_outputs(task) else { return false };
+        let written = self.written_on(task, io, &mut outputs, result);
+        let failed = written.is_err();
+        if let Err(refused) = written {
+            let (kind, code, why) = match refused {
+                Refused::NobodyReads(signal) => {
+                    (FailureKind::Signal, signal, "nobody reads".into())
+                }
+                Refused::Error(error) => (FailureKind::Spawn, 1, error),
+            };
+            let message = format!("what a branch printed can't be written: {why}");
+            let thrown = task.thrown(kind, code, message, "");
+            outputs.refuse();
+            match top_join(task).map(|it| &mut it.kind) {
+                Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
+                Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
+                Some(JoinKind::Stages(_)) | None => {}
+            }
+        }
+        put_outputs(task, outputs);
+        failed
+    }
+
+    /// What a task let out for its branches is written, or can't be.
+    pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<Status, SpawnError>) {
+        let mut failed = false;
+        self.resume(task, |machine, task| {
+            failed = machine.output_done(task, result);
+            fork_again(task)
+        });
+        if failed {
+            self.cancel_children(task, "what a branch printed can't be written");
+        }
+    }
+
     /// Somewhere to keep what a branch prints, and how it gets there.
     pub(super) fn hold(&mut self) -> (Held, Vec<Plumbing>) {
         let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
@@ -83,4 +141,30 @@ pub enum Refused {
     NobodyReads(i32),
     /// In words.
     Error(String),
+}
+
+/// What is being let out for the branches of a task.
+pub fn letting_out(task: &Task) -> Option<ProcessId> {
+    match &task.frames.last()?.kind {
+        FrameKind::Join(join) => join.kind.outputs()?.process(),
+        _ => None,
+    }
+}
+
+/// Takes what branches have printed out of the task that waits for them, to do something with it.
+fn take_outputs(task: &mut Task) -> Option<(IoId, Box<Outputs>)> {
+    match &mut top_join(task)?.kind {
+        JoinKind::Branches { io, outputs, .. } => Some((io.id(), outputs.take()?)),
+        JoinKind::Hedge(hedge) => Some((hedge.io.id(), hedge.outputs.take()?)),
+        JoinKind::Stages(_) => None,
+    }
+}
+
+/// Gives it back.
+fn put_outputs(task: &mut Task, taken: Box<Outputs>) {
+    match top_join(task).map(|it| &mut it.kind) {
+        Some(JoinKind::Branches { outputs, .. }) => *outputs = Some(taken),
+        Some(JoinKind::Hedge(hedge)) => hedge.outputs = Some(taken),
+        Some(JoinKind::Stages(_)) | None => {}
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::RngExt;
 
 use super::Machine;
-use super::code::Loop;
+use super::code::{Loop, Scale};
 use super::flow::{Flow, Step};
 use super::frame::{ForAnyFrame, Frame, FrameKind};
 use super::halt::Halt;
@@ -40,28 +40,38 @@ impl Machine {
         &mut self,
         task: &mut Task,
         code: &Arc<Loop>,
-        clauses: &ForAnyClauses,
+        clauses: &ForAnyClauses<Scale, ()>,
     ) -> Step {
-        let mut items = pop_items(task, code.items);
-        if items.is_empty() {
-            return Err(Halt::expression("the list of forany is empty"));
+        if clauses.hedge_after.is_some() {
+            return self.hedge(task, code, clauses);
         }
-        if !clauses.in_order {
-            let first = self.rng().random_range(0..items.len());
-            items.rewind(first);
-        }
+        let items = self.items_of_any(task, code, clauses.in_order)?;
         let mut frame = ForAnyFrame { code: Arc::clone(code), items, tried: 0 };
         self.try_item(task, &mut frame);
         task.enter(FrameKind::ForAny(Box::new(frame)));
         Ok(Flow::Continue)
     }
 
+    /// The list of a `forany`, at the word that it begins with.
+    pub(super) fn items_of_any(
+        &mut self,
+        task: &mut Task,
+        code: &Loop,
+        in_order: bool,
+    ) -> Result<Items, Halt> {
+        let mut items = pop_items(task, code.items);
+        if items.is_empty() {
+            return Err(Halt::expression("the list of forany is empty"));
+        }
+        if !in_order {
+            let first = self.rng().random_range(0..items.len());
+            items.rewind(first);
+        }
+        Ok(items)
+    }
+
     fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
-        let next = frame.items.next().or_else(|| {
-            frame.items.rewind(0);
-            frame.items.next()
-        });
-        if let Some(value) = next {
+        if let Some(value) = frame.items.next_round() {
             self.iterate(task, "forany", &frame.code, value);
         }
         task.jump(frame.code.body);

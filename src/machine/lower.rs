@@ -193,13 +193,13 @@ impl<'a> Lower<'a> {
                 _ => self.expr(item),
             }
         }
-        let kind = details.kind.map(self, Self::expr);
+        let kind = details.kind.map(self, Self::duration, Self::expr);
         let head = self.reserve();
         let next = matches!(kind, ForKind::Each).then(|| self.reserve());
         let body = self.here();
         let line = self.line;
         // A branch is a task of its own, and in no structure yet.
-        let frames = usize::from(!matches!(kind, ForKind::All(_)));
+        let frames = usize::from(!kind.has_branches());
         self.loops.enter(frames);
         self.block(&details.body);
         self.line = line;
@@ -223,7 +223,11 @@ impl<'a> Lower<'a> {
         let (first, last) = match kind {
             ForKind::Each => (Instruction::For(code), Instruction::Jump(head + 1)),
             ForKind::Any(clauses) => {
-                (Instruction::ForAny { code, clauses }, Instruction::EndForAny)
+                let last = match clauses.hedge_after {
+                    Some(_) => Instruction::EndTask,
+                    None => Instruction::EndForAny,
+                };
+                (Instruction::ForAny { code, clauses }, last)
             }
             ForKind::All(clauses) => (Instruction::ForAll { code, clauses }, Instruction::EndTask),
         };

@@ -18,6 +18,8 @@ mod flow;
 mod frame;
 mod functions;
 mod halt;
+mod hedge;
+mod hedging;
 mod held;
 mod id;
 mod invocation;
@@ -164,6 +166,7 @@ impl Machine {
             opened: None,
             cleaning: Vec::new(),
             replacing: None,
+            locals: Vec::new(),
         };
         let mut machine = Self {
             now: Time::START,
@@ -270,6 +273,7 @@ impl Machine {
                 Timer::Deadline { task, id } => self.deadline_passed(task, id),
                 Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
                 Timer::Wake(task) => self.wake(task),
+                Timer::Hedge(task) => self.hedge_due(task),
                 Timer::KillGrace(scope) => self.grace_passed(scope),
                 Timer::Cleaning { task, keep } => self.cleaning_time_passed(task, keep),
                 Timer::RunDeadline => self.run_deadline_passed(),
@@ -356,10 +360,9 @@ impl Machine {
                 Flow::Ended(ending) => {
                     self.drop_task(&mut task);
                     if let Some(place) = task.parent {
-                        let (child, variables) =
-                            ((task.id, task.attempts), std::mem::take(&mut task.variables));
+                        let (child, left) = ((task.id, task.attempts), task.leave_behind());
                         drop(task);
-                        self.child_ended(place, child, ending, variables);
+                        self.child_ended(place, child, ending, left);
                     }
                     return;
                 }
@@ -398,7 +401,7 @@ impl Machine {
 
     /// Whether a task has this only write what its branches printed.
     fn lets_out(&self, task: TaskId, process: ProcessId) -> bool {
-        self.tasks.get(&task).is_some_and(|task| join::letting_out(task) == Some(process))
+        self.tasks.get(&task).is_some_and(|task| let_out::letting_out(task) == Some(process))
     }
 
     fn done(&mut self, operation: OperationId, result: Result<Reply, Refusal>) {

@@ -34,7 +34,7 @@ pub struct TaskStatus {
     pub task: TaskId,
     /// The task that waits for it.
     pub parent: Option<TaskId>,
-    /// `name=value` of the `forall` that it is a branch of.
+    /// `name=value` of the loop that it is a branch of.
     pub item: Option<String>,
     /// The script.
     pub source: Arc<Source>,
@@ -69,7 +69,7 @@ pub enum Doing {
         /// The attempt's start.
         until: Time,
     },
-    /// Waiting for the branches of a `forall`.
+    /// Waiting for the branches of a loop.
     Branches(Box<Branches>),
     /// Waiting for the stages of a pipeline.
     Stages,
@@ -79,9 +79,11 @@ pub enum Doing {
     CleaningUp,
 }
 
-/// The branches of a `forall`.
+/// The branches of a loop.
 #[derive(Debug)]
 pub struct Branches {
+    /// Which loop it is: `forall`, or a hedged `forany`.
+    pub keyword: &'static str,
     /// The loop's variable.
     pub variable: String,
     /// How many there are.
@@ -188,6 +190,7 @@ impl Machine {
             if let Some(join) = join(task) {
                 let code = match &join.kind {
                     JoinKind::Branches { code, .. } => Some(&**code),
+                    JoinKind::Hedge(hedge) => Some(&*hedge.code),
                     JoinKind::Stages(_) => None,
                 };
                 let children = join.running.iter().rev().filter_map(|child| self.tasks.get(child));
@@ -250,8 +253,15 @@ impl Machine {
     }
 
     fn joining(&self, join: &JoinFrame) -> Doing {
-        let JoinKind::Branches { code, tally, outputs, .. } = &join.kind else {
-            return Doing::Stages;
+        let (keyword, code, total, done, failed) = match &join.kind {
+            JoinKind::Branches { code, tally, .. } => {
+                ("forall", code, tally.total(), tally.succeeded(), tally.is_decided())
+            }
+            JoinKind::Hedge(hedge) => {
+                let done = u64::from(hedge.is_won());
+                ("forany", &hedge.code, hedge.total(), done, hedge.is_lost())
+            }
+            JoinKind::Stages(_) => return Doing::Stages,
         };
         let mut waiting = 0;
         let mut soonest: Option<(Time, Arc<Failure>)> = None;
@@ -268,14 +278,15 @@ impl Machine {
         }
         let here = join.running.len() as u64;
         Doing::Branches(Box::new(Branches {
+            keyword,
             variable: code.variable.to_string(),
-            total: tally.total(),
-            done: tally.succeeded(),
+            total,
+            done,
             running: here - waiting,
             waiting,
             next: soonest,
-            failed: tally.is_decided(),
-            printing: outputs.as_ref().is_some_and(|outputs| outputs.process().is_some()),
+            failed,
+            printing: join.kind.outputs().is_some_and(|outputs| outputs.process().is_some()),
         }))
     }
 }

@@ -7,7 +7,7 @@ use bstr::BString;
 
 use super::code::{Address, Program};
 use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId};
-use super::ending::{Ending, Thrown};
+use super::ending::{Ending, Left, Thrown};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
@@ -67,6 +67,8 @@ pub struct Task {
     pub opened: Option<Handle<IoId>>,
     /// How it is cancelled, while its `finally` groups run; in these groups, limits may cancel more.
     pub cleaning: Vec<Cleaning>,
+    /// What it has made `local` to a call around all of it.
+    pub locals: Vec<Name>,
 }
 
 /// A task that is cancelled, and whose `finally` groups have their time.
@@ -342,6 +344,16 @@ impl Task {
     pub fn depth(&self) -> usize {
         let own = self.frames.iter().filter(|frame| matches!(frame.kind, FrameKind::Call(_)));
         self.inherited.depth + own.count()
+    }
+
+    /// What is left of it when it is over.
+    pub fn leave_behind(&mut self) -> Left {
+        Left {
+            locals: std::mem::take(&mut self.locals),
+            variables: std::mem::take(&mut self.variables),
+            args: Arc::clone(&self.args),
+            directory: self.directory.clone(),
+        }
     }
 
     /// What a branch or stage started here sees of the structures around it.

@@ -24,6 +24,8 @@ pub enum Timer {
     },
     /// A delay between attempts, or a `sleep`, ends.
     Wake(TaskId),
+    /// The next word of a hedged `forany` is to begin, which this task waits in.
+    Hedge(TaskId),
     /// The time to obey SIGTERM is over.
     KillGrace(ScopeId),
     /// The time is over that the `finally` groups of a cancelled task share.

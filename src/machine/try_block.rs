@@ -294,7 +294,7 @@ fn count(task: &mut Task) -> Result<u64, Halt> {
 }
 
 /// Pops a length of time.
-fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
+pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
     let text = plain(&task.pop()?)?;
     let text = text.trim();
     let length = match scale {
@@ -312,7 +312,8 @@ fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
     }
 }
 
-fn not_zero(length: Duration) -> Result<(), Halt> {
+/// Refuses a length of time that is none.
+pub fn not_zero(length: Duration) -> Result<(), Halt> {
     match length {
         Duration::ZERO => Err(Halt::expression("a length of time can't be zero")),
         _ => Ok(()),

@@ -89,7 +89,7 @@ impl Machine {
             | FrameKind::For(_)
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. } => false,
-            FrameKind::Join(join) => outlives_a_failure(&join.kind),
+            FrameKind::Join(join) => outlives_a_failure(&join.kind, thrown),
         };
         let mut place = Some(task);
         while let Some(task) = place {
@@ -147,8 +147,8 @@ impl Machine {
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
-            | FrameKind::Join(_)
             | FrameKind::Question(_) => {}
+            FrameKind::Join(join) => self.timers.cancel(join.timer()),
         }
     }
 

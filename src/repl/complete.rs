@@ -231,6 +231,10 @@ impl<'a> Place<'a> {
         let clauses = LOOP_CLAUSES.iter().filter(|(owner, _)| *owner == head);
         let seconds = clauses.clone().filter(|(_, [first, _])| *first == last);
         let mut found = self.fitting(seconds.map(|(_, [_, second])| *second));
+        let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
+        if is_number && words.iter().rev().nth(1).is_some_and(|(word, _)| *word == "after") {
+            found.extend(self.fitting(Unit::names()));
+        }
         if !self.word.is_empty() {
             let firsts: BTreeSet<&str> = clauses.map(|(_, [first, _])| *first).collect();
             found.extend(self.fitting(firsts));
@@ -330,6 +334,13 @@ mod tests {
         assert_eq!(tab("forall x in a b keep "), "forall x in a b keep going ");
         assert_eq!(tab("forall x in a b at "), "least most");
         assert_eq!(tab("forany x in a in o"), "forany x in a in order ");
+        assert_eq!(tab("forany x in a hed"), "forany x in a hedge ");
+        assert_eq!(tab("forany x in a hedge "), "forany x in a hedge after ");
+        assert_eq!(tab("forany x in a hedge after 5 minu"), "minute minutes");
+        assert_eq!(
+            tab("forany x in a hedge after 5s at "),
+            "forany x in a hedge after 5s at most "
+        );
         assert_eq!(tab("forall x in 1 .t"), "forall x in 1 .to. ");
     }
 

@@ -46,8 +46,8 @@ fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<S
 
 /// `forall: 12 of 100 done, 8 running, 3 failed, next in 4.2 s: line 3: …`
 fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
-    let Branches { total, done, running, waiting, next, .. } = branches;
-    let mut full = format!("forall: {done} of {total} done, {running} running");
+    let Branches { keyword, total, done, running, waiting, next, .. } = branches;
+    let mut full = format!("{keyword}: {done} of {total} done, {running} running");
     let mut brief = format!("{done}/{total} done, {running} run");
     if *waiting > 0 {
         full.push_str(&format!(", {waiting} failed"));

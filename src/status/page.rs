@@ -84,12 +84,12 @@ fn doing(task: &TaskStatus, now: Time) -> String {
 }
 
 fn told(branches: &Branches) -> String {
-    let Branches { variable, total, done, running, waiting, failed, .. } = branches;
+    let Branches { keyword, variable, total, done, running, waiting, failed, .. } = branches;
     if *failed {
-        return format!("forall {variable}: failed, ending {} branches", running + waiting);
+        return format!("{keyword} {variable}: failed, ending {} branches", running + waiting);
     }
     let to_come = total.saturating_sub(done + running + waiting);
-    let mut text = format!("forall {variable}: {done} of {total} done, {running} running");
+    let mut text = format!("{keyword} {variable}: {done} of {total} done, {running} running");
     if *waiting > 0 {
         let _ = write!(text, ", {waiting} waiting after a failure");
     }

@@ -372,7 +372,7 @@ pub enum BinaryOperator {
 #[derive(Clone, Debug)]
 pub struct For {
     /// Which of the three.
-    pub kind: ForKind<Expr>,
+    pub kind: ForKind<Duration, Expr>,
     /// The loop variable.
     pub variable: Name,
     /// The list: bare words split and expand, other expressions give one value.

@@ -69,37 +69,86 @@ impl<L, P> TryClauses<L, u64, P> {
     }
 }
 
-/// Which loop it is, with its clauses: numbers `N`.
+/// Which loop it is, with its clauses: lengths of time `L`, numbers `N`.
 #[derive(Clone, Debug)]
-pub enum ForKind<N> {
+pub enum ForKind<L, N> {
     /// `for`
     Each,
     /// `forany`
-    Any(ForAnyClauses),
+    Any(ForAnyClauses<L, N>),
     /// `forall`
     All(ForAllClauses<N>),
 }
 
-impl<N> ForKind<N> {
+impl<L, N> ForKind<L, N> {
     /// The next form of each clause, in the order of the fields.
-    pub fn map<'c, C, N2>(
+    pub fn map<'c, C, L2, N2>(
         &'c self,
         context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> L2,
         number: impl Fn(&mut C, &'c N) -> N2,
-    ) -> ForKind<N2> {
+    ) -> ForKind<L2, N2> {
         match self {
             Self::Each => ForKind::Each,
-            Self::Any(clauses) => ForKind::Any(clauses.clone()),
+            Self::Any(clauses) => ForKind::Any(clauses.map(context, length, number)),
             Self::All(clauses) => ForKind::All(clauses.map(context, number)),
+        }
+    }
+
+    /// Whether its words run as branches: tasks of their own, without an input.
+    pub fn has_branches(&self) -> bool {
+        match self {
+            Self::Each => false,
+            Self::Any(clauses) => clauses.hedge_after.is_some(),
+            Self::All(_) => true,
         }
     }
 }
 
-/// The clauses of a `forany`.
-#[derive(Clone, Debug, Default)]
-pub struct ForAnyClauses {
+/// The clauses of a `forany`: lengths of time `L`, numbers `N`.
+#[derive(Clone, Debug)]
+pub struct ForAnyClauses<L, N> {
     /// `in order`: it starts at the first word, not at a random one.
     pub in_order: bool,
+    /// `hedge after D`: how long a word runs alone before the next one is begun beside it.
+    pub hedge_after: Option<L>,
+    /// `at most N` of them at once.
+    pub at_most: Option<N>,
+}
+
+impl<L, N> ForAnyClauses<L, N> {
+    /// No clause at all.
+    pub const NONE: Self = Self { in_order: false, hedge_after: None, at_most: None };
+
+    /// The next form of each clause, in the order of the fields; the first error ends it. Both functions
+    /// are given `context`.
+    pub fn try_map<'c, C, L2, N2, E>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
+        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
+    ) -> Result<ForAnyClauses<L2, N2>, E> {
+        Ok(ForAnyClauses {
+            in_order: self.in_order,
+            hedge_after: self.hedge_after.as_ref().map(|it| length(context, it)).transpose()?,
+            at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
+        })
+    }
+
+    /// As [`Self::try_map`], of what can't fail.
+    pub fn map<'c, C, L2, N2>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> L2,
+        number: impl Fn(&mut C, &'c N) -> N2,
+    ) -> ForAnyClauses<L2, N2> {
+        let Ok(clauses) = self.try_map(
+            context,
+            |context, it| Ok::<_, Infallible>(length(context, it)),
+            |context, it| Ok(number(context, it)),
+        );
+        clauses
+    }
 }
 
 /// When what the branches of a `forall` print comes out.

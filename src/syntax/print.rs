@@ -192,10 +192,15 @@ impl Printer {
         }
         match &head.kind {
             ForKind::Each => {}
-            ForKind::Any(ForAnyClauses { in_order }) => {
+            ForKind::Any(ForAnyClauses { in_order, hedge_after, at_most }) => {
                 if *in_order {
                     self.text.push_str(" in order");
                 }
+                if let Some(after) = hedge_after {
+                    self.text.push_str(" hedge after ");
+                    self.duration(after);
+                }
+                self.clause(" at most ", at_most.as_ref());
             }
             ForKind::All(ForAllClauses { at_most, at_least, output, keep_going }) => {
                 self.clause(" at most ", at_most.as_ref());

@@ -57,7 +57,7 @@ impl BinaryOperator {
     }
 }
 
-impl<N> ForKind<N> {
+impl<L, N> ForKind<L, N> {
     /// Its keyword.
     pub fn keyword(&self) -> &'static str {
         match self {

@@ -7,6 +7,7 @@ mod determinism;
 mod expansion;
 mod finally;
 mod forall;
+mod hedge;
 mod hostile;
 mod loops;
 mod plumbing;

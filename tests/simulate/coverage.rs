@@ -14,7 +14,7 @@ use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
     pipeline |& program call environment assignment unassigned return return-value shift shift-n
-    break continue if else-if else while for forany in-order forall at-most at-least keep-going
+    break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     backoff-from backoff-to backoff-by backoff-jitter
@@ -137,8 +137,10 @@ impl Walk<'_> {
     fn looping(&mut self, For { kind, list, body, .. }: &For) {
         match kind {
             ForKind::Each => self.is("for"),
-            ForKind::Any(ForAnyClauses { in_order }) => {
+            ForKind::Any(ForAnyClauses { in_order, hedge_after, at_most }) => {
                 self.is(if *in_order { "in-order" } else { "forany" });
+                self.length("hedge-after", hedge_after.as_ref());
+                self.clause("hedge-at-most", at_most.as_ref());
             }
             ForKind::All(ForAllClauses { at_most, at_least, output, keep_going }) => {
                 self.is("forall");

@@ -75,6 +75,9 @@ impl Walk<'_> {
             CommandKind::For(details) => {
                 let around = match &details.kind {
                     ForKind::Each => Around::Loop,
+                    ForKind::Any(clauses) if clauses.hedge_after.is_some() => {
+                        Around::Task("a word of a hedged `forany`")
+                    }
                     ForKind::Any(_) => Around::Any,
                     ForKind::All(_) => Around::Task("a branch of `forall`"),
                 };

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms};
-use crate::syntax::ast::{Block, Expr, For, ForKind};
+use crate::syntax::ast::{Block, Duration, Expr, For, ForKind};
 use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, Output};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -20,9 +20,10 @@ impl Builder<'_> {
         let variable = inner.next().expect("a loop has a variable");
         let variable = Self::name(&variable);
         let mut list = Vec::new();
-        let mut any = ForAnyClauses::default();
+        let mut any = ForAnyClauses::NONE;
         let mut all = ForAllClauses::NONE;
         let mut seen = Vec::new();
+        let mut alone = None;
         for pair in inner {
             let rule = pair.as_rule();
             match rule {
@@ -49,6 +50,12 @@ impl Builder<'_> {
             seen.push(rule);
             match rule {
                 Rule::in_order => any.in_order = true,
+                Rule::hedge_after => any.hedge_after = Some(self.after(pair, &clause)?),
+                Rule::at_most if keyword == "forany" => {
+                    let hint = "`forany x in … hedge after 5s at most 2` has two running at once";
+                    any.at_most = Some(self.count(pair, &clause, hint)?);
+                    alone = Some(span);
+                }
                 Rule::at_most => {
                     let hint = "`forall x in … at most 8` runs 8 at once";
                     all.at_most = Some(self.count(pair, &clause, hint)?);
@@ -64,6 +71,14 @@ impl Builder<'_> {
                 _ => all.keep_going = true,
             }
         }
+        if let Some(span) = alone
+            && any.hedge_after.is_none()
+        {
+            let error = SyntaxError::new(span, "`forany` takes `at most` only with `hedge after`");
+            return Err(error
+                .hint(format!("without it the words run one after the other; {QUOTE}"))
+                .into());
+        }
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
         let kind = match keyword {
             "forany" => ForKind::Any(any),
@@ -71,6 +86,18 @@ impl Builder<'_> {
             _ => ForKind::Each,
         };
         Ok(For { kind, variable, list, body: Block::default() })
+    }
+
+    /// The length of time after a clause's words.
+    fn after(&mut self, pair: Pair, clause: &str) -> Result<Duration> {
+        let span = self.span(&pair);
+        let Some(length) = pair.into_inner().next() else {
+            let message = format!("expected a length of time after `{clause}`");
+            let hint =
+                "`forany x in … hedge after 5 seconds` begins the next word when one takes longer";
+            return Err(SyntaxError::new(span, message).hint(format!("{hint}; {QUOTE}")).into());
+        };
+        self.duration(length)
     }
 
     /// The number after a clause's words.

@@ -11,9 +11,10 @@ type Make = fn(&mut Generator, usize) -> Node;
 pub const STRUCTURES: &[(u32, Make)] = &[
     (14, attempts),
     (4, decision),
-    (4, |g, depth| looping(g, depth, "for", |_| String::new())),
-    (4, |g, depth| looping(g, depth, "forany", |g| g.maybe(0.4, |_| " in order".into()))),
-    (7, |g, depth| looping(g, depth, "forall", Generator::clauses_of_forall)),
+    (4, |g, depth| looping(g, depth, "for", Generator::JUMPS, |_| String::new())),
+    (4, |g, depth| looping(g, depth, "forany", &Generator::JUMPS[..1], Generator::in_order)),
+    (4, |g, depth| looping(g, depth, "forany", &[], Generator::hedge)),
+    (7, |g, depth| looping(g, depth, "forall", &[], Generator::clauses_of_forall)),
     (3, while_loop),
 ];
 
@@ -32,15 +33,11 @@ fn looping(
     g: &mut Generator,
     depth: usize,
     kind: &str,
+    jumps: &'static [&'static str],
     clause: fn(&mut Generator) -> String,
 ) -> Node {
     let name = *g.dice.pick(&["i", "j", "v"]);
     let head = format!("{kind} {name} in {}{}", g.list(), clause(g));
-    let jumps = match kind {
-        "for" => Generator::JUMPS,
-        "forany" => &Generator::JUMPS[..1],
-        _ => &[],
-    };
     let groups = vec![(head, g.body(jumps, depth))];
     Node::Block { promise: None, groups, redirects: g.around() }
 }
@@ -62,6 +59,22 @@ impl Generator {
         let body = self.group(depth);
         self.jumps = around;
         body
+    }
+
+    fn in_order(&mut self) -> String {
+        self.maybe(0.4, |_| " in order".into())
+    }
+
+    fn hedge(&mut self) -> String {
+        const AFTER: [&str; 5] = ["$limit", "300 ms", "2s", "$n seconds", "(2 .mul. 3) seconds"];
+        let mut clauses = [
+            format!(" hedge after {}", self.dice.pick(&AFTER)),
+            self.in_order(),
+            self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"]))),
+        ];
+        let first = self.dice.number(0, clauses.len() - 1);
+        clauses.rotate_left(first);
+        clauses.concat()
     }
 
     fn clauses_of_forall(&mut self) -> String {

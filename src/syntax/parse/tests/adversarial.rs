@@ -122,6 +122,8 @@ fn no_text_takes_long() {
         "try for ",
         "forany x in in order ",
         "forall x in at most ",
+        "forany x in hedge after 1s at most ",
+        "forany x in a hedge after (",
         "at most (",
         "forall x in at most (",
         "else if b\n",

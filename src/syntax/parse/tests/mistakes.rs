@@ -335,6 +335,51 @@ error: `for` takes no `in order`
 }
 
 #[test]
+fn hedges() {
+    assert_snapshot!(mistakes("forany x in a hedge after at most 2\nend\nforany x in a at most 2\nend\nforany x in a hedge after 0s\nend\nforall x in a hedge after 1s\nend\nforany x in a hedge after 5 at most 2\nend\nforany x in a hedge after 1s\nbreak\nend"), @"
+error: expected a length of time after `hedge after`
+ --> t:1:15
+  |
+1 | forany x in a hedge after at most 2
+  |               ^^^^^^^^^^^
+  = hint: `forany x in … hedge after 5 seconds` begins the next word when one takes longer; quote the words if they belong to the list
+
+error: `forany` takes `at most` only with `hedge after`
+ --> t:3:15
+  |
+3 | forany x in a at most 2
+  |               ^^^^^^^^^
+  = hint: without it the words run one after the other; quote the words if they belong to the list
+
+error: a duration must be longer than zero
+ --> t:5:27
+  |
+5 | forany x in a hedge after 0s
+  |                           ^^
+
+error: `forall` takes no `hedge after`
+ --> t:7:15
+  |
+7 | forall x in a hedge after 1s
+  |               ^^^^^^^^^^^^^^
+  = hint: `forany` does; quote the words if they belong to the list
+
+error: `5` of what? A unit is missing
+ --> t:9:27
+  |
+9 | forany x in a hedge after 5 at most 2
+  |                           ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after it
+
+error: `break` can't leave a word of a hedged `forany`
+  --> t:12:1
+   |
+12 | break
+   | ^^^^^
+   = hint: what runs at once with others ends itself: by its end, a failure, or `exit`
+");
+}
+
+#[test]
 fn loops() {
     assert_snapshot!(mistakes("forall x in a at most 0\nend\nforall x in a at most\nend\nfor x in a at most 3\nend\nforall x in a in order\nend"), @"
 error: `0` is too few: the least is 1

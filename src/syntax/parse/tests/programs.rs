@@ -351,7 +351,9 @@ fn loops_with_their_own_clauses() {
     assert_snapshot!(tidied(
         "forany x in a b in order # c\nend\nforall x in $@ 1 .to. 10 at most $n .mul. 2\nend\n\
          for x in\nend\nforall x in at 'most' most 'at most' at most 3\nend\n\
-         forall x in keep 'going' at least $n   keep \\\n going at most 1 .add. 1\nend"
+         forall x in keep 'going' at least $n   keep \\\n going at most 1 .add. 1\nend\n\
+         forany x in a hedge after 5s at most 2\nend\nforany x in a at most $n in order hedge after $d\nend\n\
+         forany x in a hedge after 2 sec in order\nend\nforany x in 'hedge' after hedge after $n .mul. 2 min\nend"
     ), @"
 forany x in a b in order # c
 end
@@ -362,6 +364,14 @@ end
 forall x in at 'most' most 'at most' at most 3
 end
 forall x in keep 'going' at most 1 .add. 1 at least $n keep going
+end
+forany x in a hedge after 5s at most 2
+end
+forany x in a in order hedge after $d at most $n
+end
+forany x in a in order hedge after 2 seconds
+end
+forany x in 'hedge' after hedge after $n .mul. 2 minutes
 end
 ");
 }

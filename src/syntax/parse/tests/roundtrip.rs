@@ -225,7 +225,8 @@ fn block() -> impl Strategy<Value = String> {
                 end.clone()
             )
                 .prop_map(|(kind, list, body, end)| {
-                    let clause = if kind == "forany" { " in order" } else { "" };
+                    let clause =
+                        if kind == "forany" { " in order hedge after 5s at most 2" } else { "" };
                     format!("{kind} x in {list}{clause}\n{body}{end}")
                 }),
             (try_head(), body.clone(), body.clone(), prop::bool::ANY, end).prop_map(
