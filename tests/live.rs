@@ -120,11 +120,30 @@ fn branches_are_counted() {
          end"
     );
     let mut user = User::start(&["-f", "/dev/null", "-c", &script], &[ABLE], 100, None);
-    user.sees("forall: 1 of 4 done, 2 running, 1 failed, next in ");
+    user.sees("1/4 done, 2 run, 1 wait, ");
     std::fs::write(&go, "").expect("a file");
     let (status, seen) = user.ends_after();
     assert_eq!(status.code(), Some(0), "{seen:?}");
     assert!(seen.ends_with(ERASED), "{seen:?}");
+}
+
+#[test]
+fn a_bar_shows_how_far_a_forall_has_come() {
+    let place = tempfile::tempdir().expect("a directory");
+    let go = place.path().join("go").display().to_string();
+    let script = format!(
+        "try\nforall x in 1 2 3 4 5 6 7 8 9 10 at most 3 keep going\n\
+         if $x .eql. 2; failure; end\n\
+         if $x .gt. 6; sh -c 'until test -e {go}; do sleep 0.01; done' > /dev/null 2>&1; end\n\
+         end\ncatch\necho $error_kind\nend"
+    );
+    let mut user = User::start(&["-f", "/dev/null", "-c", &script], &[ABLE], 100, None);
+    user.sees("\r\x1b[2mforall [#####x--- ] 5 of 10 done, 3 running, 1 failed, about ");
+    user.sees(" s left\x1b[0m");
+    std::fs::write(&go, "").expect("a file");
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+    assert!(seen.ends_with("failure\r\n"), "{seen:?}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Machine {
         let at_least = positive(at_least, "forall can't have the success of at least")?;
         let clauses = ForAllClauses { at_most, at_least, output, keep_going };
         let outputs = output.map(|Output::Grouped { in_order }| Box::new(Outputs::new(in_order)));
-        let mut tally = Box::new(Tally::new(pop_items(task, code.items)));
+        let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.now));
         tally.decide(&clauses);
         let kind = JoinKind::Branches { code: Arc::clone(code), clauses, io, tally, outputs };
         task.enter(FrameKind::Join(Box::new(JoinFrame {

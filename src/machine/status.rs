@@ -88,16 +88,22 @@ pub struct Branches {
     pub variable: String,
     /// How many there are.
     pub total: u64,
+    /// How many successes end it before its end, if not all are wanted.
+    pub enough: Option<u64>,
+    /// When it began.
+    pub since: Time,
     /// How many have succeeded.
     pub done: u64,
+    /// How many have failed for good.
+    pub failed: u64,
     /// How many are making an attempt, or anything else.
     pub running: u64,
     /// How many have failed for now, and wait before their next attempt.
     pub waiting: u64,
     /// The first of these to go on: when, and how it had failed.
     pub next: Option<(Time, Arc<Failure>)>,
-    /// Whether a branch has failed for good, and the others are being cancelled.
-    pub failed: bool,
+    /// Whether it is decided how the `forall` ends, and the others are being cancelled.
+    pub ending: bool,
     /// Whether what one has printed is being written on.
     pub printing: bool,
 }
@@ -255,12 +261,20 @@ impl Machine {
     fn joining(&self, join: &JoinFrame) -> Doing {
         let (keyword, code, total, done, failed) = match &join.kind {
             JoinKind::Branches { code, tally, .. } => {
-                ("forall", code, tally.total(), tally.succeeded(), tally.is_decided())
+                ("forall", code, tally.total(), tally.succeeded(), tally.failed())
             }
             JoinKind::Hedge(hedge) => {
                 let done = u64::from(hedge.is_won());
-                ("forany", &hedge.code, hedge.total(), done, hedge.is_lost())
+                ("forany", &hedge.code, hedge.total(), done, 0)
             }
+            JoinKind::Stages(_) => return Doing::Stages,
+        };
+        let (enough, since, ending) = match &join.kind {
+            JoinKind::Branches { clauses, tally, .. } => {
+                let enough = clauses.at_least.filter(|_| !clauses.keep_going);
+                (enough, tally.since(), tally.is_decided())
+            }
+            JoinKind::Hedge(hedge) => (Some(1), self.now, hedge.is_won() || hedge.is_lost()),
             JoinKind::Stages(_) => return Doing::Stages,
         };
         let mut waiting = 0;
@@ -281,11 +295,14 @@ impl Machine {
             keyword,
             variable: code.variable.to_string(),
             total,
+            enough,
+            since,
             done,
+            failed,
             running: here - waiting,
             waiting,
             next: soonest,
-            failed,
+            ending,
             printing: join.kind.outputs().is_some_and(|outputs| outputs.process().is_some()),
         }))
     }

@@ -21,6 +21,8 @@ const MOST_TOLD: usize = 20;
 /// The branches that have not ended, and what became of the others.
 #[derive(Debug)]
 pub struct Tally {
+    /// When it began.
+    since: Time,
     /// The list, up to the next branch's word.
     items: Items,
     /// How many have been started.
@@ -51,8 +53,9 @@ struct Branch {
 
 impl Tally {
     /// Nothing has begun yet.
-    pub fn new(items: Items) -> Self {
+    pub fn new(items: Items, now: Time) -> Self {
         Self {
+            since: now,
             items,
             started: 0,
             running: BTreeMap::new(),
@@ -91,6 +94,16 @@ impl Tally {
     /// How many have succeeded.
     pub fn succeeded(&self) -> u64 {
         self.succeeded.count
+    }
+
+    /// How many have failed.
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// When it began.
+    pub fn since(&self) -> Time {
+        self.since
     }
 
     /// Whether the others are being ended.

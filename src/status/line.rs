@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{TENTHS, countdown, left, next_attempt};
+use super::{TENTHS, countdown, is_enough, left, next_attempt};
 use crate::diagnostic::printable;
-use crate::machine::outcome::Failure;
+use crate::machine::outcome::{Failure, Human};
 use crate::machine::status::{Branches, Doing, Status, TaskStatus};
 use crate::machine::time::Time;
 
 /// Columns that are left for what failed, or the rest is said in fewer words.
 const LEAST_STORY: usize = 30;
+/// How wide the bar of a `forall` is.
+const CELLS: usize = 10;
 /// With fewer columns left there is no point in beginning to say what failed.
 const NO_STORY: usize = 8;
 
@@ -44,20 +46,65 @@ fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<S
     Some(joined(&full, &brief, tried.failure.as_deref(), columns))
 }
 
-/// `forall: 12 of 100 done, 8 running, 3 failed, next in 4.2 s: line 3: …`
+/// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min left: line 3: …`
 fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
-    let Branches { keyword, total, done, running, waiting, next, .. } = branches;
-    let mut full = format!("{keyword}: {done} of {total} done, {running} running");
+    let Branches { keyword, total, done, failed, running, waiting, next, .. } = branches;
+    let counts = format!("{done} of {total} done, {running} running");
+    let mut full = format!("{keyword} {} {counts}", bar(branches));
     let mut brief = format!("{done}/{total} done, {running} run");
+    let mut add = |long: &str, short: &str| {
+        full.push_str(&format!(", {long}"));
+        brief.push_str(&format!(", {short}"));
+    };
+    if *failed > 0 {
+        add(&format!("{failed} failed"), &format!("{failed} fail"));
+    }
+    if branches.ending {
+        let why = if is_enough(branches) { "enough: " } else { "" };
+        add(&format!("{why}ending the others"), "ending");
+        return joined(&full, &brief, None, columns);
+    }
     if *waiting > 0 {
-        full.push_str(&format!(", {waiting} failed"));
-        brief.push_str(&format!(", {waiting} fail"));
+        add(&format!("{waiting} waiting"), &format!("{waiting} wait"));
     }
     if let Some((next, _)) = next {
-        full.push_str(&format!(", next in {}", countdown(*next - now)));
-        brief.push_str(&format!(", {}", compact(*next - now)));
+        add(&format!("next in {}", countdown(*next - now)), &compact(*next - now));
+    }
+    if let Some(left) = time_left(branches, now) {
+        add(&format!("about {} left", Human(left)), &format!("~{} left", compact(left)));
     }
     joined(&full, &brief, next.as_ref().map(|(_, failure)| &**failure), columns)
+}
+
+/// `[####x--   ]`: what succeeded, failed, has begun, and is to come, each in as many of the cells as it has
+/// of the whole, rounded down but for what is to come.
+fn bar(branches: &Branches) -> String {
+    let Branches { total, done, failed, running, waiting, .. } = branches;
+    let until = |count: u64| {
+        let share = u128::from(count.min(*total)) * CELLS as u128 / u128::from((*total).max(1));
+        share as usize
+    };
+    let (done, ended) = (until(*done), until(done + failed));
+    let begun = until(branches.done + branches.failed + running + waiting);
+    let cells = [
+        "#".repeat(done),
+        "x".repeat(ended - done),
+        "-".repeat(begun - ended),
+        " ".repeat(CELLS - begun),
+    ];
+    format!("[{}]", cells.concat())
+}
+
+/// How long the rest takes if it goes on as fast; unknown before the first has ended.
+fn time_left(branches: &Branches, now: Time) -> Option<Duration> {
+    let Branches { total, done, failed, .. } = branches;
+    let (ended, wanted) = match branches.enough {
+        Some(enough) => (*done, enough),
+        None => (done + failed, *total),
+    };
+    let rest = wanted.checked_sub(ended).filter(|rest| *rest > 0 && ended > 0)?;
+    let seconds = (now - branches.since).as_secs_f64() * rest as f64 / ended as f64;
+    Duration::try_from_secs_f64(seconds.ceil().max(1.0)).ok()
 }
 
 /// What happens next, and what had failed as far as there is room.

@@ -11,7 +11,7 @@ pub use self::page::page;
 use std::time::Duration;
 
 use crate::machine::outcome::Human;
-use crate::machine::status::{Doing, Status, TryStatus};
+use crate::machine::status::{Branches, Doing, Status, TryStatus};
 use crate::machine::time::Time;
 
 /// Tasks that a page shows one by one.
@@ -54,6 +54,17 @@ fn countdown(duration: Duration) -> String {
         return format!("{seconds}.{} s", duration.subsec_millis() / 100);
     }
     Human(Duration::from_secs(seconds)).to_string()
+}
+
+/// How many branches have not begun.
+fn to_come(branches: &Branches) -> u64 {
+    let Branches { total, done, failed, running, waiting, .. } = branches;
+    total.saturating_sub(done + failed + running + waiting)
+}
+
+/// Whether no more successes are wanted.
+fn is_enough(branches: &Branches) -> bool {
+    branches.enough.is_some_and(|enough| branches.done >= enough)
 }
 
 /// The number of the attempt that comes after the present one.

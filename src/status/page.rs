@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{attempt, countdown, left, next_attempt};
+use super::{attempt, countdown, is_enough, left, next_attempt, to_come};
 use crate::diagnostic::{excerpt, printable};
 use crate::machine::outcome::Human;
 use crate::machine::status::{Branches, Doing, Status, TaskStatus, TryStatus};
@@ -84,12 +84,16 @@ fn doing(task: &TaskStatus, now: Time) -> String {
 }
 
 fn told(branches: &Branches) -> String {
-    let Branches { keyword, variable, total, done, running, waiting, failed, .. } = branches;
-    if *failed {
-        return format!("{keyword} {variable}: failed, ending {} branches", running + waiting);
+    let Branches { keyword, variable, total, done, failed, running, waiting, .. } = branches;
+    if branches.ending {
+        let why = if is_enough(branches) { "enough succeeded" } else { "failed" };
+        return format!("{keyword} {variable}: {why}, ending {} branches", running + waiting);
     }
-    let to_come = total.saturating_sub(done + running + waiting);
+    let to_come = to_come(branches);
     let mut text = format!("{keyword} {variable}: {done} of {total} done, {running} running");
+    if *failed > 0 {
+        let _ = write!(text, ", {failed} failed");
+    }
     if *waiting > 0 {
         let _ = write!(text, ", {waiting} waiting after a failure");
     }

@@ -174,10 +174,73 @@ fn a_line_counts_the_branches_of_a_forall() {
     let status = status(BRANCHES, 31.0, TASKS_FOR_LINE);
     let line = |columns| line(&status, columns).expect("a line");
     insta::assert_snapshot!([line(120), line(60), line(37)].join("\n"), @"
-    forall: 1 of 6 done, 1 running, 3 failed, next in 29 s: line 6: `fail c` exited with 7
-    1/6 done, 1 run, 3 fail, 29s: `fail c` exited with 7
-    1/6 done, 1 run, 3 fail, 29s
+    1/6 done, 1 run, 3 wait, 29s, ~2m35s left: `fail c` exited with 7
+    1/6 done, 1 run, 3 wait, 29s, ~2m35s left: `fail c` exited …
+    1/6 done, 1 run, 3 wait, 29s, ~2m35s…
     ");
+}
+
+fn lines(script: &str, at: f64) -> String {
+    let status = status(script, at, TASKS_FOR_LINE);
+    [120, 50].map(|columns| line(&status, columns).expect("a line")).join("\n")
+}
+
+#[test]
+fn a_line_tells_how_far_a_forall_has_come() {
+    let script = "forall n in 1 .to. 20 at most 2 keep going
+        sleep 10
+        if $n .gt. 10; fail; end
+    end";
+    insta::assert_snapshot!(lines(script, 5.0), @"
+    forall [-         ] 0 of 20 done, 2 running
+    forall [-         ] 0 of 20 done, 2 running
+    ");
+    insta::assert_snapshot!(lines(script, 35.0), @"
+    forall [###-      ] 6 of 20 done, 2 running, about 1 min 22 s left
+    6/20 done, 2 run, ~1m22s left
+    ");
+    insta::assert_snapshot!(lines(script, 75.0), @"
+    forall [#####xx-  ] 10 of 20 done, 2 running, 4 failed, about 33 s left
+    10/20 done, 2 run, 4 fail, ~33s left
+    ");
+    let page = told(script, 75.0);
+    assert!(page.contains("forall n: 10 of 20 done, 2 running, 4 failed, 4 to come"), "{page}");
+}
+
+#[test]
+fn a_line_counts_up_to_as_many_successes_as_are_wanted() {
+    let script = "forall n in 1 .to. 9 at most 3 at least 5
+        if $n .eql. 6; stubborn; end
+        sleep 10
+    end";
+    insta::assert_snapshot!(lines(script, 15.0), @"
+    forall [###---    ] 3 of 9 done, 3 running, about 10 s left
+    3/9 done, 3 run, ~10s left
+    ");
+    insta::assert_snapshot!(lines(script, 25.0), @"
+    forall [#####-    ] 5 of 9 done, 1 running, enough: ending the others
+    5/9 done, 1 run, ending
+    ");
+    let page = told(script, 25.0);
+    assert!(page.contains("forall n: enough succeeded, ending 1 branches"), "{page}");
+}
+
+#[test]
+fn a_line_tells_of_a_forall_that_failed() {
+    let script = "forall n in 1 2; if $n .eql. 2; sleep 5; fail; end; stubborn; end";
+    insta::assert_snapshot!(lines(script, 6.0), @"
+    forall [xxxxx-----] 0 of 2 done, 1 running, 1 failed, ending the others
+    0/2 done, 1 run, 1 fail, ending
+    ");
+}
+
+#[test]
+fn lists_of_any_length_have_a_bar() {
+    let lines = lines(
+        "try for 20 s; forall n in 1 .to. 9000000000000000000 at most 3; sleep 1; end; end",
+        10.5,
+    );
+    assert!(lines.starts_with("forall [          ] 30 of 9000000000000000000 done"), "{lines}");
 }
 
 #[test]
