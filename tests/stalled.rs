@@ -136,7 +136,7 @@ fn a_page_is_told_later() {
     run.until_lines("ready", 1);
     run.signal(Signal::SIGUSR1);
     // Only when the page is written somewhere does the loop have anything to wait for.
-    until_thread(&run, "outlet");
+    until_thread(&run, "writer");
     fs::write(run.directory().join("go"), "").expect("a file");
     until_file(&run, "done");
     let text = reader.reads();
@@ -148,7 +148,7 @@ fn a_page_is_told_later() {
 fn a_program_in_the_place_of_the_shell_speaks_after_it() {
     let text = "try 1 time; failure; catch; end; exec sh -c 'echo last >&2'";
     let (run, reader) = start(Ftsh::command(text).options(["-l", "30"]));
-    until_thread(&run, "outlet");
+    until_thread(&run, "writer");
     let text = reader.reads();
     run.wait().expect_code(0);
     assert!(text.contains("gave up") && text.ends_with("\nlast\n"), "{text}");
@@ -157,7 +157,7 @@ fn a_program_in_the_place_of_the_shell_speaks_after_it() {
 #[test]
 fn mistakes_of_a_script_wait_as_well() {
     let (run, reader) = start(Ftsh::command("end"));
-    until_thread(&run, "outlet");
+    until_thread(&run, "writer");
     let text = reader.reads();
     run.wait().expect_code(2);
     assert!(text.starts_with("error: ") && text.contains("-c:1:1"), "{text}");

@@ -16,8 +16,8 @@ use crate::driver::process::OutputCapture;
 use crate::log::Log;
 use crate::machine::record::{LogEvent, Record};
 use crate::machine::{Outcome, Time};
+use crate::non_blocking_writer::NonBlockingWriter;
 use crate::os_error::plain;
-use crate::outlet::Outlet;
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;
@@ -32,7 +32,7 @@ pub fn capture(settings: &Settings) -> Result<Option<OutputCapture>> {
     let begin = || {
         let capture = OutputCapture::begin(&settings.program.name())?;
         if let Some(voice) = capture.voice() {
-            speak_through(Outlet::new(File::from(voice.try_clone_to_owned()?)));
+            speak_through(NonBlockingWriter::new(File::from(voice.try_clone_to_owned()?)));
         }
         Ok(capture)
     };

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::machine::Outcome;
+use crate::non_blocking_writer::{self, NonBlockingWriter};
 use crate::os_error::plain;
-use crate::outlet::{self, Outlet};
 use crate::secrets::Secrets;
 
 /// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
@@ -33,14 +33,14 @@ pub fn complain(message: &str) {
 }
 
 /// Writes on standard error, also when what goes there otherwise is kept. If nobody takes it, it
-/// waits, for [`outlet::wait`].
+/// waits, for [`non_blocking_writer::wait`].
 pub fn report(text: &str) {
     let text = SECRETS.get().map_or(text.into(), |secrets| secrets.hide(text));
-    VOICE.get().unwrap_or_else(|| outlet::standard_error()).say(&text);
+    VOICE.get().unwrap_or_else(|| non_blocking_writer::standard_error()).say(&text);
 }
 
 /// Where the shell's own messages go if standard error is kept.
-static VOICE: OnceLock<Outlet> = OnceLock::new();
+static VOICE: OnceLock<NonBlockingWriter> = OnceLock::new();
 
 /// What isn't to be said.
 static SECRETS: OnceLock<Secrets> = OnceLock::new();
@@ -51,7 +51,7 @@ pub fn keep_secret(secrets: Secrets) {
 }
 
 /// Has messages go there instead of to standard error, for good.
-pub fn speak_through(voice: Outlet) {
+pub fn speak_through(voice: NonBlockingWriter) {
     let _ = VOICE.set(voice);
 }
 
@@ -65,7 +65,7 @@ pub fn tell_of_panics() {
         if trace.status() == BacktraceStatus::Captured {
             report(&trace.to_string());
         }
-        outlet::wait(Some(BRIEFLY));
+        non_blocking_writer::wait(Some(BRIEFLY));
         std::process::exit(INTERNAL_ERROR);
     }));
 }

@@ -27,7 +27,7 @@ use crate::diagnostic;
 use crate::driver::process;
 use crate::lint::{Programs, lint};
 use crate::machine::Outcome;
-use crate::outlet;
+use crate::non_blocking_writer;
 use crate::repl::Known;
 use crate::syntax::{parse_bytes, print};
 
@@ -73,7 +73,7 @@ fn end(result: Result<Outcome>) -> ! {
             NOTHING_WAS_RUN
         }
     };
-    outlet::wait(None);
+    non_blocking_writer::wait(None);
     process::exit_now(code.into())
 }
 

@@ -26,7 +26,7 @@ use jiff::tz::TimeZone;
 use crate::machine::Failure;
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::time::Time;
-use crate::outlet::{self, Outlet};
+use crate::non_blocking_writer::{self, NonBlockingWriter};
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ const MOST_WITHHELD: usize = 100;
 
 /// A log that is open.
 pub struct Log {
-    outlet: Outlet,
+    writer: NonBlockingWriter,
     /// Whether that is standard error.
     is_error: bool,
     level: Level,
@@ -73,13 +73,15 @@ pub struct Log {
 impl Log {
     /// A log at the end of the file `path`, which is made if needed, or on standard error.
     pub fn open(path: Option<&Path>, level: Level, style: Style) -> io::Result<Self> {
-        let outlet = match path {
+        let writer = match path {
             // Lines of several shells don't mix: each is one write to a file opened for appending.
-            Some(path) => Outlet::new(OpenOptions::new().append(true).create(true).open(path)?),
-            None => outlet::standard_error().clone(),
+            Some(path) => {
+                NonBlockingWriter::new(OpenOptions::new().append(true).create(true).open(path)?)
+            }
+            None => non_blocking_writer::standard_error().clone(),
         };
         Ok(Self {
-            outlet,
+            writer,
             is_error: path.is_none(),
             level,
             style,
@@ -110,7 +112,7 @@ impl Log {
 
     fn put(&mut self, record: &Record) {
         if let Some((count, file)) = &mut self.missing {
-            if !self.outlet.is_idle() {
+            if !self.writer.is_idle() {
                 *count += 1;
                 *file = Arc::clone(&record.file);
                 return;
@@ -118,14 +120,15 @@ impl Log {
             self.finish();
         }
         self.render(record);
-        match self.outlet.offer(&self.line) {
+        match self.writer.offer(&self.line) {
             Ok(true) => {}
             Ok(false) => self.missing = Some((1, Arc::clone(&record.file))),
             // Nobody would be left to be told.
             Err(_) if self.is_error || self.broken => {}
             Err(error) => {
                 self.broken = true;
-                outlet::standard_error().say(&format!("ftsh: can't write the log: {error}\n"));
+                non_blocking_writer::standard_error()
+                    .say(&format!("ftsh: can't write the log: {error}\n"));
             }
         }
     }
@@ -145,7 +148,7 @@ impl Log {
             uncaught: false,
             event,
         });
-        self.outlet.say(&self.line);
+        self.writer.say(&self.line);
     }
 
     fn render(&mut self, record: &Record) {

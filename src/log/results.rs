@@ -13,14 +13,14 @@ use super::text::one_line;
 use super::{Style, json, local_zone};
 use crate::machine::FailureKind;
 use crate::machine::record::{Level, LogEvent, Record};
-use crate::outlet::{self, Outlet};
+use crate::non_blocking_writer::{self, NonBlockingWriter};
 
 /// The first line of GNU parallel's job log.
 const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
 /// Appends a line to a file for each branch that ends.
 pub struct Results {
-    outlet: Outlet,
+    writer: NonBlockingWriter,
     /// Whether a line has the columns of GNU parallel's job log, rather than being a JSON object.
     columns: bool,
     style: Style,
@@ -39,9 +39,9 @@ impl Results {
         let columns = path.extension().is_some_and(|extension| extension == "tsv");
         let is_new = columns && is_empty(&file)?;
         // Lines of several shells don't mix: each is one write to a file opened for appending.
-        let outlet = Outlet::new(file);
+        let writer = NonBlockingWriter::new(file);
         let mut results =
-            Self { outlet, columns, style, zone: None, line: String::new(), broken: false };
+            Self { writer, columns, style, zone: None, line: String::new(), broken: false };
         if is_new {
             results.line.push_str(COLUMNS);
             results.put();
@@ -61,13 +61,14 @@ impl Results {
     }
 
     fn put(&mut self) {
-        let why = match self.outlet.offer(&self.line) {
+        let why = match self.writer.offer(&self.line) {
             Ok(true) => return,
             Ok(false) => "nobody reads them".into(),
             Err(error) => error.to_string(),
         };
         if !std::mem::replace(&mut self.broken, true) {
-            outlet::standard_error().say(&format!("ftsh: can't write the results: {why}\n"));
+            non_blocking_writer::standard_error()
+                .say(&format!("ftsh: can't write the results: {why}\n"));
         }
     }
 

@@ -51,7 +51,7 @@ impl Machine {
             Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
         };
         let phase = self.next_phase(task);
-        if !task.redirects.is_empty() || start.is_none() && !phase.plumbing.is_empty() {
+        if !task.redirects.is_empty() || start.is_none() && !phase.changes.is_empty() {
             return Ok(self.open(task, phase));
         }
         match (start, &command.kind) {
@@ -149,7 +149,7 @@ impl Machine {
             directory: task.directory.clone(),
             io: task.opened.as_ref().unwrap_or(&task.io).id(),
             is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
-            redirects: phase.plumbing,
+            redirects: phase.changes,
             deadline: task.deadline(),
             line: task.line(),
         });

@@ -27,7 +27,7 @@ pub enum Effect {
         /// Where relative paths start; none is the shell's own directory.
         directory: Directory,
         /// What to change, in order.
-        redirects: Vec<Plumbing>,
+        redirects: Vec<FdChange>,
     },
     /// Find something out. Answered by `Done`, off the driver's loop if it may block.
     Query {
@@ -96,7 +96,7 @@ pub struct Run {
     /// Whether nothing else will start from them: they needn't be kept for the task.
     pub is_last: bool,
     /// What to change in them, in order.
-    pub redirects: Vec<Plumbing>,
+    pub redirects: Vec<FdChange>,
     /// When the tightest enclosing limit passes: for the command's own use (`FTSH_DEADLINE`).
     pub deadline: Option<Time>,
     /// The script's line.
@@ -129,16 +129,16 @@ pub type Environment = Vec<(BString, BString)>;
 
 /// A change to a table of descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plumbing {
+pub struct FdChange {
     /// The descriptor to set, 0 to 9.
     pub descriptor: u8,
     /// What to set it to.
-    pub port: Port,
+    pub source: FdSource,
 }
 
 /// What a descriptor can be set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Port {
+pub enum FdSource {
     /// A file, relative to the directory.
     File {
         /// Its path.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::{Address, Loop};
-use super::effect::{Effect, IoId, PipeId, Plumbing, Port, ScopeId, TaskId};
+use super::effect::{Effect, FdChange, FdSource, IoId, PipeId, ScopeId, TaskId};
 use super::ending::{Ending, Left, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
@@ -68,8 +68,8 @@ impl Machine {
     /// Opens the descriptors that all branches share. They would fight for the standard input, so that
     /// they read nothing, unless redirected.
     pub(super) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
-        let null = Plumbing { descriptor: 0, port: Port::Null };
-        self.open(task, Phase { plumbing: vec![null], written: None })
+        let null = FdChange { descriptor: 0, source: FdSource::Null };
+        self.open(task, Phase { changes: vec![null], written: None })
     }
 
     /// Starts some of the branches that may run; a list can be too long to start all at once.
@@ -151,14 +151,14 @@ impl Machine {
         let mut children = Vec::with_capacity(stages.len());
         for (index, (address, errors)) in stages.iter().enumerate() {
             let mut redirects = Vec::new();
-            let reader = pipe.take().map(Port::PipeReader);
-            redirects.extend(reader.map(|port| Plumbing { descriptor: 0, port }));
+            let reader = pipe.take().map(FdSource::PipeReader);
+            redirects.extend(reader.map(|source| FdChange { descriptor: 0, source }));
             if index + 1 < stages.len() {
                 let id = PipeId(self.next_id());
                 pipe = Some(id);
-                redirects.push(Plumbing { descriptor: 1, port: Port::PipeWriter(id) });
+                redirects.push(FdChange { descriptor: 1, source: FdSource::PipeWriter(id) });
                 if *errors {
-                    redirects.push(Plumbing { descriptor: 2, port: Port::Descriptor(1) });
+                    redirects.push(FdChange { descriptor: 2, source: FdSource::Descriptor(1) });
                 }
             }
             let mut stage = self.fork(task, index, *address, task.io.clone(), task.scope);

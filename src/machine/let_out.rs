@@ -1,7 +1,7 @@
 //! Holds what branches print, and writes it on when its turn has come.
 
 use super::Machine;
-use super::effect::{Action, BufferId, Effect, IoId, Plumbing, Port, ProcessId, Run, TaskId};
+use super::effect::{Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
 use super::event::{SpawnError, Status};
 use super::frame::{FrameKind, JoinKind};
 use super::held::{Held, LettingOut, Outputs};
@@ -14,9 +14,9 @@ impl Machine {
     /// Has what a branch prints be held, if its siblings' is.
     pub(super) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
         top_join(task)?.kind.outputs()?;
-        let (held, plumbing) = self.hold();
+        let (held, changes) = self.hold();
         let operation = self.new_operation(branch);
-        branch.io = self.open_io(branch.io.id(), branch, operation, plumbing);
+        branch.io = self.open_io(branch.io.id(), branch, operation, changes);
         branch.state = State::Piped(operation);
         Some(held)
     }
@@ -67,12 +67,12 @@ impl Machine {
     }
 
     /// Somewhere to keep what a branch prints, and how it gets there.
-    pub(super) fn hold(&mut self) -> (Held, Vec<Plumbing>) {
+    pub(super) fn hold(&mut self) -> (Held, Vec<FdChange>) {
         let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
-        let plumbing = [(1, output), (2, errors)]
-            .map(|(descriptor, buffer)| Plumbing { descriptor, port: Port::Hold(buffer) });
+        let changes = [(1, output), (2, errors)]
+            .map(|(descriptor, buffer)| FdChange { descriptor, source: FdSource::Hold(buffer) });
         let handle = |buffer| Handle::new(buffer, &self.released);
-        (Held { output: handle(output), errors: handle(errors) }, plumbing.into())
+        (Held { output: handle(output), errors: handle(errors) }, changes.into())
     }
 
     /// Begins to let out what comes next, if nothing is being let out.
@@ -91,9 +91,9 @@ impl Machine {
         errors: bool,
     ) -> LettingOut {
         let buffer = if errors { held.errors.id() } else { held.output.id() };
-        let mut redirects = vec![Plumbing { descriptor: 0, port: Port::BufferRead(buffer) }];
+        let mut redirects = vec![FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) }];
         if errors {
-            redirects.push(Plumbing { descriptor: 1, port: Port::Descriptor(2) });
+            redirects.push(FdChange { descriptor: 1, source: FdSource::Descriptor(2) });
         }
         self.open_scope(task.scope);
         let process = ProcessId(self.next_id());

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::effect::{BufferId, IoId, OperationId, Plumbing, Port};
+use super::effect::{BufferId, FdChange, FdSource, IoId, OperationId};
 use super::value::{Handle, Value};
 use super::variables::Variables;
 use crate::syntax::ast::{Mode, Name};
@@ -30,8 +30,8 @@ pub struct Resolved {
 /// What one leads to.
 #[derive(Debug)]
 pub enum Resource {
-    /// A port that is known by now.
-    Port(Port),
+    /// A source that is known by now.
+    FdSource(FdSource),
     /// From a variable.
     ReadVariable(Name),
     /// To a variable, emptied first or not.
@@ -42,7 +42,7 @@ pub enum Resource {
 #[derive(Debug)]
 pub struct Phase {
     /// How.
-    pub plumbing: Vec<Plumbing>,
+    pub changes: Vec<FdChange>,
     /// What changes once they are set up.
     pub written: Option<Written>,
 }

@@ -1,4 +1,4 @@
-//! Redirections: from words to plumbing.
+//! Redirections: from words to changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
-use super::effect::{Access, BufferId, Effect, IoId, OperationId, Plumbing, Port};
+use super::effect::{Access, BufferId, Effect, FdChange, FdSource, IoId, OperationId};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
 use super::halt::Halt;
@@ -29,7 +29,7 @@ impl Machine {
                         Mode::Write => Access::Write,
                         Mode::Append => Access::Append,
                     };
-                    Resource::Port(Port::File { path: expander.file(word)?, access })
+                    Resource::FdSource(FdSource::File { path: expander.file(word)?, access })
                 }
                 Target::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;
@@ -44,14 +44,16 @@ impl Machine {
                         mode => Resource::WriteVariable(name, mode),
                     }
                 }
-                Target::Descriptor(descriptor) => Resource::Port(Port::Descriptor(*descriptor)),
+                Target::Descriptor(descriptor) => {
+                    Resource::FdSource(FdSource::Descriptor(*descriptor))
+                }
                 Target::HereDocument { body, .. } => {
-                    Resource::Port(Port::Bytes(expander.joined(body)?))
+                    Resource::FdSource(FdSource::Bytes(expander.joined(body)?))
                 }
                 Target::HereString(word) => {
                     let mut line = expander.joined(word)?;
                     line.push(b'\n');
-                    Resource::Port(Port::Bytes(line))
+                    Resource::FdSource(FdSource::Bytes(line))
                 }
             };
             let (descriptor, with_errors) = (redirect.descriptor, redirect.with_errors);
@@ -64,29 +66,29 @@ impl Machine {
     /// variable that is written. It changes when it is set up, and not if something before it fails;
     /// what comes after it may fail without taking that back.
     pub(super) fn next_phase(&mut self, task: &mut Task) -> Phase {
-        let mut plumbing = Vec::with_capacity(task.redirects.pending.len());
+        let mut changes = Vec::with_capacity(task.redirects.pending.len());
         let mut written = None;
         while written.is_none()
             && let Some(Resolved { descriptor, with_errors, target }) =
                 task.redirects.pending.pop_front()
         {
-            let port = match target {
-                Resource::Port(port) => port,
+            let source = match target {
+                Resource::FdSource(source) => source,
                 Resource::ReadVariable(name) => read_port(task, &name),
                 Resource::WriteVariable(name, mode) => {
-                    let opens = |done: &Plumbing| matches!(done.port, Port::File { .. });
-                    let waits = plumbing.iter().any(opens);
-                    let (port, change) = self.write_port(task, name, mode, waits);
+                    let opens = |done: &FdChange| matches!(done.source, FdSource::File { .. });
+                    let waits = changes.iter().any(opens);
+                    let (source, change) = self.write_port(task, name, mode, waits);
                     written = change;
-                    port
+                    source
                 }
             };
-            plumbing.push(Plumbing { descriptor, port });
+            changes.push(FdChange { descriptor, source });
             if with_errors {
-                plumbing.push(Plumbing { descriptor: 2, port: Port::Descriptor(descriptor) });
+                changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
             }
         }
-        Phase { plumbing, written }
+        Phase { changes, written }
     }
 
     /// A command that appends to what it reads, or what another task has too, gets a copy.
@@ -96,32 +98,32 @@ impl Machine {
         name: Name,
         mode: Mode,
         waits: bool,
-    ) -> (Port, Option<Written>) {
+    ) -> (FdSource, Option<Written>) {
         if mode == Mode::Append
             && let Some(Value::Buffer(held)) = task.variables.own(&name)
             && held.is_sole()
         {
             let (id, same) = (held.id(), Value::Buffer(held.clone()));
             task.variables.set(&name, same); // an environment that has it is out of date
-            return (Port::BufferAppend(id), None);
+            return (FdSource::BufferAppend(id), None);
         }
         let buffer = BufferId(self.next_id());
         let before = task.variables.get(&name).map(|variable| &variable.value);
-        let port = match before.filter(|_| mode == Mode::Append) {
-            Some(Value::Buffer(of)) => Port::BufferCopy { buffer, of: of.id() },
+        let source = match before.filter(|_| mode == Mode::Append) {
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
             value => {
                 let text = value.and_then(Value::text).unwrap_or_default().into_owned();
-                Port::BufferCreate(buffer, text)
+                FdSource::BufferCreate(buffer, text)
             }
         };
-        (port, Some(Written { name, buffer: Handle::new(buffer, &self.released), waits }))
+        (source, Some(Written { name, buffer: Handle::new(buffer, &self.released), waits }))
     }
 
     /// Asks for a table of descriptors; the present instruction starts over when it is there.
     pub(super) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
         let operation = self.new_operation(task);
         let base = task.opened.as_ref().unwrap_or(&task.io).id();
-        let io = self.open_io(base, task, operation, phase.plumbing);
+        let io = self.open_io(base, task, operation, phase.changes);
         Flow::Wait(State::Opening(Opening { operation, io, written: phase.written }))
     }
 
@@ -130,7 +132,7 @@ impl Machine {
         base: IoId,
         task: &Task,
         operation: OperationId,
-        redirects: Vec<Plumbing>,
+        redirects: Vec<FdChange>,
     ) -> Handle<IoId> {
         let io = IoId(self.next_id());
         let directory = task.directory.clone();
@@ -178,15 +180,15 @@ pub fn enter_redirects(task: &mut Task, around_call: bool) {
     }
 }
 
-fn read_port(task: &mut Task, name: &Name) -> Port {
+fn read_port(task: &mut Task, name: &Name) -> FdSource {
     match task.variables.get(name).map(|variable| &variable.value) {
         Some(Value::Buffer(buffer)) => {
             let id = buffer.id();
             task.redirects.read.push(buffer.clone());
-            Port::BufferRead(id)
+            FdSource::BufferRead(id)
         }
-        Some(value) => Port::Bytes(value.text().unwrap_or_default().into_owned()),
-        None => Port::Null,
+        Some(value) => FdSource::Bytes(value.text().unwrap_or_default().into_owned()),
+        None => FdSource::Null,
     }
 }
 

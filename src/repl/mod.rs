@@ -27,7 +27,7 @@ use crate::driver::{self, Interactive};
 use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
-use crate::outlet;
+use crate::non_blocking_writer;
 use crate::secrets::Secrets;
 use crate::syntax::ast::Block;
 use crate::syntax::vocabulary::OPERATORS;
@@ -252,12 +252,12 @@ impl<D: Interactive> Session<D> {
 
 /// Writes on standard output.
 fn show(text: &str) {
-    outlet::standard_output().say(text);
+    non_blocking_writer::standard_output().say(text);
 }
 
 /// Writes on standard error.
 fn say(text: &str) {
-    outlet::standard_error().say(text);
+    non_blocking_writer::standard_error().say(text);
 }
 
 /// What happened, and where, unless that is the one line right above.

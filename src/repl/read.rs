@@ -22,7 +22,7 @@ use crate::driver::{Attended, Interactive};
 use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::time::Time;
-use crate::outlet;
+use crate::non_blocking_writer;
 
 type Editor = LineEditor<Helper, MemHistory>;
 
@@ -236,7 +236,7 @@ impl<D: Interactive> Reader<D> {
         driver.begin(move || {
             let mut typed = (String::new(), String::new());
             let line = loop {
-                outlet::wait(None);
+                non_blocking_writer::wait(None);
                 if let Some(helper) = editor.helper() {
                     helper.start();
                 }

@@ -19,7 +19,7 @@ use super::jobs::{Command, Stage};
 use super::sys::FileLimit;
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{
-    Directory, Effect, IoId, OperationId, PipeId, Plumbing, Port, Query, Run,
+    Directory, Effect, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
 };
 use crate::machine::time::Time;
 
@@ -52,7 +52,7 @@ pub enum Request {
 
 impl Request {
     /// How it changes which table.
-    fn redirects(&self) -> (IoId, &[Plumbing]) {
+    fn redirects(&self) -> (IoId, &[FdChange]) {
         match self {
             Self::Run(run) | Self::Exec(run) => (run.io, &run.redirects),
             Self::Open(Effect::Open { base, redirects, .. }) => (*base, redirects),
@@ -61,16 +61,16 @@ impl Request {
     }
 }
 
-fn reads(redirects: &[Plumbing]) -> Option<PipeId> {
-    redirects.iter().find_map(|plumbing| match plumbing.port {
-        Port::PipeReader(id) => Some(id),
+fn reads(redirects: &[FdChange]) -> Option<PipeId> {
+    redirects.iter().find_map(|changes| match changes.source {
+        FdSource::PipeReader(id) => Some(id),
         _ => None,
     })
 }
 
-fn writes(redirects: &[Plumbing]) -> Option<PipeId> {
-    redirects.iter().find_map(|plumbing| match plumbing.port {
-        Port::PipeWriter(id) => Some(id),
+fn writes(redirects: &[FdChange]) -> Option<PipeId> {
+    redirects.iter().find_map(|changes| match changes.source {
+        FdSource::PipeWriter(id) => Some(id),
         _ => None,
     })
 }

@@ -19,7 +19,7 @@ use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::outcome::Outcome;
 use crate::machine::time::Time;
-use crate::outlet;
+use crate::non_blocking_writer;
 
 /// Who told the shell to end needn't wait longer for somebody who doesn't read.
 const BRIEFLY: Duration = Duration::from_secs(1);
@@ -113,12 +113,14 @@ impl Interactive for ProcessDriver {
     }
 
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
-        if outlet::is_quiet() {
+        if non_blocking_writer::is_quiet() {
             return outcome;
         }
         let is_over = matches!(outcome, Outcome::Interrupted(_));
         let until = if is_over { Time::after(self.now().elapsed() + BRIEFLY) } else { Time::NEVER };
-        let Ok(mut waiting) = self.begin(|| outlet::wait(None)) else { return outcome };
+        let Ok(mut waiting) = self.begin(|| non_blocking_writer::wait(None)) else {
+            return outcome;
+        };
         loop {
             match self.attend(&mut waiting, until) {
                 Attended::Event(Event::Interrupted(_)) if is_over => return outcome,

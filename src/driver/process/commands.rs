@@ -16,8 +16,8 @@ use crate::machine::effect::{Action, Directory, Environment, ProcessId, Run, Sco
 use crate::machine::event::{Event, SpawnError, SpawnErrorKind, Status};
 use crate::machine::record::LogEvent;
 use crate::machine::time::Time;
+use crate::non_blocking_writer;
 use crate::os_error::plain;
-use crate::outlet;
 
 /// Whether an `exec` is still wanted is looked at this often while it waits.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -136,7 +136,7 @@ impl ProcessDriver {
         self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
             // What the shell has said comes before what the program says.
-            while !outlet::wait(Some(PAUSE)) && !control.is_cancelled() {}
+            while !non_blocking_writer::wait(Some(PAUSE)) && !control.is_cancelled() {}
             Answer::Ready(Box::new(program), table)
         });
     }

@@ -52,12 +52,14 @@ use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal, Tty};
 use super::Driver;
 use crate::machine::Machine;
-use crate::machine::effect::{Directory, Effect, OperationId, Plumbing, Port, ProcessId, Query};
+use crate::machine::effect::{
+    Directory, Effect, FdChange, FdSource, OperationId, ProcessId, Query,
+};
 use crate::machine::event::{Event, Refusal, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::size::{LONGEST, TooLong};
 use crate::machine::time::Time;
-use crate::outlet;
+use crate::non_blocking_writer;
 
 /// What a command's last line may end with isn't part of the value.
 const LINE_END: u64 = 2;
@@ -200,7 +202,7 @@ impl ProcessDriver {
             let note = format!("no subreaper: daemons are looked for through {source}");
             driver.log(0, LogEvent::Note(note));
         }
-        outlet::allow_threads();
+        non_blocking_writer::allow_threads();
         Ok(driver)
     }
 
@@ -296,7 +298,7 @@ impl ProcessDriver {
             return self.broken("what isn't opened is to be opened");
         };
         self.make_room();
-        let adds = |it: &Plumbing| !matches!(it.port, Port::Null | Port::Descriptor(_));
+        let adds = |it: &FdChange| !matches!(it.source, FdSource::Null | FdSource::Descriptor(_));
         let holds = redirects.iter().any(adds);
         let mut plan = match self.io.plan(base, &directory, redirects) {
             Ok(plan) => plan,

@@ -11,7 +11,7 @@ use super::supervisor::Supervision;
 use super::tty::columns;
 use crate::driver::Driver;
 use crate::machine::Machine;
-use crate::outlet::standard_error;
+use crate::non_blocking_writer::standard_error;
 use crate::status;
 
 /// How often a line that counts tenths of seconds changes.

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
 use super::model::Model;
-use crate::machine::effect::{Access, BufferId, IoId, PipeId, Plumbing, Port, Run};
+use crate::machine::effect::{Access, BufferId, FdChange, FdSource, IoId, PipeId, Run};
 
 /// Everything descriptors can lead to.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Descriptors {
     }
 
     /// Makes a table from another one.
-    pub fn open(&mut self, io: IoId, base: IoId, redirects: &[Plumbing]) -> Result<(), Missing> {
+    pub fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Result<(), Missing> {
         let table = self.plumb(self.table(base), redirects)?;
         for end in table.values() {
             match end {
@@ -94,43 +94,43 @@ impl Descriptors {
         self.buffers.get(&buffer).cloned().unwrap_or_default()
     }
 
-    fn plumb(&mut self, mut table: Table, redirects: &[Plumbing]) -> Result<Table, Missing> {
-        for Plumbing { descriptor, port } in redirects {
-            let end = match port {
-                Port::File { path, access: Access::Read } => match self.files.get(path) {
+    fn plumb(&mut self, mut table: Table, redirects: &[FdChange]) -> Result<Table, Missing> {
+        for FdChange { descriptor, source } in redirects {
+            let end = match source {
+                FdSource::File { path, access: Access::Read } => match self.files.get(path) {
                     Some(content) => End::Input(content.clone()),
                     None => return Err(Missing::File(path.clone())),
                 },
-                Port::File { path, access } => {
+                FdSource::File { path, access } => {
                     let content = self.files.entry(path.clone()).or_default();
                     if *access == Access::Write {
                         content.clear();
                     }
                     End::File(path.clone())
                 }
-                Port::BufferRead(buffer) => End::BufferIn(*buffer),
-                Port::BufferCreate(buffer, content) => {
+                FdSource::BufferRead(buffer) => End::BufferIn(*buffer),
+                FdSource::BufferCreate(buffer, content) => {
                     self.buffers.insert(*buffer, content.clone());
                     End::Buffer(*buffer)
                 }
-                Port::Hold(buffer) => {
+                FdSource::Hold(buffer) => {
                     self.buffers.entry(*buffer).or_default();
                     End::Buffer(*buffer)
                 }
-                Port::BufferCopy { buffer, of } => {
+                FdSource::BufferCopy { buffer, of } => {
                     let content = self.buffer(*of);
                     self.buffers.insert(*buffer, content);
                     End::Buffer(*buffer)
                 }
-                Port::BufferAppend(buffer) => End::Buffer(*buffer),
-                Port::Descriptor(other) => match table.get(other) {
+                FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
+                FdSource::Descriptor(other) => match table.get(other) {
                     Some(end) => end.clone(),
                     None => return Err(Missing::Descriptor(*other)),
                 },
-                Port::Null => End::Null,
-                Port::Bytes(bytes) => End::Input(bytes.clone()),
-                Port::PipeReader(pipe) => End::PipeIn(*pipe),
-                Port::PipeWriter(pipe) => {
+                FdSource::Null => End::Null,
+                FdSource::Bytes(bytes) => End::Input(bytes.clone()),
+                FdSource::PipeReader(pipe) => End::PipeIn(*pipe),
+                FdSource::PipeWriter(pipe) => {
                     self.pipes.entry(*pipe).or_default();
                     End::PipeOut(*pipe)
                 }
@@ -168,7 +168,7 @@ impl Descriptors {
 
     /// A command has read this much of what it shares with others.
     pub fn consumed(&mut self, run: &Run, bytes: usize) {
-        if run.redirects.iter().all(|plumbing| plumbing.descriptor != 0) {
+        if run.redirects.iter().all(|changes| changes.descriptor != 0) {
             *self.consumed.entry(run.io).or_default() += bytes;
         }
     }
@@ -179,7 +179,7 @@ impl Descriptors {
             return;
         }
         // Its files were emptied when it started.
-        let redirects: Vec<Plumbing> = run.redirects.iter().cloned().map(reopened).collect();
+        let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let Ok(table) = self.plumb(self.table(run.io), &redirects) else { return };
         for (descriptor, text) in [(1, &model.output), (2, &model.errors)] {
             let sink = match table.get(&descriptor) {
@@ -207,13 +207,15 @@ fn is_last(owners: &mut BTreeMap<PipeId, usize>, pipe: PipeId) -> bool {
     }
 }
 
-fn reopened(plumbing: Plumbing) -> Plumbing {
-    let port = match plumbing.port {
-        Port::File { path, access: Access::Write } => Port::File { path, access: Access::Append },
-        Port::BufferCreate(buffer, _) | Port::BufferCopy { buffer, .. } => {
-            Port::BufferAppend(buffer)
+fn reopened(changes: FdChange) -> FdChange {
+    let source = match changes.source {
+        FdSource::File { path, access: Access::Write } => {
+            FdSource::File { path, access: Access::Append }
         }
-        port => port,
+        FdSource::BufferCreate(buffer, _) | FdSource::BufferCopy { buffer, .. } => {
+            FdSource::BufferAppend(buffer)
+        }
+        source => source,
     };
-    Plumbing { port, ..plumbing }
+    FdChange { source, ..changes }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::machine::effect::{
-    BufferId, IoId, OperationId, PipeId, Plumbing, Port, ProcessId, Query, Run, ScopeId,
+    BufferId, FdChange, FdSource, IoId, OperationId, PipeId, ProcessId, Query, Run, ScopeId,
 };
 use ftsh::machine::{Effect, Event, Time};
 
@@ -32,24 +32,29 @@ fn demand(truth: bool, what: impl FnOnce() -> String) -> Verdict {
 }
 
 impl Resources {
-    fn plumbing(&mut self, redirects: &[Plumbing]) -> Verdict {
-        for Plumbing { port, .. } in redirects {
-            match port {
-                Port::BufferRead(buffer) | Port::BufferAppend(buffer) => self.buffer(*buffer)?,
-                Port::BufferCopy { buffer, of } => {
+    fn changes(&mut self, redirects: &[FdChange]) -> Verdict {
+        for FdChange { source, .. } in redirects {
+            match source {
+                FdSource::BufferRead(buffer) | FdSource::BufferAppend(buffer) => {
+                    self.buffer(*buffer)?;
+                }
+                FdSource::BufferCopy { buffer, of } => {
                     self.buffer(*of)?;
                     demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
                 }
-                Port::BufferCreate(buffer, _) | Port::Hold(buffer) => {
+                FdSource::BufferCreate(buffer, _) | FdSource::Hold(buffer) => {
                     demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
                 }
-                Port::PipeReader(pipe) => {
+                FdSource::PipeReader(pipe) => {
                     demand(self.readers.insert(*pipe), || format!("{pipe:?} is read twice"))?;
                 }
-                Port::PipeWriter(pipe) => {
+                FdSource::PipeWriter(pipe) => {
                     demand(self.writers.insert(*pipe), || format!("{pipe:?} is written twice"))?;
                 }
-                Port::File { .. } | Port::Descriptor(_) | Port::Null | Port::Bytes(_) => {}
+                FdSource::File { .. }
+                | FdSource::Descriptor(_)
+                | FdSource::Null
+                | FdSource::Bytes(_) => {}
             }
         }
         Ok(())
@@ -78,7 +83,7 @@ impl Resources {
         demand(self.processes.insert(run.process), || format!("{:?} twice", run.process))?;
         self.scope(run.scope)?;
         self.io(run.io)?;
-        self.plumbing(&run.redirects)
+        self.changes(&run.redirects)
     }
 
     fn operation(&mut self, operation: OperationId) -> Verdict {
@@ -109,7 +114,7 @@ impl Oracle for Resources {
                 self.operation(*operation)?;
                 self.io(*base)?;
                 demand(self.ios.insert(*io), || format!("{io:?} is made twice"))?;
-                self.plumbing(redirects)
+                self.changes(redirects)
             }
             Effect::Query { operation, query, .. } => {
                 self.operation(*operation)?;

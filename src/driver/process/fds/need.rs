@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use super::super::sys;
 use super::table::Fd;
 use super::tables::{Draft, FdTables};
-use crate::machine::effect::{BufferId, IoId, Plumbing, Port};
+use crate::machine::effect::{BufferId, FdChange, FdSource, IoId};
 
 /// How many descriptors something needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,28 +43,28 @@ impl Need {
 
 impl FdTables {
     /// What changes to a table need.
-    pub fn need(&self, base: IoId, redirects: &[Plumbing]) -> Need {
-        let needs = redirects.iter().enumerate().map(|(at, plumbing)| match &plumbing.port {
-            Port::Null => Need::NOTHING, // all share one
-            Port::Descriptor(from) => {
+    pub fn need(&self, base: IoId, redirects: &[FdChange]) -> Need {
+        let needs = redirects.iter().enumerate().map(|(at, changes)| match &changes.source {
+            FdSource::Null => Need::NOTHING, // all share one
+            FdSource::Descriptor(from) => {
                 let is_changed = redirects[..at].iter().any(|it| it.descriptor == *from);
                 let inherited = |fd: &Fd| matches!(fd, Fd::Inherited(_));
                 let fd = self.table(base).and_then(|table| table.get(*from));
                 Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
             }
-            Port::File { .. } | Port::BufferCreate(..) => Need::of(1, 0),
-            Port::Bytes(_) | Port::Hold(_) => Need::of(1, 1),
-            Port::BufferRead(id) => match self.draft_of(*id) {
+            FdSource::File { .. } | FdSource::BufferCreate(..) => Need::of(1, 0),
+            FdSource::Bytes(_) | FdSource::Hold(_) => Need::of(1, 1),
+            FdSource::BufferRead(id) => match self.draft_of(*id) {
                 None => Need::of(1, 0),
                 Some(Draft::Bytes(_)) => Need::of(1, 1),
                 Some(Draft::Copy(_)) => Need::of(2, 0),
             },
-            Port::BufferAppend(id) => Need::of(usize::from(self.draft_of(*id).is_some()), 0),
-            Port::BufferCopy { of, .. } => match self.draft_of(*of) {
+            FdSource::BufferAppend(id) => Need::of(usize::from(self.draft_of(*id).is_some()), 0),
+            FdSource::BufferCopy { of, .. } => match self.draft_of(*of) {
                 Some(Draft::Copy(_)) => Need::of(2, 0),
                 Some(Draft::Bytes(_)) | None => Need::of(1, 0),
             },
-            Port::PipeReader(id) | Port::PipeWriter(id) => match self.waiting_end(*id) {
+            FdSource::PipeReader(id) | FdSource::PipeWriter(id) => match self.waiting_end(*id) {
                 // It comes into being, and one end of it waits.
                 None => Need::of(1, 1),
                 Some(end) => Need::of(usize::from(!sys::is_own(end.as_raw_fd())), 0),

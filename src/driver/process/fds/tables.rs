@@ -13,7 +13,7 @@ use super::error::FdError;
 use super::place::Place;
 use super::plan::{Plan, SMALL, Step};
 use super::table::{Fd, FdTable};
-use crate::machine::effect::{BufferId, Directory, IoId, PipeId, Plumbing, Port};
+use crate::machine::effect::{BufferId, Directory, FdChange, FdSource, IoId, PipeId};
 use crate::machine::size::LONGEST;
 
 /// All tables, buffers and pipes of a run.
@@ -142,12 +142,12 @@ impl FdTables {
     }
 
     /// Takes note of buffers that are to be created later, or never: they have a content now.
-    pub fn draft(&mut self, redirects: &[Plumbing]) {
-        for Plumbing { port, .. } in redirects {
-            let (id, draft) = match port {
-                Port::BufferCreate(id, content) => (*id, Draft::Bytes(content.clone())),
-                Port::Hold(id) => (*id, Draft::Bytes(BString::default())),
-                Port::BufferCopy { buffer, of } => match self.buffers.get(of) {
+    pub fn draft(&mut self, redirects: &[FdChange]) {
+        for FdChange { source, .. } in redirects {
+            let (id, draft) = match source {
+                FdSource::BufferCreate(id, content) => (*id, Draft::Bytes(content.clone())),
+                FdSource::Hold(id) => (*id, Draft::Bytes(BString::default())),
+                FdSource::BufferCopy { buffer, of } => match self.buffers.get(of) {
                     Some(of) => (*buffer, Draft::Copy(of.clone())),
                     None => continue,
                 },
@@ -163,14 +163,14 @@ impl FdTables {
         &mut self,
         base: IoId,
         directory: &Directory,
-        redirects: Vec<Plumbing>,
+        redirects: Vec<FdChange>,
     ) -> Result<Plan, FdError> {
         // Ends of pipes first: they must not stay behind when something else fails.
         let mut taken = Vec::new();
-        for plumbing in &redirects {
-            match plumbing.port {
-                Port::PipeReader(id) => taken.push(self.take_end(id, |ends| &mut ends.reader)),
-                Port::PipeWriter(id) => taken.push(self.take_end(id, |ends| &mut ends.writer)),
+        for changes in &redirects {
+            match changes.source {
+                FdSource::PipeReader(id) => taken.push(self.take_end(id, |ends| &mut ends.reader)),
+                FdSource::PipeWriter(id) => taken.push(self.take_end(id, |ends| &mut ends.writer)),
                 _ => {}
             }
         }
@@ -178,25 +178,25 @@ impl FdTables {
         let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
         let mut plan =
             Plan { table, directory: directory.clone(), steps: Vec::new(), blocking: false };
-        for Plumbing { descriptor: to, port } in redirects {
-            let step = match port {
-                Port::File { path, access } => {
+        for FdChange { descriptor: to, source } in redirects {
+            let step = match source {
+                FdSource::File { path, access } => {
                     plan.blocking = true;
                     Step::Open { to, path, access }
                 }
-                Port::Descriptor(from) => Step::Copy { to, from },
-                Port::Null => Step::Set(to, self.null()?),
-                Port::BufferRead(id) => match self.text(id) {
+                FdSource::Descriptor(from) => Step::Copy { to, from },
+                FdSource::Null => Step::Set(to, self.null()?),
+                FdSource::BufferRead(id) => match self.text(id) {
                     Some(content) => plan.bytes(to, content.clone()),
                     None => Step::Read(to, self.existing(id)?),
                 },
-                Port::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
-                Port::BufferCreate(id, content) => {
+                FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
+                FdSource::BufferCreate(id, content) => {
                     let buffer = self.create(id)?;
                     plan.write(&buffer, content);
                     Step::Set(to, buffer.writer())
                 }
-                Port::Hold(id) => {
+                FdSource::Hold(id) => {
                     // It is read even if it can't be had for writing.
                     self.drafts.insert(id, Draft::Bytes(BString::default()));
                     let buffer = Buffer::large().map_err(FdError::Variable)?;
@@ -205,7 +205,7 @@ impl FdTables {
                     self.buffers.insert(id, buffer);
                     Step::Set(to, writer)
                 }
-                Port::BufferCopy { buffer, of } => {
+                FdSource::BufferCopy { buffer, of } => {
                     let to_copy = match self.text(of) {
                         Some(content) => Err(content.clone()),
                         None => Ok(self.existing(of)?),
@@ -220,8 +220,8 @@ impl FdTables {
                     }
                     Step::Set(to, buffer.writer())
                 }
-                Port::Bytes(content) => plan.bytes(to, content),
-                Port::PipeReader(_) | Port::PipeWriter(_) => {
+                FdSource::Bytes(content) => plan.bytes(to, content),
+                FdSource::PipeReader(_) | FdSource::PipeWriter(_) => {
                     let end = taken.next().ok_or(FdError::Gone("a pipe's end"))?;
                     Step::Set(to, end?)
                 }

@@ -140,7 +140,7 @@ each_alone! {
     }
 
     fn commands_that_workers_start_end_as_they_end(world) {
-        let null = Port::File { path: "/dev/null".into(), access: Access::Write };
+        let null = FdSource::File { path: "/dev/null".into(), access: Access::Write };
         world.with(&[(1, null)]);
         for round in 0..10 {
             // Orphans come and go meanwhile, and are looked for.
@@ -199,7 +199,7 @@ each_alone! {
         let process = ProcessId(world.id());
         let buffer = BufferId(world.id());
         let text = BString::from("kept");
-        world.with(&[(1, Port::BufferCreate(buffer, text)), (0, Port::Null)]);
+        world.with(&[(1, FdSource::BufferCreate(buffer, text)), (0, FdSource::Null)]);
         world.directory = Some(Arc::new("/".into()));
         let run = world.request(process, ScopeId::SCRIPT, program(&["no-such-program"]));
         world.driver.perform(Effect::Exec(Box::new(run)));

@@ -18,8 +18,8 @@ use bstr::BString;
 use super::{ProcessDriver, Settings};
 use crate::driver::Driver;
 use crate::machine::effect::{
-    Action, BufferId, Effect, IoId, OperationId, Plumbing, Port, ProcessId, Query, Run, ScopeId,
-    TaskId,
+    Action, BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
+    ScopeId, TaskId,
 };
 use crate::machine::event::{Event, Refusal, Reply, Status};
 use crate::machine::time::Time;
@@ -74,7 +74,7 @@ struct World {
     last: u64,
     events: VecDeque<Event>,
     directory: Option<Arc<BString>>,
-    redirects: Vec<Plumbing>,
+    redirects: Vec<FdChange>,
     deadline: Option<Time>,
 }
 
@@ -100,12 +100,12 @@ impl World {
     }
 
     /// The next commands' redirections.
-    fn with(&mut self, redirects: &[(u8, Port)]) -> &mut Self {
-        let plumbing = |(descriptor, port): &(u8, Port)| Plumbing {
+    fn with(&mut self, redirects: &[(u8, FdSource)]) -> &mut Self {
+        let changes = |(descriptor, source): &(u8, FdSource)| FdChange {
             descriptor: *descriptor,
-            port: port.clone(),
+            source: source.clone(),
         };
-        self.redirects = redirects.iter().map(plumbing).collect();
+        self.redirects = redirects.iter().map(changes).collect();
         self
     }
 
@@ -208,8 +208,8 @@ impl World {
     /// Runs a command to its end with its output in a buffer: how it ended, and the output.
     fn output(&mut self, action: Action) -> (String, BString) {
         let buffer = BufferId(self.id());
-        let create = Port::BufferCreate(buffer, BString::default());
-        self.redirects.push(Plumbing { descriptor: 1, port: create });
+        let create = FdSource::BufferCreate(buffer, BString::default());
+        self.redirects.push(FdChange { descriptor: 1, source: create });
         let process = self.start(action);
         self.redirects.pop();
         let end = self.end_of(process);

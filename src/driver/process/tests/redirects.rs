@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::machine::effect::{Access, PipeId};
 
-fn file(path: &std::path::Path, access: Access) -> Port {
-    Port::File { path: path.to_str().expect("a name").into(), access }
+fn file(path: &std::path::Path, access: Access) -> FdSource {
+    FdSource::File { path: path.to_str().expect("a name").into(), access }
 }
 
 each_alone! {
@@ -15,10 +15,10 @@ each_alone! {
         let script = "echo out; echo err >&2; echo three >&3";
         world.last = 10;
         world.with(&[
-            (1, Port::BufferCreate(a, "start ".into())),
-            (3, Port::Descriptor(1)),
-            (2, Port::Descriptor(1)),
-            (1, Port::BufferCreate(b, "".into())),
+            (1, FdSource::BufferCreate(a, "start ".into())),
+            (3, FdSource::Descriptor(1)),
+            (2, FdSource::Descriptor(1)),
+            (1, FdSource::BufferCreate(b, "".into())),
         ]);
         let process = world.start(shell(script));
         assert_eq!(world.end_of(process), "exit 0");
@@ -30,11 +30,11 @@ each_alone! {
         let (out, err) = (BufferId(1), BufferId(2));
         world.last = 10;
         world.with(&[
-            (1, Port::BufferCreate(out, "".into())),
-            (2, Port::BufferCreate(err, "".into())),
-            (3, Port::Descriptor(1)),
-            (1, Port::Descriptor(2)),
-            (2, Port::Descriptor(3)),
+            (1, FdSource::BufferCreate(out, "".into())),
+            (2, FdSource::BufferCreate(err, "".into())),
+            (3, FdSource::Descriptor(1)),
+            (1, FdSource::Descriptor(2)),
+            (2, FdSource::Descriptor(3)),
         ]);
         let process = world.start(shell("echo out; echo err >&2"));
         world.end_of(process);
@@ -42,14 +42,14 @@ each_alone! {
     }
 
     fn inherited_descriptors_can_be_exchanged(world) {
-        world.with(&[(3, Port::Descriptor(0)), (0, Port::Descriptor(2)), (2, Port::Descriptor(3))]);
+        world.with(&[(3, FdSource::Descriptor(0)), (0, FdSource::Descriptor(2)), (2, FdSource::Descriptor(3))]);
         let (_, output) = world.output(shell("readlink /proc/self/fd/0 /proc/self/fd/2"));
         let name = |number| std::fs::read_link(format!("/proc/self/fd/{number}")).expect("open");
         assert_eq!(output, format!("{}\n{}\n", name(2).display(), name(0).display()));
     }
 
     fn what_is_not_open_cannot_be_copied(world) {
-        world.with(&[(1, Port::Descriptor(7))]);
+        world.with(&[(1, FdSource::Descriptor(7))]);
         let process = world.start(program(&["true"]));
         assert_eq!(world.end_of(process), "Redirect: descriptor 7 isn't open");
     }
@@ -77,22 +77,22 @@ each_alone! {
         let start = Instant::now();
         let (end, output) = world.output(program(&["head", "-c", "60000000", "/dev/zero"]));
         assert_eq!((end.as_str(), output.len()), ("exit 0", 60_000_000));
-        world.with(&[(0, Port::Bytes(output))]);
+        world.with(&[(0, FdSource::Bytes(output))]);
         assert_eq!(world.output(program(&["wc", "-c"])).1, "60000000\n");
         assert!(start.elapsed() < LONG);
     }
 
     fn a_buffer_is_read_from_its_beginning_while_it_grows(world) {
         let buffer = BufferId(world.id());
-        world.with(&[(1, Port::BufferCreate(buffer, "a\0".into()))]);
+        world.with(&[(1, FdSource::BufferCreate(buffer, "a\0".into()))]);
         let process = world.start(Action::Print("b\u{ff}".into()));
         world.end_of(process);
         let copy = BufferId(world.id());
-        world.with(&[(0, Port::BufferRead(buffer)), (1, Port::BufferCopy { buffer: copy, of: buffer })]);
+        world.with(&[(0, FdSource::BufferRead(buffer)), (1, FdSource::BufferCopy { buffer: copy, of: buffer })]);
         let process = world.start(program(&["cat"]));
         assert_eq!(world.end_of(process), "exit 0");
         assert_eq!(world.content(copy), "a\0b\u{ff}a\0b\u{ff}");
-        world.with(&[(1, Port::BufferAppend(buffer))]);
+        world.with(&[(1, FdSource::BufferAppend(buffer))]);
         let process = world.start(program(&["echo"]));
         world.end_of(process);
         assert_eq!(world.content(buffer), "a\0b\u{ff}\n");
@@ -102,16 +102,16 @@ each_alone! {
 
     fn a_pipe_ends_when_its_writer_does_and_breaks_when_its_reader_does(world) {
         let pipe = PipeId(1);
-        world.with(&[(1, Port::PipeWriter(pipe))]);
+        world.with(&[(1, FdSource::PipeWriter(pipe))]);
         let writer = world.start(program(&["yes"]));
-        world.with(&[(0, Port::PipeReader(pipe))]);
+        world.with(&[(0, FdSource::PipeReader(pipe))]);
         assert_eq!(world.output(program(&["head", "-n", "1"])).1, "y\n");
         assert_eq!(world.end_of(writer), "signal 13");
 
         let pipe = PipeId(2);
-        world.with(&[(0, Port::PipeReader(pipe))]);
+        world.with(&[(0, FdSource::PipeReader(pipe))]);
         let reader = world.start(program(&["cat"]));
-        world.with(&[(1, Port::PipeWriter(pipe))]);
+        world.with(&[(1, FdSource::PipeWriter(pipe))]);
         let writer = world.start(Action::Print("".into()));
         assert_eq!(world.end_of(writer), "exit 0");
         assert_eq!(world.end_of(reader), "exit 0");
@@ -119,22 +119,22 @@ each_alone! {
 
     fn printing_never_holds_up_the_loop(world) {
         let pipe = PipeId(1);
-        world.with(&[(1, Port::PipeWriter(pipe))]);
+        world.with(&[(1, FdSource::PipeWriter(pipe))]);
         let writer = world.start(Action::Print("x".repeat(1 << 20).into()));
         world.with(&[]);
         let other = world.start(program(&["true"]));
         assert_eq!(world.end_of(other), "exit 0"); // while the pipe is full
-        world.with(&[(0, Port::PipeReader(pipe))]);
+        world.with(&[(0, FdSource::PipeReader(pipe))]);
         assert_eq!(world.output(program(&["wc", "-c"])).1, "1048576\n");
         assert_eq!(world.end_of(writer), "exit 0");
     }
 
     fn printing_to_nobody_ends_like_a_program(world) {
         let pipe = PipeId(1);
-        world.with(&[(0, Port::PipeReader(pipe))]);
+        world.with(&[(0, FdSource::PipeReader(pipe))]);
         let reader = world.start(program(&["true"]));
         world.end_of(reader);
-        world.with(&[(1, Port::PipeWriter(pipe))]);
+        world.with(&[(1, FdSource::PipeWriter(pipe))]);
         let writer = world.start(Action::Print("x".into()));
         assert_eq!(world.end_of(writer), "signal 13");
         world.with(&[(1, file(std::path::Path::new("/dev/full"), Access::Write))]);
@@ -148,9 +148,9 @@ each_alone! {
         let (io, pipe) = (IoId(1), PipeId(1));
         let text = "one\ntwo\nthree";
         // A table that several commands share, like that of a block.
-        for port in [Port::Bytes(text.into()), Port::PipeReader(pipe)] {
-            if matches!(port, Port::PipeReader(_)) {
-                world.with(&[(1, Port::PipeWriter(pipe))]);
+        for source in [FdSource::Bytes(text.into()), FdSource::PipeReader(pipe)] {
+            if matches!(source, FdSource::PipeReader(_)) {
+                world.with(&[(1, FdSource::PipeWriter(pipe))]);
                 let writer = world.start(Action::Print(text.into()));
                 world.end_of(writer);
                 world.with(&[]);
@@ -161,8 +161,8 @@ each_alone! {
                 base: IoId::INHERITED,
                 directory: None,
                 redirects: vec![
-                    Plumbing { descriptor: 0, port },
-                    Plumbing { descriptor: 1, port: Port::BufferCreate(buffer, "".into()) },
+                    FdChange { descriptor: 0, source },
+                    FdChange { descriptor: 1, source: FdSource::BufferCreate(buffer, "".into()) },
                 ],
             });
             assert_eq!(world.done(operation), Ok(Reply::Truth(true)));
@@ -196,7 +196,7 @@ each_alone! {
             io: IoId(1),
             base: IoId::INHERITED,
             directory: None,
-            redirects: vec![Plumbing { descriptor: 1, port: file(&fifo, Access::Write) }],
+            redirects: vec![FdChange { descriptor: 1, source: file(&fifo, Access::Write) }],
         });
         // Each open found the other one.
         assert!(world.done(operation).is_ok());
@@ -207,8 +207,8 @@ each_alone! {
         let hung = [Access::Read, Access::Write].map(|access| {
             let fifo = place.path().join(format!("{access:?}"));
             nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
-            let port = file(&fifo, access);
-            world.with(&[(0, port.clone())]);
+            let source = file(&fifo, access);
+            world.with(&[(0, source.clone())]);
             world.start_in(scope, program(&["cat"]));
             let operation = OperationId(world.id());
             world.driver.perform(Effect::Open {
@@ -216,7 +216,7 @@ each_alone! {
                 io: IoId(2),
                 base: IoId::INHERITED,
                 directory: None,
-                redirects: vec![Plumbing { descriptor: 0, port }],
+                redirects: vec![FdChange { descriptor: 0, source }],
             });
             operation
         });

@@ -36,7 +36,7 @@ each_alone! {
     fn a_command_that_ignores_sigterm_is_killed(world) {
         open(world);
         let buffer = BufferId(world.id());
-        world.with(&[(1, Port::BufferCreate(buffer, "".into()))]);
+        world.with(&[(1, FdSource::BufferCreate(buffer, "".into()))]);
         let process = world.start_in(SCOPE, shell("trap '' TERM; echo; while :; do sleep 1; done"));
         let pid = world.pid_of(process);
         until("the trap isn't set", || {
@@ -67,7 +67,7 @@ each_alone! {
         open(world);
         let (end, output) = {
             let buffer = BufferId(world.id());
-            world.with(&[(1, Port::BufferCreate(buffer, "".into()))]);
+            world.with(&[(1, FdSource::BufferCreate(buffer, "".into()))]);
             let process = world.start_in(SCOPE, shell("sleep 1000 & echo $!"));
             (world.end_of(process), world.content(buffer))
         };
@@ -82,7 +82,7 @@ each_alone! {
     fn what_was_handed_over_lives_until_the_outer_scope_ends(world) {
         open(world);
         let buffer = BufferId(world.id());
-        world.with(&[(1, Port::BufferCreate(buffer, "".into()))]);
+        world.with(&[(1, FdSource::BufferCreate(buffer, "".into()))]);
         let process = world.start_in(BELOW, shell("sleep 1000 & echo $!"));
         world.end_of(process);
         let pid: i32 = world.content(buffer).to_string().trim().parse().expect("a number");
@@ -110,7 +110,7 @@ each_alone! {
                     (exec sleep 1000) &
                     for i in 1 2 3 4 5; do setsid sleep 1000 & done
                     exit 1";
-                world.with(&[(1, Port::Null), (2, Port::Null)]);
+                world.with(&[(1, FdSource::Null), (2, FdSource::Null)]);
                 let words = ["sh", "-c", script];
                 let process = world.start_in(scope, with_variables(&words, &[("MARK", mark)]));
                 assert_eq!(world.end_of(process), "exit 1");
@@ -133,7 +133,7 @@ each_alone! {
     fn daemons_that_ignore_sigterm_are_killed(world) {
         open(world);
         let script = "trap '' TERM; for i in $(seq 200); do setsid sleep 1000 & done; wait";
-        world.with(&[(1, Port::Null), (2, Port::Null)]);
+        world.with(&[(1, FdSource::Null), (2, FdSource::Null)]);
         world.start_in(SCOPE, with_variables(&["sh", "-c", script], &[("MARK", &mark("c"))]));
         until("they don't start", || marked(&mark("c")).len() == 201);
         world.driver.perform(Effect::Terminate(SCOPE));
@@ -148,7 +148,7 @@ each_alone! {
     fn a_chain_of_a_hundred_ends(world) {
         open(world);
         let script = "if [ $N -gt 0 ]; then N=$((N-1)) setsid sh -c \"$SCRIPT\"; sleep 1000; fi";
-        world.with(&[(1, Port::Null), (2, Port::Null)]);
+        world.with(&[(1, FdSource::Null), (2, FdSource::Null)]);
         let mark_d = mark("d");
         let variables = [("MARK", mark_d.as_str()), ("N", "100"), ("SCRIPT", "trap '' TERM; if [ $N -gt 0 ]; then export N=$((N-1)); setsid sh -c \"$SCRIPT\"; fi; sleep 1000")];
         world.start_in(SCOPE, with_variables(&["sh", "-c", script], &variables));
@@ -171,7 +171,7 @@ each_alone! {
             let bomb = "trap '' TERM; [ -d $PLACE ] && if [ $D -gt 0 ]; then export D=$((D-1))
                 setsid sh -c \"$BOMB\" & setsid sh -c \"$BOMB\" &
                 else sleep 0.2; setsid sh -c \"$BOMB\" & fi";
-            world.with(&[(0, Port::Null), (1, Port::Null), (2, Port::Null)]);
+            world.with(&[(0, FdSource::Null), (1, FdSource::Null), (2, FdSource::Null)]);
             let variables = [("MARK", mark.as_str()), ("BOMB", bomb), ("D", "5"), ("PLACE", place)];
             world.start_in(scope, with_variables(&["sh", "-c", bomb], &variables));
             until("it doesn't start", || marked(&mark).len() > 20);
@@ -187,7 +187,7 @@ each_alone! {
     fn an_orphan_that_wiped_its_environment_ends_too(world) {
         world.driver.perform(Effect::OpenScope { scope: SCOPE, parent: ScopeId::SCRIPT });
         let buffer = BufferId(world.id());
-        world.with(&[(1, Port::BufferCreate(buffer, "".into())), (2, Port::Null)]);
+        world.with(&[(1, FdSource::BufferCreate(buffer, "".into())), (2, FdSource::Null)]);
         let script = "(env -i setsid sh -c 'echo $$; exec sleep 1000' &); sleep 0.1; exit 1";
         let process = world.start_in(SCOPE, shell(script));
         world.end_of(process);
@@ -235,7 +235,7 @@ each_alone! {
 
     fn weak_mode_goes_on(world) {
         open(world);
-        world.with(&[(1, Port::Null), (2, Port::Null)]);
+        world.with(&[(1, FdSource::Null), (2, FdSource::Null)]);
         world.start_in(SCOPE, with_variables(&["sh", "-c", "trap '' TERM; sleep 1000; sleep 1000"], &[("MARK", &mark("f"))]));
         until("it doesn't start", || marked(&mark("f")).len() == 2);
         world.driver.perform(Effect::Terminate(SCOPE));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::stat::{SFlag, fstat};
 
 use super::super::sys;
-use crate::outlet::{Outlet, standard_error};
+use crate::non_blocking_writer::{NonBlockingWriter, standard_error};
 
 /// A line appears when nothing has been written for so long.
 const CALM: Duration = Duration::from_millis(200);
@@ -167,6 +167,6 @@ pub fn columns() -> Option<usize> {
 
 /// Writes to standard error, also as a job in the background, which wouldn't show a line but may
 /// have to take one away.
-fn write<T>(action: impl FnOnce(&Outlet) -> T) -> T {
+fn write<T>(action: impl FnOnce(&NonBlockingWriter) -> T) -> T {
     sys::without_stopping(|| action(standard_error()))
 }

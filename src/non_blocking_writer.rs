@@ -26,7 +26,7 @@ const STACK_SIZE: usize = 256 * 1024;
 
 /// Somewhere to write to; clones share a queue.
 #[derive(Clone)]
-pub struct Outlet(Arc<Shared>);
+pub struct NonBlockingWriter(Arc<Shared>);
 
 struct Shared {
     target: Target,
@@ -97,12 +97,12 @@ impl Queue {
     }
 }
 
-/// What all outlets share.
+/// What all writers share.
 struct Common {
     /// Whether there may be threads.
     threads: bool,
     /// Those whose queues aren't empty.
-    waiting: Vec<Outlet>,
+    waiting: Vec<NonBlockingWriter>,
 }
 
 static COMMON: Mutex<Common> = Mutex::new(Common { threads: false, waiting: Vec::new() });
@@ -113,26 +113,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// This process's standard error, which must be what it is going to be.
-pub fn standard_error() -> &'static Outlet {
-    static ERROR: OnceLock<Outlet> = OnceLock::new();
-    ERROR.get_or_init(|| Outlet::to(Target::Error(io::stderr())))
+pub fn standard_error() -> &'static NonBlockingWriter {
+    static ERROR: OnceLock<NonBlockingWriter> = OnceLock::new();
+    ERROR.get_or_init(|| NonBlockingWriter::to(Target::Error(io::stderr())))
 }
 
 /// This process's standard output.
-pub fn standard_output() -> &'static Outlet {
-    static OUTPUT: OnceLock<Outlet> = OnceLock::new();
-    OUTPUT.get_or_init(|| Outlet::to(Target::Output(io::stdout())))
+pub fn standard_output() -> &'static NonBlockingWriter {
+    static OUTPUT: OnceLock<NonBlockingWriter> = OnceLock::new();
+    OUTPUT.get_or_init(|| NonBlockingWriter::to(Target::Output(io::stdout())))
 }
 
 /// From now on there may be threads. Before that, what isn't taken just waits.
 pub fn allow_threads() {
     lock(&COMMON).threads = true;
-    for outlet in waiting() {
-        outlet.start();
+    for writer in waiting() {
+        writer.start();
     }
 }
 
-fn waiting() -> Vec<Outlet> {
+fn waiting() -> Vec<NonBlockingWriter> {
     lock(&COMMON).waiting.clone()
 }
 
@@ -143,9 +143,9 @@ pub fn is_quiet() -> bool {
 
 /// Waits until everything is written, but no longer than this; says whether it is.
 pub fn wait(limit: Option<Duration>) -> bool {
-    for outlet in waiting() {
-        if !outlet.start() && limit.is_none() {
-            outlet.work();
+    for writer in waiting() {
+        if !writer.start() && limit.is_none() {
+            writer.work();
         }
     }
     let common = lock(&COMMON);
@@ -162,7 +162,7 @@ pub fn wait(limit: Option<Duration>) -> bool {
     }
 }
 
-impl Outlet {
+impl NonBlockingWriter {
     /// Writes to a file, FIFO or terminal that is open.
     pub fn new(file: File) -> Self {
         Self::to(Target::File(file))
@@ -243,13 +243,13 @@ impl Outlet {
 
     fn employ(&self, queue: &mut Queue) -> bool {
         if !queue.busy && !queue.lines.is_empty() {
-            let outlet = self.clone();
+            let writer = self.clone();
             let work = move || {
                 // They are for the others; and one that is in the background writes all the same.
                 let _ = SigSet::all().thread_block();
-                outlet.work();
+                writer.work();
             };
-            let builder = std::thread::Builder::new().name("outlet".into()).stack_size(STACK_SIZE);
+            let builder = std::thread::Builder::new().name("writer".into()).stack_size(STACK_SIZE);
             queue.busy = builder.spawn(work).is_ok();
         }
         queue.busy || queue.lines.is_empty()
@@ -331,18 +331,18 @@ mod tests {
 
     use super::*;
 
-    /// An outlet into a pipe that is full, the pipe, and how much is in it.
-    fn stalled() -> (Outlet, PipeReader, usize) {
+    /// a non-blocking writer into a pipe that is full, the pipe, and how much is in it.
+    fn stalled() -> (NonBlockingWriter, PipeReader, usize) {
         allow_threads();
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let size = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
         writer.write_all(&vec![b'.'; size]).expect("as much as it holds");
-        (Outlet::new(File::from(OwnedFd::from(writer))), reader, size)
+        (NonBlockingWriter::new(File::from(OwnedFd::from(writer))), reader, size)
     }
 
-    /// What is read after the first `skipped` bytes when the outlet is gone.
-    fn rest(outlet: Outlet, mut reader: impl Read, skipped: usize) -> String {
-        drop(outlet);
+    /// What is read after the first `skipped` bytes when the writer is gone.
+    fn rest(writer: NonBlockingWriter, mut reader: impl Read, skipped: usize) -> String {
+        drop(writer);
         let mut text = String::new();
         reader.read_to_string(&mut text).expect("what was written");
         text.split_off(skipped)
@@ -355,16 +355,16 @@ mod tests {
     #[test]
     fn what_is_not_taken_waits_for_its_turn() {
         for asked in [false, true] {
-            let (outlet, reader, size) = stalled();
+            let (writer, reader, size) = stalled();
             if asked {
-                assert!(outlet.0.manner.set(Manner::Asked).is_ok());
+                assert!(writer.0.manner.set(Manner::Asked).is_ok());
             }
             for line in lines() {
-                assert!(outlet.offer(&line).expect("a pipe"));
+                assert!(writer.offer(&line).expect("a pipe"));
             }
-            assert!(!outlet.is_idle());
+            assert!(!writer.is_idle());
             assert!(!wait(Some(Duration::ZERO)));
-            assert_eq!(rest(outlet, reader, size), lines().concat());
+            assert_eq!(rest(writer, reader, size), lines().concat());
         }
     }
 
@@ -378,54 +378,54 @@ mod tests {
             size += count;
         }
         writer.set_nonblocking(false).expect("a socket");
-        let outlet = Outlet::new(File::from(OwnedFd::from(writer)));
+        let writer = NonBlockingWriter::new(File::from(OwnedFd::from(writer)));
         for line in lines() {
-            outlet.say(&line);
+            writer.say(&line);
         }
-        assert_eq!(rest(outlet, reader, size), lines().concat());
+        assert_eq!(rest(writer, reader, size), lines().concat());
     }
 
     #[test]
     fn what_is_only_to_be_seen_now_is_not_kept() {
-        let (outlet, reader, size) = stalled();
-        assert!(!outlet.show("never"));
-        outlet.say("first");
-        assert!(!outlet.show("never"));
-        assert_eq!(rest(outlet, reader, size), "first");
+        let (writer, reader, size) = stalled();
+        assert!(!writer.show("never"));
+        writer.say("first");
+        assert!(!writer.show("never"));
+        assert_eq!(rest(writer, reader, size), "first");
     }
 
     #[test]
     fn what_began_to_be_seen_is_seen_to_its_end() {
-        let (outlet, mut reader, size) = stalled();
+        let (writer, mut reader, size) = stalled();
         let mut page = [0; libc::PIPE_BUF];
         reader.read_exact(&mut page).expect("a part of it");
         let long = "x".repeat(2 * page.len());
-        assert!(outlet.show(&long));
-        outlet.say("next");
-        assert_eq!(rest(outlet, reader, size - page.len()), long + "next");
+        assert!(writer.show(&long));
+        writer.say("next");
+        assert_eq!(rest(writer, reader, size - page.len()), long + "next");
     }
 
     #[test]
     fn not_everything_waits() {
-        let (outlet, reader, size) = stalled();
+        let (writer, reader, size) = stalled();
         let line = "x".repeat(MOST / 4);
-        let taken: Vec<bool> = (0..6).map(|_| outlet.offer(&line).expect("a pipe")).collect();
+        let taken: Vec<bool> = (0..6).map(|_| writer.offer(&line).expect("a pipe")).collect();
         assert_eq!(taken, [true, true, true, true, false, false]);
-        outlet.say("last");
-        assert_eq!(rest(outlet, reader, size), line.repeat(4) + "last");
+        writer.say("last");
+        assert_eq!(rest(writer, reader, size), line.repeat(4) + "last");
     }
 
     #[test]
     fn a_reader_that_goes_away_is_told_of_once() {
-        let (outlet, reader, _) = stalled();
-        outlet.say("lost");
+        let (writer, reader, _) = stalled();
+        writer.say("lost");
         drop(reader);
         let start = Instant::now();
-        while !outlet.is_idle() {
+        while !writer.is_idle() {
             assert!(start.elapsed() < Duration::from_secs(20), "still waiting");
             std::thread::yield_now();
         }
-        let error = outlet.offer("next").expect_err("nobody reads");
+        let error = writer.offer("next").expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
