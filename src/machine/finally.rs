@@ -13,7 +13,7 @@ use super::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
 use super::leaving::Leaving;
 use super::outcome::Failure;
 use super::record::{Level, LogEvent};
-use super::task::Task;
+use super::task::{AfterEmptied, Task};
 
 /// What is wrong where the innermost structure isn't the one with the `finally` group.
 const NO_GUARD: &str = "the innermost structure has no `finally`";
@@ -61,13 +61,19 @@ impl Machine {
         Flow::Continue
     }
 
-    /// A group succeeded: what it left running stays, and the task goes on as was decided before.
+    /// A group succeeded: what it left running stays, unless it is cancelled, and the task goes on as was
+    /// decided before.
     pub(super) fn end_finally(&mut self, task: &mut Task) -> Step {
         let Some(frame) = top_group(task) else {
             return Ok(Flow::Throw(task.broken(NO_GUARD)));
         };
-        self.hand_over(frame.scope, frame.outer_scope);
         task.scope = frame.outer_scope;
+        if let (Leaving::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
+            // It is part of what was cancelled: the groups around it are not to meet it.
+            let grace = limit - self.now;
+            return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
+        }
+        self.hand_over(frame.scope, frame.outer_scope);
         match frame.then {
             Leaving::To(address) => {
                 task.jump(address);

@@ -184,6 +184,7 @@ impl Machine {
     pub(super) fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
+            AfterEmptied::NextGroup => self.clean(task),
             AfterEmptied::Leave(ending) => Flow::End(ending),
             AfterEmptied::Clean(cleaning) => self.begin_cleaning(task, *cleaning),
             AfterEmptied::Fail(thrown) => self.attempt_failed(task, thrown),

@@ -174,6 +174,8 @@ pub enum AfterEmptied {
     EndTry(Arc<Failure>),
     /// The innermost frame's `finally` group failed.
     EndFinally(Thrown),
+    /// A `finally` group of a cancelled task is over: go on with the next one.
+    NextGroup,
     /// Go on leaving what it is in.
     Leave(Ending),
     /// The `finally` groups of the task, which was cancelled, have their time.

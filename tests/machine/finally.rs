@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh::driver::simulated::Model;
+use ftsh::driver::simulated::{Model, Simulated};
 use ftsh::machine::record::Level;
 use ftsh::machine::{Outcome, Time};
 
@@ -76,6 +76,20 @@ fn the_groups_of_a_cancellation_share_half_of_the_time_to_kill() {
     cleaning().run(script).fails("timeout", 124).takes(12.0);
     let script = "try for 2 seconds or 1 time; try; try; hang; finally; work 3; echo a; end; finally; work 3; echo b; end; end";
     cleaning().run(script).fails("timeout", 124).prints("a\n").takes(7.0);
+}
+
+#[test]
+fn what_a_group_leaves_behind_is_gone_before_the_next_one_begins() {
+    // It takes two seconds to obey.
+    let late = |simulated: Simulated| {
+        simulated.command("late", |_, _| Model {
+            obeys: Some(seconds(2.0)),
+            ..Model::succeeds().leaves_a_daemon()
+        })
+    };
+    let script = "try for 2 seconds or 1 time; try; try; hang; finally; late; end\n\
+                  finally; echo $elapsed; end; end";
+    cleaning().model(late).run(script).fails("timeout", 124).prints("4\n").takes(4.0);
 }
 
 #[test]
