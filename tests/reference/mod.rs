@@ -5,6 +5,8 @@
 
 mod model;
 mod program;
+mod text;
+mod tree;
 
 use super::support::Ftsh;
 use program::Program;

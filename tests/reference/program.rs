@@ -1,4 +1,4 @@
-//! Random programs, and how they are written.
+//! Random programs.
 
 use std::fmt::Write;
 
@@ -6,7 +6,8 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::model::{Block, Command, Expr, Piece, Word};
+use super::text::block;
+use super::tree::{Block, Command, Expr, Piece, Word};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const READ: [&str; 9] = ["a", "b", "c", "d", "1", "#", "attempt", "error_kind", "error_code"];
@@ -232,95 +233,6 @@ impl Random {
                 let (left, right) = (self.expr(depth - 1), self.expr(depth - 1));
                 Expr::Binary(operator, Box::new(left), Box::new(right))
             }
-        }
-    }
-}
-
-fn block(commands: &Block) -> String {
-    commands.iter().map(|one| command(one) + "\n").collect::<Vec<_>>().concat()
-}
-
-fn command(one: &Command) -> String {
-    match one {
-        Command::Echo(words) => format!("echo{}", list(words)),
-        Command::Pipe(words) => format!("echo{} | cat", list(words)),
-        Command::Status(code) => format!("sh -c \"exit {code}\""),
-        Command::Missing => "no_such_program".into(),
-        Command::Show(name) => format!("cat -< {name}"),
-        Command::Print(_) => unreachable!("nobody writes this"),
-        Command::Assign(name, value) => format!("{name}={}", expr(value)),
-        Command::Local(name, value) => format!("local {name}={}", expr(value)),
-        Command::Unset(name) => format!("{name}="),
-        Command::If(condition, yes, no) => {
-            format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
-        }
-        Command::Count(name, end, body) => format!(
-            "{name}=0\nwhile ${name} .lt. {end}\n{name}=${name} .add. 1\n{}end",
-            block(body)
-        ),
-        Command::For(name, words, body) => {
-            format!("for {name} in{}\n{}end", list(words), block(body))
-        }
-        Command::Lines(name, value, body) => {
-            format!("for {name} in lines({})\n{}end", expr(value), block(body))
-        }
-        Command::Split(name, value, separator, body) => {
-            format!("for {name} in split({}, \"{separator}\")\n{}end", expr(value), block(body))
-        }
-        Command::Range(name, from, to, body) => {
-            format!("for {name} in {from} .to. {to}\n{}end", block(body))
-        }
-        Command::ForAny(name, words, body) => {
-            format!("forany {name} in{} in order\n{}end", list(words), block(body))
-        }
-        Command::Try(times, body, catch, finally) => {
-            let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
-            let catch = catch.unwrap_or_default();
-            let finally = finally.as_ref().map(|finally| format!("finally\n{}", block(finally)));
-            let finally = finally.unwrap_or_default();
-            format!("try {times} times backoff none\n{}{catch}{finally}end", block(body))
-        }
-        Command::Capture(inside, name, append) => {
-            let arrow = if *append { "->>" } else { "->" };
-            format!("{} {arrow} {name}", command(inside))
-        }
-        Command::Call(function, words) => format!("f{function}{}", list(words)),
-        Command::Return(None) => "return".into(),
-        Command::Return(Some(value)) => format!("return {}", expr(value)),
-        Command::Jump(true) => "break".into(),
-        Command::Jump(false) => "continue".into(),
-        Command::Shift => "shift".into(),
-        Command::Failure(words) => format!("failure{}", list(words)),
-        Command::Giveup => "giveup".into(),
-        Command::Exit(code) => format!("exit {code}"),
-    }
-}
-
-fn list(words: &[Word]) -> String {
-    words.iter().map(|word| format!(" {}", self::word(word))).collect::<Vec<_>>().concat()
-}
-
-fn word(pieces: &Word) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Text(text) => (*text).to_owned(),
-        Piece::Variable(name) => format!("${{{name}}}"),
-        Piece::Arguments => "\"$@\"".into(),
-        Piece::Quoted(pieces) => format!("\"{}\"", word(pieces)),
-    };
-    pieces.iter().map(piece).collect::<Vec<_>>().concat()
-}
-
-fn expr(value: &Expr) -> String {
-    match value {
-        Expr::Word(pieces) => word(pieces),
-        Expr::Not(operand) => format!(".not. ({})", expr(operand)),
-        Expr::Binary(operator, left, right) => {
-            format!("({}) {operator} ({})", expr(left), expr(right))
-        }
-        Expr::Of(function, value) => format!("{function}({})", expr(value)),
-        Expr::Call(function, arguments) => {
-            let arguments: Vec<_> = arguments.iter().map(expr).collect();
-            format!("f{function}({})", arguments.join(", "))
         }
     }
 }

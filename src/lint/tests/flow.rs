@@ -1,0 +1,74 @@
+//! Commands that nothing reaches, and failures that nobody hears of.
+
+use insta::assert_snapshot;
+
+use super::{assert_quiet, look, messages};
+
+#[test]
+fn failures_are_swallowed() {
+    assert_snapshot!(look("try 5 times\n  a\ncatch\n  echo \"$error\"\nend"), @r#"
+warning: this `catch` lets every failure be forgotten
+ --> t:3:1
+  |
+3 | catch
+  | ^^^^^
+  = hint: pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter
+"#);
+    for catch in [
+        "",
+        "success",
+        "x=1",
+        "rm -f x; echo $error | logger -t job",
+        "if .exists. x; rm x; end",
+        "tell",
+    ] {
+        let text =
+            format!("try; a; catch; {catch}; end; function tell; echo sorry; tell; end; tell");
+        assert_eq!(messages(&text).len(), 1, "{text}");
+    }
+    assert_quiet(&[
+        "try; a; catch # nobody minds\n end",
+        "try; a; catch\n # nobody minds\n echo $error; end",
+        "try; a; catch; echo $error # nobody minds\n end",
+        "try; a; catch; if $x .eq. y; failure; end; end",
+        "try; a; catch; exit 0; end",
+        "try; a; catch; giveup; end",
+        "function f; try; a; catch; return; end; end; f",
+        "try; a; catch; die; end; function die; echo $error; exit 3; end",
+        // Another way to do it.
+        "try; a; catch; b; end",
+        // What failed is counted, noted or told apart later.
+        "n=0; try; a; catch; n=$n .add. 1; end; test $n -lt 3",
+        "ok=true; try; a; catch; ok=false; end; if $ok; b; end",
+        "try; a; catch; echo $error ->> why; end; cat -< why",
+        "try; a; catch; $b; end",
+    ]);
+}
+
+#[test]
+fn commands_are_never_reached() {
+    assert_snapshot!(look("try\n  giveup no use\n  # why?\n  echo a\n  echo b\nend"), @"
+warning: this is never reached
+ --> t:4:3
+  |
+2 |   giveup no use
+  |   ------------- nothing comes after this
+ ...
+4 |   echo a
+  |   ^^^^^^
+");
+    for leaving in ["exit 1", "failure x", "return", "exec a", "if $x; exit; else; failure; end"] {
+        assert_eq!(messages(&format!("{leaving}; a")), ["this is never reached"], "{leaving}");
+    }
+    assert_quiet(&[
+        "exit\n# the end",
+        "f; exit; function f; a; end",
+        "if $x; exit; end; a",
+        "if $x; exit; else if $y; failure; end; a",
+        "try; failure; end; a",
+        "forany x in a b; failure; end; a",
+        "exit | cat; a",
+        "$exit 1; a",
+        "function failure; a; end; failure; a",
+    ]);
+}

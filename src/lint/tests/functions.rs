@@ -1,0 +1,59 @@
+//! Functions that nobody calls, and calls of none.
+
+use insta::assert_snapshot;
+
+use super::{assert_quiet, look, messages};
+
+#[test]
+fn functions_are_never_called() {
+    assert_snapshot!(look("function f\n  g\nend\nfunction g\n  f\nend\necho f"), @"
+warning: the function `f` is never called
+ --> t:1:10
+  |
+1 | function f
+  |          ^
+  = hint: call it, or take it out
+
+warning: the function `g` is never called
+ --> t:4:10
+  |
+4 | function g
+  |          ^
+  = hint: call it, or take it out
+");
+    assert_quiet(&[
+        "function f; g; end; function g; a; end; f",
+        "function f; return 1; end; x=2 .add. (f(1) .mul. 3)",
+        "function f; return 5; end; try f() times backoff full by f(); a; end",
+        "function f; a; end; if .succeeds. (f 1 | b); c; end",
+        "function f; a; end; forall x in f() 2 at most f(); b; end",
+        "function f; a; end; b | f",
+        "function f; a; end; A=1 \"f\" > x",
+        // Who knows what is called?
+        "function f; a; end; $x",
+        "function f; a; end; \"$@\" b",
+        "function f; a; end; source b",
+        // Made for others.
+        "# library\nfunction f; a; end",
+    ]);
+    assert_eq!(messages("function f; a; end; ./$x; $dir/b").len(), 1);
+}
+
+#[test]
+fn calls_of_no_function() {
+    assert_snapshot!(look("x=lenght(abc)\necho $x"), @"
+warning: there is no function `lenght`
+ --> t:1:3
+  |
+1 | x=lenght(abc)
+  |   ^^^^^^
+  = hint: did you mean `length`?
+");
+    assert_eq!(messages("x=g(1)\nfunction f; return 1; end\nf").len(), 1);
+    assert_quiet(&[
+        "x=length(abc)",
+        "source lib; x=lenght(abc)",
+        "x=f(1)\nfunction f; return 1; end",
+        "for l in lines($x); a; end",
+    ]);
+}

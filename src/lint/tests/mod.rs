@@ -1,0 +1,64 @@
+//! What the static look says, and what it says nothing about.
+
+mod branches;
+mod constants;
+mod flow;
+mod functions;
+mod inputs;
+mod lists;
+mod numbers;
+mod programs;
+mod tries;
+
+use super::{Programs, lint};
+use crate::backoff::Policy;
+use crate::diagnostic::render_warnings;
+use crate::syntax::parse;
+
+/// All programs but those whose names begin with `no`, of which `wget` is worth a mention.
+struct Most;
+
+impl Programs for Most {
+    fn has(&self, name: &str) -> bool {
+        !name.starts_with("no") && name != "wgte"
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec!["wget".into()]
+    }
+}
+
+fn look_with(text: &str, policy: &str) -> String {
+    let script = parse("t", text).expect("a right script");
+    let policy: Policy = policy.parse().expect("a policy");
+    render_warnings(&script.source, &lint(&script, &policy, &Most))
+}
+
+fn look(text: &str) -> String {
+    look_with(text, "ethernet")
+}
+
+/// Only the first lines of the warnings.
+fn messages(text: &str) -> Vec<String> {
+    look(text)
+        .lines()
+        .filter_map(|line| line.strip_prefix("warning: "))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn assert_quiet(texts: &[&str]) {
+    for text in texts {
+        assert_eq!(look(text), "", "{text}");
+    }
+}
+
+#[test]
+fn deep_and_wide_scripts_are_looked_at() {
+    let deep = format!("{}a\n{}", "try 2 times\n".repeat(900), "end\n".repeat(900));
+    assert_eq!(messages(&deep).len(), 899);
+    let function = |n| format!("function f{n}\n{}end\n", format!("f{}\n", n + 1).repeat(100));
+    let mut functions: String = (0..100).map(function).collect();
+    functions += "function f100\necho\nend\nf0\ntry\na\ncatch\nf0\nend";
+    assert_eq!(messages(&functions).len(), 1);
+}

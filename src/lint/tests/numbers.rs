@@ -1,0 +1,37 @@
+//! Numbers that are text.
+
+use insta::assert_snapshot;
+
+use super::{assert_quiet, look, messages};
+
+#[test]
+fn sums_that_are_text() {
+    assert_snapshot!(look("n=n+1\nn=$n*2\nif n .lt. 5; a; end"), @"
+warning: `n+1` is text, and nothing is calculated
+ --> t:1:3
+  |
+1 | n=n+1
+  |   ^^^
+  = hint: write `n=$n .add. 1`
+
+warning: `$n*2` is text, and nothing is calculated
+ --> t:2:3
+  |
+2 | n=$n*2
+  |   ^^^^
+  = hint: write `n=$n .mul. 2`
+
+warning: `n` is no number
+ --> t:3:4
+  |
+3 | if n .lt. 5; a; end
+  |    ^
+  = hint: the variable is `$n`
+");
+    assert_eq!(messages("n=$n-$step; n=1.5 .add. x; m=\"a\" .mul. 2").len(), 3);
+    assert_quiet(&[
+        "n=$n .add. 1",
+        "name=$name-old; dir=$dir/$x-1; f=$name-1; path=$path/a; c=c++",
+        "if $a .eq. b; a; end; x=\" 5 \" .add. 1e3",
+    ]);
+}

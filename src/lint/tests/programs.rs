@@ -1,0 +1,49 @@
+//! Programs that are not there.
+
+use insta::assert_snapshot;
+
+use super::{assert_quiet, look, messages};
+
+#[test]
+fn programs_that_are_not_there() {
+    assert_snapshot!(look("try for 1 day\n  wgte -q x\n  nothing | sort\nend"), @"
+warning: there is no program `wgte` along `PATH`
+ --> t:2:3
+  |
+1 | try for 1 day
+  | ------------- this would look for it again and again
+2 |   wgte -q x
+  |   ^^^^
+  = hint: did you mean `wget`?
+
+warning: there is no program `nothing` along `PATH`
+ --> t:3:3
+  |
+1 | try for 1 day
+  | ------------- this would look for it again and again
+ ...
+3 |   nothing | sort
+  |   ^^^^^^^
+  = hint: if it may come while the script runs, nothing is wrong
+");
+    for text in [
+        "try 3 times; f; end; function f; if .succeeds. (nope x); a; end; end",
+        "try $n times; exec nope; end",
+        "try for 1 hour; forany x in a b; nope; nope; end; catch; nope; end",
+    ] {
+        assert_eq!(messages(text), ["there is no program `nope` along `PATH`"], "{text}");
+    }
+    assert_quiet(&[
+        "nope",
+        "try; nope; catch; a; end",
+        "try for 1 hour or 1 time; nope; end",
+        "try for 1 hour while $error_kind .ne. notfound; nope; end",
+        "try 2 times; ./nope; /nope; $nope; cd nope; wget; end",
+        "try 2 times; nope; end; function nope; a; end",
+        "PATH=/opt:$PATH; try 2 times; nope; end",
+        "try 2 times; PATH=/opt nope; end",
+        "export PATH=/opt; try 2 times; nope; end",
+        "a -> PATH; try 2 times; nope; end",
+        "source lib; try 2 times; nope; end",
+    ]);
+}

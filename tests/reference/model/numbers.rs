@@ -1,0 +1,80 @@
+//! Numbers and truth, as texts.
+
+use super::{Done, failed};
+
+/// What `if` and the like want.
+pub fn truth(text: &str) -> Done<bool> {
+    text.parse().map_err(|_| failed("expression", 1))
+}
+
+/// A whole number.
+pub fn whole(text: &str) -> Done<i64> {
+    text.trim().parse().map_err(|_| failed("expression", 1))
+}
+
+/// What has a point is a decimal.
+fn decimal(text: &str) -> Done<f64> {
+    let text = text.trim();
+    let is_number = text.contains(|c: char| c.is_ascii_digit())
+        && !text.contains(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
+    let number = text.parse().ok().filter(|number: &f64| is_number && number.is_finite());
+    number.ok_or(failed("expression", 1))
+}
+
+/// What an operator makes of two numbers.
+pub fn compute(operator: &str, left: &str, right: &str) -> Done<String> {
+    let result = match (whole(left), whole(right)) {
+        (Ok(left), Ok(right)) => {
+            let (left, right) = (i128::from(left), i128::from(right));
+            compare(operator, &left, &right).or_else(|| calculate(operator, left, right))
+        }
+        // Digits alone that don't fit are no number of either kind.
+        _ if is_large(left) || is_large(right) => None,
+        _ => {
+            let (left, right) = (decimal(left)?, decimal(right)?);
+            compare(operator, &left, &right).or_else(|| calculate_decimals(operator, left, right))
+        }
+    };
+    result.ok_or(failed("expression", 1))
+}
+
+fn is_large(text: &str) -> bool {
+    whole(text).is_err() && !text.contains(['.', 'e', 'E'])
+}
+
+/// None if the operator doesn't compare.
+fn compare<N: PartialOrd>(operator: &str, left: &N, right: &N) -> Option<String> {
+    let holds = match operator {
+        ".lt." => left < right,
+        ".le." => left <= right,
+        ".gt." => left > right,
+        ".ge." => left >= right,
+        ".eql." => left == right,
+        ".neql." => left != right,
+        _ => return None,
+    };
+    Some(holds.to_string())
+}
+
+fn calculate(operator: &str, left: i128, right: i128) -> Option<String> {
+    let number = match operator {
+        ".add." => left + right,
+        ".sub." => left - right,
+        ".mul." => left * right,
+        ".div." => left.checked_div(right)?,
+        _ => left.checked_rem(right)?,
+    };
+    i64::try_from(number).ok().map(|number| number.to_string())
+}
+
+fn calculate_decimals(operator: &str, left: f64, right: f64) -> Option<String> {
+    let number = match operator {
+        ".add." => left + right,
+        ".sub." => left - right,
+        ".mul." => left * right,
+        ".div." => left / right,
+        _ => left % right,
+    };
+    // By zero, too.
+    number.is_finite().then(|| format!("{number:?}"))
+}

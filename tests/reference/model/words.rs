@@ -1,0 +1,92 @@
+//! Words and variables: what they read as, and what they split into.
+
+use std::rc::Rc;
+
+use super::{Done, Model, Value, failed};
+use crate::reference::tree::{Piece, Word};
+
+impl Model<'_> {
+    pub(super) fn words(&self, words: &[Word]) -> Done<Vec<String>> {
+        let split: Vec<Vec<String>> =
+            words.iter().map(|word| self.split(word)).collect::<Done<_>>()?;
+        Ok(split.concat())
+    }
+
+    /// What a word splits into. What is quoted is marked, so that it neither splits nor vanishes.
+    pub(super) fn split(&self, word: &Word) -> Done<Vec<String>> {
+        const BORDER: char = '\u{1}';
+        const QUOTED: char = '\u{2}';
+        let mut text = String::new();
+        for piece in word {
+            match piece {
+                Piece::Text(literal) => {
+                    text.push(QUOTED);
+                    text.push_str(literal);
+                }
+                Piece::Quoted(pieces) => {
+                    text.push(QUOTED);
+                    text.push_str(&self.joined(pieces)?);
+                }
+                Piece::Variable(name) => {
+                    let value = self.named(name)?;
+                    text.push_str(&value.replace([' ', '\n', '\t'], &BORDER.to_string()));
+                }
+                Piece::Arguments => {
+                    let quoted =
+                        self.arguments.iter().map(|argument| format!("{QUOTED}{argument}"));
+                    text.push_str(&quoted.collect::<Vec<_>>().join(&BORDER.to_string()));
+                }
+            }
+        }
+        let words = text.split(BORDER).filter(|word| !word.is_empty());
+        Ok(words.map(|word| word.replace(QUOTED, "")).collect())
+    }
+
+    pub(super) fn joined(&self, pieces: &[Piece]) -> Done<String> {
+        let text = pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Ok((*text).to_owned()),
+            Piece::Variable(name) => self.named(name),
+            Piece::Quoted(pieces) => self.joined(pieces),
+            Piece::Arguments => Ok(self.arguments.join(" ")),
+        });
+        text.collect()
+    }
+
+    /// Whether a variable, which isn't empty, is what commands write to.
+    pub(super) fn is_output(&self, name: &str) -> bool {
+        let value = self.variables.get(name);
+        let Some(Value::Written(written)) = value else { return false };
+        Rc::ptr_eq(written, &self.output) && !written.borrow().is_empty()
+    }
+
+    /// What a variable is as a file.
+    pub(super) fn content(&self, name: &str) -> Done<String> {
+        match self.variables.get(name) {
+            Some(Value::Text(text)) => Ok(text.clone()),
+            Some(Value::Written(written)) => Ok(written.borrow().clone()),
+            None => Err(failed("redirect", 1)),
+        }
+    }
+
+    /// What a variable reads as.
+    pub(super) fn named(&self, name: &str) -> Done<String> {
+        let text = match (self.variables.get(name), name) {
+            (Some(Value::Text(text)), _) => Some(text.clone()),
+            (Some(Value::Written(written)), _) => {
+                let text = written.borrow();
+                Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+            }
+            (None, "#") => Some(self.arguments.len().to_string()),
+            (None, "1") => Some(self.arguments.first().cloned().unwrap_or_default()),
+            (None, "attempt") => self.attempts.last().map(ToString::to_string),
+            (None, "error_kind") => {
+                self.caught.last().map(|caught| caught.map_or(String::new(), |it| it.0.to_owned()))
+            }
+            (None, "error_code") => {
+                self.caught.last().map(|caught| caught.map_or(String::new(), |it| it.1.to_string()))
+            }
+            (None, _) => None,
+        };
+        text.ok_or(failed("expression", 1))
+    }
+}
