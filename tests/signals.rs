@@ -146,7 +146,7 @@ fn a_second_signal_cuts_the_grace_short() {
     .start();
     run.until_lines("ready", 1);
     run.signal(Signal::SIGTERM);
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(700));
     run.signal(Signal::SIGTERM);
     let finished = run.wait();
     finished.killed_by(Signal::SIGTERM).nothing_left();

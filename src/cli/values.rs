@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::backoff::{Mistake, Policy};
 use crate::duration::{self, Unit};
 use crate::nearest::nearest;
+use crate::syntax::vocabulary::is_name;
 
 /// Why a text isn't the value that it should be. `Display` says what it should be.
 #[derive(Debug, PartialEq, Error)]
@@ -110,8 +111,7 @@ pub fn policy(text: &str) -> Result<Policy, BadValue> {
 
 /// The name of a variable whose values are hidden.
 pub fn variable(text: &str) -> Result<String, BadValue> {
-    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    if starts && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    if is_name(text) {
         Ok(text.into())
     } else {
         Err(BadValue::Wanted("the name of a variable, whose values are hidden"))

@@ -2,10 +2,9 @@
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{
-    BinaryOperator, CommandKind, Expr, ExprKind, Parameter, Part, Variable, Word,
-};
+use crate::syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind};
 use crate::syntax::parse::literal;
+use crate::syntax::vocabulary::is_name;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
@@ -24,7 +23,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
 /// `-` or a `/` may well be meant.
 fn sum(name: &str, value: &Expr) -> Option<Warning> {
     let ExprKind::Word(word) = &value.kind else { return None };
-    let text = written(word)?;
+    let text = literal::written(word)?;
     let rest = text.strip_prefix('$').unwrap_or(&text).strip_prefix(name)?;
     let symbol = rest.chars().next()?;
     let operator = match symbol {
@@ -44,26 +43,6 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
     Some(
         Warning::new(word.span, message).hint(format!("write `{name}=${name} {operator} {right}`")),
     )
-}
-
-/// A word as it is written, if it is made of text and plain variables.
-fn written(word: &Word) -> Option<String> {
-    let mut text = String::new();
-    for part in &word.parts {
-        match part {
-            Part::Bare(bare) => text.push_str(bare),
-            Part::Variable(Variable {
-                parameter: Parameter::Named(name),
-                substitute: None,
-                ..
-            }) => {
-                text.push('$');
-                text.push_str(name);
-            }
-            _ => return None,
-        }
-    }
-    Some(text)
 }
 
 /// Operands of numbers that are none.
@@ -108,9 +87,4 @@ fn no_number(operand: &Expr) -> Option<Warning> {
     }
     let warning = Warning::new(operand.span, format!("`{text}` is no number"));
     Some(if is_name(&text) { warning.hint(format!("the variable is `${text}`")) } else { warning })
-}
-
-fn is_name(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }

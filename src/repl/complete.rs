@@ -6,7 +6,8 @@ use super::candidate::Candidate;
 use super::files::{self, Wanted};
 use super::help;
 use super::known::Known;
-use super::tokens::{Part, Role, Token, Tokens, scan};
+use super::lexemes::{Part, assigned};
+use super::tokens::{Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
 use crate::syntax::vocabulary::{
@@ -151,7 +152,7 @@ impl<'a> Place<'a> {
             words.iter().filter(|(_, role)| !matches!(role, Role::Assignment(_) | Role::Symbol));
         let Some(&(head, role)) = plain.next() else {
             // `name=./fi`
-            if let Some(length) = super::tokens::assigned(self.word) {
+            if let Some(length) = assigned(self.word) {
                 let value = Place { word: &self.word[length + 1..], ..*self };
                 let (offset, found) = value.value(Wanted::Values);
                 return (length + 1 + offset, found);

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::known::Known;
-use super::tokens::{Part, Role, Token, scan};
+use super::lexemes::Part;
+use super::tokens::{Role, Token, scan};
 use crate::syntax::vocabulary::function;
 
 /// What a piece of text is shown as, by its escape sequence (SGR parameters).

@@ -8,6 +8,7 @@ mod helper;
 mod highlight;
 mod history;
 mod known;
+mod lexemes;
 mod prompt;
 mod read;
 mod screen;

@@ -140,6 +140,12 @@ pub fn is_loop(keyword: &str) -> bool {
     matches!(keyword, "for" | "forany" | "forall")
 }
 
+/// Whether a text can be the name of a variable.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -174,6 +180,14 @@ mod tests {
         let operators =
             GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));
         assert_eq!(operators.collect::<BTreeSet<_>>(), BTreeSet::from(OPERATORS));
+    }
+
+    #[test]
+    fn the_parser_takes_the_same_names() {
+        for name in ["a", "_", "a1", "_1", "A_b", "", "1", "1a", "a-b", "a.b", "ä", "aä", "a b"] {
+            let taken = crate::syntax::parse::parse("names", &format!("for {name} in x\nend"));
+            assert_eq!(taken.is_ok(), is_name(name), "{name}");
+        }
     }
 
     #[test]

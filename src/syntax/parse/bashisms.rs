@@ -8,7 +8,7 @@ use crate::nearest::nearest;
 use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Simple, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
-use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS};
+use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS, is_name};
 
 /// First words that a command never has, unless a function is called so.
 const WORDS: [(&[&str], &str); 24] = [
@@ -302,11 +302,4 @@ fn is_element(text: &str) -> bool {
     text.split_once('[').is_some_and(|(name, rest)| {
         is_name(name) && rest.split_once("]=").is_some_and(|(index, _)| !index.contains(['/', '=']))
     })
-}
-
-/// Whether a word can be a variable's name.
-pub(super) fn is_name(word: &str) -> bool {
-    !word.is_empty()
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && !word.starts_with(|c: char| c.is_ascii_digit())
 }

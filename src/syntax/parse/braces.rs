@@ -1,6 +1,7 @@
 //! What other shells have between braces: `${x%.gz}`, `{1..3}`.
 
-use crate::syntax::ast::{Parameter, Part, Variable, Word};
+use super::literal;
+use crate::syntax::ast::Word;
 
 /// There are no arrays.
 pub(super) const ARRAYS: &str = "there are no arrays: a variable holds words, `a=\"x y\"`, that `for x in $a` takes \
@@ -132,22 +133,7 @@ fn name_and_rest(text: &str) -> Option<(&str, &str)> {
 /// The `{1..3}` or `{1..$n}` in a word: the range as it is written here, and whether the word is
 /// nothing else.
 pub(crate) fn range(word: &Word) -> Option<(String, bool)> {
-    let mut text = String::new();
-    for part in &word.parts {
-        match part {
-            Part::Bare(bare) => text.push_str(bare),
-            Part::Variable(Variable {
-                parameter: Parameter::Named(name),
-                substitute: None,
-                ..
-            }) => {
-                text.push('$');
-                text.push_str(name);
-            }
-            _ => return None,
-        }
-    }
-    range_in(&text)
+    range_in(&literal::written(word)?)
 }
 
 fn range_in(word: &str) -> Option<(String, bool)> {

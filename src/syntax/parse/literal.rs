@@ -3,7 +3,7 @@
 use regex::bytes::Regex;
 
 use super::Result;
-use crate::syntax::ast::{Expr, ExprKind, Part, Quoted, Word};
+use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Quoted, Variable, Word};
 use crate::syntax::error::SyntaxError;
 
 /// The text of a word without variables.
@@ -44,6 +44,26 @@ pub(crate) fn bare(word: &Word) -> Option<&str> {
         [Part::Bare(bare)] => Some(bare),
         _ => None,
     }
+}
+
+/// A word as it is written, if it is made of text and plain variables.
+pub(crate) fn written(word: &Word) -> Option<String> {
+    let mut text = String::new();
+    for part in &word.parts {
+        match part {
+            Part::Bare(bare) => text.push_str(bare),
+            Part::Variable(Variable {
+                parameter: Parameter::Named(name),
+                substitute: None,
+                ..
+            }) => {
+                text.push('$');
+                text.push_str(name);
+            }
+            _ => return None,
+        }
+    }
+    Some(text)
 }
 
 /// A number with an optional fraction, as scripts write it.

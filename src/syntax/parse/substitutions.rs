@@ -1,9 +1,10 @@
 //! Substitutions that other shells make where a `$` or a backquote stands, and what is written here.
 
-use super::bashisms::{is_name, operator};
+use super::bashisms::operator;
 use super::braces;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
+use crate::syntax::vocabulary::is_name;
 
 /// Programs that are run in `$( )` without arguments, where they look like variables.
 const PROGRAMS: [&str; 13] = [
