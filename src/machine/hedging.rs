@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Machine;
+use super::branches::positive;
 use super::code::{Loop, Scale};
 use super::effect::TaskId;
 use super::ending::{Ending, Left};
@@ -13,7 +14,7 @@ use super::frame::{FrameKind, JoinFrame, JoinKind};
 use super::halt::Halt;
 use super::hedge::Hedge;
 use super::held::Held;
-use super::join::{exited, fork_again, positive, top_join};
+use super::join::{exited, fork_again, top_join};
 use super::task::Task;
 use super::timer::Timer;
 use super::try_block::{length, not_zero};

@@ -1,6 +1,7 @@
 //! The pure interpreter: it never blocks, reads no clock, opens no file and starts no process. It
 //! says what it wants done ([`Effect`]) and is told what came of it ([`Event`]).
 
+mod branches;
 mod builtin;
 mod cancel;
 mod cleaning;
@@ -42,6 +43,7 @@ mod replacing;
 mod scope;
 mod session;
 pub mod size;
+mod stages;
 pub mod status;
 mod step;
 mod tally;

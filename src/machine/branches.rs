@@ -1,0 +1,217 @@
+//! The branches of a `forall`: how they begin, and what becomes of it when they end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Machine;
+use super::code::Loop;
+use super::effect::{Effect, FdChange, FdSource, IoId, TaskId};
+use super::ending::{Ending, Thrown};
+use super::flow::{Flow, Step};
+use super::frame::{FrameKind, JoinFrame, JoinKind};
+use super::halt::Halt;
+use super::held::{Held, Outputs};
+use super::join::{NO_JOIN, exited, reason, top_join};
+use super::loops::pop_items;
+use super::opening::Phase;
+use super::outcome::FailureKind;
+use super::record::{Level, LogEvent, Record};
+use super::tally::{Failed, Tally};
+use super::task::{State, Task};
+use super::value::{Handle, Value};
+use crate::syntax::clauses::{ForAllClauses, Output};
+
+/// How many branches start in a row.
+const BATCH: usize = 100;
+
+/// A `forall` that has branches starts no more while there are so many tasks: it would take long to
+/// end them all when a limit passes.
+const MANY_BRANCHES: usize = 50_000;
+/// What recursion can have: there each has but one.
+const MOST_BRANCHES: usize = 2 * MANY_BRANCHES;
+
+impl Machine {
+    /// `forall`: first the descriptors that all branches share, then the branches.
+    pub(super) fn for_all(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<Loop>,
+        clauses: &ForAllClauses<()>,
+    ) -> Step {
+        let Some(io) = task.opened.take() else { return Ok(self.open_for_branches(task)) };
+        task.turn(clauses.values());
+        let ForAllClauses { at_most, at_least, output, keep_going } =
+            clauses.try_map(task, |task, ()| task.pop()?.integer().map_err(Halt::expression))?;
+        let at_most = positive(at_most, "forall can't run at most")?;
+        let at_least = positive(at_least, "forall can't have the success of at least")?;
+        let clauses = ForAllClauses { at_most, at_least, output, keep_going };
+        let outputs = output.map(|Output::Grouped { in_order }| Box::new(Outputs::new(in_order)));
+        let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.now));
+        tally.decide(&clauses);
+        let kind = JoinKind::Branches { code: Arc::clone(code), clauses, io, tally, outputs };
+        task.enter(FrameKind::Join(Box::new(JoinFrame {
+            end: code.end,
+            running: BTreeSet::new(),
+            kind,
+        })));
+        Ok(Flow::Fork)
+    }
+
+    /// Opens the descriptors that all branches share. They would fight for the standard input, so that
+    /// they read nothing, unless redirected.
+    pub(super) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
+        let null = FdChange { descriptor: 0, source: FdSource::Null };
+        self.open(task, Phase { changes: vec![null], written: None })
+    }
+
+    /// Starts some of the branches that may run; a list can be too long to start all at once.
+    pub(super) fn more_branches(&mut self, task: &mut Task) -> Flow {
+        if let Some(JoinKind::Hedge(_)) = top_join(task).map(|it| &it.kind) {
+            return self.more_hedges(task);
+        }
+        self.more_output(task);
+        for _ in 0..BATCH {
+            self.budget = self.budget.saturating_sub(1);
+            if let Some(flow) = self.crowded(task) {
+                return flow;
+            }
+            let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
+            let word = value.clone();
+            let now = self.now;
+            let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
+            if let Some(JoinKind::Branches { tally, outputs, .. }) =
+                top_join(task).map(|it| &mut it.kind)
+            {
+                tally.began(branch, word, now);
+                outputs.iter_mut().zip(held).for_each(|(it, held)| it.begin(branch, held));
+            }
+        }
+        Flow::Fork
+    }
+
+    /// What becomes of a task that can't start a branch more, because there are so many.
+    pub(super) fn crowded(&mut self, task: &mut Task) -> Option<Flow> {
+        if self.tasks.len() < MANY_BRANCHES {
+            return None;
+        }
+        if !top_join(task)?.running.is_empty() {
+            return Some(Flow::Wait(State::Children));
+        }
+        // Nothing of its own will make room.
+        if self.tasks.len() < MOST_BRANCHES {
+            return None;
+        }
+        self.leave(task);
+        let message = format!("there are {MOST_BRANCHES} branches already");
+        Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
+    }
+
+    /// Starts a branch, and says where what it prints is held, if it is.
+    pub(super) fn begin_branch(
+        &mut self,
+        task: &mut Task,
+        keyword: &'static str,
+        code: &Loop,
+        word: Value,
+        io: Handle<IoId>,
+    ) -> (TaskId, Option<Held>) {
+        let scope = self.new_scope(Some(task.scope));
+        let mut branch = self.fork(task, 0, code.body, io, scope);
+        self.iterate(&mut branch, keyword, code, word);
+        let held = self.hold_output(task, &mut branch);
+        let id = branch.id;
+        if let Some(join) = top_join(task) {
+            join.running.insert(id);
+        }
+        if let State::Ready = branch.state {
+            self.ready.push_back(id);
+        }
+        self.tasks.insert(id, branch);
+        (id, held)
+    }
+
+    /// A branch of a task has ended, and nothing is left of it, or soon will be: the log tells how.
+    pub(super) fn branch_ended(
+        &mut self,
+        task: &mut Task,
+        (branch, attempts): (TaskId, u64),
+        failure: Option<(FailureKind, i32)>,
+    ) {
+        let now = self.now;
+        let Some(JoinKind::Branches { code, tally, .. }) = top_join(task).map(|it| &mut it.kind)
+        else {
+            return;
+        };
+        let Some((place, word, started)) = tally.forget(branch) else { return };
+        if self.config.log_level < Level::STRUCTURES {
+            return;
+        }
+        let event = LogEvent::BranchEnded {
+            name: code.variable.to_string(),
+            word: word.text().unwrap_or_default().to_string(),
+            place,
+            failure,
+            attempts,
+            elapsed: now - started,
+        };
+        let record = Record { task: Some(branch), ..self.record(task, task.line(), event) };
+        self.effects.push_back(Effect::Log(record));
+    }
+
+    /// A branch is failing: that may take its siblings along.
+    pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
+        let Some(task) = self.tasks.get_mut(&parent) else { return };
+        let decided = match top_join(task).map(|join| &mut join.kind) {
+            Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
+            Some(JoinKind::Branches { code, clauses, tally, .. }) => {
+                tally.ends(child, ending, &code.variable, clauses, &self.config.secrets)
+            }
+            Some(JoinKind::Stages(_)) | None => {
+                return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
+            }
+        };
+        if decided {
+            self.cancel_children(parent, reason(ending));
+        }
+    }
+
+    /// The failure of a `forall`.
+    pub(super) fn branches_failed(task: &Task, failed: Failed) -> Thrown {
+        let (kind, code) = failed.kind();
+        let mut thrown = match (failed.message, failed.first) {
+            (Some(message), _) => {
+                Thrown { fatal: failed.fatal, ..task.thrown(kind, code, message, "") }
+            }
+            (None, Some(Ending::Failed(thrown))) => thrown,
+            (None, Some(Ending::Exited(code))) => exited(task, code),
+            (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
+        };
+        Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
+        thrown
+    }
+}
+
+type Branch = (Arc<Loop>, Value, Handle<IoId>);
+
+fn next_branch(task: &mut Task) -> Option<Branch> {
+    let join = top_join(task)?;
+    match &mut join.kind {
+        JoinKind::Branches { code, clauses, io, tally, outputs }
+            if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most)
+                && outputs.as_ref().is_none_or(|outputs| outputs.has_room()) =>
+        {
+            let value = tally.next()?;
+            Some((Arc::clone(code), value, io.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// A number in a clause.
+pub fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Halt> {
+    let Some(number) = number else { return Ok(None) };
+    match u64::try_from(number) {
+        Ok(number @ 1..) => Ok(Some(number)),
+        _ => Err(Halt::expression(format!("{cannot} {number} branches"))),
+    }
+}
