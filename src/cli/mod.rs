@@ -85,6 +85,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
         directory: &directory,
         now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
         pid: std::process::id(),
+        umask: process::umask(),
         terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
     };
     let flags = match flags::parse(shebang::split(words)?) {

@@ -83,6 +83,8 @@ pub struct Surroundings<'a> {
     pub now: Duration,
     /// The process id.
     pub pid: u32,
+    /// The rights that new files don't get.
+    pub umask: u16,
     /// Whether someone is there to talk to.
     pub terminal: bool,
 }
@@ -286,6 +288,7 @@ impl Settings {
             summary: flags.has(&options::SUMMARY),
             config: Config {
                 pid: around.pid,
+                umask: around.umask,
                 backoff: policy.or(policy_of_2003).unwrap_or_default(),
                 kill_timeout: patience.time(),
                 kill_strong,

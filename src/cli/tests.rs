@@ -35,6 +35,7 @@ fn resolve_at(
         directory: Path::new("/here"),
         now: Duration::from_secs(1000),
         pid: 7,
+        umask: 0o027,
         terminal,
     };
     Settings::resolve(&flags, &around).map_err(|error| error.to_string())

@@ -37,6 +37,7 @@ fn usage(message: impl Into<String>) -> Halt {
 impl Machine {
     /// What the driver does for a builtin; none if that only changes the shell.
     pub(super) fn descriptor_builtin(
+        &self,
         task: &Task,
         builtin: Builtin,
         command: &Expanded,
@@ -63,6 +64,9 @@ impl Machine {
                 directory.push(b'\n');
                 Start::new(Action::Print(directory))
             }
+            Builtin::Umask if args.is_empty() => Start::new(Action::Print(
+                format!("{:04o}\n", task.umask.unwrap_or(self.config.umask)).into(),
+            )),
             Builtin::Echo => Start::new(Action::Print(echo(args)?)),
             _ => return Ok(None),
         }))
@@ -113,6 +117,7 @@ impl Machine {
                 return Ok(Flow::End(ending));
             }
             Builtin::Cd => self.change_directory(task, args)?,
+            Builtin::Umask => task.umask = Some(umask(args)?),
             Builtin::Export => Self::export(task, args)?,
             Builtin::Unset => {
                 for name in args {
@@ -223,6 +228,18 @@ impl Machine {
         task.jump(0);
         Ok(Flow::Continue)
     }
+}
+
+/// `022`: three digits for what the owner, the group and others don't get.
+fn umask(args: &[BString]) -> Result<u16, Halt> {
+    let [mode] = args else { return Err(usage("umask takes one mode, like `022`")) };
+    let is_octal = mode.iter().all(|digit| (b'0'..=b'7').contains(digit));
+    let number = mode.to_str().ok().filter(|_| is_octal);
+    let number = number.and_then(|digits| u16::from_str_radix(digits, 8).ok());
+    number.filter(|umask| *umask <= 0o777).ok_or_else(|| {
+        let takes = "umask takes octal digits from 0 to 777, for what is taken away";
+        usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
+    })
 }
 
 fn echo(args: &[BString]) -> Result<BString, Halt> {

@@ -47,7 +47,7 @@ impl Machine {
         };
         let start = match &command.kind {
             Kind::Function(_) => None,
-            Kind::Builtin(builtin) => Self::descriptor_builtin(task, *builtin, &command)?,
+            Kind::Builtin(builtin) => self.descriptor_builtin(task, *builtin, &command)?,
             Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
         };
         let phase = self.next_phase(task);
@@ -147,6 +147,7 @@ impl Machine {
             scope: task.scope,
             action,
             directory: task.directory.clone(),
+            umask: task.umask,
             io: task.opened.as_ref().unwrap_or(&task.io).id(),
             is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
             redirects: phase.changes,

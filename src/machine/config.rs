@@ -12,6 +12,8 @@ use crate::secrets::Secrets;
 pub struct Config {
     /// The shell's process id, `$$`.
     pub pid: u32,
+    /// The umask that the shell was started with.
+    pub umask: u16,
     /// The delays of every `try` that names no policy.
     pub backoff: Policy,
     /// From the request to end to SIGKILL.
@@ -32,6 +34,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             pid: 0,
+            umask: 0o022,
             backoff: Policy::default(),
             kill_timeout: Duration::from_secs(30),
             kill_strong: true,

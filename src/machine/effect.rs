@@ -26,6 +26,8 @@ pub enum Effect {
         base: IoId,
         /// Where relative paths start; none is the shell's own directory.
         directory: Directory,
+        /// What new files are made without.
+        umask: Umask,
         /// What to change, in order.
         redirects: Vec<FdChange>,
     },
@@ -78,6 +80,9 @@ pub enum Effect {
 /// A task's directory: an absolute path, or none for the one the shell was started in.
 pub type Directory = Option<Arc<BString>>;
 
+/// The rights that a task's new files don't get, or none for those that the shell was started without.
+pub type Umask = Option<u16>;
+
 /// A command to start.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -91,6 +96,8 @@ pub struct Run {
     pub action: Action,
     /// Where it runs and relative paths start.
     pub directory: Directory,
+    /// What it makes files without.
+    pub umask: Umask,
     /// The descriptors it starts from.
     pub io: IoId,
     /// Whether nothing else will start from them: they needn't be kept for the task.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::effect::Directory;
+use super::effect::{Directory, Umask};
 use super::outcome::{Failure, FailureKind};
 use super::variables::Variables;
 use crate::syntax::ast::Name;
@@ -54,6 +54,8 @@ pub struct Left {
     pub args: Arc<Vec<BString>>,
     /// Its directory.
     pub directory: Directory,
+    /// What its files are made without.
+    pub umask: Umask,
 }
 
 impl Thrown {

@@ -64,6 +64,7 @@ pub enum Builtin {
     Sleep,
     Source,
     Success,
+    Umask,
     Unset,
 }
 
@@ -84,6 +85,7 @@ impl Builtin {
             b"sleep" => Self::Sleep,
             b"source" => Self::Source,
             b"success" => Self::Success,
+            b"umask" => Self::Umask,
             b"unset" => Self::Unset,
             _ => return None,
         })

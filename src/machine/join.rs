@@ -42,6 +42,7 @@ impl Machine {
             variables: task.variables.fork(),
             args: Arc::clone(&task.args),
             directory: task.directory.clone(),
+            umask: task.umask,
             io,
             scope,
             inherited: task.bequest(),
@@ -136,6 +137,7 @@ impl Machine {
                 Some(Ok(mut left)) => {
                     task.args = std::mem::take(&mut left.args);
                     task.directory = left.directory.take();
+                    task.umask = left.umask;
                     Self::absorb(task, left);
                     None
                 }

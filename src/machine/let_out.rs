@@ -104,6 +104,7 @@ impl Machine {
             scope: task.scope,
             action: Action::Copy,
             directory: task.directory.clone(),
+            umask: task.umask,
             io,
             redirects,
             deadline: task.deadline(),

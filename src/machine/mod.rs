@@ -156,6 +156,7 @@ impl Machine {
             variables: Variables::new(environment, config.secrets.clone()),
             args: Arc::new(args),
             directory: None,
+            umask: None,
             io: Handle::new(IoId::INHERITED, &released),
             scope: ScopeId::SCRIPT,
             inherited: Inherited { deadline: config.deadline, ..Inherited::default() },

@@ -135,8 +135,9 @@ impl Machine {
         redirects: Vec<FdChange>,
     ) -> Handle<IoId> {
         let io = IoId(self.next_id());
-        let directory = task.directory.clone();
-        self.effects.push_back(Effect::Open { operation, io, base, directory, redirects });
+        let (directory, umask) = (task.directory.clone(), task.umask);
+        let effect = Effect::Open { operation, io, base, directory, umask, redirects };
+        self.effects.push_back(effect);
         Handle::new(io, &self.released)
     }
 

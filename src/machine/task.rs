@@ -6,7 +6,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, Program};
-use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId};
+use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use super::ending::{Ending, Left, Thrown};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
@@ -43,6 +43,8 @@ pub struct Task {
     pub args: Arc<Vec<BString>>,
     /// Its directory.
     pub directory: Directory,
+    /// What its files are made without.
+    pub umask: Umask,
     /// Its descriptors.
     pub io: Handle<IoId>,
     /// The innermost family its commands belong to.
@@ -355,6 +357,7 @@ impl Task {
             variables: std::mem::take(&mut self.variables),
             args: Arc::clone(&self.args),
             directory: self.directory.clone(),
+            umask: self.umask,
         }
     }
 

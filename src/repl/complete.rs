@@ -165,7 +165,9 @@ impl<'a> Place<'a> {
             (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
             (Role::Keyword, head) if is_loop(head) && words.len() == 2 => (0, self.fitting(["in"])),
             (Role::Keyword, head) if is_loop(head) => self.in_loop(head, &words),
-            (Role::Keyword, "function" | "end" | "catch") => (0, Vec::new()),
+            (Role::Keyword, "function" | "end" | "catch") | (Role::Command, "umask") => {
+                (0, Vec::new())
+            }
             (Role::Keyword, _) if self.word.starts_with('.') && !self.word.contains('/') => {
                 let found = self.fitting(OPERATORS);
                 if found.is_empty() { self.files(Wanted::Files) } else { (0, found) }
@@ -307,6 +309,8 @@ mod tests {
         assert_eq!(tab("if .succeeds. (fetch_"), "if .succeeds. (fetch_all ");
         assert_eq!(tab("exec fetch_"), "exec fetch_all ");
         assert_eq!(tab("help jit"), "");
+        assert_eq!(tab("umas"), "umask ");
+        assert_eq!(tab("umask "), "");
         assert_eq!(tab("help foran"), "help forany ");
     }
 

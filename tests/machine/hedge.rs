@@ -162,3 +162,28 @@ fn losers_clean_up_before_the_script_goes_on_and_aloud_to_nobody() {
     let ran = world().run(script).fails("timeout", 124).takes(8.5).prints("");
     assert_eq!(ran.world.starts().len(), 8, "four words, and the group of each");
 }
+
+#[test]
+fn the_umask_is_the_winners() {
+    let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let note = std::rc::Rc::clone(&seen);
+    let model = |simulated: ftsh::driver::simulated::Simulated| {
+        simulated.command("file", move |call, _| {
+            note.borrow_mut().push((call.words[1].to_string(), call.umask));
+            Model::succeeds()
+        })
+    };
+    let script = "file own; umask 027; function f; umask 002; end; forall x in a; f; file branch; end; file outside
+        forany n in 9 1 in order hedge after 1s; umask 00$n; work $n; end; file after; f; file called";
+    // What `umask 009` refuses has the next begin at once.
+    world().model(model).run(script).succeeds().takes(1.0);
+    let expected = [
+        ("own", None),
+        ("branch", Some(0o002)),
+        ("outside", Some(0o027)),
+        ("after", Some(0o001)),
+        ("called", Some(0o002)),
+    ];
+    let expected = expected.map(|(name, umask)| (name.to_owned(), umask));
+    assert_eq!(seen.take(), expected);
+}

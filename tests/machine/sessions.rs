@@ -56,6 +56,8 @@ fn a_session_keeps_variables_and_functions() {
     session.prints("a=1\nfunction f; echo $a $1; end", "");
     session.prints("f x", "1 x\n");
     session.prints("function f; echo new $1; end; f y", "new y\n");
+    session.prints("umask; umask 077", "0022\n");
+    session.prints("umask", "0077\n");
     session.prints("echo $a -> b; a=2; unset nothing", "");
     session.prints("f $a", "new 2\n");
     session.prints("echo $0 $#", "ftsh 0\n");

@@ -27,8 +27,10 @@ impl ProcessDriver {
     pub(super) fn run(&mut self, run: Run) {
         self.make_room();
         let mut command = Command::new(&run);
-        let Run { process, scope, action, directory, io, is_last, redirects, deadline, .. } = run;
-        let plan = self.io.plan(io, &directory, redirects);
+        let Run {
+            process, scope, action, directory, umask, io, is_last, redirects, deadline, ..
+        } = run;
+        let plan = self.io.plan(io, &directory, umask, redirects);
         if is_last {
             self.io.close(io);
         }
@@ -47,7 +49,7 @@ impl ProcessDriver {
                 let notes = self.settings.patience.note() + &self.leases(scope, deadline);
                 told.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
                 let mut program =
-                    Program { words, environment, told, overrides, directory, file: None };
+                    Program { words, environment, told, overrides, directory, umask, file: None };
                 command.path = program.path().into();
                 if self.found.look_up(&mut program) && !plan.may_block() {
                     let table = plan.carry_out(&Control::default());
@@ -120,19 +122,19 @@ impl ProcessDriver {
     /// Replaces the shell, once the files are open.
     pub(super) fn exec(&mut self, run: Run) {
         let command = Command::new(&run);
-        let Run { process, scope, action, directory, io, redirects, deadline, .. } = run;
+        let Run { process, scope, action, directory, umask, io, redirects, deadline, .. } = run;
         let Action::Program { words, environment, overrides } = action else {
             let message = "only a program can replace the shell".into();
             let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
             return self.refuse(process, error);
         };
-        let plan = match self.io.plan(io, &directory, redirects) {
+        let plan = match self.io.plan(io, &directory, umask, redirects) {
             Ok(plan) => plan,
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         self.tty.status_line.hide();
         let told = self.told(deadline, &directory, &environment);
-        let program = Program { words, environment, told, overrides, directory, file: None };
+        let program = Program { words, environment, told, overrides, directory, umask, file: None };
         self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
             // What the shell has said comes before what the program says.

@@ -32,6 +32,7 @@ use bstr::BString;
 pub use self::background::BackgroundJob;
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
+pub use self::os::umask::umask;
 pub use self::supervisor::{OutputCapture, Supervision, SupervisorOptions, resume, supervise};
 pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
 pub use self::tty::{Edited, TerminalRestore, columns};
@@ -145,6 +146,7 @@ impl ProcessDriver {
     /// left.
     pub fn new(mut settings: Settings) -> std::io::Result<Self> {
         let clock = Clock::start();
+        umask();
         // What is open now is what scripts see: before anything of our own is opened.
         let io = FdTables::new();
         let adopts = become_subreaper();
@@ -294,13 +296,13 @@ impl ProcessDriver {
     }
 
     fn open(&mut self, effect: Effect, place: Place) {
-        let Effect::Open { operation, io, base, directory, redirects } = effect else {
+        let Effect::Open { operation, io, base, directory, umask, redirects } = effect else {
             return self.broken("what isn't opened is to be opened");
         };
         self.make_room();
         let adds = |it: &FdChange| !matches!(it.source, FdSource::Null | FdSource::Descriptor(_));
         let holds = redirects.iter().any(adds);
-        let mut plan = match self.io.plan(base, &directory, redirects) {
+        let mut plan = match self.io.plan(base, &directory, umask, redirects) {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
         };

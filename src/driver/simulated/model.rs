@@ -5,7 +5,7 @@ use std::time::Duration;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::machine::Time;
-use crate::machine::effect::Environment;
+use crate::machine::effect::{Environment, Umask};
 use crate::machine::event::Status;
 
 /// A command as it is run.
@@ -19,6 +19,8 @@ pub struct Call<'a> {
     pub overrides: &'a [(BString, BString)],
     /// What its standard input has.
     pub input: BString,
+    /// The rights that its files don't get; none for those that the shell was started without.
+    pub umask: Umask,
     /// When it starts.
     pub now: Time,
     /// When it must end, as `FTSH_DEADLINE` says.

@@ -198,6 +198,7 @@ impl Shell {
                     environment,
                     overrides,
                     input,
+                    umask: run.umask,
                     now: world.now(),
                     deadline: run.deadline,
                 };

@@ -21,6 +21,8 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (1, |g| format!("unset {}", g.variable())),
     (2, |g| format!("cd {}", g.dice.pick(&["/", "/here", "there", ""]))),
     (2, |g| format!("pwd{}", g.redirects())),
+    (1, |g| format!("umask {}", g.dice.pick(&["022", "0", "077", "rw"]))),
+    (1, |g| format!("umask{}", g.redirects())),
     (2, |g| if g.may_source { format!("source {LIBRARY}") } else { "success".into() }),
     (1, |_| "source /nowhere".into()),
     (1, |_| "success".into()),

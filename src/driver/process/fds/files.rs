@@ -10,14 +10,15 @@ use std::path::{Component, Path, PathBuf};
 use bstr::BString;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fchmod, mode_t};
 use nix::unistd::{AccessFlags, User, faccessat};
 
+use super::super::os::umask::umask as own_umask;
 use super::super::os::workers::Control;
 use super::error::FdError;
 use super::glob;
 use super::path::resolve;
-use crate::machine::effect::{Access, Directory, Query};
+use crate::machine::effect::{Access, Directory, Query, Umask};
 use crate::machine::event::Reply;
 use crate::syntax::ast::FileTest;
 use crate::syntax::{LONGEST, TOO_LONG};
@@ -27,6 +28,7 @@ pub fn open(
     directory: &Directory,
     path: &[u8],
     access: Access,
+    umask: Umask,
     control: &Control,
 ) -> io::Result<OwnedFd> {
     if path.is_empty() {
@@ -39,8 +41,19 @@ pub fn open(
     };
     let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     let path = resolve(directory, path);
+    let mode = Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or(0)));
+    let lacks = umask.is_some() && mode.bits() & mode_t::from(own_umask()) != 0;
+    // The shell's own umask takes away what that of the task would leave, so a file that comes into
+    // being here gets its rights afterwards.
+    if lacks
+        && access != Access::Read
+        && let Ok(fd) = open_file(&path, flags | OFlag::O_EXCL, mode)
+    {
+        fchmod(&fd, mode)?;
+        return Ok(fd);
+    }
     loop {
-        match open_file(&path, flags, Mode::from_bits_truncate(0o666)) {
+        match open_file(&path, flags, mode) {
             Err(Errno::EINTR) if !control.is_cancelled() => {}
             result => return Ok(result?),
         }
@@ -158,7 +171,7 @@ fn home(user: &BString) -> Result<BString, FdError> {
 }
 
 fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
-    let mut file = File::from(open(directory, path, Access::Read, control)?);
+    let mut file = File::from(open(directory, path, Access::Read, None, control)?);
     if file.metadata()?.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }

@@ -12,7 +12,7 @@ use super::buffer::Buffer;
 use super::error::FdError;
 use super::files;
 use super::table::{Fd, FdTable, SIZE};
-use crate::machine::effect::{Access, Directory};
+use crate::machine::effect::{Access, Directory, Umask};
 
 /// Content up to this size is written on the loop.
 pub const SMALL: usize = 64 * 1024;
@@ -21,6 +21,7 @@ pub const SMALL: usize = 64 * 1024;
 pub struct Plan {
     pub table: FdTable,
     pub directory: Directory,
+    pub umask: Umask,
     pub steps: Vec<Step>,
     pub blocking: bool,
 }
@@ -105,7 +106,7 @@ impl Plan {
                     self.table.set(to, fd)?;
                 }
                 Step::Open { to, path, access } => {
-                    let fd = files::open(&self.directory, &path, access, control)
+                    let fd = files::open(&self.directory, &path, access, self.umask, control)
                         .and_then(Fd::new)
                         .map_err(|error| FdError::File { path, error })?;
                     self.table.set(to, fd)?;

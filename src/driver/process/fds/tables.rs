@@ -13,7 +13,7 @@ use super::error::FdError;
 use super::place::Place;
 use super::plan::{Plan, SMALL, Step};
 use super::table::{Fd, FdTable};
-use crate::machine::effect::{BufferId, Directory, FdChange, FdSource, IoId, PipeId};
+use crate::machine::effect::{BufferId, Directory, FdChange, FdSource, IoId, PipeId, Umask};
 use crate::machine::size::LONGEST;
 
 /// All tables, buffers and pipes of a run.
@@ -163,6 +163,7 @@ impl FdTables {
         &mut self,
         base: IoId,
         directory: &Directory,
+        umask: Umask,
         redirects: Vec<FdChange>,
     ) -> Result<Plan, FdError> {
         // Ends of pipes first: they must not stay behind when something else fails.
@@ -177,7 +178,7 @@ impl FdTables {
         let mut taken = taken.into_iter();
         let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
         let mut plan =
-            Plan { table, directory: directory.clone(), steps: Vec::new(), blocking: false };
+            Plan { table, directory: directory.clone(), umask, steps: Vec::new(), blocking: false };
         for FdChange { descriptor: to, source } in redirects {
             let step = match source {
                 FdSource::File { path, access } => {

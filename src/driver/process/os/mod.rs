@@ -3,4 +3,5 @@
 pub mod clock;
 pub mod poll;
 pub mod signal;
+pub mod umask;
 pub mod workers;

@@ -12,13 +12,16 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, access};
 
 use super::super::fds::FdTable;
 use super::super::fds::buffer::Buffer;
 use super::super::fds::path::resolve;
+use super::super::os::umask::umask as own_umask;
 use super::super::sys::{self, CStringArray};
 use super::spawn::{Program, SHELL, error_of, interpreter, is_text, start_of};
+use crate::machine::effect::Umask;
 use crate::machine::event::{SpawnError, SpawnErrorKind};
 use crate::os_error::plain;
 
@@ -31,6 +34,7 @@ const MOST: u64 = 6 * 1024 * 1024;
 pub struct Replacement {
     file: CString,
     directory: Option<PathBuf>,
+    umask: Umask,
     arguments: CStringArray,
     environment: CStringArray,
     /// What to set descriptors to, by their numbers.
@@ -73,6 +77,7 @@ impl Replacement {
         Ok(Self {
             file: CString::new(file.as_os_str().as_bytes()).map_err(|_| refuse(Errno::ENOENT))?,
             directory: program.directory.as_ref().map(|path| resolve(&None, path)),
+            umask: prepared.umask,
             arguments: prepared.arguments,
             environment: prepared.environment,
             descriptors,
@@ -86,6 +91,9 @@ impl Replacement {
             && let Err(error) = std::env::set_current_dir(directory)
         {
             return error;
+        }
+        if let Some(umask) = self.umask {
+            change_umask(umask);
         }
         for (from, to) in &self.descriptors {
             if let Err(error) = sys::install(from.as_raw_fd(), *to) {
@@ -104,6 +112,7 @@ impl Replacement {
         let directory =
             self.directory.as_ref().map_or(&b""[..], |path| path.as_os_str().as_bytes());
         head.push(&[directory]);
+        head.push(&[self.umask.map_or(String::new(), |umask| umask.to_string()).as_bytes()]);
         for (_, number) in &self.descriptors {
             head.push(&[number.to_string().as_bytes()]);
         }
@@ -136,17 +145,22 @@ impl Replacement {
         let directory = head.next()?;
         let directory =
             (!directory.is_empty()).then(|| PathBuf::from(std::ffi::OsStr::from_bytes(directory)));
-        let numbers = head.filter_map(|number| std::str::from_utf8(number).ok()?.parse().ok());
+        let umask = str::from_utf8(head.next()?).ok()?.parse().ok();
+        let numbers = head.filter_map(|number| str::from_utf8(number).ok()?.parse().ok());
         // Out of the way of the numbers that are to be set.
         let descriptors = descriptors.map(sys::move_up).collect::<io::Result<Vec<_>>>().ok()?;
         let descriptors = descriptors.into_iter().zip(numbers).collect();
-        Some(Self { file, directory, arguments, environment, descriptors })
+        Some(Self { file, directory, umask, arguments, environment, descriptors })
     }
 
     /// The file that is executed, for a message.
     pub fn file(&self) -> String {
         self.file.to_string_lossy().into_owned()
     }
+}
+
+fn change_umask(umask: u16) {
+    nix::sys::stat::umask(Mode::from_bits_truncate(umask.into()));
 }
 
 fn is_too_long(arguments: &CStringArray, environment: &CStringArray) -> bool {
@@ -164,6 +178,7 @@ fn is_too_long(arguments: &CStringArray, environment: &CStringArray) -> bool {
 /// What an `exec` that fails has to bring back.
 struct Saved {
     directory: Option<PathBuf>,
+    umask: u16,
     descriptors: Vec<(i32, Option<sys::Kept>)>,
     subreaper: bool,
 }
@@ -172,7 +187,8 @@ impl Saved {
     fn take(changes: &[(OwnedFd, i32)], subreaper: bool) -> Self {
         let descriptors = changes.iter().map(|&(_, to)| (to, sys::Kept::of(to))).collect();
         sys::prepare_exec(true, subreaper);
-        Self { directory: std::env::current_dir().ok(), descriptors, subreaper }
+        let directory = std::env::current_dir().ok();
+        Self { directory, umask: own_umask(), descriptors, subreaper }
     }
 }
 
@@ -182,6 +198,7 @@ impl Drop for Saved {
         if let Some(directory) = &self.directory {
             let _ = std::env::set_current_dir(directory);
         }
+        change_umask(self.umask);
         for (number, kept) in &self.descriptors {
             match kept {
                 Some(kept) => kept.restore(*number),

@@ -13,8 +13,9 @@ use nix::unistd::{AccessFlags, access};
 
 use super::super::fds::FdTable;
 use super::super::fds::path::resolve;
+use super::super::os::umask::umask as own_umask;
 use super::super::sys::{self, CStringArray};
-use crate::machine::effect::{Directory, Environment};
+use crate::machine::effect::{Directory, Environment, Umask};
 use crate::machine::event::{SpawnError, SpawnErrorKind};
 use crate::os_error::plain;
 
@@ -47,6 +48,8 @@ pub struct Program {
     pub overrides: Vec<(BString, BString)>,
     /// Where it runs and relative paths start.
     pub directory: Directory,
+    /// What it makes files without.
+    pub umask: Umask,
     /// Its file, if it was found before.
     pub file: Option<PathBuf>,
 }
@@ -191,7 +194,8 @@ impl Program {
             Some(directory) => Some(c_string(directory)?),
             None => None,
         };
-        Ok(Prepared { arguments, environment, directory })
+        let umask = self.umask.filter(|umask| *umask != own_umask());
+        Ok(Prepared { arguments, environment, directory, umask })
     }
 
     pub fn find(&self) -> Result<PathBuf, SpawnError> {
@@ -275,18 +279,24 @@ pub struct Prepared {
     pub arguments: CStringArray,
     pub environment: CStringArray,
     directory: Option<CString>,
+    /// Its umask, if it isn't the shell's own.
+    pub umask: Umask,
 }
 
 impl Prepared {
     fn spawn(&self, file: &Path, descriptors: &[(i32, i32)]) -> Result<i32, Errno> {
         let program = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
-        sys::spawn(&sys::Launch {
+        let launch = sys::Launch {
             program: &program,
             arguments: &self.arguments,
             environment: &self.environment,
             directory: self.directory.as_deref(),
             descriptors,
-        })
+        };
+        match self.umask {
+            None => sys::spawn(&launch),
+            Some(umask) => sys::spawn_masked(&launch, umask),
+        }
     }
 }
 

@@ -59,6 +59,18 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
     if result == 0 { Ok(pid) } else { Err(Errno::from_raw(result)) }
 }
 
+/// The same with this umask: where it can't be given to the child alone, the process has it meanwhile.
+#[cfg(not(target_os = "linux"))]
+pub fn spawn_masked(launch: &Launch, umask: u16) -> Result<pid_t, Errno> {
+    use nix::sys::stat::{Mode, umask as exchange};
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock();
+    let before = exchange(Mode::from_bits_truncate(umask as libc::mode_t));
+    let result = spawn(launch);
+    exchange(before);
+    result
+}
+
 /// How many threads are starting a program.
 static STARTS: AtomicUsize = AtomicUsize::new(0);
 
@@ -66,11 +78,11 @@ static STARTS: AtomicUsize = AtomicUsize::new(0);
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// A start in progress.
-struct Start;
+pub(super) struct Start;
 
 impl Start {
     /// None if it is too late for that.
-    fn begin() -> Option<Self> {
+    pub(super) fn begin() -> Option<Self> {
         STARTS.fetch_add(1, Ordering::SeqCst);
         let this = Self;
         // Only now: whoever forbade it before the count either sees it or is seen here.
@@ -216,11 +228,11 @@ impl Drop for Attributes {
 }
 
 /// No system has a signal above this.
-const HIGHEST_SIGNAL: c_int = 64;
+pub(super) const HIGHEST_SIGNAL: c_int = 64;
 
 /// The signals that weren't ignored when the shell started. Children get them all as they are by
 /// default anyway; where it isn't told so, the system library asks for each, in every child.
-fn not_ignored() -> &'static SignalSet {
+pub(super) fn not_ignored() -> &'static SignalSet {
     static NOT_IGNORED: OnceLock<SignalSet> = OnceLock::new();
     NOT_IGNORED.get_or_init(|| {
         let mut set = SignalSet::empty();

@@ -11,6 +11,8 @@ mod random;
 #[cfg(target_os = "linux")]
 mod share;
 mod signals;
+#[cfg(target_os = "linux")]
+mod vfork;
 
 pub use c_string_array::CStringArray;
 pub use children::{
@@ -29,6 +31,8 @@ pub use early::survive_file_limit;
 #[cfg(test)]
 pub use early::was_ignored;
 pub use key_monitor::start_key_monitor;
+#[cfg(not(target_os = "linux"))]
+pub use launch::spawn_masked;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec, spawn,
 };
@@ -41,3 +45,5 @@ pub use signals::{
     keeping_children, next_signal, release_signals, stop_self, suspend_group, suspend_self,
     without_stopping,
 };
+#[cfg(target_os = "linux")]
+pub use vfork::spawn_masked;

@@ -23,6 +23,20 @@ impl SignalSet {
         }
     }
 
+    pub(super) fn full() -> Self {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: sigfillset writes the whole set.
+        unsafe {
+            libc::sigfillset(set.as_mut_ptr());
+            Self(set.assume_init())
+        }
+    }
+
+    pub(super) fn has(&self, signal: c_int) -> bool {
+        // SAFETY: the set is initialised; a bad number is refused.
+        unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
+    }
+
     pub(super) fn add(&mut self, signal: c_int) {
         // SAFETY: the set is initialised; a bad number is refused.
         unsafe { libc::sigaddset(&raw mut self.0, signal) };
@@ -233,9 +247,9 @@ pub struct Mask(SignalSet);
 impl Mask {
     /// Signal n is bit n - 1.
     pub fn bits(&self) -> u64 {
-        // SAFETY: the set is initialised; a bad number is refused.
-        let has = |signal: c_int| unsafe { libc::sigismember(&raw const self.0.0, signal) == 1 };
-        (1..=64).filter(|&signal| has(signal)).fold(0, |bits, signal| bits | 1 << (signal - 1))
+        (1..=64)
+            .filter(|&signal| self.0.has(signal))
+            .fold(0, |bits, signal| bits | 1 << (signal - 1))
     }
 
     /// The mask with these bits.

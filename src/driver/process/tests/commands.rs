@@ -9,6 +9,9 @@ use super::super::sys;
 use super::*;
 use crate::machine::effect::Access;
 
+/// The shell's own, and one that a command has to be given.
+const UMASKS: [Option<u16>; 2] = [None, Some(0o123)];
+
 fn script(directory: &std::path::Path, name: &str, text: &[u8], mode: u32) {
     let path = directory.join(name);
     std::fs::write(&path, text).expect("a file can be written");
@@ -58,38 +61,45 @@ each_alone! {
     }
 
     fn what_cannot_be_executed_says_why(world) {
-        let place = tempfile::tempdir().expect("a directory");
-        script(place.path(), "plain", b"true", 0o644);
-        script(place.path(), "garbage", b"\0\x01\x02", 0o755);
-        script(place.path(), "orphan", b"#!/no/such/interpreter -x", 0o755);
-        world.directory = Some(Arc::new(place.path().to_str().expect("a name").into()));
-        let mut end = |words: &[&str]| {
-            let process = world.start(program(words));
-            world.end_of(process)
-        };
-        assert_eq!(end(&["./plain"]), "NotExecutable: ./plain: permission denied");
-        assert_eq!(end(&["/"]), "NotExecutable: /: is a directory");
-        assert_eq!(end(&["./none"]), "NotFound: ./none: not found");
-        assert_eq!(end(&[""]), "NotFound: the command's name is empty");
-        assert_eq!(end(&["./garbage"]), "NotExecutable: ./garbage: not a program for this machine");
-        assert_eq!(
-            end(&["./orphan"]),
-            "NotExecutable: ./orphan: its interpreter /no/such/interpreter does not exist"
-        );
-        assert_eq!(end(&["true", "a\0b"]), "System: a NUL byte can't be passed to a program");
-        let long = "x".repeat(3 << 20);
-        assert_eq!(end(&["true", &long]), "System: true: too many arguments, or too long");
-        world.directory = Some(Arc::new("/no/such/place".into()));
-        let process = world.start(program(&["true"]));
-        assert_eq!(world.end_of(process), "System: true: the directory /no/such/place is gone");
+        for umask in UMASKS {
+            world.umask = umask;
+            let place = tempfile::tempdir().expect("a directory");
+            script(place.path(), "plain", b"true", 0o644);
+            script(place.path(), "garbage", b"\0\x01\x02", 0o755);
+            script(place.path(), "orphan", b"#!/no/such/interpreter -x", 0o755);
+            world.directory = Some(Arc::new(place.path().to_str().expect("a name").into()));
+            let mut end = |words: &[&str]| {
+                let process = world.start(program(words));
+                world.end_of(process)
+            };
+            assert_eq!(end(&["./plain"]), "NotExecutable: ./plain: permission denied");
+            assert_eq!(end(&["/"]), "NotExecutable: /: is a directory");
+            assert_eq!(end(&["./none"]), "NotFound: ./none: not found");
+            assert_eq!(end(&[""]), "NotFound: the command's name is empty");
+            assert_eq!(end(&["./garbage"]), "NotExecutable: ./garbage: not a program for this machine");
+            assert_eq!(
+                end(&["./orphan"]),
+                "NotExecutable: ./orphan: its interpreter /no/such/interpreter does not exist"
+            );
+            assert_eq!(end(&["true", "a\0b"]), "System: a NUL byte can't be passed to a program");
+            let long = "x".repeat(3 << 20);
+            assert_eq!(end(&["true", &long]), "System: true: too many arguments, or too long");
+            world.directory = Some(Arc::new("/no/such/place".into()));
+            let process = world.start(program(&["true"]));
+            assert_eq!(world.end_of(process), "System: true: the directory /no/such/place is gone");
+            world.directory = None;
+        }
     }
 
     fn a_script_without_a_first_line_is_run_by_sh(world) {
-        let place = tempfile::tempdir().expect("a directory");
-        script(place.path(), "prog", b"echo \"$1\"", 0o755);
-        let path = place.path().join("prog");
-        let (end, output) = world.output(program(&[path.to_str().expect("a name"), "a b"]));
-        assert_eq!((end.as_str(), output), ("exit 0", "a b\n".into()));
+        for umask in UMASKS {
+            world.umask = umask;
+            let place = tempfile::tempdir().expect("a directory");
+            script(place.path(), "prog", b"echo \"$1\"", 0o755);
+            let path = place.path().join("prog");
+            let (end, output) = world.output(program(&[path.to_str().expect("a name"), "a b"]));
+            assert_eq!((end.as_str(), output), ("exit 0", "a b\n".into()));
+        }
     }
 
     fn a_command_sees_its_own_environment(world) {
@@ -106,29 +116,62 @@ each_alone! {
     }
 
     fn a_command_starts_with_usual_signals_in_a_group_of_its_own(world) {
-        let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; ps -o pgid= -p $$; echo $$";
-        let (_, output) = world.output(shell(script));
-        let text = output.to_string();
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        assert_eq!(fields[..2], ["SigBlk:", "0000000000000000"]);
-        // Only what the shell was started with: these two it ignores for its own part.
-        let ours = [libc::SIGPIPE, libc::SIGXFSZ];
-        let mask = ours.iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
-        let ignored = ignored_signals(&text);
-        let own = ignored_signals(&std::fs::read_to_string("/proc/self/status").expect("a file"));
-        assert_eq!(ignored & !mask, own & !mask);
-        for signal in ours {
-            let inherits = ignored & 1 << (signal - 1) != 0;
-            assert_eq!(inherits, sys::was_ignored(signal));
+        for umask in UMASKS {
+            world.umask = umask;
+            let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; ps -o pgid= -p $$; echo $$";
+            let (_, output) = world.output(shell(script));
+            let text = output.to_string();
+            let fields: Vec<&str> = text.split_whitespace().collect();
+            assert_eq!(fields[..2], ["SigBlk:", "0000000000000000"]);
+            // Only what the shell was started with: these two it ignores for its own part.
+            let ours = [libc::SIGPIPE, libc::SIGXFSZ];
+            let mask = ours.iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
+            let ignored = ignored_signals(&text);
+            let own = ignored_signals(&std::fs::read_to_string("/proc/self/status").expect("a file"));
+            assert_eq!(ignored & !mask, own & !mask);
+            for signal in ours {
+                let inherits = ignored & 1 << (signal - 1) != 0;
+                assert_eq!(inherits, sys::was_ignored(signal));
+            }
+            assert_eq!(fields[4], fields[5]);
         }
-        assert_eq!(fields[4], fields[5]);
     }
 
     fn a_command_inherits_nothing_of_ours(world) {
-        let (_, output) = world.output(program(&["ls", "/proc/self/fd"]));
-        let ours = |line: &str| !sys::is_passed_on(line.parse().expect("a number"));
-        // One is the directory that ls reads.
-        assert!(output.to_string().lines().filter(|line| ours(line)).count() <= 1, "{output}");
+        for umask in UMASKS {
+            world.umask = umask;
+            let (_, output) = world.output(program(&["ls", "/proc/self/fd"]));
+            let ours = |line: &str| !sys::is_passed_on(line.parse().expect("a number"));
+            // One is the directory that ls reads.
+            assert!(output.to_string().lines().filter(|line| ours(line)).count() <= 1, "{output}");
+        }
+    }
+
+    fn a_command_has_the_umask_that_it_is_given(world) {
+        let place = tempfile::tempdir().expect("a directory");
+        let own = crate::driver::process::umask();
+        for (umask, seen) in [(None, own), (Some(0), 0), (Some(0o077), 0o077), (Some(own), own)] {
+            world.umask = umask;
+            let (end, output) = world.output(shell("umask"));
+            assert_eq!((end.as_str(), output), ("exit 0", format!("{seen:04o}\n").into()));
+            let path = place.path().join(format!("{umask:?}"));
+            for access in [Access::Write, Access::Append] {
+                let name: BString = path.to_str().expect("a name").into();
+                world.with(&[(1, FdSource::File { path: name, access })]);
+                let process = world.start(Action::Print("x".into()));
+                assert_eq!(world.end_of(process), "exit 0");
+                let mode = path.metadata().expect("a file").permissions().mode();
+                assert_eq!(mode & 0o777, u32::from(0o666 & !seen));
+                assert_eq!(crate::driver::process::umask(), own);
+            }
+            // Its rights stay, whoever writes to it.
+            world.umask = Some(0);
+            let process = world.start(Action::Print("x".into()));
+            assert_eq!(world.end_of(process), "exit 0");
+            let mode = path.metadata().expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, u32::from(0o666 & !seen));
+            world.with(&[]);
+        }
     }
 
     fn a_status_that_is_lost_is_no_signal(world) {

@@ -74,6 +74,7 @@ struct World {
     last: u64,
     events: VecDeque<Event>,
     directory: Option<Arc<BString>>,
+    umask: Option<u16>,
     redirects: Vec<FdChange>,
     deadline: Option<Time>,
 }
@@ -89,6 +90,7 @@ impl World {
             last: 0,
             events: VecDeque::new(),
             directory: None,
+            umask: None,
             redirects: Vec::new(),
             deadline: None,
         }
@@ -123,6 +125,7 @@ impl World {
             scope,
             action,
             directory: self.directory.clone(),
+            umask: self.umask,
             io: IoId::INHERITED,
             is_last: false,
             redirects: self.redirects.clone(),

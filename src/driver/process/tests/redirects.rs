@@ -160,6 +160,7 @@ each_alone! {
                 io,
                 base: IoId::INHERITED,
                 directory: None,
+                umask: None,
                 redirects: vec![
                     FdChange { descriptor: 0, source },
                     FdChange { descriptor: 1, source: FdSource::BufferCreate(buffer, "".into()) },
@@ -196,6 +197,7 @@ each_alone! {
             io: IoId(1),
             base: IoId::INHERITED,
             directory: None,
+                umask: None,
             redirects: vec![FdChange { descriptor: 1, source: file(&fifo, Access::Write) }],
         });
         // Each open found the other one.
@@ -216,6 +218,7 @@ each_alone! {
                 io: IoId(2),
                 base: IoId::INHERITED,
                 directory: None,
+                umask: None,
                 redirects: vec![FdChange { descriptor: 0, source }],
             });
             operation
