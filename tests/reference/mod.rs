@@ -1,4 +1,4 @@
-//! Random programs of the sequential core do what a second, obvious evaluator says: the same output
+//! Random programs do what a second, obvious evaluator says: the same output
 //! in the same order, and the same status.
 //!
 //! `FTSH_REFERENCE_PROGRAMS` says how many; `FTSH_REFERENCE_SEED` with which to begin.
@@ -7,6 +7,7 @@ mod model;
 mod program;
 mod text;
 mod tree;
+mod values;
 
 use super::support::Ftsh;
 use program::Program;

@@ -7,16 +7,11 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::text::block;
-use super::tree::{Block, Command, Expr, Piece, Word};
+use super::tree::{Block, Command, Expr, ForAll, Input, Name, Piece, Word};
 
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-const READ: [&str; 9] = ["a", "b", "c", "d", "1", "#", "attempt", "error_kind", "error_code"];
-const BARE: [&str; 10] = ["x", "y", "0", "1", "7", "-3", "1.5", "2e-1", "true", "false"];
-const QUOTED: [&str; 7] = ["", " ", "x y", "z\n", "\n", "2", "9223372036854775807"];
-const OPERATORS: [&str; 13] = [
-    ".eq.", ".ne.", ".lt.", ".le.", ".eql.", ".neql.", ".add.", ".sub.", ".mul.", ".div.", ".mod.",
-    ".and.", ".or.",
-];
+pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+/// All that a loop can be told.
+const JUMPS: &[bool] = &[true, false];
 
 /// A program.
 pub struct Program {
@@ -31,6 +26,7 @@ impl Program {
             rng: ChaCha8Rng::seed_from_u64(seed),
             counters: 0,
             callable: 0,
+            is_function: false,
             jumps: &[],
             leaves: true,
         };
@@ -38,22 +34,28 @@ impl Program {
         let functions = (0..3)
             .map(|number| {
                 random.callable = number;
+                random.is_function = true;
                 let mut body = random.block(2);
                 if random.rng.random_bool(0.5) {
-                    body.insert(0, Command::Local(random.of(&NAMES), random.expr(1)));
+                    body.insert(0, random.local());
                 }
                 body
             })
             .collect();
-        random.callable = 3;
+        (random.callable, random.is_function) = (3, false);
         // Something to read, most of the time.
         let mut script: Block = NAMES
             .iter()
             .filter(|_| random.rng.random_bool(0.8))
             .map(|name| Command::Assign(name, Expr::Word(vec![Piece::Text("1")])))
             .collect();
-        for _ in 0..3 {
-            script.extend(random.block(3));
+        for _ in 0..8 {
+            let part = random.block(3);
+            if random.rng.random_bool(0.8) {
+                script.push(contained(part));
+            } else {
+                script.extend(part);
+            }
         }
         Self { script, functions }
     }
@@ -68,10 +70,19 @@ impl Program {
     }
 }
 
-struct Random {
-    rng: ChaCha8Rng,
+/// Says how this fails, and goes on.
+fn contained(part: Block) -> Command {
+    let tell = ["error_kind", "error_code"].map(|name| vec![Piece::Variable(name)]);
+    Command::Try(1, part, Some(vec![Command::Echo(tell.into())]), None)
+}
+
+pub struct Random {
+    pub rng: ChaCha8Rng,
     counters: u32,
-    callable: usize,
+    /// How many functions there are to call.
+    pub callable: usize,
+    /// Whether this is a function's body.
+    is_function: bool,
     /// What may be said of the loop around: `break`, or else `continue`.
     jumps: &'static [bool],
     /// Whether the script may end here, or a function.
@@ -79,8 +90,16 @@ struct Random {
 }
 
 impl Random {
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub fn of<T: Copy>(&mut self, all: &[T]) -> T {
         *all.choose(&mut self.rng).expect("something to choose from")
+    }
+
+    fn maybe<T>(&mut self, probability: f64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.rng.random_bool(probability).then(|| make(self))
+    }
+
+    fn name(&mut self) -> Name {
+        self.of(&NAMES)
     }
 
     fn block(&mut self, depth: u32) -> Block {
@@ -95,6 +114,14 @@ impl Random {
         body
     }
 
+    /// The body of a branch, which can be left even in a `finally`.
+    fn branch(&mut self, depth: u32) -> Block {
+        let leaves = std::mem::replace(&mut self.leaves, true);
+        let body = self.body(&[], depth);
+        self.leaves = leaves;
+        body
+    }
+
     /// A block that nothing in it leaves, nor what it calls.
     fn finally(&mut self, depth: u32) -> Block {
         let callable = std::mem::take(&mut self.callable);
@@ -105,23 +132,24 @@ impl Random {
     }
 
     fn command(&mut self, depth: u32) -> Command {
-        let simple = 18;
-        let kind = self.rng.random_range(0..if depth == 0 { simple } else { simple + 11 });
-        match kind {
+        if depth > 0 && self.rng.random_bool(0.4) {
+            return self.structure(depth - 1);
+        }
+        match self.rng.random_range(0..19) {
             0..4 => Command::Echo(self.words()),
             4 => Command::Status(self.of(&[0, 1, 3])),
             5 => Command::Missing,
-            6 => Command::Show(self.of(&NAMES)),
+            6 => Command::Show(self.name()),
             7 => Command::Pipe(self.words()),
-            8..11 => Command::Assign(self.of(&NAMES), self.expr(2)),
+            8..11 => Command::Assign(self.name(), self.expr(2)),
             11 => match self.rng.random_range(0..if self.jumps.is_empty() { 6 } else { 10 }) {
-                0 => Command::Unset(self.of(&NAMES)),
+                0 => Command::Unset(self.name()),
                 1 => Command::Shift,
-                2 => Command::Failure(self.words()),
+                2 => Command::Failure(self.maybe(0.5, Self::words).unwrap_or_default()),
                 3 => Command::Giveup,
                 4 | 5 if !self.leaves => Command::Giveup,
                 4 => Command::Exit(self.of(&[0, 5])),
-                5 => Command::Return(self.rng.random_bool(0.7).then(|| self.expr(1))),
+                5 => Command::Return(self.maybe(0.7, |it| it.expr(1))),
                 _ => Command::Jump(self.of(self.jumps)),
             },
             12 | 13 if self.callable > 0 => {
@@ -129,7 +157,7 @@ impl Random {
             }
             12..16 => {
                 let inside = match self.rng.random_range(0..5) {
-                    0 => Command::Show(self.of(&NAMES)),
+                    0 => Command::Show(self.name()),
                     1 => Command::Pipe(self.words()),
                     2 if self.callable > 0 => {
                         Command::Call(self.rng.random_range(0..self.callable), self.words())
@@ -138,101 +166,96 @@ impl Random {
                 };
                 self.captured(inside)
             }
+            16 if self.is_function => self.local(),
             16 | 17 => {
                 let value = self.rng.random_range(0..3).to_string();
-                Command::Assign(self.of(&NAMES), Expr::Word(vec![Piece::Text(value.leak())]))
+                Command::Assign(self.name(), Expr::Word(vec![Piece::Text(value.leak())]))
             }
-            18 => Command::If(self.expr(2), self.block(depth - 1), self.block(depth - 1)),
-            19 => {
+            _ => Command::Read(self.names(), self.input()),
+        }
+    }
+
+    fn structure(&mut self, depth: u32) -> Command {
+        match self.rng.random_range(0..17) {
+            0 => Command::If(self.condition(), self.block(depth), self.block(depth)),
+            1 => {
                 self.counters += 1;
                 let name = format!("n{}", self.counters).leak();
-                Command::Count(
-                    name,
-                    self.rng.random_range(0..3),
-                    self.body(&[true, false], depth - 1),
-                )
+                Command::Count(name, self.rng.random_range(0..3), self.body(JUMPS, depth))
             }
-            20 => Command::For(self.of(&NAMES), self.words(), self.body(&[true, false], depth - 1)),
-            21 => {
-                let (from, to) = (self.rng.random_range(-1..3), self.rng.random_range(0..3));
-                Command::Range(self.of(&NAMES), from, to, self.body(&[true, false], depth - 1))
+            2 => Command::For(self.name(), self.list(), self.body(JUMPS, depth)),
+            3 => {
+                let ends = [self.rng.random_range(-1..3), self.rng.random_range(0..3)];
+                let step = self.maybe(0.5, |it| it.of(&[-2, -1, 0, 1, 2, 3]));
+                Command::Range(self.name(), ends, step, self.body(JUMPS, depth))
             }
-            27 => {
-                Command::Lines(self.of(&NAMES), self.expr(1), self.body(&[true, false], depth - 1))
-            }
-            28 => {
+            4 => Command::Lines(self.name(), self.expr(1), self.body(JUMPS, depth)),
+            5 => {
                 let separator = self.of(&[" ", "x", ", ", "1"]);
-                Command::Split(
-                    self.of(&NAMES),
-                    self.expr(1),
-                    separator,
-                    self.body(&[true, false], depth - 1),
-                )
+                Command::Split(self.name(), self.expr(1), separator, self.body(JUMPS, depth))
             }
-            22 => Command::ForAny(self.of(&NAMES), self.words(), self.body(&[true], depth - 1)),
-            23 => {
-                let inside = self.command(depth - 1);
+            6 => Command::Reading(self.names(), self.name(), self.body(JUMPS, depth)),
+            7 => Command::ForAny(self.name(), self.list(), self.body(&[true], depth)),
+            8 => {
+                let at_most = self.maybe(0.3, Self::amount);
+                Command::Hedge(self.name(), self.list(), at_most, self.branch(depth))
+            }
+            9..12 => self.for_all(depth),
+            12 => {
+                let inside = self.structure(depth.max(1) - 1);
                 match inside {
-                    Command::If(..) | Command::For(..) | Command::ForAny(..) | Command::Try(..) => {
-                        self.captured(inside)
-                    }
-                    inside => inside,
+                    // One redirection is enough.
+                    Command::Reading(..) | Command::Capture(..) => inside,
+                    inside => self.captured(inside),
                 }
             }
             _ => {
-                let catch = self.rng.random_bool(0.8).then(|| self.block(depth - 1));
-                let body = self.block(depth - 1);
-                let finally = self.rng.random_bool(0.4).then(|| self.finally(depth - 1));
+                let catch = self.maybe(0.8, |it| it.block(depth));
+                let body = self.block(depth);
+                let finally = self.maybe(0.4, |it| it.finally(depth));
                 Command::Try(self.rng.random_range(1..4), body, catch, finally)
             }
         }
     }
 
+    /// Mostly one whose branches can't get in each other's way.
+    fn for_all(&mut self, depth: u32) -> Command {
+        let one = vec![Piece::Text("1")];
+        let in_turn = self.rng.random_bool(0.5);
+        Command::ForAll(ForAll {
+            name: self.name(),
+            words: self.list(),
+            at_most: if in_turn { Some(one) } else { self.maybe(0.3, Self::amount) },
+            at_least: self.maybe(0.3, Self::amount),
+            keep_going: self.rng.random_bool(0.5),
+            grouped: if in_turn { self.of(&[None, Some(false), Some(true)]) } else { Some(true) },
+            body: self.branch(depth),
+        })
+    }
+
+    /// A number in a clause.
+    fn amount(&mut self) -> Word {
+        let number = self.of(&["1", "2", "3", "a"]);
+        vec![if number == "a" { Piece::Variable(self.name()) } else { Piece::Text(number) }]
+    }
+
+    fn local(&mut self) -> Command {
+        Command::Local(self.name(), self.maybe(0.8, |it| it.expr(1)))
+    }
+
+    fn names(&mut self) -> Vec<Name> {
+        (0..self.of(&[1, 1, 2, 3])).map(|_| self.name()).collect()
+    }
+
+    fn input(&mut self) -> Input {
+        match self.rng.random_range(0..3) {
+            0 => Input::Inherited,
+            1 => Input::Variable(self.name()),
+            _ => Input::Line(self.word()),
+        }
+    }
+
     fn captured(&mut self, inside: Command) -> Command {
-        Command::Capture(Box::new(inside), self.of(&NAMES), self.rng.random())
-    }
-
-    fn words(&mut self) -> Vec<Word> {
-        (0..self.rng.random_range(0..4)).map(|_| self.word()).collect()
-    }
-
-    fn word(&mut self) -> Word {
-        let pieces = self.of(&[1, 1, 1, 2, 3]);
-        (0..pieces).map(|_| self.piece(true)).collect()
-    }
-
-    fn piece(&mut self, outside: bool) -> Piece {
-        match self.rng.random_range(0..if outside { 8 } else { 4 }) {
-            0 if outside => Piece::Text(self.of(&BARE)),
-            0 => Piece::Text(self.of(&QUOTED)),
-            // Mostly what is set.
-            1..4 if self.rng.random_bool(0.8) => Piece::Variable(self.of(&NAMES)),
-            1..4 => Piece::Variable(self.of(&READ)),
-            4 => Piece::Text(self.of(&BARE)),
-            5 => Piece::Arguments,
-            _ => Piece::Quoted((0..self.of(&[0, 1, 1, 2])).map(|_| self.piece(false)).collect()),
-        }
-    }
-
-    fn expr(&mut self, depth: u32) -> Expr {
-        match self.rng.random_range(0..if depth == 0 { 3 } else { 8 }) {
-            0..3 => Expr::Word(self.word()),
-            3 => Expr::Not(Box::new(self.expr(depth - 1))),
-            5 if self.rng.random_bool(0.5) => {
-                let function =
-                    self.of(&["length", "lower", "upper", "trim", "basename", "stem", "suffix"]);
-                Expr::Of(function, Box::new(self.expr(depth - 1)))
-            }
-            4 if self.callable > 0 => {
-                let function = self.rng.random_range(0..self.callable);
-                let count = self.rng.random_range(0..3);
-                Expr::Call(function, (0..count).map(|_| self.expr(depth - 1)).collect())
-            }
-            _ => {
-                let operator = self.of(&OPERATORS);
-                let (left, right) = (self.expr(depth - 1), self.expr(depth - 1));
-                Expr::Binary(operator, Box::new(left), Box::new(right))
-            }
-        }
+        Command::Capture(Box::new(inside), self.name(), self.rng.random())
     }
 }

@@ -1,6 +1,6 @@
 //! How programs are written.
 
-use super::tree::{Block, Command, Expr, Piece, Word};
+use super::tree::{Block, Command, Expr, ForAll, Input, Piece, Word};
 
 /// The commands, each on a line.
 pub fn block(commands: &Block) -> String {
@@ -16,7 +16,9 @@ fn command(one: &Command) -> String {
         Command::Show(name) => format!("cat -< {name}"),
         Command::Print(_) => unreachable!("nobody writes this"),
         Command::Assign(name, value) => format!("{name}={}", expr(value)),
-        Command::Local(name, value) => format!("local {name}={}", expr(value)),
+        Command::Local(name, None) => format!("local {name}"),
+        Command::Local(name, Some(value)) => format!("local {name}={}", expr(value)),
+        Command::Read(names, input) => format!("read {}{}", names.join(" "), self::input(input)),
         Command::Unset(name) => format!("{name}="),
         Command::If(condition, yes, no) => {
             format!("if {}\n{}else\n{}end", expr(condition), block(yes), block(no))
@@ -34,12 +36,24 @@ fn command(one: &Command) -> String {
         Command::Split(name, value, separator, body) => {
             format!("for {name} in split({}, \"{separator}\")\n{}end", expr(value), block(body))
         }
-        Command::Range(name, from, to, body) => {
-            format!("for {name} in {from} .to. {to}\n{}end", block(body))
+        Command::Range(name, [from, to], step, body) => {
+            let step = step.map(|step| format!(" .step. {step}")).unwrap_or_default();
+            format!("for {name} in {from} .to. {to}{step}\n{}end", block(body))
+        }
+        Command::Reading(names, from, body) => {
+            let names = names.join(" ");
+            format!("while .succeeds. (read {names})\n{}end -< {from}", block(body))
         }
         Command::ForAny(name, words, body) => {
             format!("forany {name} in{} in order\n{}end", list(words), block(body))
         }
+        Command::Hedge(name, words, at_most, body) => format!(
+            "forany {name} in{} in order{} hedge after 1 minute\n{}end",
+            list(words),
+            number("at most", at_most.as_ref()),
+            block(body)
+        ),
+        Command::ForAll(all) => for_all(all),
         Command::Try(times, body, catch, finally) => {
             let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
             let catch = catch.unwrap_or_default();
@@ -60,6 +74,36 @@ fn command(one: &Command) -> String {
         Command::Failure(words) => format!("failure{}", list(words)),
         Command::Giveup => "giveup".into(),
         Command::Exit(code) => format!("exit {code}"),
+    }
+}
+
+fn for_all(all: &ForAll) -> String {
+    let grouped = match all.grouped {
+        None => "",
+        Some(false) => " output grouped",
+        Some(true) => " output grouped in order",
+    };
+    format!(
+        "forall {} in{}{}{}{grouped}{}\n{}end",
+        all.name,
+        list(&all.words),
+        number("at most", all.at_most.as_ref()),
+        if all.keep_going { " keep going" } else { "" },
+        number("at least", all.at_least.as_ref()),
+        block(&all.body)
+    )
+}
+
+/// A clause with a number.
+fn number(clause: &str, value: Option<&Word>) -> String {
+    value.map(|value| format!(" {clause} {}", word(value))).unwrap_or_default()
+}
+
+fn input(input: &Input) -> String {
+    match input {
+        Input::Inherited => String::new(),
+        Input::Variable(name) => format!(" -< {name}"),
+        Input::Line(line) => format!(" <<< {}", word(line)),
     }
 }
 
@@ -85,6 +129,9 @@ fn expr(value: &Expr) -> String {
             format!("({}) {operator} ({})", expr(left), expr(right))
         }
         Expr::Of(function, value) => format!("{function}({})", expr(value)),
+        Expr::Replace(value, this, with) => format!("replace({}, {this}, {with})", expr(value)),
+        Expr::Digits(value) => format!("match({}, '[0-9]+')", expr(value)),
+        Expr::Succeeds(inside) => format!(".succeeds. ({})", command(inside)),
         Expr::Call(function, arguments) => {
             let arguments: Vec<_> = arguments.iter().map(expr).collect();
             format!("f{function}({})", arguments.join(", "))

@@ -3,6 +3,9 @@
 /// A list of commands.
 pub type Block = Vec<Command>;
 
+/// A variable.
+pub type Name = &'static str;
+
 /// A command.
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -12,31 +15,38 @@ pub enum Command {
     /// A program that isn't there.
     Missing,
     /// `cat -< name`
-    Show(&'static str),
+    Show(Name),
     /// `echo words | cat`
     Pipe(Vec<Word>),
     /// Prints this; what `Show` is when a redirection comes next.
     Print(String),
-    Assign(&'static str, Expr),
-    Unset(&'static str),
-    /// `local name=value`; only in functions.
-    Local(&'static str, Expr),
+    Assign(Name, Expr),
+    Unset(Name),
+    /// `local name=value`, or without a value; only in functions.
+    Local(Name, Option<Expr>),
+    /// `read names`
+    Read(Vec<Name>, Input),
     If(Expr, Block, Block),
     /// `name=0; while $name .lt. n`, which counts first.
-    Count(&'static str, i64, Block),
-    For(&'static str, Vec<Word>, Block),
+    Count(Name, i64, Block),
+    For(Name, Vec<Word>, Block),
     /// `for name in lines(value)`
-    Lines(&'static str, Expr, Block),
+    Lines(Name, Expr, Block),
     /// `for name in split(value, separator)`
-    Split(&'static str, Expr, &'static str, Block),
-    /// `for name in a .to. b`
-    Range(&'static str, i64, i64, Block),
+    Split(Name, Expr, &'static str, Block),
+    /// `for name in a .to. b .step. c`
+    Range(Name, [i64; 2], Option<i64>, Block),
+    /// `while .succeeds. (read names)`, with a variable as input.
+    Reading(Vec<Name>, Name, Block),
     /// `forany name in words in order`
-    ForAny(&'static str, Vec<Word>, Block),
+    ForAny(Name, Vec<Word>, Block),
+    /// The same with `hedge after`, which never comes to pass, and `at most`.
+    Hedge(Name, Vec<Word>, Option<Word>, Block),
+    ForAll(ForAll),
     /// With `catch` and `finally`.
     Try(u32, Block, Option<Block>, Option<Block>),
     /// A group with its output in a variable, or added to it.
-    Capture(Box<Command>, &'static str, bool),
+    Capture(Box<Command>, Name, bool),
     Call(usize, Vec<Word>),
     Return(Option<Expr>),
     /// `break`, or else `continue`
@@ -47,6 +57,30 @@ pub enum Command {
     Exit(u8),
 }
 
+/// `forall name in words`, with its clauses.
+#[derive(Clone, Debug)]
+pub struct ForAll {
+    pub name: Name,
+    pub words: Vec<Word>,
+    pub at_most: Option<Word>,
+    pub at_least: Option<Word>,
+    pub keep_going: bool,
+    /// `output grouped`; with `in order` if that is true.
+    pub grouped: Option<bool>,
+    pub body: Block,
+}
+
+/// What a command reads.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// What all around it read.
+    Inherited,
+    /// `-< name`
+    Variable(Name),
+    /// `<<< word`
+    Line(Word),
+}
+
 /// Pieces joined to a word.
 pub type Word = Vec<Piece>;
 
@@ -54,7 +88,7 @@ pub type Word = Vec<Piece>;
 #[derive(Clone, Debug)]
 pub enum Piece {
     Text(&'static str),
-    Variable(&'static str),
+    Variable(Name),
     Quoted(Vec<Piece>),
     /// `"$@"`
     Arguments,
@@ -69,4 +103,10 @@ pub enum Expr {
     Call(usize, Vec<Expr>),
     /// A function of the language, of one value.
     Of(&'static str, Box<Expr>),
+    /// `replace(value, this, with)`, of plain text.
+    Replace(Box<Expr>, &'static str, &'static str),
+    /// `match(value, '[0-9]+')`
+    Digits(Box<Expr>),
+    /// `.succeeds. (command)`
+    Succeeds(Box<Command>),
 }

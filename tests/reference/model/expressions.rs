@@ -19,6 +19,7 @@ impl Model<'_> {
                 match *operator {
                     ".eq." => (left == right).to_string(),
                     ".ne." => (left != right).to_string(),
+                    ".contains." => left.contains(&right).to_string(),
                     _ => compute(operator, &left, &right)?,
                 }
             }
@@ -29,19 +30,40 @@ impl Model<'_> {
                     "lower" => text.to_lowercase(),
                     "upper" => text.to_uppercase(),
                     "trim" => text.trim().to_owned(),
-                    // Nothing here has a slash, or begins with a point.
-                    "stem" => text.rsplit_once('.').map_or(&*text, |(stem, _)| stem).to_owned(),
-                    "suffix" => text
-                        .rsplit_once('.')
-                        .map_or(String::new(), |(_, suffix)| format!(".{suffix}")),
-                    _ => text,
+                    "dirname" => text.rsplit_once('/').map_or(".", |(path, _)| path).to_owned(),
+                    "basename" => last_name(&text).to_owned(),
+                    "stem" => parted(&text).0.to_owned(),
+                    _ => parted(&text).1.to_owned(),
                 }
             }
+            Expr::Replace(value, this, with) => self.expr(value)?.replace(this, with),
+            Expr::Digits(value) => {
+                let text = self.expr(value)?;
+                let mut runs = text.split(|c: char| !c.is_ascii_digit());
+                runs.find(|run| !run.is_empty()).ok_or(failed("expression", 1))?.to_owned()
+            }
+            Expr::Succeeds(command) => self.succeeds(command)?.to_string(),
             Expr::Call(function, arguments) => {
                 let arguments =
                     arguments.iter().map(|argument| self.expr(argument)).collect::<Done<_>>()?;
                 self.call(*function, arguments)?.ok_or(failed("expression", 1))?
             }
         })
+    }
+}
+
+/// Of a path that neither begins nor ends with a slash, as here none does.
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Its last name up to the last point and from there on, unless that is at the beginning or the end.
+fn parted(path: &str) -> (&str, &str) {
+    let name = last_name(path);
+    match name.rfind('.') {
+        Some(point) if !name[..point].trim_matches('.').is_empty() && point + 1 < name.len() => {
+            name.split_at(point)
+        }
+        _ => (name, ""),
     }
 }

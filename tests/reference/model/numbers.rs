@@ -62,9 +62,20 @@ fn calculate(operator: &str, left: i128, right: i128) -> Option<String> {
         ".sub." => left - right,
         ".mul." => left * right,
         ".div." => left.checked_div(right)?,
+        ".pow." => power(left, right)?,
         _ => left.checked_rem(right)?,
     };
     i64::try_from(number).ok().map(|number| number.to_string())
+}
+
+/// None if that is far too much, or has no whole value.
+fn power(base: i128, exponent: i128) -> Option<i128> {
+    match (base, u32::try_from(exponent).ok()) {
+        (_, None) if exponent < 0 => None,
+        (0 | 1, None) => Some(base),
+        (-1, None) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+        (_, exponent) => base.checked_pow(exponent?),
+    }
 }
 
 fn calculate_decimals(operator: &str, left: f64, right: f64) -> Option<String> {
@@ -73,6 +84,7 @@ fn calculate_decimals(operator: &str, left: f64, right: f64) -> Option<String> {
         ".sub." => left - right,
         ".mul." => left * right,
         ".div." => left / right,
+        ".pow." => left.powf(right),
         _ => left % right,
     };
     // By zero, too.

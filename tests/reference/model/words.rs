@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Done, Model, Value, failed};
+use super::{Done, Failure, Model, Value, failed};
 use crate::reference::tree::{Piece, Word};
 
 impl Model<'_> {
@@ -55,7 +55,7 @@ impl Model<'_> {
     /// Whether a variable, which isn't empty, is what commands write to.
     pub(super) fn is_output(&self, name: &str) -> bool {
         let value = self.variables.get(name);
-        let Some(Value::Written(written)) = value else { return false };
+        let Some(Value::Written(written, _)) = value else { return false };
         Rc::ptr_eq(written, &self.output) && !written.borrow().is_empty()
     }
 
@@ -63,7 +63,10 @@ impl Model<'_> {
     pub(super) fn content(&self, name: &str) -> Done<String> {
         match self.variables.get(name) {
             Some(Value::Text(text)) => Ok(text.clone()),
-            Some(Value::Written(written)) => Ok(written.borrow().clone()),
+            Some(Value::Written(written, _)) => {
+                self.look_at(written);
+                Ok(written.borrow().clone())
+            }
             None => Err(failed("redirect", 1)),
         }
     }
@@ -72,21 +75,29 @@ impl Model<'_> {
     pub(super) fn named(&self, name: &str) -> Done<String> {
         let text = match (self.variables.get(name), name) {
             (Some(Value::Text(text)), _) => Some(text.clone()),
-            (Some(Value::Written(written)), _) => {
+            (Some(Value::Written(written, _)), _) => {
+                self.look_at(written);
                 let text = written.borrow();
                 Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
             }
             (None, "#") => Some(self.arguments.len().to_string()),
             (None, "1") => Some(self.arguments.first().cloned().unwrap_or_default()),
             (None, "attempt") => self.attempts.last().map(ToString::to_string),
-            (None, "error_kind") => {
-                self.caught.last().map(|caught| caught.map_or(String::new(), |it| it.0.to_owned()))
-            }
-            (None, "error_code") => {
-                self.caught.last().map(|caught| caught.map_or(String::new(), |it| it.1.to_string()))
-            }
+            (None, "error_kind") => self.after(|failure| failure.kind.to_owned()),
+            (None, "error_code") => self.after(|failure| failure.code.to_string()),
+            (None, "failed") => self.branches().map(|[failed, _]| failed.clone()),
+            (None, "succeeded") => self.branches().map(|[_, succeeded]| succeeded.clone()),
             (None, _) => None,
         };
         text.ok_or(failed("expression", 1))
+    }
+
+    /// What the failure tells that is handled; nothing after a success.
+    fn after(&self, tell: impl Fn(&Failure) -> String) -> Option<String> {
+        self.caught.last().map(|caught| caught.as_ref().map(tell).unwrap_or_default())
+    }
+
+    fn branches(&self) -> Option<&[String; 2]> {
+        self.caught.last()?.as_ref()?.words.as_ref()
     }
 }

@@ -1,0 +1,189 @@
+//! Branches, as if each ran alone: who is faster must not matter.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::input::Reader;
+use super::{Done, Failure, Model, Stop, Value, Written, failed};
+use crate::reference::tree::{Block, ForAll, Name, Word};
+
+/// What a branch has a copy of.
+struct Copied {
+    variables: HashMap<Name, Value>,
+    arguments: Vec<String>,
+    locals: Vec<Vec<(Name, Option<Value>)>>,
+    input: Reader,
+    output: Written,
+}
+
+impl Model<'_> {
+    pub(super) fn for_all(&mut self, all: &ForAll) -> Done {
+        let words = self.words(&all.words)?;
+        let at_most = all.at_most.as_ref().map(|most| self.positive(most)).transpose()?;
+        let at_least = all.at_least.as_ref().map(|least| self.positive(least)).transpose()?;
+        let total = words.len();
+        let in_turn = at_most == Some(1) || total <= 1;
+        let holds = all.grouped.is_some() || !in_turn;
+        if holds {
+            self.held.push(Rc::clone(&self.output));
+        }
+        let (mut outputs, mut good, mut failures) = (Vec::new(), vec![false; total], Vec::new());
+        let is_decided = |successes: usize, failures: usize| match at_least {
+            _ if all.keep_going => false,
+            None => failures > 0,
+            Some(least) => successes >= least || total - failures < least,
+        };
+        for (place, word) in words.iter().enumerate() {
+            if is_decided(place - failures.len(), failures.len()) {
+                break;
+            }
+            let output = if holds { Rc::default() } else { Rc::clone(&self.output) };
+            outputs.push(Rc::clone(&output));
+            let (result, before) = self.branch(all.name, word, output, &all.body);
+            self.go_back(before);
+            match result {
+                Ok(()) => good[place] = true,
+                Err(failure) => failures.push(failure),
+            }
+        }
+        if holds {
+            self.held.pop();
+            outputs.iter().for_each(|output| self.print(&output.borrow()));
+        }
+        let is_cut = !all.keep_going
+            && (!failures.is_empty() || at_least.is_some_and(|least| least < total));
+        let mixes = all.grouped != Some(true)
+            && outputs.iter().filter(|output| !output.borrow().is_empty()).count() > 1;
+        let differ = failures
+            .iter()
+            .any(|failure| (failure.kind, failure.code) != (failures[0].kind, failures[0].code));
+        if !in_turn && (is_cut || mixes || differ) {
+            self.certain.set(false);
+        }
+        let successes = good.iter().filter(|good| **good).count();
+        let enough = match at_least {
+            Some(least) => successes >= least,
+            None => failures.is_empty(),
+        };
+        if enough {
+            return Ok(());
+        }
+        let fatal = failures.iter().filter(|failure| failure.fatal).count();
+        let of = |wanted: bool| {
+            let words = words.iter().zip(&good).filter(|(_, good)| **good == wanted);
+            words.map(|(word, _)| word.as_str()).collect::<Vec<_>>().join("\n")
+        };
+        let needed = at_least.unwrap_or(total);
+        let counts = all.keep_going || at_least.is_some();
+        let first = failures.into_iter().next();
+        Err(Stop::Failed(Failure {
+            kind: first.as_ref().map_or("failure", |first| first.kind),
+            code: first.as_ref().map_or(1, |first| first.code),
+            fatal: match first {
+                Some(first) if !counts => first.fatal,
+                _ => fatal > 0 && total - fatal < needed,
+            },
+            words: Some([of(false), of(true)]),
+        }))
+    }
+
+    /// A hedged `forany` with a word after the other: none takes so long that the next one begins beside
+    /// it.
+    pub(super) fn hedge(
+        &mut self,
+        name: Name,
+        words: &[Word],
+        at_most: Option<&Word>,
+        body: &Block,
+    ) -> Done {
+        let words = self.words(words)?;
+        at_most.map(|most| self.positive(most)).transpose()?;
+        let mut last = Err(failed("expression", 1));
+        self.held.push(Rc::clone(&self.output));
+        for word in &words {
+            let (result, before) = self.branch(name, word, Rc::default(), body);
+            match result {
+                Ok(()) => {
+                    self.win(before);
+                    last = Ok(());
+                    break;
+                }
+                Err(failure) => {
+                    self.go_back(before);
+                    let is_over = failure.fatal;
+                    last = Err(Stop::Failed(failure));
+                    if is_over {
+                        break;
+                    }
+                }
+            }
+        }
+        self.held.pop();
+        last
+    }
+
+    /// A branch, in which all is as it leaves it; and how it was before.
+    fn branch(
+        &mut self,
+        name: Name,
+        word: &str,
+        output: Written,
+        body: &Block,
+    ) -> (Result<(), Failure>, Copied) {
+        let before = Copied {
+            variables: self.variables.clone(),
+            arguments: self.arguments.clone(),
+            locals: self.locals.clone(),
+            input: std::mem::take(&mut self.input),
+            output: std::mem::replace(&mut self.output, output),
+        };
+        self.level += 1;
+        self.variables.insert(name, Value::Text(word.into()));
+        let result = match self.block(body) {
+            Ok(()) | Err(Stop::Exit(0) | Stop::Return(_) | Stop::Jump(_)) => Ok(()),
+            Err(Stop::Exit(code)) => {
+                Err(Failure { kind: "exit", code: code.into(), fatal: false, words: None })
+            }
+            Err(Stop::Failed(failure)) => Err(failure),
+        };
+        self.level -= 1;
+        (result, before)
+    }
+
+    /// Nothing of a branch is kept.
+    fn go_back(&mut self, before: Copied) {
+        self.variables = before.variables;
+        self.arguments = before.arguments;
+        self.locals = before.locals;
+        self.input = before.input;
+        self.output = before.output;
+    }
+
+    /// Everything of a branch is kept.
+    fn win(&mut self, before: Copied) {
+        for value in self.variables.values_mut() {
+            if let Value::Written(_, level) = value {
+                *level = self.level.min(*level);
+            }
+        }
+        self.input = before.input;
+        let printed = std::mem::replace(&mut self.output, before.output);
+        self.print(&printed.borrow());
+    }
+
+    /// A number in a clause.
+    fn positive(&self, word: &Word) -> Done<usize> {
+        let number = super::numbers::whole(&self.joined(word)?)?;
+        match usize::try_from(number) {
+            Ok(number @ 1..) => Ok(number),
+            _ => Err(failed("expression", 1)),
+        }
+    }
+
+    /// What branches write to later can't be known by then.
+    pub(super) fn look_at(&self, written: &Written) {
+        if self.held.iter().any(|held| Rc::ptr_eq(held, written)) {
+            self.certain.set(false);
+        }
+    }
+}

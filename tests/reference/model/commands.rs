@@ -1,0 +1,233 @@
+//! Commands, one after the other.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::loops::range;
+use super::numbers::{compute, truth, whole};
+use super::{Done, Failure, Model, Stop, Value, failed};
+use crate::reference::tree::{Block, Command, Expr, Name, Piece, Word};
+
+impl Model<'_> {
+    pub(super) fn block(&mut self, block: &Block) -> Done {
+        block.iter().try_for_each(|command| self.command(command))
+    }
+
+    fn command(&mut self, command: &Command) -> Done {
+        self.patience = self.patience.saturating_sub(1);
+        if self.holds_much() {
+            self.patience = 0;
+        }
+        if self.patience == 0 {
+            return Err(Stop::Exit(0));
+        }
+        match command {
+            Command::Echo(words) | Command::Pipe(words) => {
+                let line = self.words(words)?.join(" ");
+                self.print(&line);
+                self.print("\n");
+                Ok(())
+            }
+            Command::Print(text) => {
+                self.print(text);
+                Ok(())
+            }
+            Command::Status(0) => Ok(()),
+            Command::Status(code) => Err(failed("exit", i32::from(*code))),
+            Command::Missing => Err(failed("notfound", 127)),
+            // cat refuses to copy a file to its own end.
+            Command::Show(name) if self.is_output(name) => Err(failed("exit", 1)),
+            Command::Show(name) => {
+                self.print(&self.content(name)?);
+                Ok(())
+            }
+            Command::Assign(name, expr) => self.assign(name, expr),
+            Command::Local(name, expr) => {
+                let before = self.variables.get(name).cloned();
+                match expr {
+                    Some(expr) => self.assign(name, expr)?,
+                    None => _ = self.variables.remove(name),
+                }
+                let locals = self.locals.last_mut().expect("it is in a function");
+                locals.push((name, before));
+                Ok(())
+            }
+            Command::Unset(name) => {
+                self.variables.remove(name);
+                Ok(())
+            }
+            Command::Read(names, input) => self.read(names, input),
+            Command::If(condition, yes, no) => {
+                let taken = if truth(&self.expr(condition)?)? { yes } else { no };
+                self.block(taken)
+            }
+            Command::Count(name, end, body) => {
+                self.variables.insert(name, Value::Text("0".into()));
+                while compute(".lt.", &self.named(name)?, &end.to_string())? == "true" {
+                    let next = compute(".add.", &self.named(name)?, "1")?;
+                    self.variables.insert(name, Value::Text(next));
+                    if !self.goes_on(body)? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            Command::For(name, words, body) => {
+                let words = self.words(words)?;
+                self.each(name, words, body)
+            }
+            Command::Lines(name, value, body) => {
+                let text = self.expr(value)?;
+                self.each(name, text.split_terminator('\n').map(Into::into), body)
+            }
+            Command::Split(name, value, separator, body) => {
+                let text = self.expr(value)?;
+                let pieces = text.split(separator).filter(|_| !text.is_empty());
+                self.each(name, pieces.map(Into::into), body)
+            }
+            Command::Range(name, ends, step, body) => {
+                let numbers = range(*ends, step.unwrap_or(1)).ok_or(failed("expression", 1))?;
+                self.each(name, numbers, body)
+            }
+            Command::Reading(names, from, body) => self.reading(names, from, body),
+            Command::ForAny(name, words, body) => {
+                let words = self.words(words)?;
+                self.for_any(name, words, body)
+            }
+            Command::Hedge(name, words, at_most, body) => {
+                self.hedge(name, words, at_most.as_ref(), body)
+            }
+            Command::ForAll(all) => self.for_all(all),
+            Command::Try(times, body, catch, finally) => {
+                self.try_(*times, body, catch.as_ref(), finally.as_ref())
+            }
+            Command::Capture(inside, name, append) => self.capture(inside, name, *append),
+            Command::Call(function, words) => {
+                let arguments = self.words(words)?;
+                match self.call(*function, arguments)?.as_deref().map(whole) {
+                    // A whole number other than 0 is the code of a failure.
+                    Some(Ok(code)) if code != 0 => {
+                        let code = code.clamp(i32::MIN.into(), i32::MAX.into());
+                        Err(failed("exit", code as i32))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Command::Return(value) => {
+                let value = value.as_ref().map(|value| self.expr(value)).transpose()?;
+                Err(Stop::Return(value))
+            }
+            Command::Shift if self.arguments.is_empty() => Err(failed("expression", 1)),
+            Command::Shift => {
+                self.arguments.remove(0);
+                Ok(())
+            }
+            Command::Failure(words) => {
+                let passed_on = self.passed_on().filter(|_| words.is_empty());
+                self.words(words)?;
+                Err(passed_on.unwrap_or(failed("failure", 1)))
+            }
+            Command::Jump(over) => Err(Stop::Jump(*over)),
+            Command::Giveup => {
+                let (kind, code) = ("giveup", 1);
+                Err(Stop::Failed(Failure { kind, code, fatal: true, words: None }))
+            }
+            Command::Exit(code) => Err(Stop::Exit(*code)),
+        }
+    }
+
+    fn assign(&mut self, name: Name, expr: &Expr) -> Done {
+        let text = match expr {
+            Expr::Word(word) => match &self.split(word)?[..] {
+                [word] => word.clone(),
+                _ => return Err(failed("expression", 1)),
+            },
+            expr => self.expr(expr)?,
+        };
+        self.variables.insert(name, Value::Text(text));
+        Ok(())
+    }
+
+    fn capture(&mut self, inside: &Command, name: Name, append: bool) -> Done {
+        let written = match self.variables.get(name) {
+            Some(Value::Written(written, level)) if append && *level == self.level => {
+                Rc::clone(written)
+            }
+            // What the task around has as well is copied.
+            Some(Value::Written(..)) if append => Rc::new(RefCell::new(self.content(name)?)),
+            Some(Value::Text(text)) if append => Rc::new(RefCell::new(text.clone())),
+            _ => Rc::default(),
+        };
+        // The words of a single command are expanded before its redirections are set up; of
+        // a pipeline, that which fails doesn't keep the other stage from beginning.
+        let ready = self.expanded(inside);
+        if ready.is_ok() || matches!(inside, Command::Pipe(_)) {
+            self.variables.insert(name, Value::Written(Rc::clone(&written), self.level));
+        }
+        let ready = ready?;
+        let before = std::mem::replace(&mut self.output, written);
+        let result = self.command(&ready);
+        self.output = before;
+        result
+    }
+
+    /// A command whose words are nothing but text any more.
+    fn expanded(&self, command: &Command) -> Done<Command> {
+        let literal = |words: &[Word]| -> Done<Vec<Word>> {
+            let words = self.words(words)?.into_iter();
+            Ok(words.map(|word| vec![Piece::Text(word.leak())]).collect())
+        };
+        Ok(match command {
+            Command::Echo(words) => Command::Echo(literal(words)?),
+            Command::Pipe(words) => Command::Pipe(literal(words)?),
+            Command::Show(name) => Command::Print(self.content(name)?),
+            Command::Failure(words) => Command::Failure(literal(words)?),
+            Command::Call(function, words) => Command::Call(*function, literal(words)?),
+            block => block.clone(),
+        })
+    }
+
+    pub(super) fn call(&mut self, function: usize, arguments: Vec<String>) -> Done<Option<String>> {
+        let before = std::mem::replace(&mut self.arguments, arguments);
+        self.locals.push(Vec::new());
+        let result = self.block(&self.functions[function]);
+        self.arguments = before;
+        for (name, before) in self.locals.pop().unwrap_or_default().into_iter().rev() {
+            match before {
+                Some(value) => self.variables.insert(name, value),
+                None => self.variables.remove(name),
+            };
+        }
+        match result {
+            Err(Stop::Return(value)) => Ok(value),
+            result => result.map(|()| None),
+        }
+    }
+
+    /// Whether a command succeeds, as an answer.
+    pub(super) fn succeeds(&mut self, command: &Command) -> Done<bool> {
+        match self.command(command) {
+            Err(Stop::Failed(failure))
+                if !failure.fatal && matches!(failure.kind, "exit" | "failure") =>
+            {
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
+    }
+
+    pub(super) fn print(&self, text: &str) {
+        self.output.borrow_mut().push_str(text);
+    }
+
+    /// Whether texts have grown so long, as by doubling, that the next ones may not fit into memory.
+    fn holds_much(&self) -> bool {
+        const MUCH: usize = 100_000;
+        let values = self.variables.values().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Written(written, _) => written.borrow().len(),
+        });
+        let arguments = self.arguments.iter().map(String::len);
+        values.chain(arguments).sum::<usize>() + self.output.borrow().len() > MUCH
+    }
+}

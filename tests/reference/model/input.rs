@@ -1,0 +1,63 @@
+//! What is read line by line.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::{Done, Model, Value, Written, failed};
+use crate::reference::tree::{Input, Name};
+
+/// A place in something that may still grow, which all have in common that got it from the same command.
+#[derive(Clone, Default)]
+pub struct Reader {
+    text: Written,
+    at: Rc<Cell<usize>>,
+}
+
+impl Reader {
+    pub fn of(text: Written) -> Self {
+        Self { text, at: Rc::default() }
+    }
+
+    /// The next line, without its end; the last one may have none.
+    fn line(&self) -> Option<String> {
+        let text = self.text.borrow();
+        let rest = &text[self.at.get()..];
+        let line = rest.split_inclusive('\n').next()?;
+        self.at.set(self.at.get() + line.len());
+        Some(line.strip_suffix('\n').unwrap_or(line).to_owned())
+    }
+}
+
+impl Model<'_> {
+    pub(super) fn open(&mut self, input: &Input) -> Done<Reader> {
+        Ok(match input {
+            Input::Inherited => self.input.clone(),
+            Input::Variable(name) => match self.variables.get(name) {
+                Some(Value::Written(written, _)) => {
+                    self.look_at(written);
+                    Reader::of(Rc::clone(written))
+                }
+                _ => Reader::of(Rc::new(self.content(name)?.into())),
+            },
+            Input::Line(word) => Reader::of(Rc::new((self.joined(word)? + "\n").into())),
+        })
+    }
+
+    /// Reads a line: all of it, or its words, of which the last name takes the rest.
+    pub(super) fn read(&mut self, names: &[Name], input: &Input) -> Done {
+        let line = self.open(input)?.line().ok_or(failed("failure", 1))?;
+        let [names @ .., last] = names else { return Ok(()) };
+        if names.is_empty() {
+            self.variables.insert(last, Value::Text(line));
+            return Ok(());
+        }
+        let mut rest = line.trim();
+        for name in names {
+            let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            self.variables.insert(name, Value::Text(word.to_owned()));
+            rest = after.trim_start();
+        }
+        self.variables.insert(last, Value::Text(rest.to_owned()));
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Loops whose turns come one after the other.
+
+use super::{Done, Model, Stop, Value, failed};
+use crate::reference::tree::{Block, Input, Name};
+
+impl Model<'_> {
+    /// A turn for each of these.
+    pub(super) fn each(
+        &mut self,
+        name: Name,
+        values: impl IntoIterator<Item = String>,
+        body: &Block,
+    ) -> Done {
+        for value in values {
+            self.variables.insert(name, Value::Text(value));
+            if !self.goes_on(body)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a loop goes on after its body.
+    pub(super) fn goes_on(&mut self, body: &Block) -> Done<bool> {
+        match self.block(body) {
+            Err(Stop::Jump(over)) => Ok(!over),
+            result => result.map(|()| true),
+        }
+    }
+
+    pub(super) fn for_any(&mut self, name: Name, words: Vec<String>, body: &Block) -> Done {
+        let mut result = Err(failed("expression", 1));
+        for word in words {
+            self.variables.insert(name, Value::Text(word));
+            result = self.goes_on(body).map(|_| ());
+            if !matches!(&result, Err(Stop::Failed(failure)) if !failure.fatal) {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Goes on as long as there is a line to read.
+    pub(super) fn reading(&mut self, names: &[Name], from: Name, body: &Block) -> Done {
+        let input = self.open(&Input::Variable(from))?;
+        let around = std::mem::replace(&mut self.input, input);
+        let result = loop {
+            if self.read(names, &Input::Inherited).is_err() {
+                break Ok(());
+            }
+            match self.goes_on(body) {
+                Ok(true) => {}
+                result => break result.map(|_| ()),
+            }
+        };
+        self.input = around;
+        result
+    }
+}
+
+/// The numbers from one to another one; none without a step.
+pub fn range([from, to]: [i64; 2], step: i64) -> Option<Vec<String>> {
+    let is_within = |number: i64| if step > 0 { number <= to } else { number >= to };
+    let numbers = (0..).map(|turn| from + turn * step).take_while(|number| is_within(*number));
+    (step != 0).then(|| numbers.map(|number| number.to_string()).collect())
+}

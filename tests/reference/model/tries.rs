@@ -1,0 +1,61 @@
+//! `try`, `catch` and `finally`.
+
+use super::{Done, Failure, Model, Stop};
+use crate::reference::tree::Block;
+
+impl Model<'_> {
+    pub(super) fn try_(
+        &mut self,
+        times: u32,
+        body: &Block,
+        catch: Option<&Block>,
+        finally: Option<&Block>,
+    ) -> Done {
+        let (result, caught) = self.attempts(times, body, catch);
+        let Some(finally) = finally else { return result };
+        let after = self.handle(caught, finally);
+        // What had failed before counts.
+        match result {
+            Err(Stop::Failed(_) | Stop::Exit(1..)) => result,
+            _ => after.and(result),
+        }
+    }
+
+    /// What comes of attempts and `catch`, and what `finally` sees of it.
+    fn attempts(
+        &mut self,
+        times: u32,
+        body: &Block,
+        catch: Option<&Block>,
+    ) -> (Done, Option<Failure>) {
+        for attempt in 1..=times {
+            self.attempts.push(attempt);
+            let result = self.block(body);
+            self.attempts.pop();
+            let Err(Stop::Failed(failure)) = result else { return (result, None) };
+            if attempt < times && !failure.fatal {
+                continue;
+            }
+            let failure = Failure { fatal: false, ..failure };
+            let result = match catch {
+                Some(catch) => self.handle(Some(failure.clone()), catch),
+                None => Err(Stop::Failed(failure.clone())),
+            };
+            return (result, Some(failure));
+        }
+        (Ok(()), None)
+    }
+
+    /// Runs a block that can see how something ended.
+    fn handle(&mut self, caught: Option<Failure>, block: &Block) -> Done {
+        self.caught.push(caught);
+        let result = self.block(block);
+        self.caught.pop();
+        result
+    }
+
+    /// `failure` without words.
+    pub(super) fn passed_on(&self) -> Option<Stop> {
+        Some(Stop::Failed(self.caught.last()?.clone()?))
+    }
+}
