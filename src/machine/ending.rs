@@ -7,7 +7,7 @@ use bstr::BString;
 
 use super::effect::{Directory, Umask};
 use super::outcome::{Failure, FailureKind};
-use super::variables::Variables;
+use super::variables::{Variable, Variables};
 use crate::syntax::ast::Name;
 
 /// A failure on its way out.
@@ -46,8 +46,8 @@ impl Ending {
 /// What a task that has ended leaves to the one that waits for it.
 #[derive(Debug)]
 pub struct Left {
-    /// What it has made `local` to a call around all of it.
-    pub locals: Vec<Name>,
+    /// What it has made `local` to a call around all of it, as it was before.
+    pub locals: Vec<(Name, Option<Variable>)>,
     /// Its variables.
     pub variables: Variables,
     /// Its arguments.

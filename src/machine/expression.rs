@@ -21,6 +21,7 @@ use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;
 use super::value::{Range, Value};
+use super::variables::Variable;
 use crate::syntax::ast::{Name, Part, Word};
 
 /// How deep calls may be nested.
@@ -234,17 +235,16 @@ impl Machine {
         Ok(Flow::End(Ending::Succeeded))
     }
 
-    /// Has the innermost call put a variable back when it ends. A branch or a stage has a copy of the
-    /// variables, which ends with it.
-    pub(super) fn local(task: &mut Task, name: &Name) {
-        let before = task.variables.get(name).cloned();
+    /// Has the innermost call put a variable back to what it was before, which it is to be told at the
+    /// first time. A branch or a stage has a copy of the variables, which ends with it.
+    pub(super) fn local(task: &mut Task, name: &Name, before: Option<Variable>) {
         let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Call(call) if call.function.is_some() => Some(call),
             _ => None,
         });
-        let Some(call) = call else { return task.locals.push(Arc::clone(name)) };
-        if call.restore.iter().all(|(known, _)| known != name) {
-            call.restore.push((Arc::clone(name), before));
+        let restore = call.map_or(&mut task.locals, |call| &mut call.restore);
+        if restore.iter().all(|(known, _)| known != name) {
+            restore.push((Arc::clone(name), before));
         }
     }
 

@@ -111,8 +111,8 @@ impl Machine {
 
     /// What another task did to variables is done here; a call around both ends what is `local`.
     fn absorb(task: &mut Task, left: Left) {
-        for name in &left.locals {
-            Self::local(task, name);
+        for (name, before) in left.locals {
+            Self::local(task, &name, before);
         }
         task.variables.absorb(left.variables);
     }

@@ -149,7 +149,10 @@ impl Machine {
             Instruction::Pipeline { stages, end } => return Ok(self.pipeline(task, stages, *end)),
             Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
             Instruction::EndRedirect => self.leave(task),
-            Instruction::Local(name) => Self::local(task, name),
+            Instruction::Local(name) => {
+                let before = task.variables.get(name).cloned();
+                Self::local(task, name, before);
+            }
             Instruction::Assign(name) => self.assign(task, name)?,
             Instruction::Unset(name) => self.unset(task, name),
             Instruction::Shift => Self::shift(task)?,

@@ -18,7 +18,7 @@ use super::replacing::Replacing;
 use super::time::Time;
 use super::timer::TimerKey;
 use super::value::{Handle, Value};
-use super::variables::Variables;
+use super::variables::{Variable, Variables};
 use crate::syntax::Source;
 use crate::syntax::ast::Name;
 
@@ -69,8 +69,8 @@ pub struct Task {
     pub opened: Option<Handle<IoId>>,
     /// How it is cancelled, while its `finally` groups run; in these groups, limits may cancel more.
     pub cleaning: Vec<Cleaning>,
-    /// What it has made `local` to a call around all of it.
-    pub locals: Vec<Name>,
+    /// What it has made `local` to a call around all of it, as it was before.
+    pub locals: Vec<(Name, Option<Variable>)>,
 }
 
 /// A task that is cancelled, and whose `finally` groups have their time.

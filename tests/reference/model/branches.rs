@@ -48,7 +48,9 @@ impl Model<'_> {
         }
         if holds {
             self.held.pop();
-            outputs.iter().for_each(|output| self.print(&output.borrow()));
+            for output in &outputs {
+                self.print(&output.borrow());
+            }
         }
         let is_cut = !all.keep_going
             && (!failures.is_empty() || at_least.is_some_and(|least| least < total));
