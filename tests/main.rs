@@ -22,7 +22,6 @@ mod live;
 mod lock;
 mod log_schema;
 mod logging;
-mod machine;
 mod nesting;
 mod packaging;
 mod printing;

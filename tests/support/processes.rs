@@ -20,8 +20,12 @@ pub struct Survivor {
 pub const MARK: &str = "FTSH_TEST_RUN";
 
 /// What is known of a process that has been looked at: its mark. By its id and the number of its
-/// folder, which no other process ever has.
-static KNOWN: LazyLock<Mutex<HashMap<(i32, u64), String>>> = LazyLock::new(Mutex::default);
+/// folder, which no other process ever has. What was there before the tests has none.
+static KNOWN: LazyLock<Mutex<HashMap<(i32, u64), String>>> = LazyLock::new(|| {
+    let own = start_time(std::process::id() as i32);
+    let is_older = |&(pid, _): &(i32, u64)| start_time(pid) < own;
+    Mutex::new(all().filter(is_older).map(|process| (process, String::new())).collect())
+});
 
 /// The live processes whose environment has the entry `mark` (`FTSH_TEST_RUN=value`). Zombies have none.
 ///
@@ -68,12 +72,29 @@ fn environment(pid: i32) -> Vec<u8> {
 /// Whether a process has memory, but nothing that says where in it its arguments or its environment
 /// end.
 fn is_being_replaced(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Counted as in proc(5); the third is the first after the name.
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-    let is_set = |number: usize| fields.get(number - 3).is_some_and(|&field| field != "0");
+    let stat = Stat::of(pid);
+    let is_set = |number| stat.field(number).is_some_and(|field| field != "0");
     let (memory, arguments_end, environment) = (is_set(23), is_set(49), is_set(50));
     memory && (!arguments_end || environment && !is_set(51))
+}
+
+/// When a process started, in ticks of the system; none if it is gone.
+fn start_time(pid: i32) -> Option<u64> {
+    Stat::of(pid).field(22)?.parse().ok()
+}
+
+/// What `/proc/PID/stat` says.
+struct Stat(String);
+
+impl Stat {
+    fn of(pid: i32) -> Self {
+        Self(fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default())
+    }
+
+    /// Counted as in proc(5); the third is the first after the name.
+    fn field(&self, number: usize) -> Option<&str> {
+        self.0.rsplit(") ").next()?.split(' ').nth(number - 3)
+    }
 }
 
 /// The live processes one of whose arguments is `mark`: for those that wipe their environment.
@@ -85,17 +106,24 @@ pub fn with_argument(mark: &str) -> Vec<Survivor> {
 }
 
 fn with(matches: impl Fn(i32, u64) -> bool) -> Vec<Survivor> {
-    let own = std::process::id() as i32;
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.ino())))
-        // The first process is no run's, and may hide what it has.
-        .filter(|&(pid, folder)| pid != own && pid != 1 && matches(pid, folder))
+    all()
+        .filter(|&(pid, folder)| matches(pid, folder))
         .map(|(pid, _)| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let command = String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned();
             Survivor { pid, command }
         })
         .collect()
+}
+
+/// All processes but this one and the first, which is no run's and may hide what it has: their ids,
+/// and the numbers of their folders.
+fn all() -> impl Iterator<Item = (i32, u64)> {
+    let own = std::process::id() as i32;
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.ino())))
+        .filter(move |&(pid, _)| pid != own && pid != 1)
 }

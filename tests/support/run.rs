@@ -185,6 +185,8 @@ impl Running {
         let status = self.child.wait_timeout(rest).expect("the shell can be waited for");
         let elapsed = self.started.elapsed();
         let survivors = marked(&self.mark);
+        // Nothing has to be ended, nor looked for again.
+        self.over = status.is_some() && survivors.is_empty();
         self.end();
         Finished {
             status,

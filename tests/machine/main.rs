@@ -23,7 +23,7 @@ use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Machine, Outcome};
 
 /// A world to run a script in.
-pub struct World {
+struct World {
     simulated: Simulated,
     config: Config,
     environment: Vec<(&'static str, &'static str)>,
@@ -31,14 +31,14 @@ pub struct World {
 }
 
 /// What a run left.
-pub struct Ran {
+struct Ran {
     pub outcome: Outcome,
     pub world: Simulated,
     pub elapsed: Duration,
 }
 
 /// A world with `ok`, `fail N`, `hang`, `work SECONDS`, `print WORDS`, `cat` and `daemon`.
-pub fn world() -> World {
+fn world() -> World {
     let number = |call: &Call| call.words[1].to_string().parse().unwrap_or(1.0);
     let simulated = Simulated::new(1)
         .command("ok", |_, _| Model::succeeds())
@@ -67,7 +67,7 @@ pub fn world() -> World {
     }
 }
 
-pub fn seconds(seconds: f64) -> Duration {
+fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
