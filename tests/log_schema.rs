@@ -9,9 +9,10 @@ use crate::support::Ftsh;
 const SCHEMA: &str = include_str!("../docs/log.schema.json");
 
 /// Scripts that make the shell log everything it can.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
+    "try for 50 ms; defer 10ms busy; end",
     "try 2 times every 1 ms; test $attempt = 2; end",
     "try for 50 ms; sleep 10; end",
     "try 2 times each 20 ms backoff none; sleep 10; end",

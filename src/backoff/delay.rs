@@ -148,6 +148,14 @@ pub fn last_attempt(delay: Duration, left: Duration, rng: &mut impl Rng) -> Opti
     (delay >= left).then(|| left.mul_f64(rng.random::<f64>()))
 }
 
+/// The delay of an attempt that was told to come back after `by`: between that and half as long again,
+/// so that those who were told the same don't come together. None if the time that is `left` before a
+/// deadline doesn't reach; what is drawn always lies before it.
+pub fn deferral(by: Duration, left: Duration, rng: &mut impl Rng) -> Option<Duration> {
+    let longest = (by / 2).min(left.checked_sub(by).filter(|more| !more.is_zero())?);
+    Some(by + longest.mul_f64(rng.random::<f64>()))
+}
+
 /// In nanoseconds, exact up to 100 days.
 pub(super) fn nanos(duration: Duration) -> f64 {
     duration.as_secs() as f64 * 1e9 + f64::from(duration.subsec_nanos())

@@ -14,7 +14,7 @@ mod policy;
 mod tests;
 
 pub use bounds::{Bound, Bounds};
-pub use delay::{Backoff, State, last_attempt};
+pub use delay::{Backoff, State, deferral, last_attempt};
 pub use mistake::Mistake;
 pub use policy::{Clauses, Policy};
 

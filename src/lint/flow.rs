@@ -7,7 +7,7 @@ use crate::syntax::Script;
 use crate::syntax::ast::{Block, Command, CommandKind, Redirect, Target};
 
 /// Commands after which nothing in their block is run.
-const LEAVE: [&str; 4] = ["exit", "failure", "giveup", "exec"];
+const LEAVE: [&str; 5] = ["exit", "failure", "giveup", "defer", "exec"];
 
 /// Commands that tell of a failure or tidy up after it, but do nothing else about it.
 const IDLE: [&str; 25] = [

@@ -82,10 +82,24 @@ impl<'a> Look<'a> {
         self.longer(details);
         self.too_short(details);
         self.around.push(Around { span, limits: details });
+        self.deferred(details);
         self.block(&details.body);
         self.around.pop();
         for (_, after) in details.catch.iter().chain(&details.finally) {
             self.block(after);
+        }
+    }
+
+    /// A deferral is no attempt: only a limit on time ends them.
+    fn deferred(&mut self, details: &Try) {
+        if self.around.iter().any(|around| around.limits.clauses.time.is_some()) {
+            return;
+        }
+        if let Some(span) = says(&details.body, &["defer"]) {
+            let message = "a `try` without a limit on time may be deferred for ever";
+            self.warnings.push(
+                Warning::new(span, message).hint("give the `try` one, like `try for 1 hour`"),
+            );
         }
     }
 
@@ -106,7 +120,7 @@ impl<'a> Look<'a> {
                 || details.finally.is_some()
                 || each.is_some()
                 || !command.redirects.is_empty()
-                || gives_up(&details.body);
+                || says(&details.body, &["giveup", "defer"]).is_some();
             if !adds && let Some(outer) = self.around.last() {
                 let message = "without a limit this `try` makes one attempt, which changes nothing";
                 self.warnings.push(
@@ -303,15 +317,16 @@ fn multiply(factors: &[Attempts]) -> String {
     text
 }
 
-/// Whether a block contains a `giveup` that is for the `try` it belongs to.
-fn gives_up(block: &Block) -> bool {
-    block.commands.iter().any(|command| match &command.kind {
+/// Where a block has one of these commands for the `try` that it belongs to.
+fn says(block: &Block, names: &[&str]) -> Option<Span> {
+    block.commands.iter().find_map(|command| match &command.kind {
         CommandKind::Pipeline(pipeline) => {
-            walk::single(pipeline).and_then(walk::name).is_some_and(|name| name == "giveup")
+            let name = walk::single(pipeline).and_then(walk::name)?;
+            names.contains(&&*name).then_some(command.span)
         }
-        CommandKind::Function { .. } => false,
+        CommandKind::Function { .. } => None,
         CommandKind::Try(details) => {
-            details.catch.as_ref().is_some_and(|(_, catch)| gives_up(catch))
+            details.catch.as_ref().and_then(|(_, catch)| says(catch, names))
         }
         CommandKind::Comment { .. }
         | CommandKind::Assign { .. }
@@ -320,7 +335,9 @@ fn gives_up(block: &Block) -> bool {
         | CommandKind::For(_)
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
-        | CommandKind::Jump(_) => walk::blocks(command).into_iter().any(gives_up),
+        | CommandKind::Jump(_) => {
+            walk::blocks(command).into_iter().find_map(|inner| says(inner, names))
+        }
     })
 }
 

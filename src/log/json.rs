@@ -125,6 +125,9 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             "delay",
             vec![("delay", seconds(*delay)), ("attempt", json!(attempt)), ("last", json!(last))],
         ),
+        LogEvent::Deferred { delay, attempt } => {
+            ("deferred", vec![("delay", seconds(*delay)), ("attempt", json!(attempt))])
+        }
         LogEvent::TrySucceeded(attempt) => ("try_succeeded", vec![("attempt", json!(attempt))]),
         LogEvent::Catch => ("catch", vec![]),
         LogEvent::Finally => ("finally", vec![]),

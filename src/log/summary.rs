@@ -55,7 +55,9 @@ impl Summary {
                 LogEvent::CommandStarted(_) => {
                     self.open.insert(task, Open::Working(record.at));
                 }
-                LogEvent::Delay { delay, .. } if !delay.is_zero() => {
+                LogEvent::Delay { delay, .. } | LogEvent::Deferred { delay, .. }
+                    if !delay.is_zero() =>
+                {
                     self.delays += 1;
                     self.open.insert(task, Open::Waiting(record.at, *delay));
                 }

@@ -91,6 +91,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Assigned { name: "x".into(), value: None },
         LogEvent::Attempt(2),
         LogEvent::Delay { delay: second, attempt: 3, last: true },
+        LogEvent::Deferred { delay: second, attempt: 3 },
         LogEvent::TrySucceeded(3),
         LogEvent::Catch,
         LogEvent::Finally,
@@ -131,6 +132,7 @@ fn text_lines() {
     unset x
     try: attempt 2
     try: 1.5 s until attempt 3, the last
+    try: deferred, 1.5 s until attempt 3 is made again
     try: attempt 3 succeeded
     catch
     finally
@@ -176,6 +178,7 @@ fn json_lines() {
     {"event":"assigned","name":"x","value":null}
     {"event":"attempt","attempt":2}
     {"event":"delay","delay":1.5,"attempt":3,"last":true}
+    {"event":"deferred","delay":1.5,"attempt":3}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}
     {"event":"finally"}

@@ -66,6 +66,9 @@ impl fmt::Display for Told<'_> {
                 let last = if *last { ", the last" } else { "" };
                 write!(f, "try: {} until attempt {attempt}{last}", Human(*delay))
             }
+            LogEvent::Deferred { delay, attempt } => {
+                write!(f, "try: deferred, {} until attempt {attempt} is made again", Human(*delay))
+            }
             LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
             LogEvent::Catch => f.write_str("catch"),
             LogEvent::Finally => f.write_str("finally"),

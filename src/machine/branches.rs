@@ -180,7 +180,7 @@ impl Machine {
         let (kind, code) = failed.kind();
         let mut thrown = match (failed.message, failed.first) {
             (Some(message), _) => {
-                Thrown { fatal: failed.fatal, ..task.thrown(kind, code, message, "") }
+                Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
             }
             (None, Some(Ending::Failed(thrown))) => thrown,
             (None, Some(Ending::Exited(code))) => exited(task, code),

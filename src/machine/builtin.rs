@@ -6,16 +6,17 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
+use super::amount::{deferral, pause};
 use super::command::program;
 use super::effect::{Action, Query};
-use super::ending::{Ending, Thrown};
+use super::ending::{Ending, Retry, Thrown};
 use super::event::Reply;
 use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
 use super::halt::Halt;
 use super::invocation::{Builtin, Expanded, Start};
 use super::lower::lower;
-use super::outcome::FailureKind;
+use super::outcome::{FailureKind, Human};
 use super::record::{Level, LogEvent};
 use super::redirect::{enter_redirects, variable_name};
 use super::size;
@@ -23,14 +24,16 @@ use super::task::{State, Task};
 use super::timer::Timer;
 use super::value::Value;
 use super::variables::Variable;
-use crate::duration;
+
+/// The exit status of a failure that will pass, from sysexits.h.
+const EX_TEMPFAIL: i32 = 75;
 
 /// What the parser finds unless it is in a function that is called there.
 fn in_finally(name: &str) -> Halt {
     usage(format!("`{name}` can't leave a `finally`"))
 }
 
-fn usage(message: impl Into<String>) -> Halt {
+pub fn usage(message: impl Into<String>) -> Halt {
     Halt::Fail(FailureKind::Failure, message.into())
 }
 
@@ -99,7 +102,11 @@ impl Machine {
                     && args.is_empty()
                     && let Some(failure) = task.handled().cloned()
                 {
-                    return Ok(Flow::Throw(Thrown { failure, fatal: false, logged: true }));
+                    return Ok(Flow::Throw(Thrown {
+                        failure,
+                        retry: Retry::AsUsual,
+                        logged: true,
+                    }));
                 }
                 let (kind, word) = match builtin {
                     Builtin::Giveup => (FailureKind::Giveup, "giveup"),
@@ -107,8 +114,20 @@ impl Machine {
                 };
                 let message = if args.is_empty() { word.into() } else { message() };
                 let mut thrown = task.thrown(kind, 1, message, &command.text);
-                thrown.fatal = builtin == Builtin::Giveup;
+                if builtin == Builtin::Giveup {
+                    thrown.retry = Retry::Never;
+                }
                 return Ok(Flow::Throw(thrown));
+            }
+            Builtin::Defer => {
+                let (by, words) = deferral(args)?;
+                let message = match bstr::join(" ", words).to_str_lossy() {
+                    said if said.is_empty() => format!("deferred by {}", Human(by)),
+                    said => said.into_owned(),
+                };
+                let thrown =
+                    task.thrown(FailureKind::Deferred, EX_TEMPFAIL, message, &command.text);
+                return Ok(Flow::Throw(Thrown { retry: Retry::Deferred(by), ..thrown }));
             }
             Builtin::Exit if task.is_in_finally() => return Err(in_finally("exit")),
             Builtin::Exit => {
@@ -126,7 +145,7 @@ impl Machine {
                 }
             }
             Builtin::Sleep => {
-                let duration = sleep(args)?;
+                let duration = pause(args)?;
                 let event = || LogEvent::CommandStarted(command.text.clone());
                 self.log(task, event, Level::COMMANDS);
                 let key = self.timers.arm(self.now + duration, Timer::Wake(task.id));
@@ -259,30 +278,4 @@ fn exit(args: &[BString]) -> Result<Ending, Halt> {
         },
         _ => Err(usage("exit takes one number")),
     }
-}
-
-/// `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
-fn sleep(args: &[BString]) -> Result<Duration, Halt> {
-    let text = bstr::join(" ", args).to_str_lossy().into_owned();
-    let wrong = || {
-        usage(format!(
-            "sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`, not `{text}`"
-        ))
-    };
-    let mut sum = Duration::ZERO;
-    let mut words = text.split_whitespace().peekable();
-    if words.peek().is_none() {
-        return Err(wrong());
-    }
-    while let Some(word) = words.next() {
-        let amount = match words.peek().and_then(|unit| duration::Unit::named(unit)) {
-            Some(unit) => {
-                words.next();
-                unit.times(word)
-            }
-            None => duration::Unit::Seconds.times(word).or_else(|| duration::parse_joined(word)),
-        };
-        sum = sum.saturating_add(amount.ok_or_else(wrong)?);
-    }
-    Ok(sum)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Machine;
 use super::command::signal_name;
 use super::effect::{Effect, OperationId, TaskId};
-use super::ending::{Ending, Thrown};
+use super::ending::{Ending, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
 use super::join::{children, top_join};
@@ -69,7 +69,7 @@ impl Machine {
             AfterEmptied::EndTry(Arc::clone(&failure))
         } else {
             let failure = Arc::clone(&failure);
-            AfterEmptied::Fail(Thrown { failure, fatal: false, logged: true })
+            AfterEmptied::Fail(Thrown { failure, retry: Retry::AsUsual, logged: true })
         };
         self.cut_down(task, position + 1, scope, &failure, after)
     }

@@ -15,10 +15,28 @@ use crate::syntax::ast::Name;
 pub struct Thrown {
     /// The failure.
     pub failure: Arc<Failure>,
-    /// Whether the next `try` must not try again.
-    pub fatal: bool,
+    /// What becomes of the `try` around it.
+    pub retry: Retry,
     /// Whether the log has it.
     pub logged: bool,
+}
+
+/// What becomes of the innermost `try` around a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It tries again as its clauses say.
+    AsUsual,
+    /// It makes the same attempt again, so long after the failure at the earliest.
+    Deferred(Duration),
+    /// It doesn't try again.
+    Never,
+}
+
+impl Retry {
+    /// Whether only a `try` contains such a failure, and no `forany` or question.
+    pub fn is_for_the_try(self) -> bool {
+        self != Self::AsUsual
+    }
 }
 
 /// How a task ended.

@@ -95,6 +95,8 @@ pub struct TryFrame {
     pub first_failed: Option<Time>,
     /// Whether the present attempt is the one before the deadline.
     pub last: bool,
+    /// Whether the attempt before was deferred, so that the next one has its number.
+    pub deferred: bool,
     /// The scope of the present attempt or condition.
     pub scope: ScopeId,
     /// The scope around the `try`.

@@ -124,7 +124,7 @@ impl Hedge {
         }
         self.decided = match &result {
             Ok(_) => true,
-            Err(thrown) => thrown.fatal,
+            Err(thrown) => thrown.retry.is_for_the_try(),
         };
         if let Some(outputs) = &mut self.outputs
             && result.is_ok()

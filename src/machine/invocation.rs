@@ -52,6 +52,7 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
     Cd,
+    Defer,
     Echo,
     Exec,
     Exit,
@@ -73,6 +74,7 @@ impl Builtin {
     pub fn named(name: &BString) -> Option<Self> {
         Some(match name.as_bytes() {
             b"cd" => Self::Cd,
+            b"defer" => Self::Defer,
             b"echo" => Self::Echo,
             b"exec" => Self::Exec,
             b"exit" => Self::Exit,

@@ -219,7 +219,7 @@ pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
 /// Whether what waits for these tasks may go on when one of them has failed.
 pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     match kind {
-        JoinKind::Hedge(hedge) => !thrown.fatal && hedge.outlives_a_failure(),
+        JoinKind::Hedge(hedge) => !thrown.retry.is_for_the_try() && hedge.outlives_a_failure(),
         JoinKind::Branches { clauses, .. } => clauses.keep_going || clauses.at_least.is_some(),
         JoinKind::Stages(_) => false,
     }

@@ -1,6 +1,7 @@
 //! The pure interpreter: it never blocks, reads no clock, opens no file and starts no process. It
 //! says what it wants done ([`Effect`]) and is told what came of it ([`Event`]).
 
+mod amount;
 mod branches;
 mod builtin;
 mod cancel;

@@ -133,6 +133,8 @@ pub enum FailureKind {
     Failure,
     /// The script said `giveup`.
     Giveup,
+    /// The script said `defer`.
+    Deferred,
     /// The shell itself has gone wrong.
     Internal,
 }
@@ -151,6 +153,7 @@ impl FailureKind {
             | Self::Expression
             | Self::Failure
             | Self::Giveup
+            | Self::Deferred
             | Self::Internal => code.clamp(1, 255) as u8,
         }
     }
@@ -168,6 +171,7 @@ impl FailureKind {
             Self::Expression => "expression",
             Self::Failure => "failure",
             Self::Giveup => "giveup",
+            Self::Deferred => "deferred",
             Self::Internal => "internal",
         }
     }

@@ -97,6 +97,13 @@ pub enum LogEvent {
         /// Whether that attempt is the last before the deadline.
         last: bool,
     },
+    /// A `try` waits before it makes the same attempt again, as that said `defer`.
+    Deferred {
+        /// How long.
+        delay: Duration,
+        /// The attempt's number.
+        attempt: u64,
+    },
     /// A `try` succeeded at this attempt.
     TrySucceeded(u64),
     /// A `catch` block begins.
@@ -228,6 +235,7 @@ impl LogEvent {
             | Self::Note(text) => vec![text],
             Self::Attempt(_)
             | Self::Delay { .. }
+            | Self::Deferred { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
             | Self::Finally
@@ -267,6 +275,7 @@ impl LogEvent {
             | Self::Assigned { .. } => Level::COMMANDS,
             Self::Attempt(_)
             | Self::Delay { .. }
+            | Self::Deferred { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
             | Self::Finally

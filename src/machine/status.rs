@@ -340,7 +340,8 @@ fn try_status(frame: &TryFrame, source: &Source, counts: bool) -> TryStatus {
         file: Arc::clone(source.name()),
         line: frame.code.line,
         started: frame.started,
-        attempt: frame.attempt,
+        // One that is made again comes next.
+        attempt: frame.attempt - u64::from(frame.deferred),
         condition: frame.phase == TryPhase::Condition,
         scope: frame.scope,
         times: frame.clauses.attempts(),

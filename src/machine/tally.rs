@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::BString;
 
 use super::effect::TaskId;
-use super::ending::{Ending, Thrown};
+use super::ending::{Ending, Retry, Thrown};
 use super::items::Items;
 use super::outcome::{BranchFailure, Branches, FailureKind, Words, shorten};
 use super::size::LONGEST;
@@ -33,6 +34,8 @@ pub struct Tally {
     failed: u64,
     /// How many failures no further attempt can help.
     fatal: u64,
+    /// How many were deferred, and by how much at most.
+    deferred: (u64, Duration),
     told: Vec<BranchFailure>,
     first: Option<Ending>,
     decided: bool,
@@ -62,6 +65,7 @@ impl Tally {
             succeeded: Places::default(),
             failed: 0,
             fatal: 0,
+            deferred: (0, Duration::ZERO),
             told: Vec::new(),
             first: None,
             decided: false,
@@ -129,7 +133,13 @@ impl Tally {
             self.succeeded.insert(branch.place);
         } else {
             self.failed += 1;
-            self.fatal += u64::from(matches!(ending, Ending::Failed(Thrown { fatal: true, .. })));
+            match ending {
+                Ending::Failed(Thrown { retry: Retry::Never, .. }) => self.fatal += 1,
+                Ending::Failed(Thrown { retry: Retry::Deferred(by), .. }) => {
+                    self.deferred = (self.deferred.0 + 1, self.deferred.1.max(*by));
+                }
+                _ => {}
+            }
             if self.told.len() < MOST_TOLD {
                 // Hidden before it is cut.
                 let word = branch.word.brief().unwrap_or_default();
@@ -178,11 +188,17 @@ impl Tally {
             self.first = Some(Ending::Failed(broken));
         }
         let message = counted.then(|| self.message(clauses.at_least));
-        let fatal = total - self.fatal.min(total) < needed && self.fatal > 0;
+        let retry = if total - self.fatal.min(total) < needed && self.fatal > 0 {
+            Retry::Never
+        } else if self.deferred.0 > 0 && self.deferred.0 == self.failed {
+            Retry::Deferred(self.deferred.1)
+        } else {
+            Retry::AsUsual
+        };
         let words = Arc::new(Listed { items: self.items, succeeded: self.succeeded });
         let told = if counted { self.told } else { Vec::new() };
         let branches = Arc::new(Branches { told, failed: self.failed, words });
-        Some(Failed { first: self.first, message, fatal, branches })
+        Some(Failed { first: self.first, message, retry, branches })
     }
 
     fn message(&self, at_least: Option<u64>) -> String {
@@ -216,8 +232,8 @@ pub struct Failed {
     pub first: Option<Ending>,
     /// What it says itself, if it isn't just the failure of its first branch.
     pub message: Option<String>,
-    /// Whether no attempt more can help.
-    pub fatal: bool,
+    /// What becomes of the `try` around it: it is deferred if all that failed were.
+    pub retry: Retry,
     /// What became of the branches.
     pub branches: Arc<Branches>,
 }

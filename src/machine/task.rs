@@ -7,7 +7,7 @@ use bstr::BString;
 
 use super::code::{Address, Program};
 use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
-use super::ending::{Ending, Left, Thrown};
+use super::ending::{Ending, Left, Retry, Thrown};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
@@ -216,7 +216,7 @@ impl Task {
             earlier: self.caught().cloned(),
             branches: None,
         };
-        Thrown { failure: Arc::new(failure), fatal: false, logged: false }
+        Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: false }
     }
 
     /// The failure that something doesn't hold which no script can change. Where debug assertions are
@@ -224,7 +224,7 @@ impl Task {
     pub fn broken(&self, what: &str) -> Thrown {
         debug_assert!(false, "line {}: {what}", self.line());
         let message = format!("{what}: an internal error of ftsh");
-        Thrown { fatal: true, ..self.thrown(FailureKind::Internal, 1, message, "") }
+        Thrown { retry: Retry::Never, ..self.thrown(FailureKind::Internal, 1, message, "") }
     }
 
     /// Goes on after the present instruction.

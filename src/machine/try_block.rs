@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Machine;
 use super::code::{BackoffCode, Scale, TryCode};
 use super::effect::Effect;
-use super::ending::Thrown;
+use super::ending::{Retry, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
@@ -17,7 +17,7 @@ use super::time::Time;
 use super::timer::Timer;
 use super::unwind::Running;
 use super::value::Value;
-use crate::backoff::{Backoff, Policy, last_attempt};
+use crate::backoff::{Backoff, Policy, deferral, last_attempt};
 use crate::duration;
 use crate::syntax::Source;
 
@@ -59,6 +59,7 @@ impl Machine {
             backoff: Backoff::new(policy),
             first_failed: None,
             last: false,
+            deferred: false,
             outer_scope: task.scope,
             scope: task.scope,
             failure: None,
@@ -73,7 +74,7 @@ impl Machine {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let scope = self.new_scope(Some(frame.outer_scope));
         frame.phase = TryPhase::Attempt;
-        frame.attempt += 1;
+        frame.attempt += u64::from(!std::mem::take(&mut frame.deferred));
         frame.attempt_started = now;
         frame.scope = scope;
         let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);
@@ -105,8 +106,13 @@ impl Machine {
         let now = self.now;
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         self.timers.cancel(frame.attempt_timer.take());
+        if let Retry::Deferred(by) = thrown.retry
+            && frame.phase == TryPhase::Attempt
+        {
+            return self.defer(task, by, thrown);
+        }
         let most = frame.clauses.attempts();
-        let over = thrown.fatal
+        let over = thrown.retry.is_for_the_try()
             || frame.phase == TryPhase::Condition
             || most.is_some_and(|most| frame.attempt >= most);
         frame.first_failed.get_or_insert(now);
@@ -143,9 +149,8 @@ impl Machine {
 
     /// Waits before the next attempt, or fails if none fits.
     fn delay(&mut self, task: &mut Task) -> Flow {
-        let (id, now) = (task.id, self.now);
+        let now = self.now;
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
-        frame.phase = TryPhase::Delay;
         let next = match frame.clauses.every {
             Some(every) => {
                 let next = now.max(frame.attempt_started + every);
@@ -165,16 +170,38 @@ impl Machine {
                 now + last.unwrap_or(delay)
             }
         };
-        let (scope, last, attempt) = (frame.outer_scope, frame.last, frame.attempt + 1);
-        let line = frame.code.line;
-        task.scope = scope;
+        let (line, last, attempt) = (frame.code.line, frame.last, frame.attempt + 1);
         let event = || LogEvent::Delay { delay: next - now, attempt, last };
         self.log_at(task, line, event, Level::STRUCTURES);
-        if next <= now {
+        self.wait_until(task, next)
+    }
+
+    /// The attempt found that it was too early: waits and makes it again, or fails if the time doesn't
+    /// reach. It counts neither as an attempt nor for the policy.
+    fn defer(&mut self, task: &mut Task, by: Duration, thrown: Thrown) -> Flow {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        let Some(delay) = deferral(by, frame.deadline - now, self.rng()) else {
+            return self.try_failed(task, thrown.failure);
+        };
+        (frame.last, frame.deferred) = (false, true);
+        let (line, attempt) = (frame.code.line, frame.attempt);
+        let event = || LogEvent::Deferred { delay, attempt };
+        self.log_at(task, line, event, Level::STRUCTURES);
+        self.wait_until(task, now + delay)
+    }
+
+    /// Waits in the scope around the attempts.
+    fn wait_until(&mut self, task: &mut Task, next: Time) -> Flow {
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        frame.phase = TryPhase::Delay;
+        task.scope = frame.outer_scope;
+        if next <= self.now {
             return self.begin_attempt(task);
         }
-        task.since = now;
-        Flow::Wait(State::Sleeping(self.timers.arm(next, Timer::Wake(id))))
+        task.since = self.now;
+        Flow::Wait(State::Sleeping(self.timers.arm(next, Timer::Wake(task.id))))
     }
 
     /// A delay or a `sleep` is over.
@@ -207,7 +234,7 @@ impl Machine {
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let mut failure = Arc::unwrap_or_clone(failure);
         failure.tries.push(tried);
-        let thrown = Thrown { failure: Arc::new(failure), fatal: false, logged: true };
+        let thrown = Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: true };
         if self.config.log_level >= Level::FAILURES {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = LogEvent::TryFailed { failure, attempts, elapsed };
@@ -220,7 +247,7 @@ impl Machine {
 
     /// The head of a `try` has no value: not even one attempt can be made.
     pub(super) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
-        self.catch(task, code, Thrown { fatal: false, ..thrown })
+        self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
     }
 
     /// A `try` is over by a failure.

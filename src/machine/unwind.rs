@@ -45,12 +45,12 @@ impl Machine {
                     task.enter(FrameKind::Finally(group));
                     return self.empty(task, scope, AfterEmptied::EndFinally(thrown));
                 }
-                FrameKind::ForAny(details) if !thrown.fatal => {
+                FrameKind::ForAny(details) if !thrown.retry.is_for_the_try() => {
                     if self.next_item(task, details) {
                         return Flow::Continue;
                     }
                 }
-                FrameKind::Question(answered) if no && !thrown.fatal => {
+                FrameKind::Question(answered) if no && !thrown.retry.is_for_the_try() => {
                     task.stack.push(Value::Boolean(false));
                     task.jump(answered);
                     return Flow::Continue;
@@ -82,8 +82,8 @@ impl Machine {
         let contains = |frame: &Frame| match &frame.kind {
             FrameKind::Try(_) => true,
             FrameKind::TryHead(code) => code.catch.is_some(),
-            FrameKind::ForAny(details) => !thrown.fatal && !details.is_last(),
-            FrameKind::Question(_) => !thrown.fatal && thrown.is_no(),
+            FrameKind::ForAny(details) => !thrown.retry.is_for_the_try() && !details.is_last(),
+            FrameKind::Question(_) => !thrown.retry.is_for_the_try() && thrown.is_no(),
             FrameKind::Finally(group) => group.then.is_failing(),
             FrameKind::Catch(_)
             | FrameKind::Guard(_)

@@ -37,9 +37,9 @@ pub const RESERVED_CLAUSES: [[&str; 2]; 4] =
     [["output", "tagged"], ["on", "slurm"], ["on", "ssh"], ["retry", "lost"]];
 
 /// Commands that the shell itself carries out. A script's own functions win over them.
-pub const BUILTINS: [&str; 15] = [
-    "cd", "echo", "exec", "exit", "export", "failure", "giveup", "local", "pwd", "read", "sleep",
-    "source", "success", "umask", "unset",
+pub const BUILTINS: [&str; 16] = [
+    "cd", "defer", "echo", "exec", "exit", "export", "failure", "giveup", "local", "pwd", "read",
+    "sleep", "source", "success", "umask", "unset",
 ];
 
 /// A function of the language. A script's own functions win over it.

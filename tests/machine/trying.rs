@@ -357,3 +357,70 @@ fn a_delay_that_outlasts_the_limit_is_no_attempt() {
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!((commands, failure.kind.name(), failure.tries[0].attempts), (1, "exit", 1));
 }
+
+#[test]
+fn a_deferral_is_no_attempt_and_comes_when_it_was_told_to() {
+    let ran = exponential()
+        .logging(Level::STRUCTURES)
+        .run("n=0\ntry for 1 hour or 2 times\n n=$n .add. 1\n if $n .lt. 9\n defer 1 minute\n end\n if $n .eq. 9\n failure\n end\nend\necho $n")
+        .succeeds()
+        .prints("10\n");
+    // Eight deferrals, and one delay of the policy: its first.
+    assert!(ran.elapsed >= seconds(8.0 * 60.0 + 1.0), "{:?}", ran.elapsed);
+    assert!(ran.elapsed <= seconds(8.0 * 90.0 + 1.0), "{:?}", ran.elapsed);
+}
+
+#[test]
+fn a_deferral_beyond_the_deadline_fails_at_once() {
+    exponential().run("try for 1 minute\n defer 1 minute\nend").fails("deferred", 75).takes(0.0);
+    // What is drawn lies before the deadline.
+    for limit in 61..90 {
+        let script = format!(
+            "n=0\ntry for {limit} seconds\n n=$n .add. 1\n if $n .eq. 1\n defer 1 minute\n end\nend"
+        );
+        let ran = exponential().run(&script).succeeds();
+        let (least, most) = (seconds(60.0), seconds(f64::from(limit)));
+        assert!(ran.elapsed >= least && ran.elapsed < most, "{limit}: {:?}", ran.elapsed);
+    }
+    // So it is with a deadline around.
+    exponential()
+        .run("try for 1 minute\n try 5 times\n defer 2 minutes\n catch\n echo $error_kind\n end\nend")
+        .prints("deferred\n")
+        .takes(0.0);
+}
+
+#[test]
+fn a_deferral_is_for_the_innermost_try() {
+    let found = "if $n .eq. 1\n defer 1 minute busy\n end";
+    for inside in [
+        format!("forany x in a b\n {found}\n end"),
+        format!("forall x in a b\n {found}\n end"),
+        format!("forall x in a b keep going\n {found}\n end"),
+        format!("forany x in a b hedge after 1 s\n {found}\n end"),
+        "f $n\n".into(),
+        "if .succeeds. (f $n)\n ok\n end".into(),
+    ] {
+        let script = format!(
+            "function f\n n=$1\n {found}\nend\nn=0\ntry for 1 hour or 1 time\n n=$n .add. 1\n {inside}\nend\necho $n"
+        );
+        let ran = exponential().run(&script).succeeds().prints("2\n");
+        assert!(ran.elapsed >= seconds(60.0), "{inside}: {:?}", ran.elapsed);
+    }
+    exponential().run("defer 1 minute busy").fails("deferred", 75).takes(0.0);
+    // A failure that isn't one of deferring decides for the usual delay.
+    exponential()
+        .run("try 2 times\n forall x in a b keep going\n if $x .eq. a\n defer 1 hour\n end\n failure\n end\nend")
+        .fails("deferred", 75)
+        .takes(1.0);
+    // What is passed on is an ordinary failure.
+    exponential()
+        .run("try 2 times\n try for 1 second\n defer 1 hour\n catch\n failure\n end\nend")
+        .fails("deferred", 75);
+}
+
+#[test]
+fn a_deferral_needs_a_time() {
+    for wrong in ["defer", "defer busy", "defer 0", "defer -1"] {
+        exponential().run(&format!("try 2 times\n {wrong}\nend")).fails("failure", 1).takes(1.0);
+    }
+}

@@ -193,3 +193,20 @@ warning: no delay fits into this limit: a second attempt comes at a random momen
     ]);
     assert_eq!(look_with("try for 500 ms; a; end", "exponential from 100 ms"), "");
 }
+
+#[test]
+fn deferrals_need_a_limit_on_time() {
+    assert_snapshot!(look("try 5 times\n  a\n  defer 30 busy\nend"), @"
+warning: a `try` without a limit on time may be deferred for ever
+ --> t:3:3
+  |
+3 |   defer 30 busy
+  |   ^^^^^^^^^^^^^
+  = hint: give the `try` one, like `try for 1 hour`
+");
+    assert_quiet(&[
+        "try for 1 hour\n  if .exists. busy\n    defer 30\n  end\nend",
+        "try for 1 hour\n  try for 1 minute\n    defer 30\n  end\nend",
+        "function f\n  defer 30\nend\ntry 3 times\n  f\nend",
+    ]);
+}

@@ -1,6 +1,6 @@
 //! Attempts are within their limits, counted from 1, `every` apart, and not after the deadline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::machine::effect::TaskId;
 use ftsh::machine::record::{LogEvent, Record};
@@ -16,18 +16,30 @@ pub struct Attempts {
     promises: Promises,
     /// The tries a task is in at a line, outer ones first.
     tries: BTreeMap<(TaskId, String, u32), Vec<Begun>>,
+    /// Those whose present attempt is to be made again.
+    deferred: BTreeSet<(TaskId, String, u32)>,
 }
 
 impl Attempts {
     pub fn new(promises: &Promises) -> Self {
-        Self { promises: promises.clone(), tries: BTreeMap::new() }
+        Self { promises: promises.clone(), tries: BTreeMap::new(), deferred: BTreeSet::new() }
     }
 
     fn attempt(&mut self, record: &Record, number: u64, promise: &Promise) -> Verdict {
         let Some(task) = record.task else { return Err("an attempt without a task".into()) };
         let place = (task, record.file.to_string(), record.line);
+        let again = self.deferred.remove(&place);
         let tries = self.tries.entry(place).or_default();
-        if number == 1 {
+        // A deferred first attempt that is made again looks like a `try` that begins.
+        if again
+            && number > 1
+            && let Some((began, last, _)) = tries.last_mut().filter(|last| last.2 == number)
+        {
+            if promise.limit.is_some_and(|limit| record.at >= *began + limit) {
+                return Err(format!("attempt {number} at {:?} comes too late again", record.at));
+            }
+            *last = record.at;
+        } else if number == 1 {
             tries.push((record.at, record.at, 1));
         } else {
             // Inner ones may have been left without a word.
@@ -68,6 +80,11 @@ impl Oracle for Attempts {
         match (&record.event, promise) {
             (LogEvent::Attempt(number), Some(promise)) => {
                 self.attempt(record, *number, &promise).map_err(wrong)
+            }
+            (LogEvent::Deferred { .. }, Some(_)) => {
+                let place = record.task.map(|task| (task, record.file.to_string(), record.line));
+                self.deferred.extend(place);
+                Ok(())
             }
             (LogEvent::Attempt(_), None) => Err(wrong("no try is here".into())),
             (LogEvent::TryFailed { attempts, .. }, Some(promise))

@@ -58,6 +58,10 @@ impl Oracle for Delays {
                 self.due.insert(place, (record.at + *delay, *attempt));
                 if *last { Ok(()) } else { self.check(record, *delay, *attempt).map_err(wrong) }
             }
+            LogEvent::Deferred { delay, attempt } => {
+                self.due.insert(place, (record.at + *delay, *attempt));
+                Ok(())
+            }
             LogEvent::Attempt(number) => match self.due.remove(&place) {
                 Some((due, attempt)) if attempt == *number && record.at < due => {
                     Err(wrong(format!("attempt {number} at {:?}, before {due:?}", record.at)))

@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::generate::{Generator, block, line};
-use super::tries::attempts;
+use super::tries::{attempts, deferrals};
 
 /// Makes a structure, whose groups may nest so deep.
 type Make = fn(&mut Generator, usize) -> Node;
@@ -10,6 +10,7 @@ type Make = fn(&mut Generator, usize) -> Node;
 /// The structures, each with its weight. They are given how deep their groups may nest.
 pub const STRUCTURES: &[(u32, Make)] = &[
     (14, attempts),
+    (2, deferrals),
     (4, decision),
     (4, |g, depth| looping(g, depth, "for", Generator::JUMPS, |_| String::new())),
     (4, |g, depth| looping(g, depth, "forany", &Generator::JUMPS[..1], Generator::in_order)),

@@ -35,6 +35,17 @@ pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     Node::Block { promise: Some(promise), groups, redirects: g.around() }
 }
 
+/// Attempts that now and then come too early, as long as there is time.
+pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
+    let limits = *g.dice.pick(&["d", "dn", "nd"]);
+    let (head, promise) = g.head(limits);
+    let by = *g.dice.pick(&["1 second busy", "4", "20s"]);
+    let deferral = format!("if {}; defer {by}; end", g.condition(1));
+    let mut body = g.group(depth);
+    body.insert(g.dice.number(0, body.len()), line(deferral));
+    Node::Block { promise: Some(promise), groups: vec![(head, body)], redirects: g.around() }
+}
+
 /// A part of a script that neither ends it by failing nor hangs for ever.
 pub fn contained(g: &mut Generator, depth: usize) -> Node {
     let (head, promise) = g.head("dn");
