@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
-use super::builtin::usage;
 use super::halt::Halt;
 use crate::duration::{Unit, parse_joined};
 
 /// What `sleep` is told: `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
 pub fn pause(args: &[BString]) -> Result<Duration, Halt> {
     let wrong = || {
-        usage(format!(
+        Halt::usage(format!(
             "sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`, not `{}`",
             bstr::join(" ", args).as_bstr()
         ))
@@ -33,7 +32,7 @@ pub fn pause(args: &[BString]) -> Result<Duration, Halt> {
 pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Halt> {
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
     let (mut sum, mut rest) = first(&words).filter(|(by, _)| !by.is_zero()).ok_or_else(|| {
-        usage(format!(
+        Halt::usage(format!(
             "defer takes a time above zero and a message, like `30`, `2 minutes busy`, not `{}`",
             bstr::join(" ", args).as_bstr()
         ))

@@ -30,11 +30,7 @@ const EX_TEMPFAIL: i32 = 75;
 
 /// What the parser finds unless it is in a function that is called there.
 fn in_finally(name: &str) -> Halt {
-    usage(format!("`{name}` can't leave a `finally`"))
-}
-
-pub fn usage(message: impl Into<String>) -> Halt {
-    Halt::Fail(FailureKind::Failure, message.into())
+    Halt::usage(format!("`{name}` can't leave a `finally`"))
 }
 
 impl Machine {
@@ -47,22 +43,24 @@ impl Machine {
     ) -> Result<Option<Start>, Halt> {
         let args = &command.words[1..];
         Ok(Some(match builtin {
-            Builtin::Exec if args.is_empty() => return Err(usage("exec needs a command")),
+            Builtin::Exec if args.is_empty() => return Err(Halt::usage("exec needs a command")),
             Builtin::Exec if task.is_in_finally() => return Err(in_finally("exec")),
             Builtin::Exec => {
                 Start { last: true, ..Start::new(program(task, command, args.to_vec())) }
             }
             Builtin::Read => {
                 if args.is_empty() {
-                    return Err(usage("read needs a variable's name"));
+                    return Err(Halt::usage("read needs a variable's name"));
                 }
                 let reads = args.iter().map(variable_name).collect::<Result<_, _>>()?;
                 Start { reads, ..Start::new(Action::ReadLine) }
             }
-            Builtin::Pwd if !args.is_empty() => return Err(usage("pwd takes no arguments")),
+            Builtin::Pwd if !args.is_empty() => return Err(Halt::usage("pwd takes no arguments")),
             Builtin::Pwd => {
                 let mut directory = Self::directory(task)?.ok_or_else(|| {
-                    usage("the current directory is gone; cd to another one goes on from there")
+                    Halt::usage(
+                        "the current directory is gone; cd to another one goes on from there",
+                    )
                 })?;
                 directory.push(b'\n');
                 Start::new(Action::Print(directory))
@@ -152,11 +150,11 @@ impl Machine {
                 return Ok(Flow::Wait(State::Sleeping(key)));
             }
             Builtin::Local => {
-                return Err(usage("local is written out, with one name: `local name=value`"));
+                return Err(Halt::usage("local is written out, with one name: `local name=value`"));
             }
             Builtin::Source => return self.source(task, command),
             Builtin::Success if !args.is_empty() => {
-                return Err(usage("success takes no arguments"));
+                return Err(Halt::usage("success takes no arguments"));
             }
             _ => {}
         }
@@ -170,13 +168,13 @@ impl Machine {
     fn change_directory(&self, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
         let variable = |name: &str| match task.variables.get(name) {
             Some(variable) => Ok(self.expander(task).text(&variable.value)?.into_owned()),
-            None => Err(usage(format!("cd: the variable `{name}` is not set"))),
+            None => Err(Halt::usage(format!("cd: the variable `{name}` is not set"))),
         };
         let target = match args {
             [] => variable("HOME")?,
             [back] if *back == "-" => variable("OLDPWD")?,
             [target] => target.clone(),
-            _ => return Err(usage("cd takes one directory")),
+            _ => return Err(Halt::usage("cd takes one directory")),
         };
         let before = Self::directory(task)?;
         let query = Query::Directory(target);
@@ -194,7 +192,7 @@ impl Machine {
 
     fn export(task: &mut Task, args: &[BString]) -> Result<(), Halt> {
         if args.is_empty() {
-            return Err(usage("export needs a variable's name"));
+            return Err(Halt::usage("export needs a variable's name"));
         }
         for arg in args {
             let (name, value) = match arg.split_once_str("=") {
@@ -206,7 +204,7 @@ impl Machine {
                 (Some(value), _) => value,
                 (None, Some(variable)) => variable.value.clone(),
                 (None, None) => {
-                    return Err(usage(format!("export: the variable `{name}` is not set")));
+                    return Err(Halt::usage(format!("export: the variable `{name}` is not set")));
                 }
             };
             let variable = Variable { value, exported: true, inherited: false };
@@ -216,7 +214,9 @@ impl Machine {
     }
 
     fn source(&mut self, task: &mut Task, command: &Expanded) -> Step {
-        let [_, path] = &command.words[..] else { return Err(usage("source needs one file")) };
+        let [_, path] = &command.words[..] else {
+            return Err(Halt::usage("source needs one file"));
+        };
         let query = Query::File(path.clone());
         let Some(Reply::Text(text)) = Self::answer(task, &query) else {
             return Err(Halt::Need(query));
@@ -225,11 +225,11 @@ impl Machine {
         let script = crate::syntax::parse_bytes(&name, text).map_err(|errors| {
             let first = &errors.errors[0];
             let line = errors.source.line(first.span.start);
-            usage(format!("{name}:{line}: {}", first.message))
+            Halt::usage(format!("{name}:{line}: {}", first.message))
         })?;
         let program = Arc::new(lower(&script));
         if task.depth() >= 1000 {
-            return Err(usage("files source each other too deeply"));
+            return Err(Halt::usage("files source each other too deeply"));
         }
         self.define_functions(&program);
         enter_redirects(task, true);
@@ -251,13 +251,13 @@ impl Machine {
 
 /// `022`: three digits for what the owner, the group and others don't get.
 fn umask(args: &[BString]) -> Result<u16, Halt> {
-    let [mode] = args else { return Err(usage("umask takes one mode, like `022`")) };
+    let [mode] = args else { return Err(Halt::usage("umask takes one mode, like `022`")) };
     let is_octal = mode.iter().all(|digit| (b'0'..=b'7').contains(digit));
     let number = mode.to_str().ok().filter(|_| is_octal);
     let number = number.and_then(|digits| u16::from_str_radix(digits, 8).ok());
     number.filter(|umask| *umask <= 0o777).ok_or_else(|| {
         let takes = "umask takes octal digits from 0 to 777, for what is taken away";
-        usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
+        Halt::usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
     })
 }
 
@@ -274,8 +274,8 @@ fn exit(args: &[BString]) -> Result<Ending, Halt> {
         [code] => match code.to_str().ok().and_then(|code| code.trim().parse().ok()) {
             Some(0) => Ok(Ending::Succeeded),
             Some(code) => Ok(Ending::Exited(code)),
-            None => Err(usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
+            None => Err(Halt::usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
         },
-        _ => Err(usage("exit takes one number")),
+        _ => Err(Halt::usage("exit takes one number")),
     }
 }

@@ -21,4 +21,9 @@ impl Halt {
     pub fn expression(message: impl Display) -> Self {
         Self::Fail(FailureKind::Expression, message.to_string())
     }
+
+    /// A builtin that can't do what it should.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Fail(FailureKind::Failure, message.into())
+    }
 }
