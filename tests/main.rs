@@ -24,6 +24,7 @@ mod log_schema;
 mod logging;
 mod nesting;
 mod packaging;
+mod pipelines;
 mod printing;
 mod prompt;
 mod prompt_alone;

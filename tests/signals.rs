@@ -103,6 +103,21 @@ fn in_an_open_that_hangs() {
 }
 
 #[test]
+fn in_structures_of_a_pipeline() {
+    let stage = "try; sh -c 'sleep 60 & echo r >> ready; exec /bin/sleep 60'; finally; echo f >> ready; end";
+    let text = format!("for x in a; {stage}; end | while true; {stage}; end | cat; echo never");
+    rounds(&WAYS, |round| {
+        let signal = SIGNALS[round.number % SIGNALS.len()];
+        let run = round.command(&text).options(["-t", "20"]).start();
+        run.until_lines("ready", 2);
+        run.signal(signal);
+        let finished = run.wait();
+        finished.killed_by(signal).nothing_left();
+        assert_eq!(finished.read("ready"), "r\nr\nf\nf\n", "{}", finished.story());
+    });
+}
+
+#[test]
 fn in_a_pipeline() {
     ends_in_turn("sh -c 'echo r > ready; exec /bin/sleep 60' | cat | cat; echo never", 1);
 }

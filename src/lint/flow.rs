@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Redirect, Target};
+use crate::syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind, Target};
 
 /// Commands after which nothing in their block is run.
 const LEAVE: [&str; 5] = ["exit", "failure", "giveup", "defer", "exec"];
@@ -69,6 +69,7 @@ impl<'a> Look<'a> {
         match &command.kind {
             CommandKind::Return(_) | CommandKind::Jump(_) => true,
             CommandKind::Pipeline(pipeline) => {
+                self.inside(command);
                 let name = walk::single(pipeline).and_then(walk::name);
                 name.is_some_and(|name| {
                     LEAVE.contains(&name.as_str()) && !self.functions.contains_key(name.as_str())
@@ -115,17 +116,12 @@ impl<'a> Look<'a> {
     /// in `seen` are being looked at, or were.
     fn is_idle(&self, block: &Block, seen: &mut HashSet<String>) -> bool {
         block.commands.iter().all(|command| match &command.kind {
-            CommandKind::Pipeline(pipeline) => pipeline.stages.iter().all(|stage| {
-                let keeps = |it: &Redirect| matches!(it.target, Target::Variable(_));
-                let forgets = !stage.command.redirects.iter().any(keeps);
-                forgets
-                    && walk::name(&stage.command).is_some_and(|name| {
-                        match self.functions.get(name.as_str()) {
-                            Some(body) => !seen.insert(name) || self.is_idle(body, seen),
-                            None => IDLE.contains(&name.as_str()),
-                        }
-                    })
-            }),
+            CommandKind::Pipeline(pipeline) => {
+                pipeline.stages.iter().all(|stage| match &stage.kind {
+                    StageKind::Simple(simple) => self.is_idle_command(simple, seen),
+                    StageKind::Structure(block) => self.is_idle(block, seen),
+                })
+            }
             CommandKind::Return(_) | CommandKind::Jump(_) => false,
             CommandKind::Function { .. } => true,
             CommandKind::Assign { name, .. } => !self.is_read(name),
@@ -138,6 +134,15 @@ impl<'a> Look<'a> {
                 walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))
             }
         })
+    }
+
+    fn is_idle_command(&self, simple: &Simple, seen: &mut HashSet<String>) -> bool {
+        let keeps = |it: &Redirect| matches!(it.target, Target::Variable(_));
+        !simple.redirects.iter().any(keeps)
+            && walk::name(simple).is_some_and(|name| match self.functions.get(name.as_str()) {
+                Some(body) => !seen.insert(name) || self.is_idle(body, seen),
+                None => IDLE.contains(&name.as_str()),
+            })
     }
 }
 

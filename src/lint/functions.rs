@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::{Warning, walk};
 use crate::nearest::nearest;
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, CommandKind, Expr, ExprKind, Name, Part, Pipeline, Simple, Word};
+use crate::syntax::ast::{
+    Block, CommandKind, Expr, ExprKind, Name, Part, Pipeline, Simple, Stage, Word,
+};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{FUNCTIONS, function};
@@ -89,8 +91,9 @@ impl<'a> Calls<'a> {
     }
 
     fn pipeline(&mut self, pipeline: &'a Pipeline, inside: Option<&'a Name>) {
-        for stage in &pipeline.stages {
-            self.simple(&stage.command, inside);
+        // Structures are blocks of the command.
+        for simple in pipeline.stages.iter().filter_map(Stage::simple) {
+            self.simple(simple, inside);
         }
     }
 

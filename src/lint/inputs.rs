@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple};
+use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple, Stage};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
 
@@ -34,7 +34,16 @@ fn block(block: &Block, reading: Option<Span>, warnings: &mut Vec<Warning>) {
     for command in &block.commands {
         if let Some(reading) = reading {
             let firsts = walk::pipelines(command).into_iter().filter_map(|it| it.stages.first());
-            warnings.extend(firsts.filter_map(|stage| swallows(&stage.command, reading)));
+            let firsts = firsts.filter_map(Stage::simple);
+            warnings.extend(firsts.filter_map(|simple| swallows(simple, reading)));
+        }
+        if let CommandKind::Pipeline(pipeline) = &command.kind {
+            // Only the first one has the input of the pipeline.
+            let first = std::iter::once(reading).chain(std::iter::repeat(None));
+            for (stage, reading) in pipeline.stages.iter().zip(first) {
+                stage.block().into_iter().for_each(|it| self::block(it, reading, warnings));
+            }
+            continue;
         }
         let inside = inside(command, reading);
         for inner in walk::blocks(command) {
@@ -58,7 +67,8 @@ fn inside(command: &Command, reading: Option<Span>) -> Option<Span> {
 /// Whether a condition reads a line.
 fn reads(condition: &Expr) -> bool {
     if let ExprKind::Succeeds(pipeline) = &condition.kind {
-        return pipeline.stages.iter().any(|it| walk::name(&it.command).as_deref() == Some("read"));
+        let mut simples = pipeline.stages.iter().filter_map(Stage::simple);
+        return simples.any(|simple| walk::name(simple).as_deref() == Some("read"));
     }
     walk::operands(condition).into_iter().any(reads)
 }

@@ -321,8 +321,10 @@ fn multiply(factors: &[Attempts]) -> String {
 fn says(block: &Block, names: &[&str]) -> Option<Span> {
     block.commands.iter().find_map(|command| match &command.kind {
         CommandKind::Pipeline(pipeline) => {
-            let name = walk::single(pipeline).and_then(walk::name)?;
-            names.contains(&&*name).then_some(command.span)
+            let name = walk::single(pipeline).and_then(walk::name);
+            let says_it = name.is_some_and(|name| names.contains(&&*name));
+            let mut stages = walk::blocks(command).into_iter();
+            says_it.then_some(command.span).or_else(|| stages.find_map(|it| says(it, names)))
         }
         CommandKind::Function { .. } => None,
         CommandKind::Try(details) => {

@@ -1,9 +1,11 @@
 //! Ways through the syntax tree.
 
-use crate::syntax::ast::{Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Simple};
+use crate::syntax::ast::{
+    Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Simple, Stage,
+};
 use crate::syntax::parse::literal;
 
-/// The blocks directly inside a command.
+/// The blocks directly inside a command; of a pipeline, one for each structure that is a stage.
 pub fn blocks(command: &Command) -> Vec<&Block> {
     match &command.kind {
         CommandKind::If { arms, otherwise } => {
@@ -15,8 +17,10 @@ pub fn blocks(command: &Command) -> Vec<&Block> {
             let after = details.catch.iter().chain(&details.finally).map(|(_, block)| block);
             std::iter::once(&details.body).chain(after).collect()
         }
+        CommandKind::Pipeline(pipeline) => {
+            pipeline.stages.iter().filter_map(Stage::block).collect()
+        }
         CommandKind::Comment { .. }
-        | CommandKind::Pipeline(_)
         | CommandKind::Assign { .. }
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
@@ -100,13 +104,13 @@ pub fn pipelines(command: &Command) -> Vec<&Pipeline> {
 
 /// The commands in the [`pipelines`] of a command.
 pub fn simples(command: &Command) -> Vec<&Simple> {
-    pipelines(command).into_iter().flat_map(|it| &it.stages).map(|it| &it.command).collect()
+    pipelines(command).into_iter().flat_map(|it| &it.stages).filter_map(Stage::simple).collect()
 }
 
 /// The only command of a pipeline without bars.
 pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
     match &pipeline.stages[..] {
-        [stage] => Some(&stage.command),
+        [stage] => stage.simple(),
         _ => None,
     }
 }

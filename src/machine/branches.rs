@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::Loop;
-use super::effect::{Effect, FdChange, FdSource, IoId, TaskId};
+use super::effect::{Effect, FdChange, FdSource, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{FrameKind, JoinFrame, JoinKind};
@@ -16,9 +16,10 @@ use super::loops::pop_items;
 use super::opening::Phase;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent, Record};
+use super::table::Table;
 use super::tally::{Failed, Tally};
 use super::task::{State, Task};
-use super::value::{Handle, Value};
+use super::value::Value;
 use crate::syntax::clauses::{ForAllClauses, Output};
 
 /// How many branches start in a row.
@@ -113,7 +114,7 @@ impl Machine {
         keyword: &'static str,
         code: &Loop,
         word: Value,
-        io: Handle<IoId>,
+        io: Table,
     ) -> (TaskId, Option<Held>) {
         let scope = self.new_scope(Some(task.scope));
         let mut branch = self.fork(task, 0, code.body, io, scope);
@@ -183,7 +184,7 @@ impl Machine {
                 Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
             }
             (None, Some(Ending::Failed(thrown))) => thrown,
-            (None, Some(Ending::Exited(code))) => exited(task, code),
+            (None, Some(Ending::Exited(code))) => exited(task, "branch", code),
             (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
         };
         Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
@@ -191,7 +192,7 @@ impl Machine {
     }
 }
 
-type Branch = (Arc<Loop>, Value, Handle<IoId>);
+type Branch = (Arc<Loop>, Value, Table);
 
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;

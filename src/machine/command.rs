@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Machine;
 use super::code::Instruction;
 use super::effect::{Action, Effect, Environment, ProcessId, Query, Run};
-use super::ending::Ending;
+use super::ending::{Ending, Retry, Thrown};
 use super::event::{SpawnError, SpawnErrorKind, Status};
 use super::flow::{Flow, Step};
 use super::halt::Halt;
@@ -29,6 +29,8 @@ use crate::syntax::vocabulary::{BUILTINS, HEADS};
 const NO_COMMAND: &str = "a command ended that nothing waits for";
 /// Tells a shell what to hide, one value a line.
 const REDACT: &str = "FTSH_REDACT";
+/// What a command dies of that writes where nobody reads any more.
+const SIGPIPE: i32 = 13;
 /// More of a command's text isn't told.
 const LONGEST_SHOWN: usize = 64 * 1024;
 
@@ -141,6 +143,8 @@ impl Machine {
         self.open_scope(task.scope);
         let process = ProcessId(self.next_id());
         self.processes.insert(process, task.id);
+        let io = task.opened.as_ref().unwrap_or(&task.io);
+        let feeds = io.feeds_a_stage(&phase.changes);
         let run = Box::new(Run {
             process,
             task: task.id,
@@ -148,7 +152,7 @@ impl Machine {
             action,
             directory: task.directory.clone(),
             umask: task.umask,
-            io: task.opened.as_ref().unwrap_or(&task.io).id(),
+            io: io.id(),
             is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
             redirects: phase.changes,
             deadline: task.deadline(),
@@ -158,7 +162,7 @@ impl Machine {
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.effects.push_back(effect);
         let (started, written) = (self.now, phase.written);
-        Flow::Wait(State::Command(Command { process, text, started, reads, written, last }))
+        Flow::Wait(State::Command(Command { process, text, started, reads, written, last, feeds }))
     }
 
     /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
@@ -247,7 +251,10 @@ impl Machine {
             }
             Status::Signaled(signal) => {
                 let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
-                Flow::Throw(task.thrown(FailureKind::Signal, signal, message, &text).after(elapsed))
+                let thrown = task.thrown(FailureKind::Signal, signal, message, &text);
+                let is_unread = signal == SIGPIPE && command.feeds;
+                let retry = if is_unread { Retry::Unread } else { Retry::AsUsual };
+                Flow::Throw(Thrown { retry, ..thrown.after(elapsed) })
             }
             Status::Lost => {
                 let message =

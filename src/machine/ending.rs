@@ -7,7 +7,7 @@ use bstr::BString;
 
 use super::effect::{Directory, Umask};
 use super::outcome::{Failure, FailureKind};
-use super::variables::{Variable, Variables};
+use super::variables::{Change, Changes, Variables};
 use crate::syntax::ast::Name;
 
 /// A failure on its way out.
@@ -30,10 +30,12 @@ pub enum Retry {
     Deferred(Duration),
     /// It doesn't try again.
     Never,
+    /// Nobody reads any more what a stage of a pipeline writes: it is left like all else in that stage.
+    Unread,
 }
 
 impl Retry {
-    /// Whether only a `try` contains such a failure, and no `forany` or question.
+    /// Whether no `forany` or question contains such a failure, but a `try` if anything does.
     pub fn is_for_the_try(self) -> bool {
         self != Self::AsUsual
     }
@@ -61,11 +63,27 @@ impl Ending {
     }
 }
 
+impl Ending {
+    /// Whether it is that of a stage which may well stop early: nobody read any more what it wrote.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self, Self::Failed(Thrown { retry: Retry::Unread, .. }))
+    }
+}
+
+/// A stage of a pipeline that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub ending: Ending,
+    /// What it has made of variables.
+    pub changes: Changes,
+}
+
 /// What a task that has ended leaves to the one that waits for it.
 #[derive(Debug)]
 pub struct Left {
-    /// What it has made `local` to a call around all of it, as it was before.
-    pub locals: Vec<(Name, Option<Variable>)>,
+    /// What it has made `local` to a call around all of it, and what it had made of that before.
+    pub locals: Vec<(Name, Option<Change>)>,
     /// Its variables.
     pub variables: Variables,
     /// Its arguments.

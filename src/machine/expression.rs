@@ -21,7 +21,7 @@ use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;
 use super::value::{Range, Value};
-use super::variables::Variable;
+use super::variables::Change;
 use crate::syntax::ast::{Name, Part, Word};
 
 /// How deep calls may be nested.
@@ -235,16 +235,23 @@ impl Machine {
         Ok(Flow::End(Ending::Succeeded))
     }
 
-    /// Has the innermost call put a variable back to what it was before, which it is to be told at the
-    /// first time. A branch or a stage has a copy of the variables, which ends with it.
-    pub(super) fn local(task: &mut Task, name: &Name, before: Option<Variable>) {
+    /// Has the innermost call put a variable back to what it was the first time, which is what it was `made`,
+    /// if this task has it so, or a word that it takes over from. A branch or a stage has a copy of the
+    /// variables, which ends with it.
+    pub(super) fn local(task: &mut Task, name: &Name, made: Option<Change>) {
         let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
             FrameKind::Call(call) if call.function.is_some() => Some(call),
             _ => None,
         });
-        let restore = call.map_or(&mut task.locals, |call| &mut call.restore);
-        if restore.iter().all(|(known, _)| known != name) {
-            restore.push((Arc::clone(name), before));
+        match call {
+            Some(call) if call.restore.iter().all(|(known, _)| known != name) => {
+                let before = made.unwrap_or_else(|| task.variables.get(name).cloned());
+                call.restore.push((Arc::clone(name), before));
+            }
+            None if task.locals.iter().all(|(known, _)| known != name) => {
+                task.locals.push((Arc::clone(name), made));
+            }
+            _ => {}
         }
     }
 

@@ -7,17 +7,17 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, FinallyCode, Loop, Program, TryCode};
-use super::effect::{IoId, ScopeId, TaskId};
-use super::ending::Ending;
+use super::effect::{ScopeId, TaskId};
+use super::ending::Ended;
 use super::hedge::Hedge;
 use super::held::Outputs;
 use super::items::Items;
 use super::leaving::Leaving;
 use super::outcome::Failure;
+use super::table::Table;
 use super::tally::Tally;
 use super::time::Time;
 use super::timer::TimerKey;
-use super::value::Handle;
 use super::variables::Variable;
 use crate::backoff::{Backoff, Policy};
 use crate::syntax::ast::Name;
@@ -56,7 +56,7 @@ pub enum FrameKind {
     /// Redirections around a block or a call.
     Redirected {
         /// The descriptors to go back to.
-        before: Handle<IoId>,
+        before: Table,
         /// Whether they end with the call inside.
         around_call: bool,
     },
@@ -202,7 +202,7 @@ pub enum JoinKind {
         /// Its clauses.
         clauses: ForAllClauses<u64>,
         /// The descriptors of every branch.
-        io: Handle<IoId>,
+        io: Table,
         /// What became of the branches.
         tally: Box<Tally>,
         /// What they print, if that is held.
@@ -210,6 +210,6 @@ pub enum JoinKind {
     },
     /// The words of a hedged `forany`.
     Hedge(Box<Hedge>),
-    /// The stages of a pipeline: how each ended.
-    Stages(Vec<Option<Ending>>),
+    /// The stages of a pipeline: those that have ended.
+    Stages(Vec<Option<Ended>>),
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::code::Loop;
-use super::effect::{IoId, TaskId};
+use super::effect::TaskId;
 use super::ending::{Left, Thrown};
 use super::held::{Held, Outputs};
 use super::items::Items;
+use super::table::Table;
 use super::timer::TimerKey;
-use super::value::{Handle, Value};
+use super::value::Value;
 
 /// A `forany` whose words run beside each other.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Hedge {
     /// Its code.
     pub code: Arc<Loop>,
     /// The descriptors of every word's branch.
-    pub io: Handle<IoId>,
+    pub io: Table,
     /// What they print.
     pub outputs: Option<Box<Outputs>>,
     items: Items,
@@ -41,13 +42,7 @@ pub struct Hedge {
 
 impl Hedge {
     /// Nothing has begun yet; the first word is to.
-    pub fn new(
-        code: Arc<Loop>,
-        io: Handle<IoId>,
-        items: Items,
-        after: Duration,
-        at_most: u64,
-    ) -> Self {
+    pub fn new(code: Arc<Loop>, io: Table, items: Items, after: Duration, at_most: u64) -> Self {
         Self {
             code,
             io,

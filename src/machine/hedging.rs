@@ -130,7 +130,9 @@ impl Machine {
                 (Err(task.broken("a word leaves nothing")), "nothing left")
             }
             (Ending::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
-            (Ending::Exited(code), _) => (Err(exited(task, *code)), "another word exited"),
+            (Ending::Exited(code), _) => {
+                (Err(exited(task, "branch", *code)), "another word exited")
+            }
         };
         let (_, hedge) = top_hedge(task)?;
         if !hedge.ends(branch, result) {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::Address;
-use super::effect::{IoId, ScopeId, TaskId};
-use super::ending::{Ending, Left, Thrown};
+use super::effect::{ScopeId, TaskId};
+use super::ending::{Ending, Left, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::held::Outputs;
 use super::opening::Redirects;
 use super::outcome::FailureKind;
+use super::table::Table;
 use super::task::{AfterEmptied, State, Task};
 use super::timer::TimerKey;
-use super::value::Handle;
 
 /// What is wrong where the innermost structure isn't the one whose tasks end.
 pub const NO_JOIN: &str = "the innermost structure has no tasks";
@@ -28,7 +28,7 @@ impl Machine {
         task: &mut Task,
         index: usize,
         at: Address,
-        io: Handle<IoId>,
+        io: Table,
         scope: ScopeId,
     ) -> Box<Task> {
         let id = TaskId(self.next_id());
@@ -59,7 +59,7 @@ impl Machine {
         })
     }
 
-    /// A task ended that `parent` waits for. What a stage did to variables is the script's.
+    /// A task ended that `parent` waits for.
     pub(super) fn child_ended(
         &mut self,
         (parent, index): (TaskId, usize),
@@ -79,12 +79,16 @@ impl Machine {
                 return if is_last { machine.clean(task) } else { Flow::Wait(State::Doomed) };
             }
             match &mut join.kind {
-                JoinKind::Stages(endings) => {
-                    let Some(slot) = endings.get_mut(index) else {
-                        return Flow::Throw(task.broken("a stage more than there are"));
+                JoinKind::Stages(_) => {
+                    let ended = Self::stage_ended(task, ending, left);
+                    let Some(JoinKind::Stages(stages)) = top_join(task).map(|it| &mut it.kind)
+                    else {
+                        return Flow::Throw(task.broken(NO_JOIN));
                     };
-                    *slot = Some(ending);
-                    Self::absorb(task, left);
+                    match stages.get_mut(index) {
+                        Some(slot) => *slot = Some(ended),
+                        None => return Flow::Throw(task.broken("a stage more than there are")),
+                    }
                     Self::joined(task)
                 }
                 JoinKind::Branches { code, clauses, tally, outputs, .. } => {
@@ -111,10 +115,11 @@ impl Machine {
 
     /// What another task did to variables is done here; a call around both ends what is `local`.
     fn absorb(task: &mut Task, left: Left) {
-        for (name, before) in left.locals {
-            Self::local(task, &name, before);
+        for (name, made) in left.locals {
+            let made = made.or_else(|| task.variables.change(&name));
+            Self::local(task, &name, made);
         }
-        task.variables.absorb(left.variables);
+        task.variables.absorb(left.variables.into_changes());
     }
 
     /// Goes on if all have ended.
@@ -144,11 +149,11 @@ impl Machine {
                 Some(Err(thrown)) => return Flow::Throw(thrown),
                 None => return Flow::Throw(task.broken("a hedged `forany` ends without a word")),
             },
-            JoinKind::Stages(endings) => Self::failed_stage(endings),
+            JoinKind::Stages(stages) => Self::join_stages(task, stages),
         };
         match failed {
             Some(Ending::Failed(thrown)) => Flow::Throw(thrown),
-            Some(Ending::Exited(code)) => Flow::Throw(exited(task, code)),
+            Some(Ending::Exited(code)) => Flow::Throw(exited(task, "stage", code)),
             Some(Ending::Succeeded) | None => {
                 task.jump(join.end);
                 Flow::Continue
@@ -229,12 +234,13 @@ pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
 pub fn reason(ending: &Ending) -> &'static str {
     match ending {
         Ending::Succeeded => "enough branches succeeded",
+        Ending::Failed(Thrown { retry: Retry::Unread, .. }) => "nobody reads what they write",
         Ending::Exited(_) | Ending::Failed(_) => "another branch failed",
     }
 }
 
-/// The failure of a branch that said `exit`.
-pub fn exited(task: &Task, code: u8) -> Thrown {
-    let message = format!("a branch exited with {code}");
+/// The failure of a branch or a stage, as `what` says, that said `exit`.
+pub fn exited(task: &Task, what: &str, code: u8) -> Thrown {
+    let message = format!("a {what} exited with {code}");
     task.thrown(FailureKind::Exit, i32::from(code), message, "exit")
 }

@@ -2,11 +2,13 @@
 
 use super::Machine;
 use super::effect::{Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
+use super::ending::Retry;
 use super::event::{SpawnError, Status};
 use super::frame::{FrameKind, JoinKind};
 use super::held::{Held, LettingOut, Outputs};
 use super::join::{fork_again, top_join};
 use super::outcome::FailureKind;
+use super::table::Table;
 use super::task::{State, Task};
 use super::value::Handle;
 
@@ -16,7 +18,7 @@ impl Machine {
         top_join(task)?.kind.outputs()?;
         let (held, changes) = self.hold();
         let operation = self.new_operation(branch);
-        branch.io = self.open_io(branch.io.id(), branch, operation, changes);
+        branch.io = self.open_io(&branch.io, branch, operation, changes);
         branch.state = State::Piped(operation);
         Some(held)
     }
@@ -24,7 +26,7 @@ impl Machine {
     /// Lets out what branches have printed that ended.
     pub(super) fn more_output(&mut self, task: &mut Task) {
         let Some((io, mut outputs)) = take_outputs(task) else { return };
-        self.let_out(task, io, &mut outputs);
+        self.let_out(task, io.id(), &mut outputs);
         put_outputs(task, outputs);
     }
 
@@ -32,9 +34,10 @@ impl Machine {
     /// that.
     fn output_done(&mut self, task: &mut Task, result: Result<Status, SpawnError>) -> bool {
         let Some((io, mut outputs)) = take_outputs(task) else { return false };
-        let written = self.written_on(task, io, &mut outputs, result);
+        let written = self.written_on(task, io.id(), &mut outputs, result);
         let failed = written.is_err();
         if let Err(refused) = written {
+            let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage(&[]);
             let (kind, code, why) = match refused {
                 Refused::NobodyReads(signal) => {
                     (FailureKind::Signal, signal, "nobody reads".into())
@@ -42,7 +45,10 @@ impl Machine {
                 Refused::Error(error) => (FailureKind::Spawn, 1, error),
             };
             let message = format!("what a branch printed can't be written: {why}");
-            let thrown = task.thrown(kind, code, message, "");
+            let mut thrown = task.thrown(kind, code, message, "");
+            if unread {
+                thrown.retry = Retry::Unread;
+            }
             outputs.refuse();
             match top_join(task).map(|it| &mut it.kind) {
                 Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
@@ -153,10 +159,10 @@ pub fn letting_out(task: &Task) -> Option<ProcessId> {
 }
 
 /// Takes what branches have printed out of the task that waits for them, to do something with it.
-fn take_outputs(task: &mut Task) -> Option<(IoId, Box<Outputs>)> {
+fn take_outputs(task: &mut Task) -> Option<(Table, Box<Outputs>)> {
     match &mut top_join(task)?.kind {
-        JoinKind::Branches { io, outputs, .. } => Some((io.id(), outputs.take()?)),
-        JoinKind::Hedge(hedge) => Some((hedge.io.id(), hedge.outputs.take()?)),
+        JoinKind::Branches { io, outputs, .. } => Some((io.clone(), outputs.take()?)),
+        JoinKind::Hedge(hedge) => Some((hedge.io.clone(), hedge.outputs.take()?)),
         JoinKind::Stages(_) => None,
     }
 }

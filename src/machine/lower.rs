@@ -8,7 +8,7 @@ use super::value::Value;
 use crate::syntax::Script;
 use crate::syntax::ast::{
     BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Name,
-    Part, Pipeline, Try, UnaryOperator, Word,
+    Part, Pipeline, Stage, StageKind, Try, UnaryOperator, Word,
 };
 use crate::syntax::span::{Source, Span};
 
@@ -171,19 +171,26 @@ impl<'a> Lower<'a> {
 
     fn pipeline(&mut self, pipeline: &'a Pipeline) {
         if let [stage] = &pipeline.stages[..] {
-            self.at(stage.command.span);
-            self.emit(Instruction::Command(Arc::new(stage.command.clone())));
-            return;
+            return self.stage(stage);
         }
         let head = self.reserve();
         let mut stages = Vec::new();
         for stage in &pipeline.stages {
-            self.at(stage.command.span);
             stages.push((self.here(), stage.pipe_errors));
-            self.emit(Instruction::Command(Arc::new(stage.command.clone())));
+            self.stage(stage);
             self.emit(Instruction::EndTask);
         }
         self.code[head] = Instruction::Pipeline { stages: stages.into(), end: self.here() };
+    }
+
+    fn stage(&mut self, stage: &'a Stage) {
+        match &stage.kind {
+            StageKind::Simple(simple) => {
+                self.at(simple.span);
+                self.emit(Instruction::Command(Arc::new(simple.clone())));
+            }
+            StageKind::Structure(block) => self.block(block),
+        }
     }
 
     fn for_loop(&mut self, details: &'a For) {

@@ -47,6 +47,7 @@ pub mod size;
 mod stages;
 pub mod status;
 mod step;
+mod table;
 mod tally;
 mod task;
 pub mod time;
@@ -81,6 +82,7 @@ use invocation::Builtin;
 use opening::Redirects;
 use record::{LogEvent, Record};
 use scope::Scopes;
+use table::Table;
 use task::{Inherited, State, Task};
 use timer::{Timer, Timers};
 use value::{Handle, Released, Resource};
@@ -158,7 +160,7 @@ impl Machine {
             args: Arc::new(args),
             directory: None,
             umask: None,
-            io: Handle::new(IoId::INHERITED, &released),
+            io: Table::new(Handle::new(IoId::INHERITED, &released)),
             scope: ScopeId::SCRIPT,
             inherited: Inherited { deadline: config.deadline, ..Inherited::default() },
             state: State::Ready,

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::effect::{BufferId, FdChange, FdSource, IoId, OperationId};
+use super::effect::{BufferId, FdChange, FdSource, OperationId};
+use super::table::Table;
 use super::value::{Handle, Value};
 use super::variables::Variables;
 use crate::syntax::ast::{Mode, Name};
@@ -86,7 +87,7 @@ pub struct Opening {
     /// The request.
     pub operation: OperationId,
     /// The table that is made.
-    pub io: Handle<IoId>,
+    pub io: Table,
     /// What changes when it is there.
     pub written: Option<Written>,
 }

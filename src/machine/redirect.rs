@@ -12,6 +12,7 @@ use super::frame::{Frame, FrameKind};
 use super::halt::Halt;
 use super::opening::{Opening, Phase, Redirects, Resolved, Resource, Written};
 use super::outcome::FailureKind;
+use super::table::Table;
 use super::task::{State, Task};
 use super::value::{Handle, Value};
 use crate::syntax::ast::{Mode, Name, Redirect, Target};
@@ -122,23 +123,25 @@ impl Machine {
     /// Asks for a table of descriptors; the present instruction starts over when it is there.
     pub(super) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
         let operation = self.new_operation(task);
-        let base = task.opened.as_ref().unwrap_or(&task.io).id();
+        let base = task.opened.as_ref().unwrap_or(&task.io);
         let io = self.open_io(base, task, operation, phase.changes);
         Flow::Wait(State::Opening(Opening { operation, io, written: phase.written }))
     }
 
     pub(super) fn open_io(
         &mut self,
-        base: IoId,
+        base: &Table,
         task: &Task,
         operation: OperationId,
         redirects: Vec<FdChange>,
-    ) -> Handle<IoId> {
+    ) -> Table {
         let io = IoId(self.next_id());
         let (directory, umask) = (task.directory.clone(), task.umask);
+        let table = base.changed(Handle::new(io, &self.released), &redirects);
+        let base = base.id();
         let effect = Effect::Open { operation, io, base, directory, umask, redirects };
         self.effects.push_back(effect);
-        Handle::new(io, &self.released)
+        table
     }
 
     /// Redirections around a block.

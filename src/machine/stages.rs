@@ -5,13 +5,10 @@ use std::sync::Arc;
 use super::Machine;
 use super::code::Address;
 use super::effect::{FdChange, FdSource, PipeId};
-use super::ending::{Ending, Thrown};
+use super::ending::{Ended, Ending, Left};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
-use super::outcome::{Failure, FailureKind};
 use super::task::{State, Task};
-
-const SIGPIPE: i32 = 13;
 
 impl Machine {
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -21,8 +18,7 @@ impl Machine {
         stages: &Arc<[(Address, bool)]>,
         end: Address,
     ) -> Flow {
-        let endings = stages.iter().map(|_| None).collect();
-        let kind = JoinKind::Stages(endings);
+        let kind = JoinKind::Stages(stages.iter().map(|_| None).collect());
         let mut pipe: Option<PipeId> = None;
         let mut children = Vec::with_capacity(stages.len());
         for (index, (address, errors)) in stages.iter().enumerate() {
@@ -39,7 +35,7 @@ impl Machine {
             }
             let mut stage = self.fork(task, index, *address, task.io.clone(), task.scope);
             let operation = self.new_operation(&stage);
-            stage.io = self.open_io(task.io.id(), task, operation, redirects);
+            stage.io = self.open_io(&task.io, task, operation, redirects);
             stage.state = State::Piped(operation);
             children.push(stage);
         }
@@ -49,48 +45,62 @@ impl Machine {
         Flow::Wait(State::Children)
     }
 
-    /// The task that waits for a stage of a pipeline, which one it is, and how many there are.
-    pub(super) fn parent_of_stage(&self, task: &Task) -> Option<(&Task, usize, usize)> {
-        let (parent, index) = task.parent?;
-        let parent = self.tasks.get(&parent)?;
+    /// The task that waits for a stage of a pipeline.
+    pub(super) fn parent_of_stage(&self, task: &Task) -> Option<&Task> {
+        let parent = self.tasks.get(&task.parent?.0)?;
         match &parent.frames.last()?.kind {
             FrameKind::Join(join) => match &join.kind {
-                JoinKind::Stages(endings) => Some((parent, index, endings.len())),
+                JoinKind::Stages(_) => Some(parent),
                 JoinKind::Branches { .. } | JoinKind::Hedge(_) => None,
             },
             _ => None,
         }
     }
 
-    /// The first stage that failed. One that died writing to a later stage is no failure of its own.
-    pub(super) fn failed_stage(endings: Vec<Option<Ending>>) -> Option<Ending> {
-        let last = endings.len() - 1;
-        let cut_off = |ending: &Ending| match ending {
-            Ending::Failed(Thrown { failure, .. }) => is_cut_off(failure),
-            _ => false,
-        };
-        let mut failed = endings.into_iter().flatten().enumerate().filter(|(index, ending)| {
-            !matches!(ending, Ending::Succeeded) && (*index == last || !cut_off(ending))
-        });
-        failed.next().map(|(_, ending)| ending)
+    /// A stage has ended, and leaves this to the task that waits for it. What it made `local` was its own,
+    /// and so is where it went.
+    pub(super) fn stage_ended(task: &Task, ending: Ending, left: Left) -> Ended {
+        let mut changes = left.variables.into_changes();
+        for (name, before) in left.locals {
+            match before {
+                Some(change) => changes.insert(name, change),
+                None => changes.remove(&name),
+            };
+        }
+        if left.directory != task.directory {
+            changes.retain(|name, _| !matches!(&**name, "PWD" | "OLDPWD"));
+        }
+        Ended { ending, changes }
     }
-}
 
-/// Whether a command died of writing to something that reads no more.
-pub fn is_cut_off(failure: &Failure) -> bool {
-    failure.kind == FailureKind::Signal && failure.code == SIGPIPE
+    /// All stages have ended: what they set is the script's, the later ones' last. Says how the first of them
+    /// failed; one whose writing nobody read any more has not.
+    pub(super) fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
+        let last = stages.len().saturating_sub(1);
+        let mut failed = None;
+        for (index, Ended { ending, changes }) in stages.into_iter().flatten().enumerate() {
+            task.variables.absorb(changes);
+            let failed_here = match &ending {
+                Ending::Succeeded => false,
+                Ending::Exited(_) | Ending::Failed(_) => index == last || !ending.is_cut_off(),
+            };
+            if failed_here {
+                failed.get_or_insert(ending);
+            }
+        }
+        failed
+    }
 }
 
 /// Whether a stage before this one has failed, so that the pipeline fails by that.
 pub fn has_failed_before(parent: &Task, index: usize) -> bool {
-    match parent.frames.last() {
+    let stages = match parent.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {
-            JoinKind::Stages(endings) => endings[..index].iter().flatten().any(|ending| {
-                matches!(ending, Ending::Exited(_))
-                    || matches!(ending, Ending::Failed(thrown) if !is_cut_off(&thrown.failure))
-            }),
-            JoinKind::Branches { .. } | JoinKind::Hedge(_) => false,
+            JoinKind::Stages(stages) => stages,
+            JoinKind::Branches { .. } | JoinKind::Hedge(_) => return false,
         },
-        _ => false,
-    }
+        _ => return false,
+    };
+    let before = stages[..index].iter().flatten().map(|stage| &stage.ending);
+    before.into_iter().any(|it| !matches!(it, Ending::Succeeded) && !it.is_cut_off())
 }

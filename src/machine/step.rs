@@ -150,8 +150,8 @@ impl Machine {
             Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
             Instruction::EndRedirect => self.leave(task),
             Instruction::Local(name) => {
-                let before = task.variables.get(name).cloned();
-                Self::local(task, name, before);
+                let made = task.variables.change(name);
+                Self::local(task, name, made);
             }
             Instruction::Assign(name) => self.assign(task, name)?,
             Instruction::Unset(name) => self.unset(task, name),

@@ -151,6 +151,12 @@ impl Tally {
             }
             self.first.get_or_insert_with(|| ending.clone());
         }
+        if let Ending::Failed(thrown) = ending
+            && ending.is_cut_off()
+        {
+            self.fail(thrown.clone());
+            return true;
+        }
         self.decide(clauses)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, Program};
-use super::effect::{Directory, IoId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
+use super::effect::{Directory, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use super::ending::{Ending, Left, Retry, Thrown};
 use super::event::Reply;
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
@@ -15,10 +15,11 @@ use super::invocation::Expanded;
 use super::opening::{Opening, Redirects, Written};
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::replacing::Replacing;
+use super::table::Table;
 use super::time::Time;
 use super::timer::TimerKey;
-use super::value::{Handle, Value};
-use super::variables::{Variable, Variables};
+use super::value::Value;
+use super::variables::{Change, Variables};
 use crate::syntax::Source;
 use crate::syntax::ast::Name;
 
@@ -46,7 +47,7 @@ pub struct Task {
     /// What its files are made without.
     pub umask: Umask,
     /// Its descriptors.
-    pub io: Handle<IoId>,
+    pub io: Table,
     /// The innermost family its commands belong to.
     pub scope: ScopeId,
     /// What it takes from the task it was forked from.
@@ -66,11 +67,12 @@ pub struct Task {
     /// The replacement that the present instruction is in the middle of.
     pub replacing: Option<Box<Replacing>>,
     /// What was opened for the present instruction.
-    pub opened: Option<Handle<IoId>>,
+    pub opened: Option<Table>,
     /// How it is cancelled, while its `finally` groups run; in these groups, limits may cancel more.
     pub cleaning: Vec<Cleaning>,
-    /// What it has made `local` to a call around all of it, as it was before.
-    pub locals: Vec<(Name, Option<Variable>)>,
+    /// What it has made `local` to a call around all of it, and what it had made of that before, if
+    /// anything.
+    pub locals: Vec<(Name, Option<Change>)>,
 }
 
 /// A task that is cancelled, and whose `finally` groups have their time.
@@ -165,6 +167,8 @@ pub struct Command {
     pub written: Option<Written>,
     /// Whether the task ends with it (`exec`).
     pub last: bool,
+    /// Whether what it writes may go to a later stage of a pipeline.
+    pub feeds: bool,
 }
 
 /// What a task does when its scope is empty.

@@ -103,6 +103,10 @@ impl Machine {
 
     /// An attempt failed, or the condition did, and its scope is empty.
     pub(super) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        if thrown.retry == Retry::Unread {
+            self.leave_cut(task);
+            return Flow::Throw(thrown);
+        }
         let now = self.now;
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         self.timers.cancel(frame.attempt_timer.take());
@@ -247,7 +251,12 @@ impl Machine {
 
     /// The head of a `try` has no value: not even one attempt can be made.
     pub(super) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
-        self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
+        match thrown.retry {
+            Retry::Unread => Flow::Throw(thrown),
+            Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
+                self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
+            }
+        }
     }
 
     /// A `try` is over by a failure.

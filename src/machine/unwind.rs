@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
-use super::ending::{Ending, Thrown};
+use super::ending::{Ending, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, TryPhase};
 use super::join::{children, outlives_a_failure};
 use super::leaving::Leaving;
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
-use super::stages::{has_failed_before, is_cut_off};
+use super::stages::has_failed_before;
 use super::task::{AfterEmptied, State, Task};
 use super::value::Value;
 use crate::syntax::Source;
@@ -23,7 +23,7 @@ impl Machine {
         let no = thrown.is_no();
         let in_question = no && self.is_question(task);
         if !in_question && !std::mem::replace(&mut thrown.logged, true) {
-            let forgiven = self.is_cut_off_stage(task, &thrown.failure);
+            let forgiven = thrown.retry == Retry::Unread;
             let level = if forgiven { Level::COMMANDS } else { Level::FAILURES };
             let uncaught = !forgiven && self.is_uncaught(task, &thrown);
             self.log_failure(task, &thrown.failure, level, uncaught);
@@ -65,15 +65,8 @@ impl Machine {
     fn is_question(&self, task: &Task) -> bool {
         match barrier(task) {
             Some(frame) => matches!(frame, FrameKind::Question(_)),
-            None => self.parent_of_stage(task).is_some_and(|(parent, ..)| self.is_question(parent)),
+            None => self.parent_of_stage(task).is_some_and(|parent| self.is_question(parent)),
         }
-    }
-
-    /// Whether a failure is that of a stage which may well stop early.
-    fn is_cut_off_stage(&self, task: &Task, failure: &Failure) -> bool {
-        is_cut_off(failure)
-            && barrier(task).is_none()
-            && self.parent_of_stage(task).is_some_and(|(_, index, count)| index + 1 < count)
     }
 
     /// Whether the run ends by a failure of the task: nothing around it, and around the tasks that
@@ -199,7 +192,10 @@ impl Machine {
         // The stages of a pipeline share the scope of the task that waits for them.
         let outer = self.tasks.get(&parent).map(|parent| parent.scope);
         match outer {
-            Some(outer) if outer == task.scope => Flow::Ended(ending),
+            Some(outer) if outer == task.scope => match left.filter(|_| !good) {
+                Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
+                None => Flow::Ended(ending),
+            },
             Some(outer) if good => {
                 self.hand_over(task.scope, outer);
                 Flow::Ended(ending)

@@ -21,6 +21,12 @@ pub struct Variable {
     pub inherited: bool,
 }
 
+/// What a variable was made: none is one that was unset.
+pub type Change = Option<Variable>;
+
+/// What became of variables.
+pub type Changes = BTreeMap<Name, Change>;
+
 /// Names and their values.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
@@ -122,9 +128,18 @@ impl Variables {
         copy
     }
 
-    /// Takes over what a copy has changed since it was made.
-    pub fn absorb(&mut self, copy: Self) {
-        let Self { own, mut shared, changed, .. } = copy;
+    /// What a copy has made of a variable since it was made; none if nothing.
+    pub fn change(&self, name: &Name) -> Option<Change> {
+        match self.own.get(name) {
+            Some(own) => Some(own.clone()),
+            None if self.changed.contains(name) => Some(self.shared.get(name).cloned()),
+            None => None,
+        }
+    }
+
+    /// What a copy has changed since it was made.
+    pub fn into_changes(self) -> Changes {
+        let Self { own, mut shared, changed, .. } = self;
         let before = changed.into_iter().map(|name| {
             let variable = match Arc::get_mut(&mut shared) {
                 Some(shared) => shared.remove(&name),
@@ -132,9 +147,14 @@ impl Variables {
             };
             (name, variable)
         });
-        let before: Vec<_> = before.collect();
-        drop(shared);
-        for (name, variable) in before.into_iter().chain(own) {
+        let mut changes: Changes = before.collect();
+        changes.extend(own);
+        changes
+    }
+
+    /// Takes over what a copy has changed.
+    pub fn absorb(&mut self, changes: Changes) {
+        for (name, variable) in changes {
             self.put(&name, variable);
         }
         self.let_go();

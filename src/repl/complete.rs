@@ -207,7 +207,14 @@ impl<'a> Place<'a> {
         (0, calls.into_iter().chain(files.into_iter().filter(|_| offset == 0)).collect())
     }
 
-    /// A command; `first` of its line, so that it may be a keyword.
+    /// Whether a stage of a pipeline begins here that isn't its first.
+    fn is_piped(&self) -> bool {
+        let before = self.scanned.all[..self.before].iter().rev();
+        let mut before = before.map(|it| &self.text[it.range.clone()]).skip_while(|it| *it == "\n");
+        before.next().is_some_and(|it| it.starts_with('|'))
+    }
+
+    /// A command; `first` of its line or stage, so that it may be a keyword.
     fn command(&self, first: bool) -> (usize, Vec<Candidate>) {
         if self.word.contains(['/', '~', '"', '\'', '\\']) || self.word == "." {
             return self.files(Wanted::Programs);
@@ -217,8 +224,11 @@ impl<'a> Place<'a> {
         found.extend(self.fitting(self.known.functions.iter().map(String::as_str)));
         if first {
             let inside = !self.scanned.open.is_empty();
-            let fits =
-                |word: &&str| inside || HEADS.contains(word) || matches!(*word, "return" | "shift");
+            let piped = self.is_piped();
+            let fits = |word: &&str| match *word {
+                "function" | "return" | "shift" => !piped,
+                word => inside && !piped || HEADS.contains(&word),
+            };
             let words = KEYWORDS.into_iter().chain(ALONE);
             found.extend(self.fitting(words.filter(fits)));
         }
@@ -303,6 +313,10 @@ mod tests {
         assert_eq!(tab("fetch_"), "fetch_all ");
         assert_eq!(tab("ls | fetch_"), "ls | fetch_all ");
         assert_eq!(tab("ls; fora"), "forall forany");
+        assert_eq!(tab("ls | whil"), "ls | while ");
+        assert_eq!(tab("ls |\n fora"), "forall forany");
+        assert_eq!(tab("try; ls; end | forany"), "try; ls; end | forany ");
+        assert_eq!((tab("ls | functi"), tab("try; ls | catc")), (String::new(), String::new()));
         assert_eq!(tab("try; giveu"), "try; giveup ");
         assert_eq!(tab("try\ncatc"), "try\ncatch ");
         assert!(!tab("cat").contains("catch"));

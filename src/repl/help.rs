@@ -28,7 +28,7 @@ pub fn asked(script: &Script) -> Option<Vec<String>> {
     let [command] = &script.body.commands[..] else { return None };
     let CommandKind::Pipeline(pipeline) = &command.kind else { return None };
     let [stage] = &pipeline.stages[..] else { return None };
-    let simple = &stage.command;
+    let simple = stage.simple()?;
     if !simple.assignments.is_empty() || !simple.redirects.is_empty() {
         return None;
     }

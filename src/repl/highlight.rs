@@ -160,6 +160,7 @@ mod tests {
         assert_eq!(shown("", "try; end"), "<1mtry|; <1mend|");
         assert_eq!(shown("try\n", "end"), "<1mend|");
         assert_eq!(shown("", "end"), "<31mend|");
+        assert_eq!(shown("echo | for x in a\n", "end | try"), "<1mend| <35m|| <1;4mtry|");
         assert_eq!(shown("", "no/such -x"), "<31mno/such| -x");
         assert_eq!(shown("", "echo 'a"), "<32mecho| <4;33m'a|");
         assert_eq!(shown("echo 'a\n", "b' c"), "<33mb'| c");

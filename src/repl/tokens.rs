@@ -357,6 +357,8 @@ mod tests {
             @"K:forall W:x L:in W:keep L:at L:least W:2 L:keep L:going C:ok");
         insta::assert_snapshot!(shown("cat <<A -> v\na b\nA\nls"),
             @"C:cat S:<< W:A S:-> W:v D:a b~A~ C:ls");
+        insta::assert_snapshot!(shown("ls | while true\nbreak; end > f |& for x in a; end | sort"),
+            @"C:ls S:| K:while W:true K:break K:end S:> W:f S:|& K:for W:x L:in W:a K:end S:| C:sort");
         insta::assert_snapshot!(shown("break; break 2; continue # so\n"),
             @"K:break C:break W:2 K:continue #:# so");
     }

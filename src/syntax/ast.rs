@@ -118,20 +118,48 @@ impl Jump {
     }
 }
 
-/// Commands whose standard outputs feed the next one's standard input; at least one.
+/// Stages whose standard outputs feed the next one's standard input; at least one, and a single one is a
+/// command.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     /// The stages, left to right.
     pub stages: Vec<Stage>,
 }
 
-/// One command of a pipeline.
+/// One stage of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The command.
-    pub command: Simple,
+    /// What runs in it.
+    pub kind: StageKind,
     /// Whether `|&` follows: standard error goes into the pipe too.
     pub pipe_errors: bool,
+}
+
+/// What runs in a stage of a pipeline.
+#[derive(Clone, Debug)]
+pub enum StageKind {
+    /// A command.
+    Simple(Simple),
+    /// A structure, in a block of its own: whoever goes through blocks gets to it.
+    Structure(Block),
+}
+
+impl Stage {
+    /// Its command, unless it is a structure.
+    pub fn simple(&self) -> Option<&Simple> {
+        match &self.kind {
+            StageKind::Simple(simple) => Some(simple),
+            StageKind::Structure(_) => None,
+        }
+    }
+
+    /// The block of its structure, if it is one.
+    pub fn block(&self) -> Option<&Block> {
+        match &self.kind {
+            StageKind::Simple(_) => None,
+            StageKind::Structure(block) => Some(block),
+        }
+    }
 }
 
 /// `NAME=word… words… redirections…`.

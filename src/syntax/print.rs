@@ -8,7 +8,7 @@ mod expr;
 mod word;
 
 use super::ast::{
-    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Target, Try,
+    Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Stage, Target, Try,
 };
 use super::clauses::{ForAllClauses, ForAnyClauses, Output, TryClauses};
 
@@ -41,6 +41,8 @@ enum Task<'t> {
     Else(Option<&'t Expr>),
     Line(&'static str),
     End(&'t [Redirect]),
+    /// What comes after a stage of a pipeline, and whether that gets its errors, too.
+    Piped(bool, &'t [Stage]),
 }
 
 impl Printer {
@@ -76,6 +78,10 @@ impl Printer {
                     self.text.push_str("end");
                     self.redirects(redirects);
                 }
+                Task::Piped(errors, stages) => {
+                    self.pipe(errors);
+                    self.stages(stages, &mut tasks);
+                }
             }
         }
     }
@@ -99,7 +105,7 @@ impl Printer {
                 self.text.push('#');
                 self.text.push_str(text);
             }
-            CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
+            CommandKind::Pipeline(pipeline) => self.stages(&pipeline.stages, tasks),
             CommandKind::Assign { name, value, local } => {
                 if *local {
                     self.text.push_str("local ");
@@ -115,12 +121,15 @@ impl Printer {
             CommandKind::Return(value) => self.keyword("return", value.as_ref()),
             CommandKind::Shift(count) => self.keyword("shift", count.as_ref()),
             CommandKind::Jump(jump) => self.text.push_str(jump.keyword()),
-            kind => {
-                tasks.push(Task::End(&command.redirects));
-                self.head(kind, tasks);
-                self.depth += 1;
-            }
+            _ => self.structure(command, tasks),
         }
+    }
+
+    /// Prints the head of a structure, and notes what follows.
+    fn structure<'t>(&mut self, command: &'t Command, tasks: &mut Vec<Task<'t>>) {
+        tasks.push(Task::End(&command.redirects));
+        self.head(&command.kind, tasks);
+        self.depth += 1;
     }
 
     fn head<'t>(&mut self, kind: &'t CommandKind, tasks: &mut Vec<Task<'t>>) {

@@ -10,6 +10,7 @@ mod forall;
 mod hedge;
 mod hostile;
 mod loops;
+mod pipelines;
 mod plumbing;
 mod properties;
 mod sessions;

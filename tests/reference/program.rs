@@ -29,6 +29,7 @@ impl Program {
             is_function: false,
             jumps: &[],
             leaves: true,
+            returns: true,
         };
         // A function calls those before it: there is no recursion.
         let functions = (0..3)
@@ -87,6 +88,8 @@ pub struct Random {
     jumps: &'static [bool],
     /// Whether the script may end here, or a function.
     leaves: bool,
+    /// Whether a function may be left here.
+    returns: bool,
 }
 
 impl Random {
@@ -122,6 +125,15 @@ impl Random {
         body
     }
 
+    /// What a stage of a pipeline does, which can be left by `exit` alone, even in a `finally`.
+    fn stage(&mut self, jumps: &'static [bool], depth: u32) -> Block {
+        let leaves = std::mem::replace(&mut self.leaves, true);
+        let returns = std::mem::replace(&mut self.returns, false);
+        let body = self.body(jumps, depth);
+        (self.leaves, self.returns) = (leaves, returns);
+        body
+    }
+
     /// A block that nothing in it leaves, nor what it calls.
     fn finally(&mut self, depth: u32) -> Block {
         let callable = std::mem::take(&mut self.callable);
@@ -149,7 +161,8 @@ impl Random {
                 3 => Command::Giveup,
                 4 | 5 if !self.leaves => Command::Giveup,
                 4 => Command::Exit(self.of(&[0, 5])),
-                5 => Command::Return(self.maybe(0.7, |it| it.expr(1))),
+                5 if self.returns => Command::Return(self.maybe(0.7, |it| it.expr(1))),
+                5 => Command::Exit(0),
                 _ => Command::Jump(self.of(self.jumps)),
             },
             12 | 13 if self.callable > 0 => {
@@ -176,7 +189,7 @@ impl Random {
     }
 
     fn structure(&mut self, depth: u32) -> Command {
-        match self.rng.random_range(0..17) {
+        match self.rng.random_range(0..19) {
             0 => Command::If(self.condition(), self.block(depth), self.block(depth)),
             1 => {
                 self.counters += 1;
@@ -205,10 +218,15 @@ impl Random {
                 let inside = self.structure(depth.max(1) - 1);
                 match inside {
                     // One redirection is enough.
-                    Command::Reading(..) | Command::Capture(..) => inside,
+                    Command::Reading(..)
+                    | Command::Capture(..)
+                    | Command::Piped(_)
+                    | Command::Fed(..) => inside,
                     inside => self.captured(inside),
                 }
             }
+            13 => Command::Piped(self.stage(&[], depth)),
+            14 => Command::Fed(self.words(), self.names(), self.stage(JUMPS, depth)),
             _ => {
                 let catch = self.maybe(0.8, |it| it.block(depth));
                 let body = self.block(depth);

@@ -54,6 +54,11 @@ fn command(one: &Command) -> String {
             block(body)
         ),
         Command::ForAll(all) => for_all(all),
+        Command::Piped(inside) => format!("if true\n{}end | cat", block(inside)),
+        Command::Fed(words, names, body) => {
+            let (words, names) = (list(words), names.join(" "));
+            format!("echo{words} | while .succeeds. (read {names})\n{}end", block(body))
+        }
         Command::Try(times, body, catch, finally) => {
             let catch = catch.as_ref().map(|catch| format!("catch\n{}", block(catch)));
             let catch = catch.unwrap_or_default();

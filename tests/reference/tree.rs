@@ -43,6 +43,10 @@ pub enum Command {
     /// The same with `hedge after`, which never comes to pass, and `at most`.
     Hedge(Name, Vec<Word>, Option<Word>, Block),
     ForAll(ForAll),
+    /// `if true; block; end | cat`
+    Piped(Block),
+    /// `echo words | while .succeeds. (read names); block; end`
+    Fed(Vec<Word>, Vec<Name>, Block),
     /// With `catch` and `finally`.
     Try(u32, Block, Option<Block>, Option<Block>),
     /// A group with its output in a variable, or added to it.

@@ -6,14 +6,15 @@ use ftsh::backoff::{Clauses, Kind};
 use ftsh::syntax::Script;
 use ftsh::syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
-    Parameter, Part, Pipeline, Quoted, Redirect, Simple, Substitute, Target, Try, Variable, Word,
+    Parameter, Part, Pipeline, Quoted, Redirect, Simple, StageKind, Substitute, Target, Try,
+    Variable, Word,
 };
 use ftsh::syntax::clauses::{ForAllClauses, ForAnyClauses, Output, TryClauses};
 use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
-    pipeline |& program call environment assignment unassigned return return-value shift shift-n
+    pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n
     break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
@@ -216,7 +217,14 @@ impl Walk<'_> {
             if stage.pipe_errors {
                 self.is("|&");
             }
-            self.simple(&stage.command);
+            match &stage.kind {
+                StageKind::Simple(simple) => self.simple(simple),
+                StageKind::Structure(block) => {
+                    let line = self.line;
+                    self.part("structure-in-pipeline", block);
+                    self.line = line;
+                }
+            }
         }
     }
 

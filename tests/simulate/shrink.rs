@@ -58,15 +58,24 @@ fn apply(nodes: &mut Vec<Node>, left: &mut usize, change: Change) -> Option<bool
             return Some(true);
         }
         *left -= 1;
-        if let Node::Block { groups, .. } = &mut nodes[index] {
-            for (_, body) in groups {
-                if let Some(done) = apply(body, left, change) {
-                    return Some(done);
-                }
-            }
+        if let Some(done) = apply_inside(&mut nodes[index], left, change) {
+            return Some(done);
         }
     }
     None
+}
+
+/// The same in what is in a node.
+fn apply_inside(node: &mut Node, left: &mut usize, change: Change) -> Option<bool> {
+    match node {
+        Node::Line(_) => None,
+        Node::Block { groups, .. } => {
+            groups.iter_mut().find_map(|(_, body)| apply(body, left, change))
+        }
+        Node::Pipeline(stages) => {
+            stages.iter_mut().find_map(|(stage, _)| apply_inside(stage, left, change))
+        }
+    }
 }
 
 /// What comes in the place of a node, if it can be changed in this way.
@@ -82,6 +91,7 @@ fn inside(node: &Node) -> Option<Vec<Node>> {
         Node::Block { groups, .. } => {
             Some(groups.iter().flat_map(|(_, body)| body.iter().cloned()).collect())
         }
+        Node::Pipeline(stages) => Some(stages.iter().map(|(stage, _)| stage.clone()).collect()),
         Node::Line(_) => None,
     }
 }

@@ -7,6 +7,7 @@ mod functions;
 mod inputs;
 mod lists;
 mod numbers;
+mod pipelines;
 mod programs;
 mod tries;
 

@@ -156,9 +156,8 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     };
     if let Some(keyword) = keyword(word) {
         return refuse(
-            format!("`{keyword}` can't be in a pipeline, or follow a redirection or assignment"),
-            "run the command first, `command -> v`, and then `for x in $v`; \
-             to run a program of that name, quote it",
+            format!("`{keyword}` can't follow a redirection or an assignment"),
+            "a structure is redirected after its `end`; to run a program of that name, quote it",
         );
     }
     match &word.parts[..] {

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use super::jump;
-use super::line::{Head, Line};
+use super::line::{End, Head, Line, Piped};
 use super::misspelled::{self, Candidates};
+use super::structure::Structure;
 use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
-use crate::syntax::ast::{Block, Command, CommandKind, Expr, For, Name, Redirect, Try};
+use crate::syntax::ast::{
+    Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind,
+};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::HEADS;
@@ -47,42 +50,15 @@ struct Frame {
     commands: Vec<Command>,
     /// Where it begins among the candidates.
     candidates: usize,
+    /// The pipeline that it is a stage of, if a `|` comes before it.
+    before: Option<Before>,
 }
 
-/// What is known of an open structure besides the block that is being read.
-enum Structure {
-    /// In the body; or after `catch` or `finally`, with what comes before done.
-    Try {
-        head: Box<Try>,
-        catch: Option<Span>,
-        finally: Option<Span>,
-    },
-    /// The arms that are done, and the condition of this one; none after `else`.
-    If {
-        arms: Vec<(Expr, Block)>,
-        condition: Option<Expr>,
-    },
-    While(Expr),
-    For(For),
-    Function {
-        name: Name,
-        name_span: Span,
-    },
-    /// Its head couldn't be understood.
-    Broken(&'static str),
-}
-
-impl Structure {
-    fn keyword(&self) -> &'static str {
-        match self {
-            Self::Try { .. } => "try",
-            Self::If { .. } => "if",
-            Self::While(_) => "while",
-            Self::For(head) => head.kind.keyword(),
-            Self::Function { .. } => "function",
-            Self::Broken(keyword) => keyword,
-        }
-    }
+/// The stages of a pipeline before a structure.
+struct Before {
+    stages: Vec<Stage>,
+    /// The whole pipeline's.
+    place: Place,
 }
 
 impl Blocks {
@@ -119,12 +95,13 @@ impl Blocks {
                 }
                 self.push(kind, place, Vec::new());
             }
-            Line::Head(head) => self.open(head, place),
+            Line::Head(head) => self.open(head, place, None),
+            Line::Piped(piped) => self.piped(piped, Vec::new(), place, place),
             Line::Catch => self.catch(place),
             Line::Finally => self.finally(place),
             Line::Else => self.next_arm(None, place),
             Line::ElseIf(condition) => self.next_arm(Some(condition), place),
-            Line::End(redirects) => self.end(redirects, place),
+            Line::End(end) => self.end(end, place),
         }
     }
 
@@ -141,7 +118,15 @@ impl Blocks {
         let known = self.errors.len();
         let word = first_word(line);
         match word {
-            "end" => self.end(Vec::new(), place),
+            "end" => {
+                self.end(End::default(), place);
+                // `end | while …`
+                if line.contains('|')
+                    && let Some(keyword) = opened(line)
+                {
+                    self.open(Head::Broken(keyword), place, None);
+                }
+            }
             "catch" => self.catch(place),
             "finally" if self.frames.iter().any(|it| it.structure.keyword() == "try") => {
                 self.finally(place);
@@ -152,7 +137,7 @@ impl Blocks {
             "}" => self.end_foreign(&["function"], place),
             _ => {
                 if let Some(keyword) = opened(line) {
-                    self.open(Head::Broken(keyword), place);
+                    self.open(Head::Broken(keyword), place, None);
                 }
             }
         }
@@ -194,7 +179,19 @@ impl Blocks {
         commands.push(Command { span: place.span, gap, kind, redirects });
     }
 
-    fn open(&mut self, head: Head, place: Place) {
+    /// A line of a pipeline, after the stages `before`: the pipeline begins at `first`, the line at `place`.
+    fn piped(&mut self, piped: Piped, before: Vec<Stage>, first: Place, place: Place) {
+        let mut stages = before;
+        stages.extend(piped.stages);
+        let Some((head, span)) = piped.head else {
+            return self.push(CommandKind::Pipeline(Pipeline { stages }), first, Vec::new());
+        };
+        let indent = place.indent.filter(|_| piped.on_one_line);
+        let place = Place { span, gap: false, indent };
+        self.open(head, place, Some(Before { stages, place: first }));
+    }
+
+    fn open(&mut self, head: Head, place: Place, before: Option<Before>) {
         if self.frames.len() == MAX_BLOCK_DEPTH {
             self.too_deep = true;
             let message = format!("structures nest at most {MAX_BLOCK_DEPTH} deep");
@@ -202,28 +199,22 @@ impl Blocks {
             self.errors.push(error.hint("move the inner ones to a function"));
             return;
         }
-        let structure = match head {
-            Head::Try(head) => Structure::Try { head, catch: None, finally: None },
-            Head::If(condition) => Structure::If { arms: Vec::new(), condition: Some(condition) },
-            Head::While(condition) => Structure::While(condition),
-            Head::For(head) => Structure::For(head),
-            Head::Function { name, name_span } => {
-                let first = *self.functions.entry(name.clone()).or_insert(name_span);
-                if first != name_span {
-                    let message = format!("the function `{name}` is defined twice");
-                    let error = SyntaxError::new(name_span, message);
-                    self.errors.push(error.related(first, "first defined here"));
-                }
-                Structure::Function { name, name_span }
+        if let Head::Function { name, name_span } = &head {
+            let first = *self.functions.entry(name.clone()).or_insert(*name_span);
+            if first != *name_span {
+                let message = format!("the function `{name}` is defined twice");
+                let error = SyntaxError::new(*name_span, message);
+                self.errors.push(error.related(first, "first defined here"));
             }
-            Head::Broken(keyword) => Structure::Broken(keyword),
-        };
+        }
+        let structure = Structure::from(head);
         let gap = place.gap && !self.commands().is_empty();
         self.frames.push(Frame {
             place: Place { gap, ..place },
             structure,
             commands: Vec::new(),
             candidates: self.candidates.end(),
+            before,
         });
     }
 
@@ -317,7 +308,7 @@ impl Blocks {
         frame.candidates = candidates;
     }
 
-    fn end(&mut self, redirects: Vec<Redirect>, place: Place) {
+    fn end(&mut self, end: End, place: Place) {
         let Some(frame) = self.frames.pop() else {
             if self.owed_ends > 0 {
                 self.owed_ends -= 1;
@@ -325,45 +316,54 @@ impl Blocks {
                 let error = SyntaxError::new(place.span, "`end` without a structure to end");
                 self.errors.push(error);
             }
-            return;
+            return self.piped_to_nothing(end, place);
         };
         self.suspect(&frame, place);
+        if let Structure::Function { .. } = &frame.structure {
+            self.check_definition(&end, frame.place.span);
+        }
         let block = Block { commands: frame.commands };
-        let kind = match frame.structure {
-            Structure::Try { mut head, catch, finally } => {
-                match (catch, finally) {
-                    (_, Some(finally)) => head.finally = Some((finally, block)),
-                    (Some(catch), None) => head.catch = Some((catch, block)),
-                    (None, None) => head.body = block,
-                }
-                CommandKind::Try(head)
-            }
-            Structure::If { mut arms, condition: Some(condition) } => {
-                arms.push((condition, block));
-                CommandKind::If { arms, otherwise: None }
-            }
-            Structure::If { arms, condition: None } => {
-                CommandKind::If { arms, otherwise: Some(block) }
-            }
-            Structure::While(condition) => CommandKind::While { condition, body: block },
-            Structure::For(head) => CommandKind::For(For { body: block, ..head }),
-            Structure::Function { name, name_span } => {
-                if let Some(redirect) = redirects.first() {
-                    let message = "a function's definition can't be redirected";
-                    let error = SyntaxError::new(redirect.span, message);
-                    self.errors.push(error.hint("redirect the commands inside, or each call"));
-                }
-                CommandKind::Function { name, name_span, body: block }
-            }
-            Structure::Broken(_) => return,
+        let Some(kind) = frame.structure.ended(block) else {
+            return self.piped_to_nothing(end, place);
         };
-        self.push(kind, frame.place, redirects);
+        if frame.before.is_none() && end.after.is_none() {
+            return self.push(kind, frame.place, end.redirects);
+        }
+        let (pipe_errors, after) = end.after.unwrap_or_default();
+        let Before { mut stages, place: first } =
+            frame.before.unwrap_or(Before { stages: Vec::new(), place: frame.place });
+        let span = frame.place.span;
+        let structure = Command { span, gap: false, kind, redirects: end.redirects };
+        let kind = StageKind::Structure(Block { commands: vec![structure] });
+        stages.push(Stage { kind, pipe_errors });
+        self.piped(after, stages, first, place);
+    }
+
+    /// What comes after the `end` of nothing that is known: a structure begins there all the same.
+    fn piped_to_nothing(&mut self, end: End, place: Place) {
+        if let Some((_, Piped { head: Some((head, span)), .. })) = end.after {
+            self.open(head, Place { span, ..place }, None);
+        }
+    }
+
+    /// A function is defined wherever that stands, and so has no output or input of its own.
+    fn check_definition(&mut self, end: &End, span: Span) {
+        if let Some(redirect) = end.redirects.first() {
+            let message = "a function's definition can't be redirected";
+            let error = SyntaxError::new(redirect.span, message);
+            self.errors.push(error.hint("redirect the commands inside, or each call"));
+        }
+        if end.after.is_some() {
+            let message = "a function's definition can't be a stage of a pipeline";
+            let error = SyntaxError::new(span, message);
+            self.errors.push(error.hint("define it on lines of its own, and call it there"));
+        }
     }
 
     /// Another shell's `end`.
     fn end_foreign(&mut self, keywords: &[&str], place: Place) {
         if self.frames.last().is_some_and(|it| keywords.contains(&it.structure.keyword())) {
-            self.end(Vec::new(), place);
+            self.end(End::default(), place);
         }
     }
 

@@ -1,53 +1,14 @@
-//! Pipelines, commands and redirections.
+//! Commands and redirections.
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
-use crate::syntax::ast::{Mode, Name, Part, Pipeline, Redirect, Simple, Stage, Target, Word};
+use crate::syntax::ast::{Mode, Name, Part, Redirect, Simple, Target, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 impl Builder<'_> {
-    /// A `pipeline` or an `inner_pipeline`.
-    pub(super) fn pipeline(&mut self, pair: Pair) -> Result<Pipeline> {
-        let mut stages: Vec<Stage> = Vec::new();
-        for pair in pair.into_inner() {
-            if pair.as_rule() == Rule::pipe {
-                if let Some(stage) = stages.last_mut() {
-                    stage.pipe_errors = pair.as_str() == "|&";
-                }
-                continue;
-            }
-            let command = self.simple(pair)?;
-            if let Some(before) = stages.last() {
-                self.check_stages(&before.command, &command)?;
-            }
-            stages.push(Stage { command, pipe_errors: false });
-        }
-        Ok(Pipeline { stages })
-    }
-
-    /// The text of a here-document begins with the line after the one that names it, even if a
-    /// pipeline goes on there.
-    fn check_stages(&self, before: &Simple, command: &Simple) -> Result<()> {
-        let document =
-            before.redirects.iter().find(|it| matches!(it.target, Target::HereDocument { .. }));
-        match document {
-            Some(document) if self.text[document.span.end..command.span.start].contains('\n') => {
-                Err(Box::new(
-                    SyntaxError::new(
-                        command.span,
-                        "the text of a here-document is in the way of this pipeline",
-                    )
-                    .related(document.span, "it begins on the line after this")
-                    .hint("write the whole pipeline on one line, then the text"),
-                ))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// A `command` or an `inner_command`.
-    fn simple(&mut self, pair: Pair) -> Result<Simple> {
+    pub(super) fn simple(&mut self, pair: Pair) -> Result<Simple> {
         let span = self.span(&pair);
         let mut simple =
             Simple { span, assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };

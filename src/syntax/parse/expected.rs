@@ -9,7 +9,7 @@ use super::builder::too_nested;
 use crate::nearest::nearest;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
-use crate::syntax::vocabulary::OPERATORS;
+use crate::syntax::vocabulary::{HEADS, OPERATORS};
 
 /// Explains a failed parse of the text from `base` on, whose command begins at `start`.
 pub(super) fn explain(
@@ -26,6 +26,7 @@ pub(super) fn explain(
         // A limit was reached; the only one that input can reach is the stack's.
         ErrorVariant::CustomError { .. } => return too_nested(found.span),
     };
+    let start = last_head(text, start, at);
     let statement = &text[start..];
     let keyword = first_word(statement);
     let before = text[start..at].trim_end();
@@ -45,6 +46,9 @@ pub(super) fn explain(
     if found.text.is_empty() && expected == "a command" {
         if before.ends_with('|') {
             return error;
+        }
+        if before.rsplit_once('|').is_some_and(|(_, stage)| assigns(stage.trim_start())) {
+            return error.hint(NO_ASSIGNMENT);
         }
         return error.hint(if before.contains(['<', '>']) {
             "to make an empty file, `echo -n > file`"
@@ -71,6 +75,9 @@ fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
         SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
     Some(error.hint(format!("did you mean `{meant}`?")))
 }
+
+/// What to say of an assignment among stages.
+const NO_ASSIGNMENT: &str = "an assignment can't be a stage of a pipeline; what a command prints is assigned by `command -> name`";
 
 /// What stands where something else was expected.
 struct Found<'t> {
@@ -111,6 +118,16 @@ const WORDS: [Rule; 6] = [
     Rule::inner_command,
     Rule::inner_pipeline,
 ];
+
+/// Where the head of a structure begins that comes after a `|`, if what is wrong is in that; else where the
+/// whole command does.
+fn last_head(text: &str, start: usize, at: usize) -> usize {
+    let Some((before, _)) = text[start..at].rsplit_once('|') else { return start };
+    let rest = &text[start + before.len() + 1..];
+    let rest = rest.strip_prefix('&').unwrap_or(rest).trim_start();
+    let head = text.len() - rest.len();
+    if head < at && HEADS.contains(&first_word(rest)) { head } else { start }
+}
 
 /// What would have matched after `before`, in the words of the language.
 fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
@@ -241,7 +258,15 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
                 "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
             ));
         }
-        ("end", "|") => "send the output to a variable: `end -> v`, then `sort -< v`",
+        ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => {
+            "what a structure prints is piped after its `end`: `end | sort`"
+        }
+        ("return" | "shift" | "function" | "catch" | "else", "|") => {
+            "a stage of a pipeline is a command, a call or a structure"
+        }
+        (_, "|") if assigns(before.rsplit('|').next().unwrap_or(line).trim_start()) => {
+            NO_ASSIGNMENT
+        }
         ("function", "(" | "{") => {
             "a function is its name alone, its arguments are `$1`, `$2`, …: `function name`"
         }

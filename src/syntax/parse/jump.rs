@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::literal::bare;
-use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump, Name};
+use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump, Name, Stage};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
@@ -19,6 +19,12 @@ enum Around {
     /// What runs as a task of its own, and is left by nothing inside.
     Task(&'static str),
 }
+
+/// A stage that is a structure; `return` can't leave it either, for it would look as if it left the
+/// function around.
+const STAGE: Around = Around::Task("a stage of a pipeline");
+/// How what nothing leaves comes to its end.
+const ENDS: &str = "what runs at once with others ends itself: by its end, a failure, or `exit`";
 
 /// The jumps of a script that lead nowhere; `functions` are those that it defines.
 pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
@@ -59,10 +65,13 @@ impl Walk<'_> {
             CommandKind::Pipeline(pipeline) => {
                 if let [stage] = &pipeline.stages[..]
                     && let Some(name @ ("exit" | "exec")) =
-                        stage.command.words.first().and_then(bare)
+                        stage.simple().and_then(|simple| simple.words.first()).and_then(bare)
                     && !self.functions.contains(name)
                 {
                     self.end(name, command.span);
+                }
+                for block in pipeline.stages.iter().filter_map(Stage::block) {
+                    self.inside(STAGE, block);
                 }
             }
             CommandKind::Comment { .. } | CommandKind::Assign { .. } | CommandKind::Shift(_) => {}
@@ -103,8 +112,13 @@ impl Walk<'_> {
     /// What ends more than itself.
     fn end(&mut self, keyword: &str, span: Span) {
         let walls = |it: &&Around| matches!(it, Around::Finally | Around::Task(_));
-        if self.around.iter().rev().find(walls) == Some(&Around::Finally) {
-            self.errors.push(leaves_finally(keyword, span));
+        match self.around.iter().rev().find(walls) {
+            Some(Around::Finally) => self.errors.push(leaves_finally(keyword, span)),
+            Some(&STAGE) if keyword == "return" => {
+                let error = SyntaxError::new(span, "`return` can't leave a stage of a pipeline");
+                self.errors.push(error.hint(ENDS));
+            }
+            _ => {}
         }
     }
 
@@ -117,10 +131,7 @@ impl Walk<'_> {
                 "`failure` goes on with the next word, and `break` succeeds with this one",
             ),
             (Some(Around::Finally), _) => return self.errors.push(leaves_finally(keyword, span)),
-            (Some(Around::Task(what)), _) => (
-                format!("`{keyword}` can't leave {what}"),
-                "what runs at once with others ends itself: by its end, a failure, or `exit`",
-            ),
+            (Some(Around::Task(what)), _) => (format!("`{keyword}` can't leave {what}"), ENDS),
             (None, _) => (
                 format!("`{keyword}` stands outside of a loop"),
                 "it is about the innermost `for` or `while` of the same function; \

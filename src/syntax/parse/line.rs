@@ -4,7 +4,7 @@ use pest::Parser;
 
 use super::builder::Builder;
 use super::{Grammar, Pair, Result, Rule};
-use crate::syntax::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Try};
+use crate::syntax::ast::{CommandKind, Expr, For, Jump, Name, Pipeline, Redirect, Stage, Try};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
@@ -12,11 +12,32 @@ use crate::syntax::span::Span;
 pub(super) enum Line {
     Command(CommandKind),
     Head(Head),
+    /// Stages of a pipeline, of which the last is the structure that begins here.
+    Piped(Piped),
     Catch,
     Finally,
     ElseIf(Expr),
     Else,
-    End(Vec<Redirect>),
+    End(End),
+}
+
+/// What a line has of a pipeline.
+#[derive(Default)]
+pub(super) struct Piped {
+    /// Commands.
+    pub(super) stages: Vec<Stage>,
+    /// The head of the structure that comes after them.
+    pub(super) head: Option<(Head, Span)>,
+    /// Whether that is on the same line as what it begins with.
+    pub(super) on_one_line: bool,
+}
+
+/// The last line of a structure.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) redirects: Vec<Redirect>,
+    /// What comes after a `|`; and whether that is a `|&`.
+    pub(super) after: Option<(bool, Piped)>,
 }
 
 /// The first line of a structure.
@@ -37,11 +58,10 @@ impl Builder<'_> {
     /// A `statement`.
     pub(super) fn line(&mut self, pair: Pair) -> Result<Line> {
         Ok(match pair.as_rule() {
-            Rule::try_head => Line::Head(Head::Try(Box::new(self.try_head(pair)?))),
-            Rule::if_head => Line::Head(Head::If(self.condition(pair)?)),
+            Rule::try_head | Rule::if_head | Rule::while_head | Rule::for_head => {
+                Line::Head(self.head(pair)?)
+            }
             Rule::else_if => Line::ElseIf(self.condition(pair)?),
-            Rule::while_head => Line::Head(Head::While(self.condition(pair)?)),
-            Rule::for_head => Line::Head(Head::For(self.for_head(pair)?)),
             Rule::function_head => {
                 let name = pair.into_inner().next().expect("`function` is followed by a name");
                 let name_span = self.span(&name);
@@ -49,9 +69,7 @@ impl Builder<'_> {
             }
             Rule::catch_line => Line::Catch,
             Rule::else_line => Line::Else,
-            Rule::end_line => {
-                Line::End(pair.into_inner().map(|pair| self.redirect(pair)).collect::<Result<_>>()?)
-            }
+            Rule::end_line => Line::End(self.end(pair)?),
             Rule::return_line => Line::Command(CommandKind::Return(self.optional(pair)?)),
             Rule::shift_line => Line::Command(CommandKind::Shift(self.optional(pair)?)),
             Rule::assignment => Line::Command(self.assignment(pair, false)?),
@@ -61,8 +79,27 @@ impl Builder<'_> {
             Rule::local => Line::Command(self.local(pair)?),
             _ => match self.alone(pair.as_str()) {
                 Some(line) => line,
-                None => Line::Command(CommandKind::Pipeline(self.pipeline(pair)?)),
+                None => {
+                    let piped = self.piped(pair)?;
+                    match piped.head {
+                        Some(_) => Line::Piped(piped),
+                        None => {
+                            let pipeline = Pipeline { stages: piped.stages };
+                            Line::Command(CommandKind::Pipeline(pipeline))
+                        }
+                    }
+                }
             },
+        })
+    }
+
+    /// The head of a structure that can be a stage of a pipeline.
+    pub(super) fn head(&mut self, pair: Pair) -> Result<Head> {
+        Ok(match pair.as_rule() {
+            Rule::try_head => Head::Try(Box::new(self.try_head(pair)?)),
+            Rule::if_head => Head::If(self.condition(pair)?),
+            Rule::while_head => Head::While(self.condition(pair)?),
+            _ => Head::For(self.for_head(pair)?),
         })
     }
 

@@ -30,7 +30,7 @@ impl Candidates {
     pub(super) fn add(&mut self, command: &CommandKind) {
         if let CommandKind::Pipeline(pipeline) = command
             && let [stage] = &pipeline.stages[..]
-            && let Some(word) = stage.command.words.first()
+            && let Some(word) = stage.simple().and_then(|simple| simple.words.first())
             && let Some(name) = literal::bare(word).filter(|name| name.len() <= LONGEST)
         {
             self.0.push((name.to_owned(), word.span));

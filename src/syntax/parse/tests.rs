@@ -5,6 +5,7 @@ mod bashisms;
 mod bashisms_in_commands;
 mod mistakes;
 mod mistakes_in_words;
+mod pipelines;
 mod programs;
 mod roundtrip;
 mod tries;

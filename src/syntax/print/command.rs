@@ -1,17 +1,31 @@
 //! Pipelines and commands.
 
-use super::Printer;
-use crate::syntax::ast::{Part, Pipeline, Simple, Word};
+use super::{Printer, Task};
+use crate::syntax::ast::{Part, Simple, Stage, StageKind, Word};
 
 impl Printer {
-    pub(super) fn pipeline(&mut self, pipeline: &Pipeline) {
-        let mut stages = pipeline.stages.iter().peekable();
-        while let Some(stage) = stages.next() {
-            self.simple(&stage.command);
-            if stages.peek().is_some() {
-                self.text.push_str(if stage.pipe_errors { " |& " } else { " | " });
+    /// Prints stages up to the head of the first structure among them, and notes what follows.
+    pub(super) fn stages<'t>(&mut self, stages: &'t [Stage], tasks: &mut Vec<Task<'t>>) {
+        let mut stages = stages;
+        while let [stage, rest @ ..] = stages {
+            match &stage.kind {
+                StageKind::Simple(simple) => self.simple(simple),
+                StageKind::Structure(block) => {
+                    if !rest.is_empty() {
+                        tasks.push(Task::Piped(stage.pipe_errors, rest));
+                    }
+                    return block.commands.iter().for_each(|it| self.structure(it, tasks));
+                }
             }
+            if !rest.is_empty() {
+                self.pipe(stage.pipe_errors);
+            }
+            stages = rest;
         }
+    }
+
+    pub(super) fn pipe(&mut self, errors: bool) {
+        self.text.push_str(if errors { " |& " } else { " | " });
     }
 
     fn simple(&mut self, simple: &Simple) {

@@ -43,7 +43,7 @@ impl Printer {
             }
             ExprKind::Succeeds(pipeline) => {
                 self.text.push_str(".succeeds. (");
-                self.pipeline(pipeline);
+                self.stages(&pipeline.stages, &mut Vec::new());
                 self.text.push(')');
             }
         }

@@ -98,6 +98,8 @@ impl Model<'_> {
                 self.hedge(name, words, at_most.as_ref(), body)
             }
             Command::ForAll(all) => self.for_all(all),
+            Command::Piped(block) => self.piped(block),
+            Command::Fed(words, names, body) => self.fed(words, names, body),
             Command::Try(times, body, catch, finally) => {
                 self.try_(*times, body, catch.as_ref(), finally.as_ref())
             }

@@ -7,6 +7,7 @@ mod expressions;
 mod input;
 mod loops;
 mod numbers;
+mod stages;
 mod tries;
 mod words;
 

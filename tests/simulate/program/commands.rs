@@ -44,7 +44,7 @@ fn jump(g: &mut Generator) -> String {
 
 /// What ends more than itself: mostly not for certain.
 fn end(g: &mut Generator) -> String {
-    let end = match g.dice.number(0, 3) {
+    let end = match g.dice.number(0, if g.returns { 3 } else { 1 }) {
         // Nothing leaves a `finally`.
         _ if !g.leaves => return "failure".into(),
         0 => format!("exit {}", g.dice.pick(&["", "0", "4"])),
@@ -63,9 +63,9 @@ fn redirected(g: &mut Generator) -> String {
 fn pipeline(g: &mut Generator) -> String {
     let mut stages = g.simple();
     for _ in 0..g.dice.number(1, 3) {
-        let pipe = if g.dice.chance(0.2) { "|&" } else { "|" };
-        let (stage, redirects) = (g.simple(), g.maybe(0.2, Generator::redirects));
-        stages = format!("{stages} {pipe} {stage}{redirects}");
+        let (pipe, stage) = (g.pipe(), g.simple());
+        let redirects = g.maybe(0.2, Generator::redirects);
+        stages = format!("{stages}{pipe}{stage}{redirects}");
     }
     stages
 }
@@ -132,6 +132,10 @@ impl Generator {
             4 => format!("read {}", self.variable()),
             _ => self.program(),
         }
+    }
+
+    pub fn pipe(&mut self) -> &'static str {
+        if self.dice.chance(0.2) { " |& " } else { " | " }
     }
 
     pub fn function(&mut self) -> Option<String> {

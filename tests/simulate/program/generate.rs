@@ -18,6 +18,8 @@ pub struct Generator {
     pub jumps: &'static [&'static str],
     /// Whether the script may end here, or a function.
     pub leaves: bool,
+    /// Whether a function may be left here by `return`.
+    pub returns: bool,
     /// Counts names.
     pub names: usize,
 }
@@ -34,6 +36,7 @@ pub fn generate(dice: Dice) -> Program {
         may_source: true,
         jumps: &[],
         leaves: true,
+        returns: true,
         names: 0,
     };
     let mut script: Vec<Node> =

@@ -37,6 +37,8 @@ pub enum Node {
         /// Redirections after the `end`.
         redirects: String,
     },
+    /// Stages, each with the pipe after it; none after the last.
+    Pipeline(Vec<(Node, &'static str)>),
 }
 
 /// What the head of a `try` promises.
@@ -82,21 +84,41 @@ fn write(
     lines: &mut Vec<String>,
     promises: &mut Promises,
 ) {
-    let indent = "    ".repeat(depth);
     for node in nodes {
-        match node {
-            // The lines of a here-document are taken as they are.
-            Node::Line(line) => lines.extend(format!("{indent}{line}").split('\n').map(Into::into)),
-            Node::Block { promise, groups, redirects } => {
-                if let Some(promise) = promise {
-                    promises.insert((name.into(), lines.len() as u32 + 1), promise.clone());
-                }
-                for (head, body) in groups {
-                    lines.push(format!("{indent}{head}"));
-                    write(body, name, depth + 1, lines, promises);
-                }
-                lines.push(format!("{indent}end{redirects}"));
+        let last = write_after("    ".repeat(depth), node, name, depth, lines, promises);
+        // The lines of a here-document are taken as they are.
+        lines.extend(last.split('\n').map(Into::into));
+    }
+}
+
+/// Writes a node on from a line that has begun, but for its last line, which is returned.
+fn write_after(
+    mut line: String,
+    node: &Node,
+    name: &str,
+    depth: usize,
+    lines: &mut Vec<String>,
+    promises: &mut Promises,
+) -> String {
+    let indent = "    ".repeat(depth);
+    match node {
+        Node::Line(text) => line + text,
+        Node::Block { promise, groups, redirects } => {
+            if let Some(promise) = promise {
+                promises.insert((name.into(), lines.len() as u32 + 1), promise.clone());
             }
+            for (head, body) in groups {
+                lines.push(format!("{line}{head}"));
+                write(body, name, depth + 1, lines, promises);
+                line.clone_from(&indent);
+            }
+            format!("{indent}end{redirects}")
+        }
+        Node::Pipeline(stages) => {
+            for (stage, pipe) in stages {
+                line = write_after(line, stage, name, depth, lines, promises) + pipe;
+            }
+            line
         }
     }
 }

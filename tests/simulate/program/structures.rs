@@ -17,6 +17,7 @@ pub const STRUCTURES: &[(u32, Make)] = &[
     (4, |g, depth| looping(g, depth, "forany", &[], Generator::hedge)),
     (7, |g, depth| looping(g, depth, "forall", &[], Generator::clauses_of_forall)),
     (3, while_loop),
+    (4, pipeline),
 ];
 
 fn decision(g: &mut Generator, depth: usize) -> Node {
@@ -49,6 +50,26 @@ fn while_loop(g: &mut Generator, depth: usize) -> Node {
     let mut body = vec![line(format!("{count}=${{{count}:-0}} .add. 1"))];
     body.extend(g.body(Generator::JUMPS, depth));
     block(format!("while ${{{count}:-0}} .lt. 3{condition}"), body)
+}
+
+/// Stages of which one at least is a structure; nothing leaves one but by ending it.
+fn pipeline(g: &mut Generator, depth: usize) -> Node {
+    let around = (std::mem::take(&mut g.jumps), std::mem::replace(&mut g.returns, false));
+    let count = g.dice.number(2, 3);
+    let structure = g.dice.number(0, count - 1);
+    let mut stages = Vec::new();
+    for index in 0..count {
+        let stage = if index == structure || g.dice.chance(0.3) {
+            let only_structures = &STRUCTURES[..STRUCTURES.len() - 1];
+            let make = g.dice.weighted(only_structures);
+            make(g, depth)
+        } else {
+            line(g.simple())
+        };
+        stages.push((stage, if index + 1 < count { g.pipe() } else { "" }));
+    }
+    (g.jumps, g.returns) = around;
+    Node::Pipeline(stages)
 }
 
 impl Generator {

@@ -23,6 +23,7 @@ fn structures_nest_a_thousand_deep() {
         ("if a\n", "else\nend\n"),
         ("try\ncatch\n", "end -> v\n"),
         ("forall x in a\n", "end\n"),
+        ("a | try\n", "end | b\n"),
     ] {
         let printed = outcome(&nested(open, "echo\n", close, 1000)).expect("a program");
         assert!(printed.len() > 1000 * 1000, "indented by depth");

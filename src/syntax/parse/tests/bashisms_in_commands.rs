@@ -157,20 +157,12 @@ error: unexpected `a`
   |       ^ expected `in` and a list
 ");
     assert_snapshot!(mistakes("a | while read x\n  b\nend"), @"
-error: `while` can't be in a pipeline, or follow a redirection or assignment
- --> t:1:5
+error: unexpected `x`
+ --> t:1:16
   |
 1 | a | while read x
-  |     ^^^^^
-  = hint: run the command first, `command -> v`, and then `for x in $v`; to run a program of that name, quote it
-");
-    assert_snapshot!(mistakes("try\nend | sort"), @"
-error: unexpected `|`
- --> t:2:5
-  |
-2 | end | sort
-  |     ^ expected the end of the command
-  = hint: send the output to a variable: `end -> v`, then `sort -< v`
+  |                ^ expected an operator, or the end of the command
+  = hint: `while` takes an expression; to ask a command, `while .succeeds. (read x)`
 ");
     assert_snapshot!(mistakes("> f\nA=1 > f\n| a\n"), @"
 error: expected a command

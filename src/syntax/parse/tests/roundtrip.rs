@@ -208,6 +208,13 @@ fn block() -> impl Strategy<Value = String> {
         let end = prop_oneof![
             4 => Just("end\n".to_owned()),
             1 => redirect().prop_map(|it| format!("end {it} # done\n")),
+            1 => pipeline().prop_map(|it| format!("end |& {it} # done\n")),
+            1 => pipeline().prop_map(|it| format!("end > x | {it} |\n while b # c\nd\n#e\nend | f\n")),
+        ];
+        let start = prop_oneof![
+            4 => Just(String::new()),
+            1 => pipeline().prop_map(|it| format!("{it} | ")),
+            1 => Just("a 2>&1 |&\n\n ".to_owned()),
         ];
         prop_oneof![
             body.clone(),
@@ -216,8 +223,9 @@ fn block() -> impl Strategy<Value = String> {
                     format!("if {condition}\n{body}else if {other}\n{rest}else\n{body}{end}")
                 }
             ),
-            (expr(), body.clone(), end.clone())
-                .prop_map(|(it, body, end)| { format!("while {it} # loop\n{body}{end}") }),
+            (start.clone(), expr(), body.clone(), end.clone()).prop_map(
+                |(start, it, body, end)| format!("{start}while {it} # loop\n{body}{end}")
+            ),
             (
                 prop::sample::select(vec!["for", "forany", "forall"]),
                 list.clone(),
@@ -229,10 +237,10 @@ fn block() -> impl Strategy<Value = String> {
                         if kind == "forany" { " in order hedge after 5s at most 2" } else { "" };
                     format!("{kind} x in {list}{clause}\n{body}{end}")
                 }),
-            (try_head(), body.clone(), body.clone(), prop::bool::ANY, end).prop_map(
-                |(head, body, rest, catch, end)| {
+            (start, try_head(), body.clone(), body.clone(), prop::bool::ANY, end).prop_map(
+                |(start, head, body, rest, catch, end)| {
                     let catch = if catch { format!("catch\n{rest}") } else { String::new() };
-                    format!("{head}\n{body}{catch}{end}")
+                    format!("{start}{head}\n{body}{catch}{end}")
                 }
             ),
             body.prop_map(|body| format!("function f-1\n{body}end\n")),

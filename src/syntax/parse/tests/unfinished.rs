@@ -25,6 +25,11 @@ fn what_is_missing_is_told() {
     lacks("ls |&  ", Pipeline);
     lacks("ls | sort |\n", Pipeline);
     lacks("try; ls |", Pipeline);
+    lacks("ls | while .succeeds. (read file)", Block("while"));
+    lacks("ls |\n for x in a\n echo", Block("for"));
+    lacks("try; ls; end |", Pipeline);
+    lacks("try; ls; end > f |&\n", Pipeline);
+    lacks("try; ls; end | sort | try 2 times\ncatch", Block("catch"));
     lacks("echo a \\", Line);
     lacks("echo a\\", Line);
 }

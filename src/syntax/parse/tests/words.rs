@@ -36,7 +36,7 @@ fn words(text: &str) -> String {
             }
         },
     };
-    let words = &pipeline.stages[0].command.words;
+    let words = &pipeline.stages[0].simple().expect("a command").words;
     let lines =
         words.iter().map(|word| word.parts.iter().map(part).collect::<Vec<_>>().join(" + "));
     lines.collect::<Vec<_>>().join("\n")

@@ -1,0 +1,219 @@
+//! Structures as stages of pipelines.
+
+use std::time::Duration;
+
+use ftsh::driver::simulated::Model;
+use ftsh::machine::event::Status;
+use ftsh::machine::record::Level;
+
+use super::{World, world};
+
+/// A world where `yes` writes to what nobody reads.
+fn unread() -> World {
+    world().model(|it| it.command("yes", |_, _| Model::ends(Status::Signaled(13))))
+}
+
+#[test]
+fn a_stage_can_be_any_structure() {
+    world().run("for x in a b; echo $x; end | cat").succeeds().prints("a\nb\n");
+    world().run("echo a | for x in 1 2; echo $x; cat; end").prints("1\na\n2\na\n");
+    world().run("try; echo a; end | if true; cat; else; ok; end | cat").prints("a\n");
+    world().run("forall x in a b; echo $x; end | cat -> v; echo \"$v\"").prints("a\nb\n");
+    world().run("echo a b | while .succeeds. (read l); echo \"<$l>\"; end").prints("<a b>\n");
+    world().run("forany x in a in order; echo $x; end | cat").prints("a\n");
+    world().run("if true; echo a; fail 2; end | cat").fails("exit", 2).prints("a\n");
+    world().run("ok | for x in 1; fail 4; end").fails("exit", 4);
+    world()
+        .run("function f; for x in $*; echo $x; end | cat; end; f a b | while .succeeds. (read l); f $l $l; end")
+        .prints("a\na\nb\nb\n");
+}
+
+#[test]
+fn an_end_may_be_redirected_and_piped() {
+    world().run("for x in a b; echo $x; end 3> /f | cat > /g; cat < /g").prints("a\nb\n");
+    world().run("cat <<< in | try; cat; end > /f | cat; cat < /f").prints("in\n");
+    world().run("if true; cat; end <<< in | while .succeeds. (read l); echo \"<$l>\"; end -> v; echo $v").prints("<in>\n");
+    let errors = |it: ftsh::driver::simulated::Simulated| {
+        it.command("err", |_, _| Model { errors: "e\n".into(), ..Model::succeeds() })
+    };
+    world().model(errors).run("try; err; end |& cat -> v; echo $v").prints("e\n");
+    world().model(errors).run("try; err; end | cat -> v; echo \"[$v]\"").prints("[]\n");
+}
+
+#[test]
+fn what_stages_set_is_the_scripts_and_later_ones_win() {
+    let script = "v=0; if true; sleep 5; v=1; w=1; end | if true; v=2; sleep 1; end; echo $v $w";
+    world().run(script).succeeds().prints("2 1\n").takes(5.0);
+    // Until then it is the stage's own.
+    world()
+        .run("v=0; if true; v=1; end | if true; sleep 1; echo $v; end; echo $v")
+        .prints("0\n1\n");
+    world().run("for x in a; ok; end | ok; echo $x").prints("a\n");
+    world()
+        .run("printed=; echo a b | while .succeeds. (read l); printed=$l; end; echo $printed")
+        .prints("");
+    world()
+        .run("echo a b | while .succeeds. (read l); last=\"$l\"; end; echo $last")
+        .prints("a b\n");
+    world().run("v=1; try; if true; v=2; fail; end | ok; catch; echo $v; end").prints("2\n");
+    world().run("v=1; if true; unset v; end | ok; echo ${v:-none}").prints("none\n");
+}
+
+#[test]
+fn a_stage_that_sets_a_variable_and_unsets_nothing_else_leaves_the_others_alone() {
+    let script =
+        "a=0; b=0; if true; a=1; ok | ok; end | if true; b=1; ok | ok; end | ok; echo $a $b";
+    world().run(script).prints("1 1\n");
+}
+
+#[test]
+fn what_is_local_to_a_stage_or_where_it_went_stays_there() {
+    let function = |body: &str| format!("function f; {body}; echo $v; end; v=0; f; echo $v");
+    world().run(&function("if true; local v=1; end | ok")).prints("0\n0\n");
+    world().run(&function("if true; v=1; local v=2; v=3; end | ok")).prints("1\n1\n");
+    world().run(&function("local v=1; if true; v=2; end | ok")).prints("2\n0\n");
+    world().run(&function("if true; v=1; end | if true; local v=9; end")).prints("1\n1\n");
+    world().run(&function("if true; local v; local v=4; end | ok")).prints("0\n0\n");
+    world().run("cd /a; if true; cd /b; pwd; end | cat; pwd; echo $PWD").prints("/b\n/a\n/a\n");
+    world().args(&["a", "b"]).run("if true; shift; echo $1; end | cat; echo $1").prints("b\na\n");
+}
+
+#[test]
+fn a_limit_is_for_all_stages() {
+    let script =
+        "try for 3 seconds or 1 time; for x in a; hang; end | while true; work 1; end; end";
+    world().run(script).fails("timeout", 124).takes(3.0);
+    let script = "for x in a; try for 2 seconds or 1 time; hang; end; end | while .succeeds. (work 1); read x; end";
+    world().run(script).fails("timeout", 124);
+    let ran = world()
+        .run("try for 3 seconds or 1 time; hang | forall x in 1 2; hang; end; catch; ok; end");
+    assert!(ran.succeeds().takes(3.0).world.running().is_empty());
+}
+
+#[test]
+fn stages_that_are_cancelled_clean_up() {
+    let script = "try for 2 seconds or 1 time\n\
+                  for n in 1; try; hang; finally; echo $n $error_kind; end; end > /f | \
+                  try; try; hang; finally; work 1; echo in; end; finally; echo out; end\n\
+                  finally; cat < /f; echo last; end";
+    let ten = Duration::from_secs(10);
+    world()
+        .config(|config| config.kill_timeout = ten)
+        .run(script)
+        .fails("timeout", 124)
+        .prints("in\nout\n1 timeout\nlast\n")
+        .takes(3.0);
+}
+
+#[test]
+fn exit_ends_its_stage() {
+    world().run("if true; exit; end | cat; echo on").succeeds().prints("on\n");
+    world().run("for x in a b; echo $x; exit; end | cat; echo on").prints("a\non\n");
+    let ran = world().run("if true; exit 3; end | cat; echo on").fails("exit", 3).prints("");
+    assert_eq!(ran.message(), "script:1: a stage exited with 3");
+    world().run("try; if true; exit 3; end | cat; catch; echo $error_code; end").prints("3\n");
+    world().run("try; ok; finally; if true; exit; end | cat; echo on; end").prints("on\n");
+    world().run("if true; try; exit; finally; echo f; end; end | cat").prints("f\n");
+}
+
+#[test]
+fn exit_leaves_nothing_of_an_attempt_behind() {
+    for stage in [
+        "if true; try; daemon; exit 3; end; end",
+        "f",
+        "try; try; daemon; exit 3; finally; ok; end; end",
+    ] {
+        // Asked, the failure is an answer that no attempt is emptied for.
+        let script = format!(
+            "function f; try; daemon; exit 3; end; end\nfunction g; {stage} | ok; end\n\
+             if .succeeds. (g); ok; end; work 1"
+        );
+        let ran = world().run(&script).succeeds();
+        let (trace, at) = (ran.world.trace(), "terminate daemon");
+        let ended = trace.lines().position(|line| line.contains(at));
+        let next = trace.lines().position(|line| line.contains("run work 1"));
+        assert!(ended.is_some() && ended < next, "{stage}\n{trace}");
+    }
+}
+
+#[test]
+fn where_nobody_reads_the_stage_ends_through_every_try() {
+    let runs = |script: &str| {
+        let ran = unread().logging(Level::FAILURES).run(script).succeeds().takes(0.0);
+        assert!(!ran.world.trace().contains("Failed"), "{script}\n{}", ran.world.trace());
+        assert_eq!(ran.world.trace().matches("run yes").count(), 1, "{script}");
+        ran.world.stderr()
+    };
+    runs("while true; yes; end | ok");
+    assert_eq!(runs("try 5 times; yes; catch; echo no >&2; end | ok"), "");
+    assert_eq!(
+        runs(
+            "try 5 times; try 5 times; yes; catch; echo no >&2; end; finally; echo f$error_kind >&2; end | ok"
+        ),
+        "fsignal\n"
+    );
+    runs("forany x in a b; yes; end | ok");
+    runs("try 3 times while true; yes; end | ok");
+    runs("if .succeeds. (yes); ok; end | ok");
+    runs("while .not. .succeeds. (yes); ok; end | ok");
+    runs("forall x in a b at most 1 keep going; yes; end | ok");
+    runs("forall x in a b at most 1 at least 1; yes; end | ok");
+    runs("try 5 times; forall x in a; try 5 times; yes; end; end; end | ok");
+    runs("try; ok; finally; yes; end | ok");
+    runs("try 5 times; yes 1>&2; end |& ok");
+    runs("try 5 times; ok | yes; end | ok");
+    runs("try 5 times; yes | if true; ok; end; end | ok");
+    runs("try 5 times; exec yes; end | ok");
+    runs("function f; try 5 times; yes; end; end; try 5 times; f; end | ok");
+    runs("try y() times; ok; catch; ok; end | ok; function y; yes; return 1; end");
+    unread().run("try; fail 3; catch; yes; end | ok").succeeds();
+}
+
+#[test]
+fn the_branches_of_a_stage_that_nobody_reads_are_ended() {
+    let script = "forall x in 1 2 keep going; if $x .eql. 1; sleep 1; yes; end; try; hang; finally; echo $x >&2; end; end | ok; echo on";
+    let ran = unread().run(script).succeeds().prints("on\n").takes(1.0);
+    assert_eq!(ran.world.stderr(), "2\n");
+}
+
+#[test]
+fn a_pipe_of_its_own_is_no_stages() {
+    // What they write doesn't go to the next stage: it is a failure like any other.
+    for stage in ["yes > /f", "yes -> v", "yes > /f 2>&1"] {
+        let script = format!("try 3 times backoff none; {stage}; end | ok");
+        let ran = unread().run(&script).fails("signal", 141);
+        assert_eq!(ran.world.trace().matches("run yes").count(), 3, "{stage}");
+    }
+    let script = "try 3 times backoff none; yes; catch; echo caught; end > /f | ok; cat < /f";
+    unread().run(script).succeeds().prints("caught\n");
+    unread().run("ok | try 3 times backoff none; yes; end").fails("signal", 141);
+    unread().run("try; yes; end | fail 2").fails("exit", 2);
+    // A stage of a pipeline inside ends that stage alone.
+    let script = "try; yes | ok; echo on > /f; end | cat; cat < /f";
+    unread().run(script).succeeds().prints("on\n");
+}
+
+#[test]
+fn a_giveup_passes_the_pipeline() {
+    let ran = world().run("try 5 times; for x in a; giveup; end | ok; end").fails("giveup", 1);
+    assert_eq!(ran.elapsed, Duration::ZERO);
+    world().run("forany x in 1 2; if true; failure; end | ok; end").fails("failure", 1);
+}
+
+#[test]
+fn loops_in_a_stage_may_be_left() {
+    world().run("for x in 1 2; echo $x; break; end | cat").prints("1\n");
+    world().run("for x in 1 2; for y in 1 2; continue; end | cat; echo $x; end").prints("1\n2\n");
+    world().run("while true; try; break; finally; echo f; end; end | cat").prints("f\n");
+}
+
+#[test]
+fn pipelines_in_pipelines_are_no_trouble() {
+    let mut script = "echo a".to_owned();
+    for _ in 0..40 {
+        script = format!("if true\n{script}\nend | cat");
+    }
+    world().run(&script).succeeds().prints("a\n");
+    let script = "for x in 1 .to. 30; for y in 1 .to. 3; echo $x$y; end | cat | while .succeeds. (read l); v=$l; end; end; echo $v";
+    world().run(script).succeeds().prints("303\n");
+}
