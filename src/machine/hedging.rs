@@ -50,7 +50,10 @@ impl Machine {
 
     /// Begins those words whose time has come.
     pub(super) fn more_hedges(&mut self, task: &mut Task) -> Flow {
-        self.more_output(task);
+        // What the winner has printed comes after all that the others do.
+        if top_hedge(task).is_some_and(|(running, _)| running == 0) {
+            self.more_output(task);
+        }
         while let Some((running, hedge)) = top_hedge(task)
             && hedge.begins(running)
         {

@@ -153,6 +153,13 @@ fn a_stubborn_loser_holds_up_what_comes_after() {
 }
 
 #[test]
+fn the_winner_is_heard_when_the_others_are_gone() {
+    let script = "try for 5 seconds; forany n in 1 2 in order hedge after 1s; if $n .eql. 1; stubborn; end; echo $n; end; catch; echo cut; end";
+    let ran = world().config(|config| config.kill_timeout = seconds(10.0)).run(script);
+    ran.succeeds().takes(11.0).prints("cut\n");
+}
+
+#[test]
 fn losers_clean_up_before_the_script_goes_on_and_aloud_to_nobody() {
     let script = "forany n in 1 2 in order hedge after 1s; try; if $n .eql. 1; hang; end; work 1; finally; work 2; echo $n > gone$n; echo gone $n; end; end; echo on";
     let ran = world().run(script).succeeds().takes(6.0).prints("gone 2\non\n");

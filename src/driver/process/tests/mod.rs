@@ -68,11 +68,6 @@ fn alone(path: &str, body: fn(&mut World)) {
     }
 }
 
-/// How often what must always hold is tried: as `FTSH_TEST_ROUNDS` says, or four times.
-fn rounds() -> u64 {
-    std::env::var("FTSH_TEST_ROUNDS").map_or(4, |text| text.parse().expect("a number of rounds"))
-}
-
 /// A driver and what it said.
 struct World {
     driver: ProcessDriver,

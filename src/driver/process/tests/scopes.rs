@@ -98,7 +98,7 @@ each_alone! {
 
     fn daemons_end_with_their_scope_and_others_live_on(world) {
         open(world);
-        for round in 0..rounds() {
+        for round in 0..20 {
             let (scope, other) = (ScopeId(100 + round), ScopeId(200 + round));
             world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT });
             world.driver.perform(Effect::OpenScope { scope: other, parent: ScopeId::SCRIPT });

@@ -61,11 +61,11 @@ fn operators_chain_a_thousand_long() {
     for operators in [[" .add.", " 1"], [" .and.", " true"]] {
         let chain = |n: usize| format!("a=1{}", operators.concat().repeat(n));
         outcome(&chain(999)).expect("a program");
-        assert_eq!(outcome(&chain(30_000)).expect_err("too long"), message);
+        assert_eq!(outcome(&chain(100_000)).expect_err("too long"), message);
     }
     let chain = |n: usize| format!("a={}x", ".not. ".repeat(n));
     outcome(&chain(999)).expect("a program");
-    assert_eq!(outcome(&chain(30_000)).expect_err("too long"), message);
+    assert_eq!(outcome(&chain(100_000)).expect_err("too long"), message);
     // Each level of parentheses may hold a chain.
     let deep = nested("(1 .add. 2 .add. 3 .add. 4 .add. ", "5", ")", 100);
     outcome(&format!("a={deep}")).expect("a program");
