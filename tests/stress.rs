@@ -9,7 +9,7 @@ use crate::support::Ftsh;
 use crate::support::rounds::count;
 
 /// How many commands of a kind a burst has.
-const BURST: usize = 40;
+const BURST: usize = 60;
 
 /// How many of them run at once.
 const WIDTHS: [usize; 6] = [1, 2, 4, 10, 24, 500];

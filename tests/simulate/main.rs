@@ -24,7 +24,7 @@ use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::coverage::Counts;
-use crate::oracle::Violation;
+use crate::oracle::{Judged, Violation};
 use crate::program::LIBRARY;
 use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
@@ -50,6 +50,7 @@ struct Total {
     commands: usize,
     faults: BTreeMap<&'static str, usize>,
     constructs: Counts,
+    judged: Judged,
     violations: BTreeMap<&'static str, Vec<(u64, Violation)>>,
 }
 
@@ -63,14 +64,17 @@ fn every_program_keeps_every_promise_whatever_goes_wrong() {
     let first = number(FIRST).unwrap_or_else(chosen);
     let began = Instant::now();
     let total = check_all(first, first.saturating_add(count.unwrap_or(PROGRAMS)));
-    let Total { programs, commands, faults, constructs, .. } = total;
+    let Total { programs, commands, faults, constructs, judged, .. } = total;
     let all: usize = faults.values().sum();
     println!("{programs} programs from number {first}, each in {WORLDS} worlds");
     println!("{commands} commands, {all} faults");
     println!("in {:.1} s: {faults:?}", began.elapsed().as_secs_f64());
     println!("in how many runs what was executed: {:?}", constructs.0);
+    println!("what was judged: {:?}", judged.0);
     let missing = constructs.missing();
     assert!(programs < ENOUGH || missing.is_empty(), "nothing executed {missing:?}");
+    let missing = judged.missing();
+    assert!(programs < ENOUGH || missing.is_empty(), "no oracle has judged {missing:?}");
 }
 
 /// Other hash seeds, another place in memory: the same run.
@@ -95,6 +99,7 @@ impl Total {
     fn add(&mut self, seed: u64, ran: Ran) {
         self.commands += ran.commands;
         self.constructs.add(&ran.constructs);
+        self.judged.add(&ran.judged);
         for (fault, count) in ran.faults {
             *self.faults.entry(fault).or_default() += count;
         }

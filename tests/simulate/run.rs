@@ -13,7 +13,7 @@ use ftsh::syntax::Script;
 
 use crate::coverage::constructs;
 use crate::dice::Dice;
-use crate::oracle::{Oracles, Violation};
+use crate::oracle::{Judged, Oracles, Violation};
 use crate::program::{Program, Promises, SCRIPT, generate};
 use crate::world::{Faulty, Told};
 
@@ -35,6 +35,8 @@ pub struct Ran {
     pub commands: usize,
     /// How many faults there were, by kind.
     pub faults: BTreeMap<&'static str, usize>,
+    /// What oracles have judged, and how often.
+    pub judged: Judged,
     /// The constructs on the lines that were executed.
     pub constructs: BTreeSet<String>,
     lines: BTreeSet<u32>,
@@ -164,7 +166,9 @@ impl Ran {
         let args = vec![SCRIPT.into(), "first".into(), "second one".into()];
         let mut machine = Machine::new(script, args, environment, config, dice.seed());
         let mut world = Faulty::new(&mut dice, library);
-        let outcome = self.drive(&mut machine, &mut world, oracles.as_mut())?;
+        let outcome = self.drive(&mut machine, &mut world, oracles.as_mut());
+        self.judged = oracles.as_ref().map(Oracles::judged).unwrap_or_default();
+        let outcome = outcome?;
         self.note(world.now(), &outcome);
         self.faults = std::mem::take(&mut world.faults.happened);
         world.calm_down();

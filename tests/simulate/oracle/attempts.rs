@@ -7,13 +7,13 @@ use ftsh::machine::record::{LogEvent, Record};
 use ftsh::machine::{Effect, Time};
 
 use super::{Oracle, Verdict};
-use crate::program::{Promise, Promises};
+use crate::program::{Limits, Promises};
 
 /// When the first attempt began, and the present one with its number.
 type Begun = (Time, Time, u64);
 
 pub struct Attempts {
-    promises: Promises,
+    promises: BTreeMap<(String, u32), Limits>,
     /// The tries a task is in at a line, outer ones first.
     tries: BTreeMap<(TaskId, String, u32), Vec<Begun>>,
     /// Those whose present attempt is to be made again.
@@ -22,10 +22,10 @@ pub struct Attempts {
 
 impl Attempts {
     pub fn new(promises: &Promises) -> Self {
-        Self { promises: promises.clone(), tries: BTreeMap::new(), deferred: BTreeSet::new() }
+        Self { promises: promises.tries.clone(), tries: BTreeMap::new(), deferred: BTreeSet::new() }
     }
 
-    fn attempt(&mut self, record: &Record, number: u64, promise: &Promise) -> Verdict {
+    fn attempt(&mut self, record: &Record, number: u64, promise: &Limits) -> Verdict {
         let Some(task) = record.task else { return Err("an attempt without a task".into()) };
         let place = (task, record.file.to_string(), record.line);
         let again = self.deferred.remove(&place);

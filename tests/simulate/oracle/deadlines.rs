@@ -20,7 +20,7 @@ pub struct Deadlines {
 
 impl Deadlines {
     pub fn new(promises: &Promises, config: &Config) -> Self {
-        let limits = promises.iter().map(|(place, it)| (place.clone(), (it.limit, it.each)));
+        let limits = promises.tries.iter().map(|(place, it)| (place.clone(), (it.limit, it.each)));
         Self { limits: limits.collect(), attempts: BTreeMap::new(), run: config.deadline }
     }
 
@@ -67,7 +67,7 @@ impl Oracle for Deadlines {
                 ));
             }
         }
-        let tasks = look.tasks();
+        let tasks = &look.tasks;
         for start in look.families.starts.values() {
             if let Some(limit) = start.cleaning
                 && limit <= now

@@ -19,7 +19,7 @@ pub struct Delays {
 
 impl Delays {
     pub fn new(promises: &Promises, config: &Config) -> Self {
-        let policies = promises.iter().map(|(place, promise)| {
+        let policies = promises.tries.iter().map(|(place, promise)| {
             let policy = match &promise.policy {
                 Some(policy) => policy.parse().expect("a policy"),
                 None => config.backoff.clone(),

@@ -137,6 +137,11 @@ impl Families {
         self.around(scope).any(|scope| self.spared.contains(&scope))
     }
 
+    /// Whether a scope is another one or was begun in it.
+    pub fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
+        self.around(scope).any(|scope| scope == outer)
+    }
+
     fn around(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
         let up = |scope: &ScopeId| {
             self.parents

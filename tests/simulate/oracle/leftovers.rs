@@ -21,7 +21,7 @@ impl Oracle for Leftovers {
         if look.outcome.is_some() {
             return Ok(());
         }
-        let tasks = look.tasks();
+        let tasks = &look.tasks;
         let families = look.families;
         let present: BTreeSet<ScopeId> =
             tasks.values().flat_map(|task| task.tries.iter().map(|tried| tried.scope)).collect();

@@ -2,16 +2,21 @@
 //! world, at what the world says, and at the run before each wait, and knows one promise.
 
 mod attempts;
+mod branches;
 mod deadlines;
 mod delays;
 mod families;
+mod groups;
+mod hedges;
+mod held;
 mod leftovers;
+mod quorum;
 mod resources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::machine::effect::{ProcessId, TaskId};
-use ftsh::machine::status::{InProgress, Status};
+use ftsh::machine::status::{InProgress, Status, TaskStatus};
 use ftsh::machine::{Config, Effect, Event, Outcome, Time};
 
 use self::families::{Families, Start};
@@ -43,25 +48,74 @@ pub trait Oracle {
     fn end(&mut self) -> Verdict {
         Ok(())
     }
+
+    /// What it has judged, and how often.
+    fn judged(&self) -> &Judged {
+        const NOTHING: &Judged = &Judged(BTreeMap::new());
+        NOTHING
+    }
+}
+
+/// What there is to judge that not every run has.
+const JUDGED: [&str; 22] = [
+    "commands in branches whose output is held",
+    "finally after a cancellation",
+    "finally after a jump, return or exit",
+    "finally after failure",
+    "finally after success",
+    "finally has no time",
+    "forall fails",
+    "forall is decided",
+    "forall succeeds",
+    "hedge is given up",
+    "hedge is lost",
+    "hedge is won by the first alone",
+    "hedge is won",
+    "keep going",
+    "output of a forall is all out",
+    "output of branches",
+    "output of winners",
+    "quorum is missed",
+    "quorum is missed, keep going",
+    "quorum is reached",
+    "quorum is reached, keep going",
+    "output in order",
+];
+
+/// How often something was judged that not every run has.
+#[derive(Clone, Debug, Default)]
+pub struct Judged(pub BTreeMap<&'static str, usize>);
+
+impl Judged {
+    fn count(&mut self, what: &'static str) {
+        debug_assert!(JUDGED.contains(&what), "`{what}` is in no list");
+        *self.0.entry(what).or_default() += 1;
+    }
+
+    /// What nothing has led to.
+    pub fn missing(&self) -> Vec<&str> {
+        JUDGED.iter().filter(|what| !self.0.contains_key(*what)).copied().collect()
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (what, count) in &other.0 {
+            *self.0.entry(what).or_default() += count;
+        }
+    }
 }
 
 /// A look at a run.
 pub struct Look<'a> {
     pub now: Time,
     pub status: &'a Status,
+    /// The tasks there are.
+    pub tasks: BTreeMap<TaskId, &'a TaskStatus>,
     pub in_progress: InProgress,
     /// How the run ended, if it did.
     pub outcome: Option<&'a Outcome>,
     pub families: &'a Families,
     /// The commands that were started since the last look.
     pub started: &'a [Start],
-}
-
-impl Look<'_> {
-    /// The tasks there are.
-    fn tasks(&self) -> BTreeMap<TaskId, &ftsh::machine::status::TaskStatus> {
-        self.status.tasks.iter().map(|task| (task.task, task)).collect()
-    }
 }
 
 /// All oracles.
@@ -84,6 +138,10 @@ impl Oracles {
             Box::new(attempts::Attempts::new(promises)),
             Box::new(delays::Delays::new(promises, config)),
             Box::new(deadlines::Deadlines::new(promises, config)),
+            Box::new(quorum::Quorum::new(promises)),
+            Box::new(hedges::Hedges::new(promises)),
+            Box::new(held::Held::new(promises)),
+            Box::new(groups::Groups::new(promises, config)),
             Box::new(leftovers::Leftovers),
             Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),
         ];
@@ -109,13 +167,27 @@ impl Oracles {
     ) -> Result<(), Violation> {
         let started = self.families.look(status, alive);
         let Self { families, oracles } = self;
-        let look =
-            Look { now: status.now, status, in_progress, outcome, families, started: &started };
+        let tasks = status.tasks.iter().map(|task| (task.task, task)).collect();
+        let look = Look {
+            now: status.now,
+            status,
+            tasks,
+            in_progress,
+            outcome,
+            families,
+            started: &started,
+        };
         ask(oracles, |oracle| oracle.look(&look))
     }
 
     pub fn end(&mut self) -> Result<(), Violation> {
         self.ask(Oracle::end)
+    }
+
+    pub fn judged(&self) -> Judged {
+        let mut all = Judged::default();
+        self.oracles.iter().for_each(|oracle| all.add(oracle.judged()));
+        all
     }
 
     fn ask(

@@ -66,7 +66,7 @@ impl Generator {
     pub fn text(&mut self) -> String {
         let value = self.value();
         let path = *self.dice.pick(&["/a/b.tar.gz", "b.c", "/", "there/"]);
-        match self.dice.number(0, 5) {
+        match self.dice.number(0, 9) {
             0 => format!("lower(\"{value}\")"),
             1 => format!("upper(\"{value}\")"),
             2 => format!("trim(\" {value} \")"),

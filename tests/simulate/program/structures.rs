@@ -2,6 +2,7 @@
 
 use super::Node;
 use super::generate::{Generator, block, line};
+use super::sites;
 use super::tries::{attempts, deferrals};
 
 /// Makes a structure, whose groups may nest so deep.
@@ -17,6 +18,8 @@ pub const STRUCTURES: &[(u32, Make)] = &[
     (4, |g, depth| looping(g, depth, "forany", &[], Generator::hedge)),
     (7, |g, depth| looping(g, depth, "forall", &[], Generator::clauses_of_forall)),
     (3, while_loop),
+    (8, sites::forall),
+    (6, sites::hedge),
     (4, pipeline),
 ];
 
@@ -76,7 +79,7 @@ impl Generator {
     const JUMPS: &'static [&'static str] = &["break", "continue"];
 
     /// The body of a loop, which these may be about.
-    fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {
+    pub fn body(&mut self, jumps: &'static [&'static str], depth: usize) -> Vec<Node> {
         let around = std::mem::replace(&mut self.jumps, jumps);
         let body = self.group(depth);
         self.jumps = around;

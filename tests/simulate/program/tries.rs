@@ -5,7 +5,7 @@ use std::time::Duration;
 use ftsh::backoff::{Clause, Kind};
 
 use super::generate::{Generator, line};
-use super::{Node, Promise};
+use super::{Limits, Node, Promise};
 
 /// Lengths of time as written.
 const TIMES: [(&str, u64); 8] = [
@@ -21,75 +21,94 @@ const TIMES: [(&str, u64); 8] = [
 
 /// A `try`, perhaps with its `catch`.
 pub fn attempts(g: &mut Generator, depth: usize) -> Node {
-    let limits = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
-    let (head, promise) = g.head(limits);
+    let kinds = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
+    let (head, limits) = g.head(kinds);
     let mut groups = vec![(head, g.group(depth))];
     if g.dice.chance(0.4) {
         groups.push(("catch".into(), g.group(depth)));
     }
     if g.dice.chance(0.35) {
+        if let Some(out) = g.way_out().filter(|_| g.dice.chance(0.2)) {
+            groups[0].1.push(line(out));
+        }
         let around = (std::mem::take(&mut g.jumps), std::mem::replace(&mut g.leaves, false));
         groups.push(("finally".into(), g.group(depth)));
         (g.jumps, g.leaves) = around;
     }
-    Node::Block { promise: Some(promise), groups, redirects: g.around() }
+    Node::Block { promise: Some(Promise::Try(limits)), groups, redirects: g.around() }
 }
 
 /// Attempts that now and then come too early, as long as there is time.
 pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
-    let limits = *g.dice.pick(&["d", "dn", "nd"]);
-    let (head, promise) = g.head(limits);
+    let kinds = *g.dice.pick(&["d", "dn", "nd"]);
+    let (head, limits) = g.head(kinds);
     let by = *g.dice.pick(&["1 second busy", "4", "20s"]);
     let deferral = format!("if {}; defer {by}; end", g.condition(1));
     let mut body = g.group(depth);
     body.insert(g.dice.number(0, body.len()), line(deferral));
-    Node::Block { promise: Some(promise), groups: vec![(head, body)], redirects: g.around() }
+    Node::Block {
+        promise: Some(Promise::Try(limits)),
+        groups: vec![(head, body)],
+        redirects: g.around(),
+    }
 }
 
 /// A part of a script that neither ends it by failing nor hangs for ever.
 pub fn contained(g: &mut Generator, depth: usize) -> Node {
-    let (head, promise) = g.head("dn");
+    let (head, limits) = g.head("dn");
     let groups = vec![(head, g.group(depth)), ("catch".into(), vec![line("ok")])];
-    Node::Block { promise: Some(promise), groups, redirects: g.around() }
+    Node::Block { promise: Some(Promise::Try(limits)), groups, redirects: g.around() }
 }
 
 impl Generator {
+    /// A command that leaves a `try`, and more than that.
+    fn way_out(&mut self) -> Option<&'static str> {
+        let ends: &[&str] = match (self.leaves, self.returns) {
+            (true, true) => &["return", "exit", "exit 4"],
+            (true, false) => &["exit", "exit 4"],
+            (false, _) => &[],
+        };
+        let ways = [self.jumps, self.jumps, ends].concat();
+        (!ways.is_empty()).then(|| *self.dice.pick(&ways))
+    }
+
     /// The line of a `try`, with a limit for each `d` (a duration) and `n` (a number).
-    fn head(&mut self, limits: &str) -> (String, Promise) {
-        let mut promise = Promise::default();
+    fn head(&mut self, kinds: &str) -> (String, Limits) {
+        let mut limits = Limits::default();
         let mut head = "try".to_owned();
         if self.dice.chance(0.03) {
             // No value: no attempt, but the `catch`.
-            return ("try $no_number times each $n seconds".into(), promise);
+            limits.headless = true;
+            return ("try $no_number times each $n seconds".into(), limits);
         }
-        for (index, limit) in limits.chars().enumerate() {
+        for (index, limit) in kinds.chars().enumerate() {
             head += if index > 0 { " or" } else { *self.dice.pick(&["", " for"]) };
             if limit == 'd' {
-                head += &self.length(&mut promise.limit);
+                head += &self.length(&mut limits.limit);
             } else {
                 let times = self.dice.number(1, 5);
-                promise.times = Some(times as u64);
+                limits.times = Some(times as u64);
                 head += &format!(" {times} times");
             }
         }
         if self.dice.chance(0.25) {
             head += " each";
-            head += &self.length(&mut promise.each);
+            head += &self.length(&mut limits.each);
         }
         if self.dice.chance(0.05) {
             head += " every 0 seconds";
         } else if self.dice.chance(0.2) {
             head += " every";
-            head += &self.length(&mut promise.every);
+            head += &self.length(&mut limits.every);
         } else if self.dice.chance(0.6) {
             let policy = self.policy();
             head += &format!(" backoff {policy}");
-            promise.policy = Some(policy);
+            limits.policy = Some(policy);
         }
         if self.dice.chance(0.2) {
             head += &format!(" while {}", self.condition(1));
         }
-        (head, promise)
+        (head, limits)
     }
 
     fn length(&mut self, into: &mut Option<Duration>) -> String {

@@ -1,0 +1,189 @@
+//! What the branches of sites have come to, for the oracles that judge these.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh::machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
+use ftsh::machine::event::Status;
+use ftsh::machine::record::LogEvent;
+use ftsh::machine::status::Doing;
+use ftsh::machine::{Effect, Event};
+
+use super::Look;
+use crate::program::Site;
+
+/// A branch of a site.
+pub struct Branch {
+    pub variable: String,
+    pub word: String,
+    pub parent: Option<TaskId>,
+    /// The family of what it starts.
+    pub scope: Option<ScopeId>,
+    /// Whether it has succeeded, once it has ended; not of a hedge.
+    pub succeeded: Option<bool>,
+    /// When it said `@end`, counted from the first one that did.
+    pub end: Option<usize>,
+    pub cancelled: bool,
+}
+
+/// Those of all sites.
+pub struct Branches {
+    sites: BTreeMap<String, Site>,
+    all: BTreeMap<TaskId, Branch>,
+    ends: BTreeMap<ProcessId, TaskId>,
+    count: usize,
+    /// What writes for a task what its branches have printed.
+    letting_out: BTreeMap<ProcessId, TaskId>,
+    /// The sites that tasks are at.
+    open: BTreeSet<(TaskId, String)>,
+    /// Tasks for which that could not be written since they began the site.
+    pub refused: Vec<TaskId>,
+}
+
+/// What a program says to oracles.
+pub fn said(effect: &Effect) -> Option<(&Run, Vec<String>)> {
+    let Effect::Run(run) = effect else { return None };
+    let Action::Print(text) = &run.action else { return None };
+    let text = text.strip_prefix(b"@")?;
+    let words = String::from_utf8_lossy(text);
+    Some((&**run, words.split_whitespace().map(str::to_owned).collect()))
+}
+
+impl Branches {
+    pub fn new(sites: &BTreeMap<String, Site>) -> Self {
+        Self {
+            sites: sites.clone(),
+            all: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            count: 0,
+            letting_out: BTreeMap::new(),
+            open: BTreeSet::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    pub fn effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Log(record) => self.log(record.task, &record.event),
+            Effect::Run(run) if matches!(run.action, Action::Copy) => {
+                self.letting_out.insert(run.process, run.task);
+            }
+            _ => {}
+        }
+        let Some((run, words)) = said(effect) else { return };
+        let branch = self.all.get_mut(&run.task);
+        match (words[0].as_str(), branch) {
+            ("branch", Some(branch)) => branch.scope = branch.scope.or(Some(run.scope)),
+            ("end", Some(_)) => _ = self.ends.insert(run.process, run.task),
+            ("start", _) => {
+                let is_old = |branch: &Branch| {
+                    branch.parent == Some(run.task) && branch.variable == words[1]
+                };
+                self.all.retain(|_, branch| !is_old(branch));
+                self.refused.retain(|task| *task != run.task);
+                self.open.insert((run.task, words[1].clone()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether this is the first that a task says of how a site has ended: that may fail as well.
+    pub fn is_over(&mut self, task: TaskId, words: &[String]) -> bool {
+        matches!(words[0].as_str(), "done" | "failed" | "won" | "lost")
+            && self.open.remove(&(task, words[1].clone()))
+    }
+
+    fn log(&mut self, task: Option<TaskId>, event: &LogEvent) {
+        let Some(task) = task else { return };
+        match (event, self.all.get_mut(&task)) {
+            (LogEvent::Iteration { name, value, .. }, _) if self.sites.contains_key(name) => {
+                let (variable, word) = (name.clone(), value.clone());
+                let (parent, scope, succeeded, end) = (None, None, None, None);
+                let branch =
+                    Branch { variable, word, parent, scope, succeeded, end, cancelled: false };
+                self.all.insert(task, branch);
+            }
+            (LogEvent::BranchEnded { failure, .. }, Some(branch)) => {
+                branch.succeeded = Some(failure.is_none());
+            }
+            (LogEvent::Cancelled, Some(branch)) => branch.cancelled = true,
+            _ => {}
+        }
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        let (process, is_good) = match event {
+            Event::Exited { process, status, .. } => (process, *status == Status::Exited(0)),
+            Event::SpawnFailed { process, .. } => (process, false),
+            _ => return,
+        };
+        if let Some(task) = self.letting_out.remove(process)
+            && !is_good
+        {
+            self.refused.push(task);
+        }
+        if let Some(task) = self.ends.remove(process)
+            && let Some(branch) = self.all.get_mut(&task)
+            && is_good
+            && !branch.cancelled
+        {
+            self.count += 1;
+            branch.end = Some(self.count);
+        }
+    }
+
+    pub fn look(&mut self, look: &Look) {
+        let tasks = &look.tasks;
+        for (task, branch) in &mut self.all {
+            if branch.parent.is_none()
+                && let Some(status) = tasks.get(task)
+            {
+                branch.parent = status.parent;
+            }
+        }
+    }
+
+    /// The site of this variable with its branches there, if it is known which they are.
+    pub fn of(&self, parent: TaskId, variable: &str) -> Option<(&Site, Vec<(TaskId, &Branch)>)> {
+        let site = self.sites.get(variable)?;
+        let all = self.all.iter().filter(|(_, branch)| branch.variable == variable);
+        let all: Vec<_> = all.map(|(task, branch)| (*task, branch)).collect();
+        if all.iter().any(|(_, branch)| branch.parent.is_none()) {
+            return None;
+        }
+        Some((site, all.into_iter().filter(|(_, it)| it.parent == Some(parent)).collect()))
+    }
+
+    /// The sites that have branches, each with the task that waits for these.
+    pub fn places(&self) -> Vec<(TaskId, String)> {
+        let places =
+            self.all.values().filter_map(|branch| Some((branch.parent?, branch.variable.clone())));
+        let mut places: Vec<_> = places.collect();
+        places.sort();
+        places.dedup();
+        places
+    }
+}
+
+impl Branch {
+    /// What is left of a branch that must be gone.
+    pub fn left(&self, task: TaskId, look: &Look) -> Result<(), String> {
+        if look.tasks.contains_key(&task) {
+            return Err(format!("the branch of `{}` is still there", self.word));
+        }
+        let Some(scope) = self.scope else { return Ok(()) };
+        let families = look.families;
+        let is_left = |start: &&super::families::Start| {
+            families.is_within(start.scope, scope) && !families.is_spared(start.scope)
+        };
+        match families.starts.values().find(is_left) {
+            Some(start) => Err(format!("`{}` outlives the branch of `{}`", start.text, self.word)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it goes on as if nothing had happened.
+    pub fn is_busy(&self, task: TaskId, look: &Look) -> bool {
+        let doing = look.tasks.get(&task).map(|task| matches!(task.doing, Doing::Ending));
+        !self.cancelled && doing == Some(false)
+    }
+}

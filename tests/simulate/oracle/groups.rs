@@ -1,0 +1,164 @@
+//! Each `try` with a `finally` that was begun and left has its group run once, after its `catch` and
+//! after those inside; or the log says that there was no time for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ftsh::machine::effect::TaskId;
+use ftsh::machine::outcome::FailureKind;
+use ftsh::machine::record::{LogEvent, Record};
+use ftsh::machine::{Config, Effect, Time};
+
+use super::{Judged, Look, Oracle, Verdict};
+use crate::program::{Group, Promises};
+
+pub struct Groups {
+    promises: Promises,
+    /// How long the groups of what is cancelled may take.
+    share: Duration,
+    /// The tries with groups that tasks are in, outer ones first.
+    begun: BTreeMap<TaskId, Vec<Begun>>,
+    /// When anything was cancelled.
+    cancelled: Vec<Time>,
+    signals: usize,
+    judged: Judged,
+}
+
+/// A `try` that has begun, and whose group is still to be run.
+struct Begun {
+    place: (String, u32),
+    at: Time,
+    /// Whether it has succeeded, once it has come to an end of its own.
+    succeeded: Option<bool>,
+    caught: bool,
+    /// Whether its present attempt is to be made again.
+    deferred: bool,
+}
+
+impl Groups {
+    pub fn new(promises: &Promises, config: &Config) -> Self {
+        Self {
+            promises: promises.clone(),
+            share: config.kill_timeout / 2,
+            begun: BTreeMap::new(),
+            cancelled: Vec::new(),
+            signals: 0,
+            judged: Judged::default(),
+        }
+    }
+
+    fn group(&self, record: &Record) -> Option<Group> {
+        self.promises.groups.get(&(record.file.to_string(), record.line)).cloned()
+    }
+
+    /// A group has its turn.
+    fn turn(&mut self, task: TaskId, record: &Record, runs: bool) -> Verdict {
+        let Some(group) = self.group(record) else { return Err("no group is here".into()) };
+        let place = (record.file.to_string(), group.line);
+        if self.promises.tries.get(&place).is_some_and(|limits| limits.headless) {
+            return Ok(());
+        }
+        let tries = self.begun.entry(task).or_default();
+        let Some(begun) = tries.pop_if(|begun| begun.place == place) else {
+            let inner: Vec<_> = tries.iter().map(|begun| &begun.place.1).collect();
+            return Err(format!("it isn't this group's turn, but that of {inner:?}"));
+        };
+        if begun.succeeded == Some(false) && group.catch && !begun.caught {
+            return Err("the `catch` comes first".into());
+        }
+        let cancelled = self.cancelled.iter().any(|at| *at >= begun.at);
+        // What was begun after that may be part of a group of what is cancelled.
+        let late = |at: &Time| *at + self.share <= record.at;
+        if !runs && self.signals < 2 && !self.cancelled.iter().any(late) {
+            return Err("there is time for it".into());
+        }
+        self.judged.count(match (runs, begun.succeeded) {
+            (false, _) => "finally has no time",
+            (true, Some(true)) => "finally after success",
+            (true, Some(false)) => "finally after failure",
+            (true, None) if cancelled => "finally after a cancellation",
+            (true, None) => "finally after a jump, return or exit",
+        });
+        Ok(())
+    }
+
+    fn log(&mut self, record: &Record) -> Verdict {
+        if let LogEvent::Interrupted(_) = record.event {
+            self.signals += 1;
+            self.cancelled.push(record.at);
+        }
+        let timeout = record.event.failure().is_some_and(|it| it.kind == FailureKind::Timeout);
+        if timeout || record.event == LogEvent::Cancelled {
+            self.cancelled.push(record.at);
+        }
+        let Some(task) = record.task else { return Ok(()) };
+        let place = (record.file.to_string(), record.line);
+        let tries = self.begun.entry(task).or_default();
+        match record.event {
+            LogEvent::Deferred { .. } => {
+                if let Some(begun) = tries.last_mut().filter(|begun| begun.place == place) {
+                    begun.deferred = true;
+                }
+            }
+            LogEvent::Attempt(1) => {
+                if let Some(begun) = tries.last_mut().filter(|begun| begun.place == place)
+                    && std::mem::take(&mut begun.deferred)
+                {
+                    return Ok(());
+                }
+                let mut groups = self.promises.groups.iter();
+                if groups.any(|(at, group)| at.0 == place.0 && group.line == place.1) {
+                    tries.push(Begun {
+                        place,
+                        at: record.at,
+                        succeeded: None,
+                        caught: false,
+                        deferred: false,
+                    });
+                }
+            }
+            LogEvent::TrySucceeded(_) | LogEvent::TryFailed { .. } => {
+                if let Some(begun) = tries.last_mut().filter(|begun| begun.place == place) {
+                    begun.succeeded = Some(matches!(record.event, LogEvent::TrySucceeded(_)));
+                }
+            }
+            LogEvent::Catch => {
+                if let Some(begun) = tries.last_mut().filter(|it| it.succeeded == Some(false)) {
+                    begun.caught = true;
+                }
+            }
+            LogEvent::Finally => return self.turn(task, record, true),
+            LogEvent::FinallyCut { begun: false } => return self.turn(task, record, false),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Oracle for Groups {
+    fn name(&self) -> &'static str {
+        "groups"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        let Effect::Log(record) = effect else { return Ok(()) };
+        self.log(record).map_err(|what| format!("line {}: {what}", record.line))
+    }
+
+    fn look(&mut self, look: &Look) -> Verdict {
+        let tasks = &look.tasks;
+        self.begun.retain(|_, tries| !tries.is_empty());
+        for (task, tries) in &self.begun {
+            if !tasks.contains_key(task)
+                && let Some(begun) = tries.last()
+            {
+                return Err(format!("the `try` at line {} is left without it", begun.place.1));
+            }
+        }
+        Ok(())
+    }
+
+    fn judged(&self) -> &Judged {
+        &self.judged
+    }
+}

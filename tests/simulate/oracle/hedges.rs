@@ -1,0 +1,119 @@
+//! The first word of a hedged `forany` to succeed wins it, and then nothing is left of the others; it is
+//! lost only if none succeeds.
+
+use std::collections::BTreeSet;
+
+use ftsh::machine::effect::TaskId;
+use ftsh::machine::outcome::FailureKind;
+use ftsh::machine::{Effect, Event, Time};
+
+use super::branches::{Branches, said};
+use super::{Judged, Look, Oracle, Verdict};
+use crate::program::Promises;
+
+/// Failures that no further word can help.
+const ENDS_ALL: [FailureKind; 2] = [FailureKind::Giveup, FailureKind::Deferred];
+
+pub struct Hedges {
+    branches: Branches,
+    /// What is said to have come of it, where: the winner, if there is one.
+    told: Vec<(TaskId, String, Option<String>)>,
+    /// Where a word may have given up.
+    given_up: BTreeSet<(TaskId, String)>,
+    open: BTreeSet<(TaskId, String)>,
+    judged: Judged,
+}
+
+impl Hedges {
+    pub fn new(promises: &Promises) -> Self {
+        Self {
+            branches: Branches::new(&promises.sites),
+            told: Vec::new(),
+            given_up: BTreeSet::new(),
+            open: BTreeSet::new(),
+            judged: Judged::default(),
+        }
+    }
+
+    fn judge(&mut self, look: &Look, place: &(TaskId, String), winner: Option<&str>) -> Verdict {
+        let Some((site, all)) = self.branches.of(place.0, &place.1) else { return Ok(()) };
+        let begun = all.len();
+        if begun == 0 {
+            // It has not even begun.
+            return Ok(());
+        }
+        let best = all.iter().filter(|(_, it)| it.end.is_some()).min_by_key(|(_, it)| it.end);
+        let best = best.map(|(task, branch)| (*task, branch.word.as_str()));
+        for (task, branch) in &all {
+            if best.map(|it| it.0) != Some(*task) {
+                branch.left(*task, look)?;
+            }
+        }
+        let refused = self.branches.refused.contains(&place.0);
+        if best.map(|it| it.1) != winner && !refused {
+            return Err(format!("{winner:?} has won it, not {best:?}"));
+        }
+        if winner.is_none()
+            && !refused
+            && begun < site.words.len()
+            && !self.given_up.contains(place)
+        {
+            return Err(format!("it is lost after {begun} words of {}", site.words.len()));
+        }
+        self.judged.count(match (winner, begun) {
+            (Some(_), 1) => "hedge is won by the first alone",
+            (Some(_), _) => "hedge is won",
+            (None, _) if begun < site.words.len() => "hedge is given up",
+            (None, _) => "hedge is lost",
+        });
+        Ok(())
+    }
+}
+
+impl Oracle for Hedges {
+    fn name(&self) -> &'static str {
+        "hedges"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        self.branches.effect(effect);
+        if let Effect::Log(record) = effect
+            && record.event.failure().is_some_and(|it| ENDS_ALL.contains(&it.kind))
+        {
+            self.given_up.extend(self.open.iter().cloned());
+        }
+        let Some((run, words)) = said(effect) else { return Ok(()) };
+        let place = || (run.task, words[1].clone());
+        if words[0] == "start" {
+            self.given_up.remove(&place());
+            self.open.insert(place());
+        } else if self.branches.is_over(run.task, &words) {
+            self.open.remove(&place());
+            match words[0].as_str() {
+                "won" => self.told.push((run.task, words[1].clone(), words.get(2).cloned())),
+                "lost" => self.told.push((run.task, words[1].clone(), None)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        self.branches.event(event);
+        Ok(())
+    }
+
+    fn look(&mut self, look: &Look) -> Verdict {
+        self.branches.look(look);
+        for (parent, variable, winner) in std::mem::take(&mut self.told) {
+            let place = (parent, variable);
+            let verdict = self.judge(look, &place, winner.as_deref());
+            verdict.map_err(|what| format!("{}: {what}", place.1))?;
+        }
+        Ok(())
+    }
+
+    fn judged(&self) -> &Judged {
+        &self.judged
+    }
+}

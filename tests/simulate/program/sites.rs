@@ -1,0 +1,100 @@
+//! Structures with branches that say aloud what becomes of them, for oracles to judge.
+
+use super::generate::{FUNCTIONS, Generator, line};
+use super::{Limits, Node, Promise, Site};
+
+/// A `forall` between `@start` and, with its variable, `@done` or `@failed`; each of its branches says
+/// `@branch`.
+pub fn forall(g: &mut Generator, depth: usize) -> Node {
+    let mut site = site(g, depth);
+    let mut head = format!("forall {} in {}", site.variable, site.words.join(" "));
+    head += &g.maybe(0.3, |g| format!(" at most {}", g.dice.number(1, 3)));
+    if g.dice.chance(0.6) {
+        let too_many = usize::from(g.dice.chance(0.1));
+        let least = g.dice.number(1, site.words.len() + too_many);
+        site.at_least = Some(least);
+        head += &format!(" at least {least}");
+    }
+    if g.dice.chance(0.4) {
+        site.keep_going = true;
+        head += " keep going";
+    }
+    if g.dice.chance(0.5) {
+        let in_order = g.dice.chance(0.5);
+        site.grouped = Some(in_order);
+        head += if in_order { " output grouped in order" } else { " output grouped" };
+    }
+    let body = body(g, depth);
+    told(site, head, body, "@done", "@failed {} $failed / $succeeded")
+}
+
+/// A hedged `forany` between `@start` and, with its variable, `@won` or `@lost`; each of its words says
+/// `@branch`, and `@end` before it succeeds.
+pub fn hedge(g: &mut Generator, depth: usize) -> Node {
+    let site = site(g, depth);
+    let after = *g.dice.pick(&["$limit", "300 ms", "2s"]);
+    let mut head =
+        format!("forany {} in {} hedge after {after}", site.variable, site.words.join(" "));
+    head += &g.maybe(0.4, |_| " in order".into());
+    head += &g.maybe(0.3, |g| format!(" at most {}", g.dice.number(1, 3)));
+    // There is no other way out of it.
+    let around = (g.leaves, g.callable, g.may_source);
+    (g.leaves, g.callable, g.may_source) = (false, FUNCTIONS, false);
+    let mut body = body(g, depth);
+    (g.leaves, g.callable, g.may_source) = around;
+    body.push(line("echo @end"));
+    told(site, head, body, "@won", "@lost {}")
+}
+
+/// The deeper, the fewer words: they multiply.
+fn site(g: &mut Generator, depth: usize) -> Site {
+    let words = ["a", "b", "c", "d", "e"][..g.dice.number(1, 1 + depth.min(4))].iter();
+    Site {
+        variable: g.fresh("branch"),
+        words: words.map(|word| (*word).to_owned()).collect(),
+        at_least: None,
+        keep_going: false,
+        grouped: None,
+    }
+}
+
+/// What may well succeed, or not; or anything.
+fn body(g: &mut Generator, depth: usize) -> Vec<Node> {
+    let mut body = vec![line("echo @branch")];
+    if g.dice.chance(0.5) {
+        for _ in 0..g.dice.number(1, 3) {
+            let programs = [
+                "ok",
+                "flaky",
+                "work 1",
+                "work 3",
+                "slowfail 2",
+                "obeys 1",
+                "noisy",
+                "demon",
+                "giveup",
+            ];
+            body.push(line(*g.dice.pick(&programs)));
+        }
+    } else {
+        body.extend(g.body(&[], depth));
+    }
+    body
+}
+
+fn told(site: Site, head: String, body: Vec<Node>, done: &str, failed: &str) -> Node {
+    let variable = site.variable.clone();
+    let promise = Some(Promise::Branches(site));
+    let branches = Node::Block { promise, groups: vec![(head, body)], redirects: String::new() };
+    let tried = vec![
+        line(format!("echo @start {variable}")),
+        branches,
+        line(format!("echo {done} {variable} ${{{variable}:-}}")),
+    ];
+    let caught = vec![line(format!("echo {}", failed.replace("{}", &variable)))];
+    Node::Block {
+        promise: Some(Promise::Try(Limits::default())),
+        groups: vec![("try".into(), tried), ("catch".into(), caught)],
+        redirects: String::new(),
+    }
+}
