@@ -64,49 +64,70 @@ fn stop(roots: &[i32]) -> Vec<i32> {
     found
 }
 
+/// What came of a look at what is left.
+#[derive(Clone, Copy)]
+enum Look {
+    /// Nothing is left.
+    Empty,
+    /// Something ended, or something else was found.
+    Progress,
+    /// It is as it was.
+    Same,
+}
+
+/// Looks again and again until nothing is left, or nothing has come of it for a while.
+fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> Look) {
+    let mut progress = now();
+    while now().duration_since(progress) < PATIENCE {
+        match look() {
+            Look::Empty => return,
+            Look::Progress => progress = now(),
+            Look::Same => {}
+        }
+    }
+}
+
 /// Kills everything that comes to this process as a child, but for these. Blocks; gives up on what
 /// can't be killed after some seconds.
 pub fn empty(except: &HashSet<i32>) {
     let own = std::process::id() as i32;
-    let mut progress = Instant::now();
     let mut killed = HashSet::new();
-    while progress.elapsed() < PATIENCE {
+    until_empty(Instant::now, || {
+        let may_come = sys::is_starting();
         let mut left = Vec::new();
-        let mut may_change = sys::is_starting();
+        let mut has_ended = false;
         for pid in list::children(own).into_iter().filter(|pid| !except.contains(pid)) {
             match sys::wait_for(pid, false) {
                 // Its own children came to us, perhaps after the list was made.
                 Ok(Some(_)) => {
-                    may_change = true;
+                    has_ended = true;
                     killed.remove(&pid);
-                    progress = Instant::now();
                 }
                 // Nobody may kill another user's.
                 Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
                 _ => {}
             }
         }
-        if left.is_empty() && !may_change {
-            return;
-        }
-        let new: Vec<i32> = left.into_iter().filter(|pid| !killed.contains(pid)).collect();
-        if new.is_empty() {
-            std::thread::sleep(PAUSE);
-        } else {
+        let new: Vec<i32> = left.iter().copied().filter(|pid| !killed.contains(pid)).collect();
+        if !new.is_empty() {
             killed.extend(stop_and_kill(&new));
-            progress = Instant::now();
+            return Look::Progress;
         }
-    }
+        if left.is_empty() && !has_ended && !may_come {
+            return Look::Empty;
+        }
+        std::thread::sleep(PAUSE);
+        if has_ended { Look::Progress } else { Look::Same }
+    });
 }
 
 /// Kills everything that carries a key's mark, where orphans don't come to us. Blocks.
 pub fn empty_marked(marker: &Marker) {
     let mut scanner = Scanner::new(marker.clone());
     let own = std::process::id() as i32;
-    let mut progress = Instant::now();
     let mut clean = false;
     let mut killed = HashSet::new();
-    while progress.elapsed() < PATIENCE {
+    until_empty(Instant::now, || {
         let all = scanner.scan().into_iter();
         let found = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
         let found: Vec<Process> = found.map(|(process, _)| process).collect();
@@ -114,12 +135,48 @@ pub fn empty_marked(marker: &Marker) {
         stop_and_kill(&pids);
         let was_clean = std::mem::replace(&mut clean, pids.is_empty() && !sys::is_starting());
         if was_clean && clean {
-            return; // twice nothing
+            return Look::Empty; // twice nothing
         }
         let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
-        if new.count() > 0 || was_clean != clean {
-            progress = Instant::now();
-        }
+        let has_new = new.count() > 0;
         std::thread::sleep(PAUSE);
+        if has_new || was_clean != clean { Look::Progress } else { Look::Same }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How many looks there are if each takes so many seconds, and this comes of them, then nothing.
+    fn looks(seconds: u64, results: &[Look]) -> usize {
+        let clock = Cell::new(Instant::now());
+        let count = Cell::new(0);
+        until_empty(
+            || clock.get(),
+            || {
+                clock.set(clock.get() + Duration::from_secs(seconds));
+                let nth = count.replace(count.get() + 1);
+                results.get(nth).copied().unwrap_or(Look::Same)
+            },
+        );
+        count.get()
+    }
+
+    #[test]
+    fn what_cannot_be_killed_is_given_up() {
+        assert_eq!(looks(1, &[]), 5);
+        assert_eq!(looks(1, &[Look::Same, Look::Same, Look::Empty]), 3);
+    }
+
+    #[test]
+    fn patience_begins_anew_whenever_something_comes_of_it() {
+        use Look::{Empty, Progress, Same};
+        assert_eq!(looks(1, &[Same, Same, Same, Progress]), 4 + 5);
+        // A machine where a look takes longer than patience lasts.
+        assert_eq!(looks(20, &[Progress, Progress, Progress, Empty, Progress]), 4);
+        assert_eq!(looks(20, &[Progress, Same, Progress]), 2);
     }
 }
