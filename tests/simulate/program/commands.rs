@@ -30,7 +30,7 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (2, |g| format!("giveup{}", g.maybe(0.5, |g| format!(" \"{}\"", g.value())))),
     (1, |g| format!("shift{}", g.maybe(0.5, |_| " 2".into()))),
     (2, end),
-    (4, jump),
+    (9, jump),
 ];
 
 /// What leaves a turn of a loop, where there is one: mostly not for certain.

@@ -41,7 +41,7 @@ pub fn generate(dice: Dice) -> Program {
     };
     let mut script: Vec<Node> =
         ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "echo first -> o"].map(line).into();
-    generator.left = generator.dice.number(3, 60);
+    generator.left = generator.dice.number(3, 50);
     while generator.left > 0 {
         let is_safe = generator.dice.chance(0.9);
         let node = if is_safe { contained(&mut generator, 5) } else { generator.node(5) };
