@@ -41,6 +41,7 @@ mod stalled;
 mod stress;
 mod supervision;
 mod survivors;
+mod tagged;
 mod terminal;
 mod tidy;
 mod timing;

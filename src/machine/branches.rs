@@ -10,7 +10,7 @@ use super::ending::{Ending, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{FrameKind, JoinFrame, JoinKind};
 use super::halt::Halt;
-use super::held::{Held, Outputs};
+use super::held::{Held, MOST_HELD, Outputs};
 use super::join::{NO_JOIN, exited, reason, top_join};
 use super::loops::pop_items;
 use super::opening::Phase;
@@ -46,10 +46,15 @@ impl Machine {
         let at_most = positive(at_most, "forall can't run at most")?;
         let at_least = positive(at_least, "forall can't have the success of at least")?;
         let clauses = ForAllClauses { at_most, at_least, output, keep_going };
-        let outputs = output.map(|Output::Grouped { in_order }| Box::new(Outputs::new(in_order)));
+        let (outputs, relay) = match output {
+            Some(Output::Grouped { in_order }) => (Some(Box::new(Outputs::new(in_order))), None),
+            Some(Output::Tagged) => (None, Some(self.begin_relay(task, io.id()))),
+            None => (None, None),
+        };
         let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.now));
         tally.decide(&clauses);
-        let kind = JoinKind::Branches { code: Arc::clone(code), clauses, io, tally, outputs };
+        let kind =
+            JoinKind::Branches { code: Arc::clone(code), clauses, io, tally, outputs, relay };
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -76,7 +81,10 @@ impl Machine {
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
-            let Some((code, value, io)) = next_branch(task) else { return Self::joined(task) };
+            let Some((code, value, io)) = next_branch(task) else {
+                self.finish_relay(task);
+                return Self::joined(task);
+            };
             let word = value.clone();
             let now = self.now;
             let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
@@ -118,6 +126,7 @@ impl Machine {
     ) -> (TaskId, Option<Held>) {
         let scope = self.new_scope(Some(task.scope));
         let mut branch = self.fork(task, 0, code.body, io, scope);
+        self.tag_output(task, &mut branch, &word);
         self.iterate(&mut branch, keyword, code, word);
         let held = self.hold_output(task, &mut branch);
         let id = branch.id;
@@ -197,9 +206,10 @@ type Branch = (Arc<Loop>, Value, Table);
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
-        JoinKind::Branches { code, clauses, io, tally, outputs }
+        JoinKind::Branches { code, clauses, io, tally, outputs, relay }
             if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most)
-                && outputs.as_ref().is_none_or(|outputs| outputs.has_room()) =>
+                && outputs.as_ref().is_none_or(|outputs| outputs.has_room())
+                && (relay.is_none() || join.running.len() < MOST_HELD) =>
         {
             let value = tally.next()?;
             Some((Arc::clone(code), value, io.clone()))

@@ -103,6 +103,7 @@ impl Machine {
                 if let Some(process) = letting_out(task) {
                     self.processes.remove(&process);
                 }
+                self.leave_relay(top_join(task));
                 // It stays while branches clean up, and begins no more.
                 self.timers.cancel(top_join(task).and_then(|join| join.timer()));
             }
@@ -113,7 +114,7 @@ impl Machine {
         }
     }
 
-    fn abandon(&mut self, operation: OperationId) {
+    pub(super) fn abandon(&mut self, operation: OperationId) {
         self.operations.remove(&operation);
         self.effects.push_back(Effect::Abandon(operation));
     }

@@ -30,7 +30,7 @@ const NO_COMMAND: &str = "a command ended that nothing waits for";
 /// Tells a shell what to hide, one value a line.
 const REDACT: &str = "FTSH_REDACT";
 /// What a command dies of that writes where nobody reads any more.
-const SIGPIPE: i32 = 13;
+pub const SIGPIPE: i32 = 13;
 /// More of a command's text isn't told.
 const LONGEST_SHOWN: usize = 64 * 1024;
 

@@ -69,7 +69,20 @@ pub enum Effect {
         /// The one around it.
         into: ScopeId,
     },
-    /// Close this table of descriptors.
+    /// Begin to relay lines: what comes from pipes into this is written on, each whole line with its
+    /// tag before it and at once, to where the same descriptor of a table leads. Answered by `Done` when
+    /// `FinishRelay` is said and all is written: `Truth(true)`; at once if it can't be written:
+    /// `Truth(false)` if nobody reads. If it is abandoned, it goes on until nothing more can come.
+    Relay {
+        /// The request, and what the relay is called.
+        operation: OperationId,
+        /// The table.
+        io: IoId,
+    },
+    /// No more pipes into a relay will be asked for, and what isn't in one now is not waited for.
+    FinishRelay(OperationId),
+    /// Close this table of descriptors. What has come through a pipe into a relay that was made for
+    /// the table ends with a whole line.
     CloseIo(IoId),
     /// Forget this buffer.
     DropBuffer(BufferId),
@@ -166,6 +179,13 @@ pub enum FdSource {
     },
     /// A new, empty buffer for output that may get large: better on a disk than in memory.
     Hold(BufferId),
+    /// A pipe into a relay.
+    Relay {
+        /// Which.
+        relay: OperationId,
+        /// What stands before each line.
+        tag: Arc<BString>,
+    },
     /// An existing buffer, at its end.
     BufferAppend(BufferId),
     /// What another descriptor of the table is at this point.

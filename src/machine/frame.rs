@@ -14,6 +14,7 @@ use super::held::Outputs;
 use super::items::Items;
 use super::leaving::Leaving;
 use super::outcome::Failure;
+use super::relay::Relay;
 use super::table::Table;
 use super::tally::Tally;
 use super::time::Time;
@@ -207,6 +208,8 @@ pub enum JoinKind {
         tally: Box<Tally>,
         /// What they print, if that is held.
         outputs: Option<Box<Outputs>>,
+        /// What writes it on line by line, if it is tagged.
+        relay: Option<Relay>,
     },
     /// The words of a hedged `forany`.
     Hedge(Box<Hedge>),

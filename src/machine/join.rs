@@ -11,6 +11,7 @@ use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::held::Outputs;
 use super::opening::Redirects;
 use super::outcome::FailureKind;
+use super::relay::Relay;
 use super::table::Table;
 use super::task::{AfterEmptied, State, Task};
 use super::timer::TimerKey;
@@ -182,7 +183,9 @@ pub fn children(task: &Task) -> Vec<TaskId> {
 impl JoinFrame {
     /// Whether nothing is left to wait for.
     fn is_done(&self) -> bool {
-        self.running.is_empty() && self.kind.outputs().is_none_or(Outputs::is_done)
+        self.running.is_empty()
+            && self.kind.outputs().is_none_or(Outputs::is_done)
+            && self.kind.relay().is_none_or(Relay::is_done)
     }
 
     /// What is armed for it alone.
@@ -195,6 +198,14 @@ impl JoinFrame {
 }
 
 impl JoinKind {
+    /// What writes on what its tasks print, if that is tagged.
+    pub fn relay(&self) -> Option<&Relay> {
+        match self {
+            Self::Branches { relay, .. } => relay.as_ref(),
+            Self::Hedge(_) | Self::Stages(_) => None,
+        }
+    }
+
     /// What its tasks print, if that is held.
     pub fn outputs(&self) -> Option<&Outputs> {
         match self {

@@ -12,6 +12,9 @@ use super::table::Table;
 use super::task::{State, Task};
 use super::value::Handle;
 
+/// Why branches are cancelled.
+pub const NOT_WRITTEN: &str = "what a branch printed can't be written";
+
 impl Machine {
     /// Has what a branch prints be held, if its siblings' is.
     pub(super) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
@@ -37,27 +40,30 @@ impl Machine {
         let written = self.written_on(task, io.id(), &mut outputs, result);
         let failed = written.is_err();
         if let Err(refused) = written {
-            let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage(&[]);
-            let (kind, code, why) = match refused {
-                Refused::NobodyReads(signal) => {
-                    (FailureKind::Signal, signal, "nobody reads".into())
-                }
-                Refused::Error(error) => (FailureKind::Spawn, 1, error),
-            };
-            let message = format!("what a branch printed can't be written: {why}");
-            let mut thrown = task.thrown(kind, code, message, "");
-            if unread {
-                thrown.retry = Retry::Unread;
-            }
             outputs.refuse();
-            match top_join(task).map(|it| &mut it.kind) {
-                Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
-                Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
-                Some(JoinKind::Stages(_)) | None => {}
-            }
+            Self::output_refused(task, &io, refused);
         }
         put_outputs(task, outputs);
         failed
+    }
+
+    /// What branches print can't be written: their loop fails by that.
+    pub(super) fn output_refused(task: &mut Task, io: &Table, refused: Refused) {
+        let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage(&[]);
+        let (kind, code, why) = match refused {
+            Refused::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
+            Refused::Error(error) => (FailureKind::Spawn, 1, error),
+        };
+        let message = format!("{NOT_WRITTEN}: {why}");
+        let mut thrown = task.thrown(kind, code, message, "");
+        if unread {
+            thrown.retry = Retry::Unread;
+        }
+        match top_join(task).map(|it| &mut it.kind) {
+            Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
+            Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
+            Some(JoinKind::Stages(_)) | None => {}
+        }
     }
 
     /// What a task let out for its branches is written, or can't be.
@@ -68,7 +74,7 @@ impl Machine {
             fork_again(task)
         });
         if failed {
-            self.cancel_children(task, "what a branch printed can't be written");
+            self.cancel_children(task, NOT_WRITTEN);
         }
     }
 

@@ -40,6 +40,8 @@ mod parameter;
 mod pieces;
 pub mod record;
 mod redirect;
+mod relay;
+mod relaying;
 mod replacing;
 mod scope;
 mod session;
@@ -412,6 +414,9 @@ impl Machine {
 
     fn done(&mut self, operation: OperationId, result: Result<Reply, Refusal>) {
         if let Some(task) = self.operations.remove(&operation) {
+            if self.is_relayed_by(task, operation) {
+                return self.relay_done(task, result);
+            }
             self.resume(task, |_, task| Self::operation_done(task, result));
         }
     }

@@ -143,6 +143,8 @@ pub struct InProgress {
     pub commands: usize,
     /// Questions and openings that a task waits for.
     pub operations: usize,
+    /// Relays of what branches print.
+    pub relays: usize,
     /// Families of processes.
     pub scopes: usize,
     /// Families whose end a task waits for.
@@ -169,10 +171,15 @@ impl Doing {
 impl Machine {
     /// How much is in progress.
     pub fn in_progress(&self) -> InProgress {
+        let is_open = |task: &Task| {
+            join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
+        };
+        let relays = self.tasks.values().filter(|task| is_open(task)).count();
         InProgress {
             tasks: self.tasks.len(),
             commands: self.processes.len(),
-            operations: self.operations.len(),
+            operations: self.operations.len().saturating_sub(relays),
+            relays,
             scopes: self.scopes.count(),
             emptying: self.emptying.len(),
             timers: self.timers.count(),

@@ -37,6 +37,7 @@ impl Table {
         changes.iter().fold(self.piped, |piped, change| {
             let leads = match change.source {
                 FdSource::PipeWriter(_) => true,
+                FdSource::Relay { .. } => piped & 1 << change.descriptor != 0,
                 FdSource::Descriptor(from) => piped & 1 << from != 0,
                 _ => false,
             };

@@ -142,7 +142,10 @@ impl Machine {
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
             | FrameKind::Question(_) => {}
-            FrameKind::Join(join) => self.timers.cancel(join.timer()),
+            FrameKind::Join(mut join) => {
+                self.timers.cancel(join.timer());
+                self.leave_relay(Some(&mut join));
+            }
         }
     }
 

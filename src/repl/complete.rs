@@ -352,6 +352,7 @@ mod tests {
         assert_eq!(tab("forall x in a b kee"), "forall x in a b keep ");
         assert_eq!(tab("forall x in a b keep "), "forall x in a b keep going ");
         assert_eq!(tab("forall x in a b at "), "least most");
+        assert_eq!(tab("forall x in a b output "), "grouped tagged");
         assert_eq!(tab("forany x in a in o"), "forany x in a in order ");
         assert_eq!(tab("forany x in a hed"), "forany x in a hedge ");
         assert_eq!(tab("forany x in a hedge "), "forany x in a hedge after ");

@@ -159,6 +159,8 @@ pub enum Output {
         /// `in order`: in the order of the words.
         in_order: bool,
     },
+    /// `output tagged`: each whole line as it comes, with the word before it.
+    Tagged,
 }
 
 /// The clauses of a `forall`: numbers `N`.

@@ -220,6 +220,7 @@ impl Printer {
                 self.text.push_str(match output {
                     Some(Output::Grouped { in_order: false }) => " output grouped",
                     Some(Output::Grouped { in_order: true }) => " output grouped in order",
+                    Some(Output::Tagged) => " output tagged",
                     None => "",
                 });
             }

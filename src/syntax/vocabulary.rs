@@ -22,7 +22,7 @@ pub const CLAUSES: [&str; 10] =
 pub const TIMES: [&str; 2] = ["times", "time"];
 
 /// The clauses of loops, word for word, each with the keyword that takes it.
-pub const LOOP_CLAUSES: [(&str, [&str; 2]); 7] = [
+pub const LOOP_CLAUSES: [(&str, [&str; 2]); 8] = [
     ("forany", ["in", "order"]),
     ("forany", ["hedge", "after"]),
     ("forall", ["at", "most"]),
@@ -30,11 +30,11 @@ pub const LOOP_CLAUSES: [(&str, [&str; 2]); 7] = [
     ("forall", ["at", "least"]),
     ("forall", ["keep", "going"]),
     ("forall", ["output", "grouped"]),
+    ("forall", ["output", "tagged"]),
 ];
 
 /// Words that begin clauses of loops which there are not yet: a list can't have them bare.
-pub const RESERVED_CLAUSES: [[&str; 2]; 4] =
-    [["output", "tagged"], ["on", "slurm"], ["on", "ssh"], ["retry", "lost"]];
+pub const RESERVED_CLAUSES: [[&str; 2]; 3] = [["on", "slurm"], ["on", "ssh"], ["retry", "lost"]];
 
 /// Commands that the shell itself carries out. A script's own functions win over them.
 pub const BUILTINS: [&str; 16] = [

@@ -166,3 +166,40 @@ fn output_that_is_held_is_bounded() {
     let script = "forall n in 1 .to. 600 output grouped in order; if $n .eql. 1; work 9; end; end";
     world().run(script).succeeds().takes(9.0);
 }
+
+#[test]
+fn lines_come_out_as_they_come_each_with_its_word() {
+    let body = "echo -n $n; work $n; echo b; work 2; echo c; echo -n d; end; echo on";
+    let ran = world().run(&format!("forall n in 2 1 output tagged; {body}")).succeeds();
+    ran.prints("1\t1b\n2\t2b\n1\tc\n1\td\n2\tc\n2\td\non\n").takes(4.0);
+    let script = "forall n in 2 1 output tagged; work $n; echo $n; end -> v; echo \"<$v>\"";
+    world().run(script).succeeds().prints("<1\t1\n2\t2>\n");
+    let script =
+        "forall n in 1 2 output tagged; forall m in a b output tagged; work $n; echo $m; end; end";
+    world().run(script).succeeds().prints("1\ta\ta\n1\tb\tb\n2\ta\ta\n2\tb\tb\n");
+    let script = "forall n in 1 output tagged; echo a > f; echo b -> v; try; echo c; end >> f; echo $v; end; cat < f";
+    world().run(script).succeeds().prints("1\tb\na\nc\n");
+    let script = "function f; forall n in 1 2 output tagged; work $n; echo $n; end; end; f | cat";
+    world().run(script).succeeds().prints("1\t1\n2\t2\n");
+}
+
+#[test]
+fn a_tag_is_one_field() {
+    let script = "text=\"a b\n\"\ntext=split(\"x\ty\nz\", \",\")\nforall n in \"$text\" output tagged; echo it; end";
+    world().run(script).succeeds().prints("x\\ty\\nz\tit\n");
+}
+
+#[test]
+fn what_failed_and_cancelled_branches_printed_is_tagged_too() {
+    let script = "forall n in 1 2 output tagged; echo $n; work $n; echo -n left; fail; end";
+    world().run(script).fails("exit", 1).prints("1\t1\n2\t2\n1\tleft\n").takes(1.0);
+    let script = "forall n in 1 2 output tagged keep going; echo -n $n; work $n; fail; end";
+    world().run(script).fails("exit", 1).prints("1\t1\n2\t2\n").takes(2.0);
+    let script = "try for 5 seconds; forall n in 1 9 output tagged; echo -n $n; work $n; end; end";
+    let ran = world().run(script).fails("timeout", 124).prints("1\t1\n9\t9\n").takes(5.0);
+    assert!(ran.world.running().is_empty());
+    let script = "try for 5 seconds or 1 time; forall n in 1 9 output tagged; try; work $n; finally; echo $n; end; end; catch; echo caught; end";
+    world().run(script).succeeds().prints("1\t1\n9\t9\ncaught\n").takes(5.0);
+    let script = "forall n in 1 .to. 1000 output tagged at least 600; work 1; echo -n $n; end";
+    world().run(script).succeeds().takes(3.0);
+}

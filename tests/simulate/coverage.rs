@@ -16,7 +16,7 @@ use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 const CONSTRUCTS: &str = "
     pipeline |& structure-in-pipeline program call environment assignment unassigned return return-value shift shift-n
     break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
-    grouped grouped-in-order
+    grouped grouped-in-order tagged
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
@@ -150,6 +150,7 @@ impl Walk<'_> {
                 match output {
                     Some(Output::Grouped { in_order: false }) => self.is("grouped"),
                     Some(Output::Grouped { in_order: true }) => self.is("grouped-in-order"),
+                    Some(Output::Tagged) => self.is("tagged"),
                     None => {}
                 }
                 if *keep_going {

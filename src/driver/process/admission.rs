@@ -360,7 +360,7 @@ impl ProcessDriver {
     }
 
     fn is_far_from_limit(&mut self, count: usize) -> bool {
-        let known = self.children.len() + self.io.size();
+        let known = self.children.len() + self.io.size() + self.relays.count();
         self.admission.limit.is_far_from(4 * known + count)
     }
 

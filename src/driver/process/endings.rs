@@ -117,7 +117,10 @@ impl ProcessDriver {
                 Action::KillGroup(pid) => drop(sys::kill(-pid, libc::SIGKILL)),
                 Action::KillTrees(scope, pids) => self.kill_trees(scope, &pids),
                 Action::Cancel(process) => self.cancel(process),
-                Action::Emptied(scope) => self.ready.push_back(Event::Emptied { scope }),
+                Action::Emptied(scope) => {
+                    let (relays, mut outside) = self.relays();
+                    relays.tell_emptied(&mut outside, scope);
+                }
                 Action::Log(event) => self.log(0, event),
             }
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::endings::SWEEP_INTERVAL;
 use super::fds::FdError;
-use super::jobs::{Answer, Waiting};
+use super::jobs::{Answer, RELAYS, Waiting};
 use super::os::signal::{self, die_by};
 use super::procs::kill_tree;
 use super::tty::Terminal;
@@ -29,6 +29,7 @@ impl ProcessDriver {
             line,
             keys,
             waits,
+            self.relays.due,
         ];
         all.into_iter().flatten().min()
     }
@@ -72,6 +73,10 @@ impl ProcessDriver {
                 SUPERVISOR => self.die_with_supervisor(),
                 KEYS => self.heed_keys(),
                 BACKGROUND => {} // whoever attends to it will see
+                RELAYS.. => {
+                    let (relays, mut outside) = self.relays();
+                    relays.read_some(&mut outside, token - RELAYS);
+                }
                 _ => self.reap((token - CHILDREN) as i32),
             }
         }
@@ -87,6 +92,8 @@ impl ProcessDriver {
         self.work.pool.tick(now);
         self.tty.status_line.tick(now);
         self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
+        let (relays, mut outside) = self.relays();
+        relays.give_up(&mut outside, now);
         self.insist(now);
         if self.children.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
@@ -173,6 +180,13 @@ impl ProcessDriver {
         {
             match self.work.waiting.remove(&ticket) {
                 Some(Waiting::Command(process)) => self.command_answered(process, answer),
+                Some(Waiting::Relay(relay)) => match answer {
+                    Answer::Ended(ended) => {
+                        let (relays, mut outside) = self.relays();
+                        relays.written(&mut outside, relay, ended);
+                    }
+                    _ => self.broken("what a relay writes was answered as something else"),
+                },
                 Some(Waiting::Operation(operation)) => {
                     self.work.operations.remove(&operation);
                     self.admission.note_free();

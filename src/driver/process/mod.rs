@@ -39,7 +39,7 @@ pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
 use self::fds::{FdError, FdTables, Place, files};
-use self::jobs::{Answer, Children, Command, Waiting, Work, children};
+use self::jobs::{Answer, Children, Command, Outside, Relays, Waiting, Work, children};
 use self::marks::Marker;
 use self::os::clock::{Clock, since_1970};
 use self::os::poll::{self, Poller};
@@ -122,6 +122,7 @@ pub struct ProcessDriver {
     signals: Signals,
     work: Work,
     io: FdTables,
+    relays: Relays,
     found: Found,
     commands: HashMap<ProcessId, Command>,
     children: Children,
@@ -187,6 +188,7 @@ impl ProcessDriver {
             signals,
             work,
             io,
+            relays: Relays::default(),
             found: Found::default(),
             commands: HashMap::new(),
             children,
@@ -286,6 +288,8 @@ impl ProcessDriver {
     }
 
     fn abandon(&mut self, operation: OperationId) {
+        let (relays, mut outside) = self.relays();
+        relays.leave(&mut outside, operation);
         if !self.withdraw(operation)
             && let Some(handle) = self.work.operations.remove(&operation)
         {
@@ -306,6 +310,8 @@ impl ProcessDriver {
             Ok(plan) => plan,
             Err(error) => return self.answer(operation, Err(error)),
         };
+        let (relays, mut outside) = self.relays();
+        relays.listen(&mut outside, io, std::mem::take(&mut plan.relayed));
         plan.table.holds = holds;
         if holds {
             plan.table.place = place;
@@ -322,9 +328,17 @@ impl ProcessDriver {
         }
     }
 
+    /// What branches print, and what that needs.
+    fn relays(&mut self) -> (&mut Relays, Outside<'_>) {
+        let Self { relays, poller, work, ready, .. } = self;
+        (relays, Outside { poller, work, ready })
+    }
+
     /// Asks for more descriptors before the usual limit is reached.
     fn make_room(&mut self) {
-        self.admission.limit.make_room_for(self.children.len() + self.io.size());
+        self.admission
+            .limit
+            .make_room_for(self.children.len() + self.io.size() + self.relays.count());
     }
 }
 
@@ -352,8 +366,20 @@ impl Driver for ProcessDriver {
                 self.act();
             }
             Effect::HandOver { scope, into } => self.hand_over(scope, into),
+            Effect::Relay { operation, io } => {
+                self.relays.begin(&self.io, operation, io);
+                if self.relays.use_the_terminal() {
+                    self.tty.status_line.give_way();
+                }
+            }
+            Effect::FinishRelay(operation) => {
+                let (relays, mut outside) = self.relays();
+                relays.finish(&mut outside, operation);
+            }
             Effect::CloseIo(io) => {
                 self.io.close(io);
+                let (relays, mut outside) = self.relays();
+                relays.end_table(&mut outside, io);
                 self.admission.note_free();
             }
             Effect::DropBuffer(buffer) => {

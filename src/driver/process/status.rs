@@ -58,7 +58,7 @@ impl ProcessDriver {
             self.tty.status_line.give_way();
             return None; // the end of a command is when to look again
         }
-        if self.has_strangers() {
+        if self.has_strangers() || self.relays.use_the_terminal() {
             self.tty.status_line.give_way();
             return Some(now + SLOW);
         }

@@ -1,8 +1,9 @@
 //! Modelled files, buffers and pipes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use thiserror::Error;
 
 use super::model::Model;
@@ -22,6 +23,20 @@ pub struct Descriptors {
     readers: BTreeMap<PipeId, usize>,
     tables: BTreeMap<IoId, Table>,
     consumed: BTreeMap<IoId, usize>,
+    /// Pipes into relays, by their numbers.
+    relayed: BTreeMap<usize, Relayed>,
+    count: usize,
+}
+
+/// What comes through a pipe into a relay.
+struct Relayed {
+    tag: Arc<BString>,
+    /// What it is written on to.
+    to: End,
+    /// A line that has no end yet.
+    line: BString,
+    /// The table it was made for.
+    io: Option<IoId>,
 }
 
 type Table = BTreeMap<u8, End>;
@@ -37,6 +52,7 @@ enum End {
     File(BString),
     PipeIn(PipeId),
     PipeOut(PipeId),
+    Relay(usize),
 }
 
 /// What the modelled world lacks.
@@ -67,12 +83,24 @@ impl Descriptors {
             }
         }
         self.tables.insert(io, table);
+        for relayed in self.relayed.values_mut() {
+            relayed.io.get_or_insert(io);
+        }
         Ok(())
     }
 
     /// Closes a table; whether that ended what goes into some pipe.
     pub fn close(&mut self, io: IoId) -> bool {
         self.consumed.remove(&io);
+        let relayed = std::mem::take(&mut self.relayed).into_iter();
+        let (over, rest) = relayed.partition(|(_, relayed)| relayed.io == Some(io));
+        self.relayed = rest;
+        let over: BTreeMap<usize, Relayed> = over;
+        for Relayed { tag, to, line, .. } in over.into_values() {
+            if !line.is_empty() {
+                self.write(&to, bstr::concat([&tag[..], b"\t", &line[..], b"\n"]).as_bstr());
+            }
+        }
         let mut ended = false;
         for end in self.tables.remove(&io).unwrap_or_default().values() {
             match end {
@@ -121,6 +149,14 @@ impl Descriptors {
                     let content = self.buffer(*of);
                     self.buffers.insert(*buffer, content);
                     End::Buffer(*buffer)
+                }
+                FdSource::Relay { tag, .. } => {
+                    let Some(to) = table.get(descriptor).cloned() else { continue };
+                    let (tag, number) = (Arc::clone(tag), self.count);
+                    let relayed = Relayed { tag, to, line: BString::default(), io: None };
+                    self.relayed.insert(number, relayed);
+                    self.count += 1;
+                    End::Relay(number)
                 }
                 FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
                 FdSource::Descriptor(other) => match table.get(other) {
@@ -182,15 +218,35 @@ impl Descriptors {
         let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let Ok(table) = self.plumb(self.table(run.io), &redirects) else { return };
         for (descriptor, text) in [(1, &model.output), (2, &model.errors)] {
-            let sink = match table.get(&descriptor) {
-                Some(End::Stdout) => &mut self.stdout,
-                Some(End::Stderr) => &mut self.stderr,
-                Some(End::File(path)) => self.files.entry(path.clone()).or_default(),
-                Some(End::Buffer(buffer)) => self.buffers.entry(*buffer).or_default(),
-                Some(End::PipeOut(pipe)) => self.pipes.entry(*pipe).or_default(),
-                _ => continue,
-            };
-            sink.extend_from_slice(text.as_bytes());
+            if let Some(end) = table.get(&descriptor) {
+                self.write(end, text.as_bstr());
+            }
+        }
+    }
+
+    fn write(&mut self, end: &End, text: &BStr) {
+        let sink = match end {
+            End::Stdout => &mut self.stdout,
+            End::Stderr => &mut self.stderr,
+            End::File(path) => self.files.entry(path.clone()).or_default(),
+            End::Buffer(buffer) => self.buffers.entry(*buffer).or_default(),
+            End::PipeOut(pipe) => self.pipes.entry(*pipe).or_default(),
+            End::Relay(number) => return self.relay(*number, text),
+            End::Null | End::Input(_) | End::BufferIn(_) | End::PipeIn(_) => return,
+        };
+        sink.extend_from_slice(text.as_bytes());
+    }
+
+    /// Writes on what are whole lines by now.
+    fn relay(&mut self, number: usize, text: &BStr) {
+        let Some(relayed) = self.relayed.get_mut(&number) else { return };
+        relayed.line.extend_from_slice(text);
+        let whole = relayed.line.rfind_byte(b'\n').map_or(0, |end| end + 1);
+        let rest = relayed.line.split_off(whole);
+        let lines = std::mem::replace(&mut relayed.line, rest.into());
+        let (tag, to) = (Arc::clone(&relayed.tag), relayed.to.clone());
+        for line in lines.lines_with_terminator() {
+            self.write(&to, bstr::concat([&tag[..], b"\t", line]).as_bstr());
         }
     }
 }

@@ -104,7 +104,11 @@ impl Shell {
                     self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Abandon(_) => {}
+            Effect::Abandon(_) | Effect::Relay { .. } => {}
+            Effect::FinishRelay(operation) => {
+                let result = Ok(Reply::Truth(true));
+                self.events.push_back(Event::Done { operation, result });
+            }
             Effect::OpenScope { scope, parent } => {
                 self.parents.insert(scope, parent);
             }

@@ -43,9 +43,21 @@ impl Builder<'_> {
                 let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
                 return Err(error.hint(QUOTE).into());
             }
+            if rule == Rule::in_order && all.output == Some(Output::Tagged) {
+                let error = SyntaxError::new(span, "lines that are tagged come as they come");
+                return Err(error
+                    .hint("`output grouped in order` prints what each word printed in the order of the words")
+                    .into());
+            }
             check_owner(span, keyword, &clause)?;
             if seen.contains(&rule) {
                 return Err(SyntaxError::new(span, format!("`{clause}` stands there twice")).into());
+            }
+            if matches!(rule, Rule::grouped | Rule::tagged) && all.output.is_some() {
+                let error = SyntaxError::new(span, "output is either grouped or tagged");
+                return Err(error
+                    .hint("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends")
+                    .into());
             }
             seen.push(rule);
             match rule {
@@ -68,6 +80,7 @@ impl Builder<'_> {
                     let in_order = pair.into_inner().next().is_some();
                     all.output = Some(Output::Grouped { in_order });
                 }
+                Rule::tagged => all.output = Some(Output::Tagged),
                 _ => all.keep_going = true,
             }
         }

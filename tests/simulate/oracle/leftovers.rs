@@ -62,6 +62,7 @@ impl Oracle for Nothing {
                 tasks: 1,
                 commands: 0,
                 operations: 0,
+                relays: 0,
                 scopes: 1,
                 emptying: 0,
                 timers: 0,

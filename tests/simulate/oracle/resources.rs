@@ -51,6 +51,9 @@ impl Resources {
                 FdSource::PipeWriter(pipe) => {
                     demand(self.writers.insert(*pipe), || format!("{pipe:?} is written twice"))?;
                 }
+                FdSource::Relay { relay, .. } => {
+                    demand(self.operations.contains(relay), || format!("{relay:?} isn't there"))?;
+                }
                 FdSource::File { .. }
                 | FdSource::Descriptor(_)
                 | FdSource::Null
@@ -122,6 +125,13 @@ impl Oracle for Resources {
                     Query::Buffer(buffer) => self.buffer(*buffer),
                     _ => Ok(()),
                 }
+            }
+            Effect::Relay { operation, io } => {
+                self.operation(*operation)?;
+                self.io(*io)
+            }
+            Effect::FinishRelay(operation) => {
+                demand(self.operations.contains(operation), || format!("{operation:?} isn't there"))
             }
             // The answer may have come just too late.
             Effect::Abandon(operation) => {

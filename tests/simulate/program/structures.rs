@@ -107,7 +107,10 @@ impl Generator {
             self.maybe(0.4, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 1)"]))),
             self.maybe(0.3, |g| format!(" at least {}", g.dice.pick(&["1", "2", "$n", "3"]))),
             self.maybe(0.4, |_| " keep going".into()),
-            self.maybe(0.4, |g| format!(" output grouped{}", g.maybe(0.5, |_| " in order".into()))),
+            self.maybe(0.6, |g| match g.dice.number(0, 2) {
+                0 => " output tagged".into(),
+                _ => format!(" output grouped{}", g.maybe(0.5, |_| " in order".into())),
+            }),
         ];
         let first = self.dice.number(0, clauses.len() - 1);
         clauses.rotate_left(first);

@@ -1,7 +1,7 @@
 //! Changes to a table of descriptors: worked out first, then carried out, on the loop or off it.
 
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bstr::BString;
@@ -11,8 +11,9 @@ use super::super::sys;
 use super::buffer::Buffer;
 use super::error::FdError;
 use super::files;
+use super::lines::Lines;
 use super::table::{Fd, FdTable, SIZE};
-use crate::machine::effect::{Access, Directory, Umask};
+use crate::machine::effect::{Access, Directory, OperationId, Umask};
 
 /// Content up to this size is written on the loop.
 pub const SMALL: usize = 64 * 1024;
@@ -24,6 +25,16 @@ pub struct Plan {
     pub umask: Umask,
     pub steps: Vec<Step>,
     pub blocking: bool,
+    /// Where what is written to pipes into relays comes out.
+    pub relayed: Vec<Relayed>,
+}
+
+/// The end of a pipe into a relay.
+pub struct Relayed {
+    pub relay: OperationId,
+    pub descriptor: u8,
+    pub reader: OwnedFd,
+    pub lines: Lines,
 }
 
 /// One change.

@@ -17,7 +17,7 @@ use crate::machine::size::{LONGEST, TooLong};
 use crate::os_error::plain;
 
 /// A pipe that polls as writable takes as many bytes without waiting.
-const PIPE_ROOM: usize = libc::PIPE_BUF;
+pub const PIPE_ROOM: usize = libc::PIPE_BUF;
 /// A file takes as many bytes on the loop.
 const FILE_ROOM: usize = 64 * 1024;
 /// A line is looked for in blocks of this size.
@@ -38,7 +38,8 @@ pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
     }
 }
 
-fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
+/// Writes as much as can be written without waiting; `WouldBlock` if that is nothing.
+pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
     }

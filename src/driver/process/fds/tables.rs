@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use bstr::BString;
+use nix::fcntl::OFlag;
 
 use super::super::sys;
 use super::buffer::Buffer;
 use super::error::FdError;
+use super::lines::Lines;
 use super::place::Place;
-use super::plan::{Plan, SMALL, Step};
+use super::plan::{Plan, Relayed, SMALL, Step};
 use super::table::{Fd, FdTable};
 use crate::machine::effect::{BufferId, Directory, FdChange, FdSource, IoId, PipeId, Umask};
 use crate::machine::size::LONGEST;
@@ -177,8 +179,8 @@ impl FdTables {
         }
         let mut taken = taken.into_iter();
         let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
-        let mut plan =
-            Plan { table, directory: directory.clone(), umask, steps: Vec::new(), blocking: false };
+        let (directory, steps, relayed) = (directory.clone(), Vec::new(), Vec::new());
+        let mut plan = Plan { table, directory, umask, steps, blocking: false, relayed };
         for FdChange { descriptor: to, source } in redirects {
             let step = match source {
                 FdSource::File { path, access } => {
@@ -191,6 +193,17 @@ impl FdTables {
                     Some(content) => plan.bytes(to, content.clone()),
                     None => Step::Read(to, self.existing(id)?),
                 },
+                FdSource::Relay { relay, tag } => {
+                    if plan.table.get(to).is_none() {
+                        continue; // it stays closed
+                    }
+                    let (reader, writer) = io::pipe().map_err(FdError::Pipe)?;
+                    let reader = sys::move_up(reader.into()).map_err(FdError::Pipe)?;
+                    sys::add_flags(reader.as_fd(), OFlag::O_NONBLOCK).map_err(FdError::Pipe)?;
+                    let lines = Lines::new(tag);
+                    plan.relayed.push(Relayed { relay, descriptor: to, reader, lines });
+                    Step::Set(to, Fd::new(writer.into()).map_err(FdError::Pipe)?)
+                }
                 FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
                 FdSource::BufferCreate(id, content) => {
                     let buffer = self.create(id)?;

@@ -91,6 +91,8 @@ pub enum Waiting {
     Command(ProcessId),
     /// An operation.
     Operation(OperationId),
+    /// A relay, for which it writes.
+    Relay(OperationId),
 }
 
 impl Answer {

@@ -335,6 +335,32 @@ error: `for` takes no `in order`
 }
 
 #[test]
+fn tagged_output() {
+    assert_snapshot!(mistakes("forall x in a output tagged in order\nend\nforall x in a output tagged output grouped\nend\nforany x in a output tagged\nend"), @"
+error: lines that are tagged come as they come
+ --> t:1:29
+  |
+1 | forall x in a output tagged in order
+  |                             ^^^^^^^^
+  = hint: `output grouped in order` prints what each word printed in the order of the words
+
+error: output is either grouped or tagged
+ --> t:3:29
+  |
+3 | forall x in a output tagged output grouped
+  |                             ^^^^^^^^^^^^^^
+  = hint: `output tagged` prints lines as they come, `output grouped` what a branch printed when it ends
+
+error: `forany` takes no `output tagged`
+ --> t:5:15
+  |
+5 | forany x in a output tagged
+  |               ^^^^^^^^^^^^^
+  = hint: `forall` does; quote the words if they belong to the list
+");
+}
+
+#[test]
 fn hedges() {
     assert_snapshot!(mistakes("forany x in a hedge after at most 2\nend\nforany x in a at most 2\nend\nforany x in a hedge after 0s\nend\nforall x in a hedge after 1s\nend\nforany x in a hedge after 5 at most 2\nend\nforany x in a hedge after 1s\nbreak\nend"), @"
 error: expected a length of time after `hedge after`

@@ -1,0 +1,135 @@
+//! Lines that come in pieces and go out whole, each with a tag before it.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+/// The beginning of a longer line goes out before its end has come.
+const LONGEST: usize = 64 * 1024;
+
+/// What comes from one place.
+#[derive(Debug)]
+pub struct Lines {
+    tag: Arc<BString>,
+    /// The beginning of a line.
+    held: Vec<u8>,
+    /// Whether the beginning of a line that is too long to be held is out: nothing else may go out
+    /// before its end.
+    is_open: bool,
+}
+
+impl Lines {
+    /// Nothing has come yet.
+    pub fn new(tag: Arc<BString>) -> Self {
+        Self { tag, held: Vec::new(), is_open: false }
+    }
+
+    /// Whether a line is out that has no end yet.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Takes what has come, and adds to `out` what goes out.
+    pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        for piece in bytes.lines_with_terminator() {
+            let is_end = piece.ends_with(b"\n");
+            if self.is_open {
+                out.extend_from_slice(piece);
+                self.is_open = !is_end;
+                continue;
+            }
+            if self.held.is_empty() && is_end {
+                self.begin(out);
+                out.extend_from_slice(piece);
+                continue;
+            }
+            self.held.extend_from_slice(piece);
+            if is_end || self.held.len() > LONGEST {
+                self.begin(out);
+                out.append(&mut self.held);
+                self.is_open = !is_end;
+            }
+        }
+    }
+
+    /// Nothing more comes for now: a line that has no end gets one.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if !self.held.is_empty() {
+            self.begin(out);
+            out.append(&mut self.held);
+            self.is_open = true;
+        }
+        if std::mem::take(&mut self.is_open) {
+            out.push(b'\n');
+        }
+    }
+
+    fn begin(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.tag);
+        out.push(b'\t');
+    }
+}
+
+/// As many whole lines from the beginning of `bytes` as `most` has room for; the first in any case.
+pub fn first_lines(bytes: &[u8], most: usize) -> &[u8] {
+    let within = &bytes[..bytes.len().min(most)];
+    let end = within.rfind_byte(b'\n').or_else(|| bytes.find_byte(b'\n'));
+    &bytes[..end.map_or(bytes.len(), |end| end + 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Lines {
+        Lines::new(Arc::new("a".into()))
+    }
+
+    #[test]
+    fn lines_come_out_whole_however_they_come_in() {
+        let text = b"one\n\ntwo\xff\nthree";
+        let expected = b"a\tone\na\t\na\ttwo\xff\na\tthree\n";
+        for size in 1..=text.len() {
+            let (mut lines, mut out) = (lines(), Vec::new());
+            for piece in text.chunks(size) {
+                lines.take(piece, &mut out);
+                assert!(out.is_empty() || out.ends_with(b"\n"), "{:?}", out.as_bstr());
+            }
+            lines.end(&mut out);
+            assert_eq!(out.as_bstr(), expected.as_bstr());
+            lines.end(&mut out);
+            assert_eq!(out.as_bstr(), expected.as_bstr(), "nothing is added twice");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_to_be_held_goes_out_as_it_comes() {
+        let (mut lines, mut out) = (lines(), Vec::new());
+        let long = vec![b'x'; LONGEST];
+        lines.take(&long, &mut out);
+        assert!(out.is_empty() && !lines.is_open());
+        for (piece, is_open) in [(&b"yy"[..], true), (b"z", true), (b"\nshort\nsh", false)] {
+            lines.take(piece, &mut out);
+            assert_eq!(lines.is_open(), is_open);
+        }
+        lines.end(&mut out);
+        let expected = [b"a\t", &long[..], b"yyz\na\tshort\na\tsh\n"].concat();
+        assert!(out == expected);
+        lines.take(&long, &mut out);
+        lines.take(&long, &mut out);
+        assert!(lines.is_open());
+        out.clear();
+        lines.end(&mut out);
+        assert_eq!(out, b"\n");
+        assert!(!lines.is_open());
+    }
+
+    #[test]
+    fn as_many_lines_as_there_is_room_for() {
+        assert_eq!(first_lines(b"ab\ncd\nef", 7), b"ab\ncd\n");
+        assert_eq!(first_lines(b"ab\ncd\nef", 3), b"ab\n");
+        assert_eq!(first_lines(b"abcdef\ng", 3), b"abcdef\n");
+        assert_eq!(first_lines(b"abcdef", 3), b"abcdef");
+        assert_eq!(first_lines(b"", 3), b"");
+    }
+}

@@ -1,0 +1,94 @@
+//! `output tagged`: what branches print goes through a relay, which writes on each whole line as it
+//! comes, with the branch's word before it.
+
+use std::sync::Arc;
+
+use super::Machine;
+use super::command::SIGPIPE;
+use super::effect::{Effect, FdChange, FdSource, IoId, OperationId, TaskId};
+use super::event::{Refusal, Reply};
+use super::frame::{JoinFrame, JoinKind};
+use super::join::{fork_again, top_join};
+use super::let_out::{NOT_WRITTEN, Refused};
+use super::relay::{Relay, tag};
+use super::task::{State, Task};
+use super::value::Value;
+
+impl Machine {
+    /// Begins to relay to the descriptors that all branches share.
+    pub(super) fn begin_relay(&mut self, task: &Task, io: IoId) -> Relay {
+        let operation = self.new_operation(task);
+        self.effects.push_back(Effect::Relay { operation, io });
+        Relay::new(operation)
+    }
+
+    /// Has what a branch prints go through its loop's relay, if that has one.
+    pub(super) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
+        let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
+        let word = word.text().unwrap_or_default();
+        let tag = Arc::new(tag(&self.config.secrets.hide_bytes(&word)));
+        let source = FdSource::Relay { relay, tag };
+        let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
+        let operation = self.new_operation(branch);
+        branch.io = self.open_io(&branch.io, branch, operation, changes.into());
+        branch.state = State::Piped(operation);
+    }
+
+    /// Has all be written, once no branch runs and none is to begin.
+    pub(super) fn finish_relay(&mut self, task: &mut Task) {
+        let join = top_join(task).filter(|join| join.running.is_empty());
+        if let Some(relay) = top_relay(join)
+            && relay.finish()
+        {
+            self.effects.push_back(Effect::FinishRelay(relay.operation));
+        }
+    }
+
+    /// Whether this is a relay that a task waits for.
+    pub(super) fn is_relayed_by(&mut self, task: TaskId, operation: OperationId) -> bool {
+        let join = self.tasks.get_mut(&task).and_then(|task| top_join(task));
+        top_relay(join).is_some_and(|relay| relay.operation == operation)
+    }
+
+    /// All that the branches of a task have printed is written, or it can't be.
+    pub(super) fn relay_done(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
+        let refused = match result {
+            Ok(Reply::Truth(true)) => None,
+            Ok(_) => Some(Refused::NobodyReads(SIGPIPE)),
+            Err(refusal) => Some(Refused::Error(refusal.message)),
+        };
+        let failed = refused.is_some();
+        self.resume(task, |_, task| {
+            if let Some(relay) = top_relay(top_join(task)) {
+                relay.end();
+            }
+            let io = top_join(task).and_then(|join| match &join.kind {
+                JoinKind::Branches { io, .. } => Some(io.clone()),
+                JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+            });
+            if let (Some(refused), Some(io)) = (refused, io) {
+                Self::output_refused(task, &io, refused);
+            }
+            fork_again(task)
+        });
+        if failed {
+            self.cancel_children(task, NOT_WRITTEN);
+        }
+    }
+
+    /// Nobody waits for a relay any more; it goes on by itself while something comes.
+    pub(super) fn leave_relay(&mut self, join: Option<&mut JoinFrame>) {
+        if let Some(relay) = top_relay(join)
+            && relay.end()
+        {
+            self.abandon(relay.operation);
+        }
+    }
+}
+
+fn top_relay(join: Option<&mut JoinFrame>) -> Option<&mut Relay> {
+    match &mut join?.kind {
+        JoinKind::Branches { relay, .. } => relay.as_mut(),
+        JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+    }
+}
