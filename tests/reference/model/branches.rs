@@ -141,13 +141,7 @@ impl Model<'_> {
         };
         self.level += 1;
         self.variables.insert(name, Value::Text(word.into()));
-        let result = match self.block(body) {
-            Ok(()) | Err(Stop::Exit(0) | Stop::Return(_) | Stop::Jump(_)) => Ok(()),
-            Err(Stop::Exit(code)) => {
-                Err(Failure { kind: "exit", code: code.into(), fatal: false, words: None })
-            }
-            Err(Stop::Failed(failure)) => Err(failure),
-        };
+        let result = ending(self.block(body));
         self.level -= 1;
         (result, before)
     }
@@ -163,14 +157,19 @@ impl Model<'_> {
 
     /// Everything of a branch is kept.
     fn win(&mut self, before: Copied) {
+        self.own_all();
+        self.input = before.input;
+        let printed = std::mem::replace(&mut self.output, before.output);
+        self.print(&printed.borrow());
+    }
+
+    /// What a task has written that is over is the present one's.
+    pub(super) fn own_all(&mut self) {
         for value in self.variables.values_mut() {
             if let Value::Written(_, level) = value {
                 *level = self.level.min(*level);
             }
         }
-        self.input = before.input;
-        let printed = std::mem::replace(&mut self.output, before.output);
-        self.print(&printed.borrow());
     }
 
     /// A number in a clause.
@@ -187,5 +186,16 @@ impl Model<'_> {
         if self.held.iter().any(|held| Rc::ptr_eq(held, written)) {
             self.certain.set(false);
         }
+    }
+}
+
+/// How a branch or a stage ends that comes to this.
+pub fn ending(done: Done) -> Result<(), Failure> {
+    match done {
+        Ok(()) | Err(Stop::Exit(0) | Stop::Return(_) | Stop::Jump(_)) => Ok(()),
+        Err(Stop::Exit(code)) => {
+            Err(Failure { kind: "exit", code: code.into(), fatal: false, words: None })
+        }
+        Err(Stop::Failed(failure)) => Err(failure),
     }
 }

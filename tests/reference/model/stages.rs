@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use super::branches::ending;
 use super::input::Reader;
-use super::{Done, Model, Stop, Value, Written, failed};
+use super::{Done, Model, Stop, Written};
 use crate::reference::tree::{Block, Input, Name, Word};
 
 impl Model<'_> {
@@ -50,15 +51,7 @@ impl Model<'_> {
                 None => self.variables.remove(name),
             };
         }
-        for value in self.variables.values_mut() {
-            if let Value::Written(_, level) = value {
-                *level = self.level.min(*level);
-            }
-        }
-        match result {
-            Err(Stop::Exit(0)) => Ok(()),
-            Err(Stop::Exit(code)) => Err(failed("exit", code.into())),
-            result => result,
-        }
+        self.own_all();
+        ending(result).map_err(Stop::Failed)
     }
 }
