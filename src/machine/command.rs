@@ -113,7 +113,7 @@ impl Machine {
         self.log(task, event, Level::COMMANDS);
         let mut restore = Vec::new();
         for (name, value) in &command.assignments {
-            restore.push((Arc::clone(name), task.variables.get(name).cloned()));
+            restore.push(task.variables.keep(name));
             let (value, inherited) = (Value::from(value.clone()), false);
             let variable = super::variables::Variable { value, exported: true, inherited };
             task.variables.put(name, Some(variable));

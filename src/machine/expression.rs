@@ -21,7 +21,7 @@ use super::record::{Level, LogEvent};
 use super::size;
 use super::task::Task;
 use super::value::{Range, Value};
-use super::variables::Change;
+use super::variables::{Change, Kept};
 use crate::syntax::ast::{Name, Part, Word};
 
 /// How deep calls may be nested.
@@ -244,9 +244,11 @@ impl Machine {
             _ => None,
         });
         match call {
-            Some(call) if call.restore.iter().all(|(known, _)| known != name) => {
-                let before = made.unwrap_or_else(|| task.variables.get(name).cloned());
-                call.restore.push((Arc::clone(name), before));
+            Some(call) if call.restore.iter().all(|kept| kept.name != *name) => {
+                call.restore.push(match made {
+                    Some(variable) => Kept { name: Arc::clone(name), variable, changed: true },
+                    None => task.variables.keep(name),
+                });
             }
             None if task.locals.iter().all(|(known, _)| known != name) => {
                 task.locals.push((Arc::clone(name), made));
@@ -262,9 +264,8 @@ impl Machine {
         if call.function.is_some() {
             task.args = call.args;
         }
-        for (name, variable) in call.restore {
-            task.variables.put(&name, variable);
-        }
+        let kept = call.restore.into_iter().rev();
+        kept.for_each(|kept| task.variables.put_back(kept));
     }
 }
 

@@ -19,7 +19,7 @@ use super::table::Table;
 use super::tally::Tally;
 use super::time::Time;
 use super::timer::TimerKey;
-use super::variables::Variable;
+use super::variables::Kept;
 use crate::backoff::{Backoff, Policy};
 use crate::syntax::ast::Name;
 use crate::syntax::clauses::{ForAllClauses, TryClauses};
@@ -175,7 +175,7 @@ pub struct CallFrame {
     /// The caller's arguments.
     pub args: Arc<Vec<BString>>,
     /// Variables set for this call only, as they were.
-    pub restore: Vec<(Name, Option<Variable>)>,
+    pub restore: Vec<Kept>,
     /// When it began.
     pub started: Time,
     /// The command as written, for the log.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::effect::{Action, Environment};
-use super::variables::Variable;
+use super::variables::Kept;
 use crate::syntax::ast::Name;
 
 /// A command whose words are expanded.
@@ -43,7 +43,7 @@ pub struct Call {
     /// Whether the caller wants a value.
     pub wants_value: bool,
     /// Variables set for this call only, as they were.
-    pub restore: Vec<(Name, Option<Variable>)>,
+    pub restore: Vec<Kept>,
     /// The command as written, for the log.
     pub command: String,
 }

@@ -21,6 +21,17 @@ pub struct Variable {
     pub inherited: bool,
 }
 
+/// A variable as it was, to be put back.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Its name.
+    pub name: Name,
+    /// None if it was unset.
+    pub variable: Option<Variable>,
+    /// Whether the task had made it so.
+    pub changed: bool,
+}
+
 /// What a variable was made: none is one that was unset.
 pub type Change = Option<Variable>;
 
@@ -33,6 +44,8 @@ pub struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
     /// Changes since the last fork; none is a variable that was unset.
     own: BTreeMap<Name, Option<Variable>>,
+    /// Those in `own` that are what they were before the task, after something else for a while.
+    unchanged: BTreeSet<Name>,
     /// What this task changed before the last fork: `shared` says how.
     changed: BTreeSet<Name>,
     /// Whether `shared` holds what `own` says otherwise, for others may need it.
@@ -73,7 +86,22 @@ impl Variables {
         self.put(name, None);
     }
 
-    /// Sets or unsets a variable as it was before.
+    /// A variable as it is now.
+    pub fn keep(&self, name: &Name) -> Kept {
+        let (variable, changed) = (self.get(name).cloned(), self.change(name).is_some());
+        Kept { name: Arc::clone(name), variable, changed }
+    }
+
+    /// Sets or unsets a variable as it was before. If that was not of the task's making, the task has not
+    /// changed it.
+    pub fn put_back(&mut self, Kept { name, variable, changed }: Kept) {
+        self.put(&name, variable);
+        if !changed {
+            self.unchanged.insert(name);
+        }
+    }
+
+    /// Sets or unsets a variable.
     pub fn put(&mut self, name: &Name, variable: Option<Variable>) {
         let was = self.get(name).is_some_and(|variable| variable.exported);
         if was || variable.as_ref().is_some_and(|variable| variable.exported) {
@@ -87,6 +115,7 @@ impl Variables {
         // What it was before isn't held any longer, unless another task has it.
         self.stale |= self.shared.contains_key(name);
         self.own.insert(Arc::clone(name), variable);
+        self.unchanged.remove(name);
         self.let_go();
     }
 
@@ -119,7 +148,9 @@ impl Variables {
                     Some(variable) => shared.insert(Arc::clone(&name), variable),
                     None => shared.remove(&name),
                 };
-                self.changed.insert(name);
+                if !self.unchanged.remove(&name) {
+                    self.changed.insert(name);
+                }
             }
         }
         let changed = std::mem::take(&mut self.changed);
@@ -131,6 +162,7 @@ impl Variables {
     /// What a copy has made of a variable since it was made; none if nothing.
     pub fn change(&self, name: &Name) -> Option<Change> {
         match self.own.get(name) {
+            Some(_) if self.unchanged.contains(name) => None,
             Some(own) => Some(own.clone()),
             None if self.changed.contains(name) => Some(self.shared.get(name).cloned()),
             None => None,
@@ -139,7 +171,7 @@ impl Variables {
 
     /// What a copy has changed since it was made.
     pub fn into_changes(self) -> Changes {
-        let Self { own, mut shared, changed, .. } = self;
+        let Self { own, mut shared, changed, unchanged, .. } = self;
         let before = changed.into_iter().map(|name| {
             let variable = match Arc::get_mut(&mut shared) {
                 Some(shared) => shared.remove(&name),
@@ -148,7 +180,7 @@ impl Variables {
             (name, variable)
         });
         let mut changes: Changes = before.collect();
-        changes.extend(own);
+        changes.extend(own.into_iter().filter(|(name, _)| !unchanged.contains(name)));
         changes
     }
 
