@@ -132,6 +132,37 @@ fn a_job_log_has_the_columns_of_gnu_parallel() {
 }
 
 #[test]
+fn shells_that_begin_at_the_same_time_write_one_head() {
+    let script =
+        "forall i in 1 .to. 12; ftsh --results $file -c 'forall x in a; success; end'; end";
+    for _ in 0..5 * crate::support::rounds::count() {
+        let finished = Ftsh::command(&format!(
+            "touch empty.tsv; for file in new.tsv empty.tsv; {script}; end"
+        ))
+        .success();
+        for file in ["new.tsv", "empty.tsv"] {
+            let text = finished.read(file);
+            assert!(text.starts_with("Seq\t") && text.matches("Seq\t").count() == 1, "{text}");
+            assert_eq!(text.lines().count(), 13);
+        }
+    }
+}
+
+#[test]
+fn each_word_of_a_hedge_has_a_line() {
+    let script = "forany x in slow bad good in order hedge after 30 ms
+        if $x .eq. slow; sleep 100; end
+        if $x .eq. bad; sh -c 'exit 7'; end
+        success
+    end";
+    let finished = Ftsh::command(script).options(["--results", "r", "-t", "1"]).success();
+    let lines = by_word(&finished, "r");
+    assert_eq!(ending(&lines["good"]), (0, "succeeded", 0));
+    assert_eq!(ending(&lines["bad"]), (7, "exit", 0));
+    assert_eq!(ending(&lines["slow"]), (1, "cancelled", 0));
+}
+
+#[test]
 fn shells_share_results_and_nested_ones_are_not_told() {
     let finished = Ftsh::command(
         "forall i in 1 .to. 10; ftsh --results r -c 'forall x in 1 .to. 20; success; end'; end",

@@ -9,6 +9,7 @@ mod flow;
 mod functions;
 mod inputs;
 mod lists;
+mod loops;
 mod numbers;
 mod programs;
 mod schedule;
@@ -33,6 +34,7 @@ pub type Warning = SyntaxError;
 pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Warning> {
     let mut warnings = tries::look(script, policy);
     warnings.extend(constants::look(script));
+    warnings.extend(loops::look(script));
     warnings.extend(flow::look(script));
     warnings.extend(functions::look(script));
     warnings.extend(branches::look(script));

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
 use super::text::one_line;
@@ -37,16 +38,12 @@ impl Results {
     pub fn open(path: &Path, style: Style) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let columns = path.extension().is_some_and(|extension| extension == "tsv");
-        let is_new = columns && is_empty(&file)?;
+        if columns {
+            begin(&file)?;
+        }
         // Lines of several shells don't mix: each is one write to a file opened for appending.
         let writer = NonBlockingWriter::new(file);
-        let mut results =
-            Self { writer, columns, style, zone: None, line: String::new(), broken: false };
-        if is_new {
-            results.line.push_str(COLUMNS);
-            results.put();
-        }
-        Ok(results)
+        Ok(Self { writer, columns, style, zone: None, line: String::new(), broken: false })
     }
 
     /// Takes note of a branch that ended just now. A file that can't be written is told once, on
@@ -114,7 +111,14 @@ impl Results {
     }
 }
 
-/// Whether nothing has been written to a file.
-fn is_empty(file: &File) -> io::Result<bool> {
-    Ok(file.metadata()?.len() == 0)
+/// Writes the first line, if there is none. Of shells that begin at the same time only one does.
+fn begin(file: &File) -> io::Result<()> {
+    // Where files can't be locked, two first lines are better than none.
+    let _lock = Flock::lock(file.try_clone()?, FlockArg::LockExclusive);
+    let data = file.metadata()?;
+    if data.is_file() && data.len() == 0 {
+        // That it can't be written is told with the first branch.
+        let _ = (&*file).write_all(COLUMNS.as_bytes());
+    }
+    Ok(())
 }

@@ -148,11 +148,15 @@ impl Machine {
         failure: Option<(FailureKind, i32)>,
     ) {
         let now = self.now;
-        let Some(JoinKind::Branches { code, tally, .. }) = top_join(task).map(|it| &mut it.kind)
-        else {
-            return;
+        let (code, begun) = match top_join(task).map(|it| &mut it.kind) {
+            Some(JoinKind::Branches { code, tally, .. }) => (&*code, tally.forget(branch)),
+            Some(JoinKind::Hedge(hedge)) => {
+                let begun = hedge.forget(branch);
+                (&hedge.code, begun)
+            }
+            Some(JoinKind::Stages(_)) | None => return,
         };
-        let Some((place, word, started)) = tally.forget(branch) else { return };
+        let Some((place, word, started)) = begun else { return };
         if self.config.log_level < Level::STRUCTURES {
             return;
         }

@@ -1,6 +1,6 @@
 //! What is known of a hedged `forany`: the words to come, those that run, and how it is decided.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use super::ending::{Left, Thrown};
 use super::held::{Held, Outputs};
 use super::items::Items;
 use super::table::Table;
+use super::time::Time;
 use super::timer::TimerKey;
 use super::value::Value;
 
@@ -35,6 +36,8 @@ pub struct Hedge {
     pub timer: Option<TimerKey>,
     /// The branches that run and have not failed.
     alive: BTreeSet<TaskId>,
+    /// All that have not ended: which one of all that began, its word, and when it began.
+    begun: BTreeMap<TaskId, (u64, Value, Time)>,
     /// What the winner leaves, or how the last one failed.
     result: Option<Result<Left, Thrown>>,
     decided: bool,
@@ -54,6 +57,7 @@ impl Hedge {
             due: 1,
             timer: None,
             alive: BTreeSet::new(),
+            begun: BTreeMap::new(),
             result: None,
             decided: false,
         }
@@ -104,11 +108,18 @@ impl Hedge {
     }
 
     /// A word's branch begins.
-    pub fn began(&mut self, task: TaskId, held: Option<Held>) {
+    pub fn began(&mut self, task: TaskId, word: Value, held: Option<Held>, now: Time) {
         self.alive.insert(task);
+        let place = self.total() - self.left - 1;
+        self.begun.insert(task, (place, word, now));
         if let (Some(outputs), Some(held)) = (&mut self.outputs, held) {
             outputs.begin(task, held);
         }
+    }
+
+    /// A branch has ended: which one it was, its word, and when it began.
+    pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
+        self.begun.remove(&task)
     }
 
     /// A branch is ending; only the first word on it counts. Says whether that decides it, so that the

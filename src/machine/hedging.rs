@@ -18,6 +18,7 @@ use super::join::{exited, fork_again, top_join};
 use super::task::Task;
 use super::timer::Timer;
 use super::try_block::{length, not_zero};
+use super::value::Value;
 use crate::syntax::clauses::ForAnyClauses;
 
 impl Machine {
@@ -63,17 +64,17 @@ impl Machine {
             let Some((_, hedge)) = top_hedge(task) else { break };
             let Some(word) = hedge.next() else { break };
             let (code, io) = (Arc::clone(&hedge.code), hedge.io.clone());
-            let (branch, held) = self.begin_branch(task, "forany", &code, word, io);
-            self.begin_hedge(task, branch, held);
+            let (branch, held) = self.begin_branch(task, "forany", &code, word.clone(), io);
+            self.begin_hedge(task, branch, word, held);
         }
         Self::joined(task)
     }
 
     /// A word's branch begins: the next one is to follow it after a while.
-    fn begin_hedge(&mut self, task: &mut Task, branch: TaskId, held: Option<Held>) {
+    fn begin_hedge(&mut self, task: &mut Task, branch: TaskId, word: Value, held: Option<Held>) {
         let (id, now) = (task.id, self.now);
         let Some((running, hedge)) = top_hedge(task) else { return };
-        hedge.began(branch, held);
+        hedge.began(branch, word, held, now);
         self.timers.cancel(hedge.timer.take());
         if hedge.has_more(running) {
             hedge.timer = Some(self.timers.arm(now + hedge.after, Timer::Hedge(id)));

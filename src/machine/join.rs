@@ -104,6 +104,7 @@ impl Machine {
                     fork_again(task)
                 }
                 JoinKind::Hedge(_) => {
+                    machine.branch_ended(task, (child, attempts), ending.failure());
                     decided = machine.hedge_ended(task, child, &ending, left);
                     fork_again(task)
                 }

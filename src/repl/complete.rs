@@ -241,7 +241,10 @@ impl<'a> Place<'a> {
     /// A word of a loop's list, or of a clause after it.
     fn in_loop(&self, head: &str, words: &[(&str, Role)]) -> (usize, Vec<Candidate>) {
         let last = words.last().map_or("", |(word, _)| word);
-        let clauses = LOOP_CLAUSES.iter().filter(|(owner, _)| *owner == head);
+        let is_hedged = words.iter().any(|(word, _)| *word == "hedge");
+        let clauses = LOOP_CLAUSES.iter().filter(|(owner, words)| {
+            *owner == head && (head != "forany" || is_hedged || *words != ["at", "most"])
+        });
         let seconds = clauses.clone().filter(|(_, [first, _])| *first == last);
         let mut found = self.fitting(seconds.map(|(_, [_, second])| *second));
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
@@ -361,6 +364,8 @@ mod tests {
             tab("forany x in a hedge after 5s at "),
             "forany x in a hedge after 5s at most "
         );
+        assert_eq!(tab("forany x in a at "), "");
+        assert_eq!(tab("forany x in a at"), "");
         assert_eq!(tab("forall x in 1 .t"), "forall x in 1 .to. ");
     }
 

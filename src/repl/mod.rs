@@ -30,9 +30,9 @@ use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
 use crate::non_blocking_writer;
 use crate::secrets::Secrets;
-use crate::syntax::ast::Block;
+use crate::syntax::ast::{Block, Name};
 use crate::syntax::vocabulary::OPERATORS;
-use crate::syntax::{Script, Source, parse, unfinished};
+use crate::syntax::{Script, Source, parse_among, unfinished_among};
 
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";
@@ -105,7 +105,8 @@ impl<D: Interactive> Session<D> {
             }
         };
         self.reader.remember(&text);
-        let script = match parse(NAME, &text) {
+        let functions: Vec<&str> = self.machine.functions().map(|name| &**name).collect();
+        let script = match parse_among(NAME, &text, &functions) {
             Ok(script) => script,
             Err(errors) => {
                 say(&diagnostic::render_all(&errors));
@@ -164,6 +165,9 @@ impl<D: Interactive> Session<D> {
     fn input(&mut self) -> Input {
         let mut text: Option<String> = None;
         loop {
+            let functions: Vec<Name> = self.machine.functions().cloned().collect();
+            let functions: Vec<&str> = functions.iter().map(|name| &**name).collect();
+            let unfinished = |text: &str| unfinished_among(text, &functions);
             let lacks = text.as_deref().and_then(unfinished);
             let known = Known::of(&self.machine);
             let prompt = match lacks {
@@ -181,7 +185,7 @@ impl<D: Interactive> Session<D> {
                 Line::Interrupted => return Input::Nothing,
                 Line::End if text.is_some() => {
                     // What is missing is a mistake now.
-                    if let Err(errors) = parse(NAME, &before) {
+                    if let Err(errors) = parse_among(NAME, &before, &functions) {
                         say(&diagnostic::render_all(&errors));
                     }
                     return Input::Nothing;

@@ -6,6 +6,7 @@ mod flow;
 mod functions;
 mod inputs;
 mod lists;
+mod loops;
 mod numbers;
 mod pipelines;
 mod programs;

@@ -16,7 +16,7 @@ pub(super) struct Builder<'s> {
     pub(super) base: usize,
     /// Where the bodies of here-documents are read from.
     pub(super) documents: Documents<'s>,
-    /// Names that some line of the script defines as a function.
+    /// Names that some line of the script defines as a function, and of those that are there already.
     pub(super) functions: HashSet<&'s str>,
     /// Programs whose names are not those of variables.
     pub(super) programs: Vec<&'static str>,
@@ -28,12 +28,12 @@ pub(super) struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    pub(super) fn new(text: &'s str) -> Self {
+    pub(super) fn new(text: &'s str, functions: &[&'s str]) -> Self {
         Self {
             text,
             base: 0,
             documents: Documents::new(text),
-            functions: function_names(text),
+            functions: function_names(text).into_iter().chain(functions.iter().copied()).collect(),
             programs: substitutions::programs(text),
             endless_string: None,
             long_string: None,

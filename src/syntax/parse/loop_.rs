@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::duration::check_count;
-use super::{Pair, Result, Rule, bashisms};
+use super::{Pair, Result, Rule, bashisms, literal};
 use crate::syntax::ast::{Block, Duration, Expr, For, ForKind};
 use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, Output};
 use crate::syntax::error::SyntaxError;
@@ -110,7 +110,18 @@ impl Builder<'_> {
                 "`forany x in … hedge after 5 seconds` begins the next word when one takes longer";
             return Err(SyntaxError::new(span, message).hint(format!("{hint}; {QUOTE}")).into());
         };
-        self.duration(length)
+        let (span, text) = (self.span(&length), length.as_str().trim().to_owned());
+        self.duration(length).map_err(|error| match literal::number(&text) {
+            Some(_) => {
+                let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
+                Box::new(
+                    error.hint(format!(
+                        "write `hedge after {text} seconds`, or `{text}m` for minutes"
+                    )),
+                )
+            }
+            None => error,
+        })
     }
 
     /// The number after a clause's words.

@@ -68,13 +68,22 @@ const MAX_STEPS: usize = 500_000_000;
 
 /// Parses the script `text`, called `name` in messages.
 pub fn parse(name: &str, text: &str) -> std::result::Result<Script, SyntaxErrors> {
+    parse_among(name, text, &[])
+}
+
+/// The same of a text that is run where there are these functions, as at a prompt.
+pub fn parse_among(
+    name: &str,
+    text: &str,
+    functions: &[&str],
+) -> std::result::Result<Script, SyntaxErrors> {
     let source = Arc::new(Source::new(name, text));
     if let Some(at) = text.find('\0') {
         let error = SyntaxError::new(Span::new(at, at + 1), "a script can't contain a NUL byte");
         return Err(SyntaxErrors { source, errors: vec![error] });
     }
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    match reader::script(source.text()) {
+    match reader::script(source.text(), functions) {
         Ok(body) => Ok(Script { source, body }),
         Err(errors) => Err(SyntaxErrors { source, errors }),
     }
@@ -97,8 +106,13 @@ pub enum Unfinished {
 
 /// What `text` lacks to be a script, if something is missing at its end and nothing else is wrong.
 pub fn unfinished(text: &str) -> Option<Unfinished> {
+    unfinished_among(text, &[])
+}
+
+/// The same where there are these functions.
+pub fn unfinished_among(text: &str, functions: &[&str]) -> Option<Unfinished> {
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    reader::unfinished(text)
+    reader::unfinished(text, functions)
 }
 
 /// Parses a script that may not be UTF-8.

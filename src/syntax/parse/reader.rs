@@ -11,14 +11,17 @@ use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 /// Parses a whole script; yields all its mistakes if it has any, in the order of the text.
-pub(super) fn script(text: &str) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = Reader::read(text);
+pub(super) fn script(
+    text: &str,
+    functions: &[&str],
+) -> std::result::Result<Block, Vec<SyntaxError>> {
+    let reader = Reader::read(text, functions);
     reader.blocks.finish(reader.lost)
 }
 
 /// What a text lacks at its end to be a script, if there is nothing else wrong with it.
-pub(super) fn unfinished(text: &str) -> Option<Unfinished> {
-    let reader = Reader::read(text);
+pub(super) fn unfinished(text: &str, functions: &[&str]) -> Option<Unfinished> {
+    let reader = Reader::read(text, functions);
     match (reader.blocks.mistakes(), reader.lacks) {
         (0, _) => reader.blocks.innermost_keyword().map(Unfinished::Block),
         (1, lacks) => lacks,
@@ -53,12 +56,12 @@ struct Parsed<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// Reads a whole text.
-    fn read(text: &'s str) -> Self {
+    /// Reads a whole text; functions of these names are there besides its own.
+    fn read(text: &'s str, functions: &[&'s str]) -> Self {
         let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let mut reader = Reader {
             text,
-            builder: Builder::new(text),
+            builder: Builder::new(text, functions),
             blocks: Blocks::default(),
             at: byte_order_mark,
             fresh: true,

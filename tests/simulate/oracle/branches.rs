@@ -15,6 +15,8 @@ use crate::program::Site;
 pub struct Branch {
     pub variable: String,
     pub word: String,
+    /// Whether it is of a hedged `forany`.
+    hedged: bool,
     pub parent: Option<TaskId>,
     /// The family of what it starts.
     pub scope: Option<ScopeId>,
@@ -95,14 +97,15 @@ impl Branches {
     fn log(&mut self, task: Option<TaskId>, event: &LogEvent) {
         let Some(task) = task else { return };
         match (event, self.all.get_mut(&task)) {
-            (LogEvent::Iteration { name, value, .. }, _) if self.sites.contains_key(name) => {
+            (LogEvent::Iteration { kind, name, value }, _) if self.sites.contains_key(name) => {
                 let (variable, word) = (name.clone(), value.clone());
+                let (hedged, cancelled) = (*kind == "forany", false);
                 let (parent, scope, succeeded, end) = (None, None, None, None);
                 let branch =
-                    Branch { variable, word, parent, scope, succeeded, end, cancelled: false };
+                    Branch { variable, word, hedged, parent, scope, succeeded, end, cancelled };
                 self.all.insert(task, branch);
             }
-            (LogEvent::BranchEnded { failure, .. }, Some(branch)) => {
+            (LogEvent::BranchEnded { failure, .. }, Some(branch)) if !branch.hedged => {
                 branch.succeeded = Some(failure.is_none());
             }
             (LogEvent::Cancelled, Some(branch)) => branch.cancelled = true,

@@ -198,6 +198,7 @@ impl Held {
             LogEvent::BranchEnded { place, .. } => {
                 if let Some(branch) = self.branches.get_mut(&task)
                     && let Some(parent) = branch.parent
+                    && !branch.hedged
                 {
                     branch.place = Some(*place);
                     self.ended.entry(parent).or_default().push_back(task);

@@ -394,7 +394,8 @@ error: `5` of what? A unit is missing
  --> t:9:27
   |
 9 | forany x in a hedge after 5 at most 2
-  |                           ^ expected `times`, `seconds`, `minutes`, `hours` or `days` after it
+  |                           ^
+  = hint: write `hedge after 5 seconds`, or `5m` for minutes
 
 error: `break` can't leave a word of a hedged `forany`
   --> t:12:1

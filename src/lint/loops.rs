@@ -1,0 +1,93 @@
+//! Clauses of loops that can't do what they are there for.
+
+use std::time::Duration;
+
+use super::{Warning, walk};
+use crate::syntax::Script;
+use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Try};
+use crate::syntax::parse::literal;
+use crate::syntax::span::Span;
+
+/// The tightest limit of the tries around, as far as it is known, and where it is.
+type Limit = Option<(Duration, Span)>;
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    block(&script.body, None, &mut warnings);
+    warnings
+}
+
+fn block(block: &Block, limit: Limit, warnings: &mut Vec<Warning>) {
+    for command in &block.commands {
+        self::command(command, limit, warnings);
+    }
+}
+
+fn command(command: &Command, limit: Limit, warnings: &mut Vec<Warning>) {
+    let limit = match &command.kind {
+        CommandKind::Try(details) => {
+            let after = details.catch.iter().chain(&details.finally);
+            after.for_each(|(_, after)| block(after, limit, warnings));
+            return block(&details.body, within(details, command.span, limit), warnings);
+        }
+        // Who calls it isn't known.
+        CommandKind::Function { .. } => None,
+        CommandKind::For(details) => {
+            warnings.extend(unreachable(details));
+            warnings.extend(too_late(details, limit));
+            limit
+        }
+        _ => limit,
+    };
+    for inner in walk::blocks(command) {
+        block(inner, limit, warnings);
+    }
+}
+
+/// The limit inside of a `try`.
+fn within(details: &Try, head: Span, around: Limit) -> Limit {
+    let clauses = [&details.clauses.time, &details.clauses.each];
+    let own = clauses.into_iter().flatten().filter_map(|limit| Some((limit.literal()?, head)));
+    own.chain(around).min_by_key(|(length, _)| *length)
+}
+
+/// `at least` more than there are words.
+fn unreachable(details: &For) -> Option<Warning> {
+    let ForKind::All(clauses) = &details.kind else { return None };
+    let least = clauses.at_least.as_ref()?;
+    let wanted: u64 = literal::expr(least)?.trim().parse().ok()?;
+    let words = details.list.iter().map(count).sum::<Option<u64>>()?;
+    let noun = if words == 1 { "word" } else { "words" };
+    (wanted > words).then(|| {
+        let message = format!("{wanted} can't succeed of {words} {noun}: this always fails");
+        Warning::new(least.span, message)
+    })
+}
+
+/// How many words an item of a list is, if that is written there.
+fn count(item: &Expr) -> Option<u64> {
+    match &item.kind {
+        ExprKind::Word(word) => {
+            let text = literal::word(word)?;
+            let is_pattern = literal::bare(word).is_some() && text.contains(['*', '?', '[']);
+            (!is_pattern).then_some(1)
+        }
+        ExprKind::Range { from, to, step: None } => {
+            let number = |expr: &Expr| literal::expr(expr)?.trim().parse::<i64>().ok();
+            let (from, to) = (number(from)?, number(to)?);
+            Some(if from > to { 0 } else { from.abs_diff(to).saturating_add(1) })
+        }
+        _ => None,
+    }
+}
+
+/// A `hedge after` that comes when all is over.
+fn too_late(details: &For, limit: Limit) -> Option<Warning> {
+    let ForKind::Any(clauses) = &details.kind else { return None };
+    let after = clauses.hedge_after.as_ref()?;
+    let (limit, head) = limit?;
+    (after.literal()? >= limit).then(|| {
+        Warning::new(after.span(), "no word begins beside another: before that, time is over")
+            .related(head, "all of it has no more time than this")
+    })
+}
