@@ -156,6 +156,7 @@ impl Machine {
             is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
             redirects: phase.changes,
             deadline: task.deadline(),
+            grace: task.leaves_time_to_clean_up().then(|| self.config.kill_timeout / 2),
             line: task.line(),
         });
         let replaces_shell = last && task.parent.is_none();

@@ -1,6 +1,7 @@
 //! What the machine asks of the world.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::BString;
 
@@ -119,6 +120,9 @@ pub struct Run {
     pub redirects: Vec<FdChange>,
     /// When the tightest enclosing limit passes: for the command's own use (`FTSH_DEADLINE`).
     pub deadline: Option<Time>,
+    /// How long it has from SIGTERM to SIGKILL if it is cancelled, where that is less than the kill
+    /// timeout of the run.
+    pub grace: Option<Duration>,
     /// The script's line.
     pub line: u32,
 }

@@ -115,6 +115,17 @@ impl Task {
         }
     }
 
+    /// Whether what it starts has to be gone in half of the time if it is cancelled from outside: a
+    /// `finally` group has the other half, or it is such a group.
+    pub fn leaves_time_to_clean_up(&self) -> bool {
+        self.inherited.is_guarded
+            || self.frames.iter().any(|frame| match &frame.kind {
+                FrameKind::Guard(_) => true,
+                FrameKind::Finally(group) => group.limit.is_some(),
+                _ => false,
+            })
+    }
+
     /// Whether it is in a `finally` group, which nothing inside may leave.
     pub fn is_in_finally(&self) -> bool {
         self.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Finally(_)))

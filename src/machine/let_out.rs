@@ -120,6 +120,7 @@ impl Machine {
             io,
             redirects,
             deadline: task.deadline(),
+            grace: None,
             line: task.line(),
             is_last: false,
         })));

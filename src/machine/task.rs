@@ -112,6 +112,8 @@ pub struct Inherited {
     pub succeeded: bool,
     /// How deep calls are nested.
     pub depth: usize,
+    /// Whether a `finally` group around is still to be run.
+    pub is_guarded: bool,
 }
 
 /// What `$attempt`, `$elapsed` and `$remaining` tell.
@@ -373,6 +375,7 @@ impl Task {
             failure: self.caught().cloned(),
             succeeded: self.is_after_success(),
             depth: self.depth(),
+            is_guarded: self.leaves_time_to_clean_up(),
         }
     }
 }

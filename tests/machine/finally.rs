@@ -139,3 +139,42 @@ fn commands_see_the_limit_that_is_theirs() {
     let at = Some(Time::after(seconds(7.0)));
     assert_eq!(*told.lock().expect("not poisoned"), [at, at]);
 }
+
+#[test]
+fn commands_are_told_how_long_they_have_to_end() {
+    let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let note = std::rc::Rc::clone(&seen);
+    let model = move |simulated: Simulated| {
+        simulated.command("see", move |call, _| {
+            note.borrow_mut().push((call.words[1].to_string(), call.grace.map(|it| it.as_secs())));
+            Model::succeeds()
+        })
+    };
+    let script = "see before
+        try for 9 seconds or 1 time
+            forall x in a
+                try
+                    try 1 time; see inside; end
+                    see stage | ok
+                    hang
+                catch
+                    ok
+                finally
+                    see cleaning
+                end
+            end
+        catch
+            see after
+        end
+        try; ok; finally; see usual; end";
+    cleaning().model(model).run(script).succeeds().takes(9.0);
+    let expected = [
+        ("before", None),
+        ("inside", Some(5)),
+        ("stage", Some(5)),
+        ("cleaning", Some(5)),
+        ("after", None),
+        ("usual", None),
+    ];
+    assert_eq!(seen.take(), expected.map(|(name, grace)| (name.to_owned(), grace)));
+}

@@ -7,7 +7,7 @@ use bstr::BString;
 use super::fds::stream::{self, Ended};
 use super::fds::{Fd, FdError};
 use super::jobs::{Answer, Command, Stage, Waiting};
-use super::marks::{self, lease};
+use super::marks::{self, Patience, lease};
 use super::os::workers::Control;
 use super::program::{Program, Replacement, Started};
 use super::scopes::EndedCommand;
@@ -28,7 +28,17 @@ impl ProcessDriver {
         self.make_room();
         let mut command = Command::new(&run);
         let Run {
-            process, scope, action, directory, umask, io, is_last, redirects, deadline, ..
+            process,
+            scope,
+            action,
+            directory,
+            umask,
+            io,
+            is_last,
+            redirects,
+            deadline,
+            grace,
+            ..
         } = run;
         let plan = self.io.plan(io, &directory, umask, redirects);
         if is_last {
@@ -45,8 +55,9 @@ impl ProcessDriver {
         }
         match action {
             Action::Program { words, environment, overrides } => {
-                let mut told = self.told(deadline, &directory, &environment);
-                let notes = self.settings.patience.note() + &self.leases(scope, deadline);
+                let patience = self.patience(grace);
+                let mut told = self.told(deadline, patience, &directory, &environment);
+                let notes = patience.note() + &self.leases(scope, deadline);
                 told.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
                 let mut program =
                     Program { words, environment, told, overrides, directory, umask, file: None };
@@ -122,7 +133,9 @@ impl ProcessDriver {
     /// Replaces the shell, once the files are open.
     pub(super) fn exec(&mut self, run: Run) {
         let command = Command::new(&run);
-        let Run { process, scope, action, directory, umask, io, redirects, deadline, .. } = run;
+        let Run {
+            process, scope, action, directory, umask, io, redirects, deadline, grace, ..
+        } = run;
         let Action::Program { words, environment, overrides } = action else {
             let message = "only a program can replace the shell".into();
             let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
@@ -133,7 +146,7 @@ impl ProcessDriver {
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         self.tty.status_line.hide();
-        let told = self.told(deadline, &directory, &environment);
+        let told = self.told(deadline, self.patience(grace), &directory, &environment);
         let program = Program { words, environment, told, overrides, directory, umask, file: None };
         self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
@@ -165,14 +178,25 @@ impl ProcessDriver {
         SpawnError { kind: SpawnErrorKind::System, message }
     }
 
+    /// How long shells have to kill in that a command starts.
+    fn patience(&self, grace: Option<Duration>) -> Patience {
+        grace.map_or(self.settings.patience, |grace| Patience::of(grace).inside())
+    }
+
     /// What the shell tells every command.
     fn told(
         &self,
         deadline: Option<Time>,
+        patience: Patience,
         directory: &Directory,
         environment: &Environment,
     ) -> Vec<(&'static str, BString)> {
         let mut told = self.settings.told.clone();
+        if patience != self.settings.patience
+            && let Some((_, time)) = told.iter_mut().find(|(name, _)| *name == Patience::VARIABLE)
+        {
+            *time = patience.written().into();
+        }
         if let Some(directory) = directory
             && environment.iter().any(|(name, _)| name == "PWD")
         {

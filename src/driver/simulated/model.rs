@@ -23,6 +23,8 @@ pub struct Call<'a> {
     pub umask: Umask,
     /// When it starts.
     pub now: Time,
+    /// How long it has from SIGTERM to SIGKILL, where that is less than the run's kill timeout.
+    pub grace: Option<Duration>,
     /// When it must end, as `FTSH_DEADLINE` says.
     pub deadline: Option<Time>,
 }

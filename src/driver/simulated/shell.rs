@@ -203,6 +203,7 @@ impl Shell {
                     overrides,
                     input,
                     umask: run.umask,
+                    grace: run.grace,
                     now: world.now(),
                     deadline: run.deadline,
                 };

@@ -26,6 +26,16 @@ impl Patience {
         Self { asked, shells: 0 }
     }
 
+    /// Tells a shell what it has.
+    pub const VARIABLE: &str = "FTSH_KILL_TIMEOUT";
+
+    /// What is left of it, in seconds.
+    pub fn written(self) -> String {
+        let time = self.time();
+        let text = format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
     /// What is left of it.
     pub fn time(self) -> Duration {
         self.asked.saturating_sub(MARGIN * self.shells)
@@ -110,6 +120,8 @@ mod tests {
     fn there_is_never_less_than_nothing() {
         let deep = Patience::of(SECOND * 7).inside().inside().inside();
         assert_eq!(deep.time(), Duration::ZERO);
+        assert_eq!(deep.written(), "0");
+        assert_eq!(Patience::of(SECOND * 15 / 2).written(), "7.5");
         assert_eq!(told(0, &format!("1-a.0{}", deep.note()), &[]), SECOND * 7);
     }
 }

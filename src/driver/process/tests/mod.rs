@@ -130,6 +130,7 @@ impl World {
             is_last: false,
             redirects: self.redirects.clone(),
             deadline: self.deadline,
+            grace: None,
             line: 1,
         }
     }
