@@ -97,6 +97,7 @@ impl Variables {
     pub fn put_back(&mut self, Kept { name, variable, changed }: Kept) {
         self.put(&name, variable);
         if !changed {
+            self.changed.remove(&name);
             self.unchanged.insert(name);
         }
     }
