@@ -147,6 +147,25 @@ fn a_bar_shows_how_far_a_forall_has_come() {
 }
 
 #[test]
+fn commands_that_redirect_everything_leave_the_line_alone() {
+    let place = tempfile::tempdir().expect("a directory");
+    let go = place.path().join("go").display().to_string();
+    let wait = format!("sh -c 'until test -e {go}; do sleep 0.01; done'");
+    // The second one opens the terminal itself, and can have it all the same.
+    let script = format!(
+        "forall x in 1 2 3\n{wait} < /dev/null > /dev/null 2>&1\nend\n\
+         sh -c 'read line < /dev/tty; echo got $line > /dev/tty' < /dev/null > /dev/null 2>&1"
+    );
+    let mut user = User::start(&["-f", "/dev/null", "-c", &script], &[ABLE], 100, None);
+    user.sees("\r\x1b[2mforall [----------] 0 of 3 done, 3 running");
+    std::fs::write(&go, "").expect("a file");
+    user.types("a line\r");
+    user.sees("got a line");
+    let (status, seen) = user.ends_after();
+    assert_eq!(status.code(), Some(0), "{seen:?}");
+}
+
+#[test]
 fn a_shell_tells_where_it_is() {
     let script = "try 3 times every 1 hour\n    sh -c 'exit 7'\nend\n";
     let running = Ftsh::script(script).start();

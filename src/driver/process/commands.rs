@@ -53,6 +53,9 @@ impl ProcessDriver {
         if !command.quiet {
             self.tty.status_line.give_way();
         }
+        // What has the terminal nowhere is stopped if it opens it, and has it then; handed over at
+        // once, it would keep the line away.
+        let is_quiet = command.quiet;
         match action {
             Action::Program { words, environment, overrides } => {
                 let patience = self.patience(grace);
@@ -64,7 +67,8 @@ impl ProcessDriver {
                 command.path = program.path().into();
                 if self.found.look_up(&mut program) && !plan.may_block() {
                     let table = plan.carry_out(&Control::default());
-                    let interactive = table.as_ref().is_ok_and(|table| !table.reads_nothing());
+                    let interactive =
+                        !is_quiet && table.as_ref().is_ok_and(|table| !table.reads_nothing());
                     let started = table
                         .map_err(|error| redirect_error(&error))
                         .and_then(|table| program.start(&table));
@@ -81,7 +85,7 @@ impl ProcessDriver {
                         if !control.commit() {
                             return Answer::Cancelled;
                         }
-                        Answer::Started(program.start(&table), !table.reads_nothing())
+                        Answer::Started(program.start(&table), !is_quiet && !table.reads_nothing())
                     });
                 }
             }
