@@ -7,6 +7,7 @@ use std::time::Duration;
 use ftsh::machine::effect::TaskId;
 use ftsh::machine::outcome::FailureKind;
 use ftsh::machine::record::{LogEvent, Record};
+use ftsh::machine::status::TryStatus;
 use ftsh::machine::{Config, Effect, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
@@ -147,6 +148,13 @@ impl Oracle for Groups {
 
     fn look(&mut self, look: &Look) -> Verdict {
         let tasks = &look.tasks;
+        // That a condition is cut the log doesn't say.
+        let is_cut = |tried: &TryStatus| {
+            tried.condition && tried.deadline.is_some_and(|deadline| deadline <= look.now)
+        };
+        if look.status.tasks.iter().flat_map(|task| &task.tries).any(is_cut) {
+            self.cancelled.push(look.now);
+        }
         self.begun.retain(|_, tries| !tries.is_empty());
         for (task, tries) in &self.begun {
             if !tasks.contains_key(task)

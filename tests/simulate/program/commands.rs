@@ -28,7 +28,7 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (1, |_| "success".into()),
     (2, |g| format!("failure{}", g.maybe(0.5, |_| " on purpose".into()))),
     (2, |g| format!("giveup{}", g.maybe(0.5, |g| format!(" \"{}\"", g.value())))),
-    (1, |g| format!("shift{}", g.maybe(0.5, |_| " 2".into()))),
+    (4, |g| format!("shift{}", g.maybe(0.5, |_| " 2".into()))),
     (2, end),
     (9, jump),
 ];
