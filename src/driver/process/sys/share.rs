@@ -43,15 +43,20 @@ pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
     let action = Box::into_raw(Box::new((size, action)));
     let stack = Box::leak(vec![0_u128; FIRST_STACK / size_of::<u128>()].into_boxed_slice());
     let mut pidfd: c_int = -1;
+    let noted = thread_id();
+    let note = if noted.is_null() { 0 } else { libc::CLONE_CHILD_SETTID };
+    keep_thread_id();
     // SAFETY: the stack is aligned, and nobody else uses it; `start` gets what it expects. The
-    // kernel writes the pidfd to a live integer.
+    // kernel writes the pidfd to a live integer, and the new thread's id where that of this one is.
     let result = Errno::result(unsafe {
         libc::clone(
             start::<F>,
             stack.as_mut_ptr_range().end.cast(),
-            libc::CLONE_VM | libc::CLONE_PIDFD | libc::SIGCHLD,
+            libc::CLONE_VM | libc::CLONE_PIDFD | note | libc::SIGCHLD,
             action.cast(),
             &raw mut pidfd,
+            std::ptr::null_mut::<c_void>(),
+            noted,
         )
     });
     match result {
@@ -63,6 +68,35 @@ pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
             Err(errno)
         }
     }
+}
+
+/// Where the C library has the id of this thread, by which it knows the owners of its locks; null if
+/// that can't be found out.
+fn thread_id() -> *mut pid_t {
+    let mut noted: *mut pid_t = std::ptr::null_mut();
+    // musl has something else there.
+    if cfg!(target_env = "gnu") {
+        // SAFETY: the kernel writes an address to a live pointer, or nothing. It has it from the C
+        // library, for an integer that lives as long as the thread.
+        unsafe {
+            let found = libc::prctl(PR_GET_TID_ADDRESS, &raw mut noted) == 0 && !noted.is_null();
+            if !found || *noted != libc::gettid() {
+                return std::ptr::null_mut();
+            }
+        }
+    }
+    noted
+}
+
+/// From linux/prctl.h.
+const PR_GET_TID_ADDRESS: c_int = 40;
+
+/// When a process that shares its memory executes a program or ends, the kernel clears the integer
+/// in which the C library has the id of its thread. Whoever is left would have none, and find that
+/// it owns every lock that nobody owns: the kernel is to leave it alone.
+fn keep_thread_id() {
+    // SAFETY: a plain call; the kernel forgets an address.
+    unsafe { libc::syscall(libc::SYS_set_tid_address, std::ptr::null_mut::<pid_t>()) };
 }
 
 /// Closes a descriptor while the memory is shared.
