@@ -68,3 +68,51 @@ fn what_a_stage_had_begun_when_it_exits_is_gone() {
         assert_eq!(finished.text(), "gone\n", "{}", finished.story());
     });
 }
+
+#[test]
+fn sigpipe_without_a_dead_reader_is_a_failure() {
+    let stages = [
+        "sh -c 'echo part; kill -PIPE $$'",
+        "sh -c 'echo part; kill -PIPE $$' 2>&1",
+        "if true; sh -c 'echo part; kill -PIPE $$'; echo more; end",
+        "forall x in a; sh -c 'echo part; kill -PIPE $$'; echo more; end",
+    ];
+    rounds(&WAYS, |round| {
+        let stage = stages[round.number % stages.len()];
+        let text = format!("{stage} | cat\necho on");
+        let finished = round.command(&text).start().wait();
+        finished.expect_code(141);
+        assert_eq!(finished.text(), "part\n", "{}", finished.story());
+    });
+}
+
+#[test]
+fn a_finally_cleans_up_though_nobody_reads_it() {
+    let groups = [
+        "echo cleaning; rm lock",
+        "/bin/echo cleaning; rm lock",
+        "forall x in a b; echo $x; end; rm lock",
+        "forall x in a b output grouped; echo $x; end; rm lock",
+        "forall x in a b output tagged; echo $x; end; rm lock",
+        "while true; echo y; end | head -n 1; rm lock",
+    ];
+    rounds(&WAYS, |round| {
+        let group = groups[round.number % groups.len()];
+        let text = format!("echo > lock\ntry; yes; finally; {group}; end | head -n 1\necho on");
+        let finished = round.command(&text).start().wait();
+        finished.expect_code(0);
+        finished.nothing_left();
+        assert_eq!(finished.text(), "y\non\n", "{}", finished.story());
+        assert!(!finished.directory.path().join("lock").exists(), "{}", finished.story());
+    });
+}
+
+#[test]
+fn a_finally_that_fails_where_nobody_reads_fails_the_pipeline() {
+    rounds(&WAYS, |round| {
+        let text = "try; yes; finally; sh -c 'exit 4'; end | head -n 1\necho on";
+        let finished = round.command(text).start().wait();
+        finished.expect_code(4);
+        assert_eq!(finished.text(), "y\n", "{}", finished.story());
+    });
+}

@@ -118,6 +118,21 @@ fn in_structures_of_a_pipeline() {
 }
 
 #[test]
+fn what_finally_prints_to_a_stage_that_is_gone_does_not_end_it() {
+    let text = "echo > lock\ntry; echo working; echo r > ready; sleep 60\n\
+                finally; echo cleaning; /bin/echo up; rm lock; end | tee log > /dev/null";
+    rounds(&WAYS, |round| {
+        let signal = SIGNALS[round.number % SIGNALS.len()];
+        let run = round.command(text).options(["-t", "20"]).start();
+        run.until_lines("ready", 1);
+        run.signal(signal);
+        let finished = run.wait();
+        finished.killed_by(signal).nothing_left();
+        assert!(!finished.directory.path().join("lock").exists(), "{}", finished.story());
+    });
+}
+
+#[test]
 fn in_a_pipeline() {
     ends_in_turn("sh -c 'echo r > ready; exec /bin/sleep 60' | cat | cat; echo never", 1);
 }

@@ -144,7 +144,7 @@ impl Machine {
         let process = ProcessId(self.next_id());
         self.processes.insert(process, task.id);
         let io = task.opened.as_ref().unwrap_or(&task.io);
-        let feeds = io.feeds_a_stage(&phase.changes);
+        let feeds = io.piped_after(&phase.changes);
         let run = Box::new(Run {
             process,
             task: task.id,
@@ -155,6 +155,7 @@ impl Machine {
             io: io.id(),
             is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
             redirects: phase.changes,
+            feeds,
             deadline: task.deadline(),
             grace: task.leaves_time_to_clean_up().then(|| self.config.kill_timeout / 2),
             line: task.line(),
@@ -163,7 +164,7 @@ impl Machine {
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.effects.push_back(effect);
         let (started, written) = (self.now, phase.written);
-        Flow::Wait(State::Command(Command { process, text, started, reads, written, last, feeds }))
+        Flow::Wait(State::Command(Command { process, text, started, reads, written, last }))
     }
 
     /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
@@ -215,6 +216,7 @@ impl Machine {
         task: &mut Task,
         status: Status,
         line: Option<BString>,
+        unread: bool,
     ) -> Flow {
         let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
             return Flow::Throw(task.broken(NO_COMMAND));
@@ -253,9 +255,14 @@ impl Machine {
             Status::Signaled(signal) => {
                 let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
                 let thrown = task.thrown(FailureKind::Signal, signal, message, &text);
-                let is_unread = signal == SIGPIPE && command.feeds;
-                let retry = if is_unread { Retry::Unread } else { Retry::AsUsual };
-                Flow::Throw(Thrown { retry, ..thrown.after(elapsed) })
+                let retry = if unread { Retry::Unread } else { Retry::AsUsual };
+                let thrown = Thrown { retry, ..thrown.after(elapsed) };
+                if unread && self.outlasts_readers(task) {
+                    self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+                    task.advance();
+                    return Flow::Continue;
+                }
+                Flow::Throw(thrown)
             }
             Status::Lost => {
                 let message =

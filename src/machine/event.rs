@@ -33,6 +33,9 @@ pub enum Event {
         status: Status,
         /// What `Action::ReadLine` read.
         line: Option<BString>,
+        /// Whether that is by SIGPIPE, and nobody reads any more where a descriptor of `Run::feeds`
+        /// leads.
+        unread: bool,
     },
     /// An operation ended.
     Done {

@@ -13,6 +13,7 @@ use super::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
 use super::leaving::Leaving;
 use super::outcome::Failure;
 use super::record::{Level, LogEvent};
+use super::stages::is_read_by_sibling;
 use super::task::{AfterEmptied, Task};
 
 /// What is wrong where the innermost structure isn't the one with the `finally` group.
@@ -93,6 +94,23 @@ impl Machine {
             then if then.is_failing() => self.go_on_failing(task, then),
             _ => Flow::Throw(thrown),
         }
+    }
+
+    /// Whether a task goes on although nobody reads what it writes to a later stage: all of a `finally`
+    /// group is to be done. A stage of a pipeline in the group ends by that, unless it is the last.
+    pub(super) fn outlasts_readers(&self, task: &Task) -> bool {
+        let mut place = Some(task);
+        while let Some(task) = place {
+            if task.is_in_finally() {
+                return true;
+            }
+            let Some((parent, index)) = task.parent else { return false };
+            place = self.tasks.get(&parent).map(AsRef::as_ref);
+            if place.is_some_and(|parent| is_read_by_sibling(parent, index)) {
+                return false;
+            }
+        }
+        false
     }
 
     fn go_on_failing(&mut self, task: &mut Task, then: Leaving) -> Flow {

@@ -1,7 +1,7 @@
 //! Ways to leave a `try`, kept while its `finally` group runs.
 
 use super::code::Address;
-use super::ending::{Ending, Thrown};
+use super::ending::{Ending, Retry, Thrown};
 use super::value::Value;
 
 /// What comes after a `finally` group.
@@ -27,15 +27,14 @@ pub enum Leaving {
 }
 
 impl Leaving {
-    /// Whether something has failed, so that a failure of the `finally` group comes second.
+    /// Whether something has failed, so that a failure of the `finally` group comes second. That nobody
+    /// reads any more what a stage writes is no failure.
     pub fn is_failing(&self) -> bool {
         match self {
-            Self::To(_) | Self::JumpOut { .. } | Self::Return(_) | Self::End(Ending::Succeeded) => {
-                false
-            }
-            Self::End(Ending::Exited(_) | Ending::Failed(_)) | Self::Throw(_) | Self::Cancelled => {
-                true
-            }
+            Self::To(_) | Self::JumpOut { .. } | Self::Return(_) => false,
+            Self::End(ending) => !matches!(ending, Ending::Succeeded) && !ending.is_cut_off(),
+            Self::Throw(thrown) => thrown.retry != Retry::Unread,
+            Self::Cancelled => true,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::frame::{FrameKind, JoinKind};
 use super::held::{Held, LettingOut, Outputs};
 use super::join::{fork_again, top_join};
 use super::outcome::FailureKind;
+use super::record::Level;
 use super::table::Table;
 use super::task::{State, Task};
 use super::value::Handle;
@@ -38,24 +39,31 @@ impl Machine {
     fn output_done(&mut self, task: &mut Task, result: Result<Status, SpawnError>) -> bool {
         let Some((io, mut outputs)) = take_outputs(task) else { return false };
         let written = self.written_on(task, io.id(), &mut outputs, result);
-        let failed = written.is_err();
-        if let Err(refused) = written {
-            outputs.refuse();
-            Self::output_refused(task, &io, refused);
-        }
+        let over = match written {
+            Ok(()) => false,
+            Err(refused) => {
+                outputs.refuse();
+                self.output_refused(task, &io, refused)
+            }
+        };
         put_outputs(task, outputs);
-        failed
+        over
     }
 
-    /// What branches print can't be written: their loop fails by that.
-    pub(super) fn output_refused(task: &mut Task, io: &Table, refused: Refused) {
-        let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage(&[]);
+    /// What branches print can't be written: their loop fails by that, unless it is to clean up all the
+    /// same. Says whether it fails.
+    pub(super) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
+        let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage();
         let (kind, code, why) = match refused {
             Refused::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
             Refused::Error(error) => (FailureKind::Spawn, 1, error),
         };
         let message = format!("{NOT_WRITTEN}: {why}");
         let mut thrown = task.thrown(kind, code, message, "");
+        if unread && self.outlasts_readers(task) {
+            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            return false;
+        }
         if unread {
             thrown.retry = Retry::Unread;
         }
@@ -64,6 +72,7 @@ impl Machine {
             Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
             Some(JoinKind::Stages(_)) | None => {}
         }
+        true
     }
 
     /// What a task let out for its branches is written, or can't be.
@@ -119,6 +128,7 @@ impl Machine {
             umask: task.umask,
             io,
             redirects,
+            feeds: 0,
             deadline: task.deadline(),
             grace: None,
             line: task.line(),

@@ -264,7 +264,9 @@ impl Machine {
         match event {
             Event::Spawned { process, .. } => self.spawned(process),
             Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
-            Event::Exited { process, status, line } => self.exited(process, status, line),
+            Event::Exited { process, status, line, unread } => {
+                self.exited(process, status, line, unread);
+            }
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Interrupted(signal) => self.interrupted(signal),
@@ -398,12 +400,12 @@ impl Machine {
         }
     }
 
-    fn exited(&mut self, process: ProcessId, status: Status, line: Option<BString>) {
+    fn exited(&mut self, process: ProcessId, status: Status, line: Option<BString>, unread: bool) {
         if let Some(task) = self.processes.remove(&process) {
             if self.lets_out(task, process) {
                 return self.let_out_done(task, Ok(status));
             }
-            self.resume(task, |machine, task| machine.command_ended(task, status, line));
+            self.resume(task, |machine, task| machine.command_ended(task, status, line, unread));
         }
     }
 

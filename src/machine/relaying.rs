@@ -57,8 +57,8 @@ impl Machine {
             Ok(_) => Some(Refused::NobodyReads(SIGPIPE)),
             Err(refusal) => Some(Refused::Error(refusal.message)),
         };
-        let failed = refused.is_some();
-        self.resume(task, |_, task| {
+        let mut failed = false;
+        self.resume(task, |machine, task| {
             if let Some(relay) = top_relay(top_join(task)) {
                 relay.end();
             }
@@ -67,7 +67,7 @@ impl Machine {
                 JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
             });
             if let (Some(refused), Some(io)) = (refused, io) {
-                Self::output_refused(task, &io, refused);
+                failed = machine.output_refused(task, &io, refused);
             }
             fork_again(task)
         });

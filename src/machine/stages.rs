@@ -92,6 +92,17 @@ impl Machine {
     }
 }
 
+/// Whether a later stage of the same pipeline reads what this one writes.
+pub fn is_read_by_sibling(parent: &Task, index: usize) -> bool {
+    match parent.frames.last() {
+        Some(Frame { kind: FrameKind::Join(join), .. }) => match &join.kind {
+            JoinKind::Stages(stages) => index + 1 < stages.len(),
+            JoinKind::Branches { .. } | JoinKind::Hedge(_) => false,
+        },
+        _ => false,
+    }
+}
+
 /// Whether a stage before this one has failed, so that the pipeline fails by that.
 pub fn has_failed_before(parent: &Task, index: usize) -> bool {
     let stages = match parent.frames.last() {

@@ -27,13 +27,14 @@ impl Table {
         self.io.id()
     }
 
-    /// Whether what is written there, after these changes, may go to a later stage of a pipeline: where
-    /// nobody reads any more, that ends the stage.
-    pub fn feeds_a_stage(&self, changes: &[FdChange]) -> bool {
-        self.piped_after(changes) != 0
+    /// Whether what is written there may go to a later stage of a pipeline: where nobody reads any more,
+    /// that ends the stage.
+    pub fn feeds_a_stage(&self) -> bool {
+        self.piped != 0
     }
 
-    fn piped_after(&self, changes: &[FdChange]) -> u16 {
+    /// A bit for each descriptor that leads, after these changes, to where later stages read.
+    pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
         changes.iter().fold(self.piped, |piped, change| {
             let leads = match change.source {
                 FdSource::PipeWriter(_) => true,

@@ -169,8 +169,6 @@ pub struct Command {
     pub written: Option<Written>,
     /// Whether the task ends with it (`exec`).
     pub last: bool,
-    /// Whether what it writes may go to a later stage of a pipeline.
-    pub feeds: bool,
 }
 
 /// What a task does when its scope is empty.

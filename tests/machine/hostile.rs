@@ -28,9 +28,12 @@ fn event() -> impl Strategy<Value = Event> {
     ];
     let id = 0..60u64;
     prop_oneof![
-        8 => (id.clone(), status, prop::option::of("[a-z]{0,3}")).prop_map(|(process, status, line)| {
-            Event::Exited { process: ProcessId(process), status, line: line.map(Into::into) }
-        }),
+        8 => (id.clone(), status, prop::option::of("[a-z]{0,3}"), any::<bool>()).prop_map(
+            |(process, status, line, unread)| {
+                let (process, line) = (ProcessId(process), line.map(Into::into));
+                Event::Exited { process, status, line, unread }
+            }
+        ),
         2 => (id.clone(), kind).prop_map(|(process, kind)| {
             let error = SpawnError { kind, message: "no".into() };
             Event::SpawnFailed { process: ProcessId(process), error }

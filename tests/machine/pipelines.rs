@@ -194,6 +194,69 @@ fn a_pipe_of_its_own_is_no_stages() {
 }
 
 #[test]
+fn sigpipe_is_a_failure_while_somebody_reads() {
+    let read =
+        || world().model(|it| it.command("pipe", |_, _| Model::ends(Status::Signaled(13)).read()));
+    read().run("pipe | ok").fails("signal", 141);
+    read().run("if true; pipe; echo on; end | cat").fails("signal", 141).prints("");
+    let ran = read().run("try 3 times backoff none; pipe; end | ok").fails("signal", 141);
+    assert_eq!(ran.world.trace().matches("run pipe").count(), 3);
+    read().run("try; pipe; catch; echo $error_kind; end | cat").prints("signal\n");
+}
+
+#[test]
+fn a_finally_is_done_to_its_end_though_nobody_reads_it() {
+    let cleans = |stage: &str| {
+        let ran = unread().logging(Level::FAILURES).run(&format!("{stage} | ok")).succeeds();
+        assert!(!ran.world.trace().contains("Failed"), "{stage}\n{}", ran.world.trace());
+        ran.world.stderr()
+    };
+    let groups = [
+        "yes; echo done >&2",
+        "try 5 times; yes; echo done >&2; catch; echo no >&2; end",
+        "if .succeeds. (yes); echo done >&2; end",
+        "forany x in a b; yes; echo done >&2; end",
+        "ok | yes; echo done >&2",
+        "ok | if true; yes; echo done >&2; end",
+        "forall x in a; yes; echo done >&2; end",
+        "forall x in a output tagged; yes; end; echo done >&2",
+        // What nobody reads any more inside of the group is as ever.
+        "while true; yes; end | ok; echo done >&2",
+        "forall x in a; while true; yes; end | ok; end; echo done >&2",
+        "f",
+    ];
+    for group in groups {
+        let function = "function f; yes; echo done >&2; end\n";
+        for body in ["ok", "yes"] {
+            let stage = format!("{function}try; {body}; finally; {group}; end");
+            assert_eq!(cleans(&stage), "done\n", "{stage}");
+        }
+    }
+    assert_eq!(
+        cleans("try; yes; finally; try; yes; finally; yes; echo a >&2; end; echo b >&2; end"),
+        "a\nb\n"
+    );
+    let told = unread().logging(Level::COMMANDS).run("try; ok; finally; yes; end | ok");
+    assert!(told.world.trace().contains("CommandFailed"), "{}", told.world.trace());
+}
+
+#[test]
+fn a_cancelled_finally_is_done_to_its_end_though_nobody_reads_it() {
+    let script =
+        "try for 2 seconds or 1 time; try; hang; finally; yes; echo done >&2; end | hang; end";
+    let ran = unread().run(script).fails("timeout", 124);
+    assert!(ran.world.stderr().starts_with("done\n"), "{}", ran.world.stderr());
+}
+
+#[test]
+fn a_finally_that_fails_counts_where_nobody_reads() {
+    unread().run("try; yes; finally; fail 4; end | ok").fails("exit", 4);
+    unread().run("try; try; yes; finally; fail 4; end; finally; fail 5; end | ok").fails("exit", 4);
+    unread().run("try; yes; finally; yes; fail 4; end | ok").fails("exit", 4);
+    unread().run("try; ok | yes; finally; fail 4; end | ok").fails("exit", 4);
+}
+
+#[test]
 fn a_giveup_passes_the_pipeline() {
     let ran = world().run("try 5 times; for x in a; giveup; end | ok; end").fails("giveup", 1);
     assert_eq!(ran.elapsed, Duration::ZERO);

@@ -343,7 +343,8 @@ fn a_delay_that_outlasts_the_limit_is_no_attempt() {
             Output::Effect(Effect::Run(run)) => {
                 commands += 1;
                 let (process, status) = (run.process, Status::Exited(7));
-                machine.handle_event(Time::START, Event::Exited { process, status, line: None });
+                let event = Event::Exited { process, status, line: None, unread: false };
+                machine.handle_event(Time::START, event);
             }
             Output::Effect(Effect::Terminate(scope)) => {
                 machine.handle_event(Time::START, Event::Emptied { scope });

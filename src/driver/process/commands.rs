@@ -5,7 +5,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::fds::stream::{self, Ended};
-use super::fds::{Fd, FdError};
+use super::fds::{Fd, FdError, Readers};
 use super::jobs::{Answer, Command, Stage, Waiting};
 use super::marks::{self, Patience, lease};
 use super::os::workers::Control;
@@ -36,6 +36,7 @@ impl ProcessDriver {
             io,
             is_last,
             redirects,
+            feeds,
             deadline,
             grace,
             ..
@@ -49,6 +50,15 @@ impl ProcessDriver {
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         command.written = plan.written();
+        command.readers = match &action {
+            Action::Program { .. } if feeds != 0 && self.has_room_for_pidfd() => {
+                Readers::of(&plan, feeds)
+            }
+            Action::Program { .. } => Readers::told_of(feeds != 0),
+            Action::Print(_) | Action::Copy | Action::ReadLine => {
+                Readers::told_of(feeds & 1 << 1 != 0)
+            }
+        };
         command.quiet = self.tty.status_line.is_on() && plan.is_quiet();
         if !command.quiet {
             self.tty.status_line.give_way();
@@ -100,7 +110,7 @@ impl ProcessDriver {
             Action::Print(bytes) => match plan.carry_out(&Control::default()) {
                 Err(error) => self.refuse(process, redirect_error(&error)),
                 Ok(table) => match stream::print_now(&table, &bytes) {
-                    Ok(ended) => self.ended(process, ended),
+                    Ok(ended) => self.ended(process, ended, &command.readers),
                     Err(left) => self.work(process, scope, command, move |control| {
                         let rest = &bytes[bytes.len() - left..];
                         Answer::Ended(stream::print(&table, rest, control))
@@ -125,7 +135,7 @@ impl ProcessDriver {
                 Err(error) => self.refuse(process, redirect_error(&error)),
                 Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
                     let ended = stream::read_line(&table, &Control::default());
-                    self.ended(process, ended);
+                    self.ended(process, ended, &command.readers);
                 }
                 Ok(table) => self.work(process, scope, command, move |control| {
                     Answer::Ended(stream::read_line(&table, control))
@@ -226,9 +236,12 @@ impl ProcessDriver {
         self.ready.push_back(Event::SpawnFailed { process, error });
     }
 
-    fn ended(&mut self, process: ProcessId, ended: Ended) {
+    fn ended(&mut self, process: ProcessId, ended: Ended, readers: &Readers) {
         self.ready.push_back(match ended {
-            Ok((status, line)) => Event::Exited { process, status, line },
+            Ok((status, line)) => {
+                let unread = readers.are_missed(status);
+                Event::Exited { process, status, line, unread }
+            }
             Err(error) => Event::SpawnFailed { process, error },
         });
     }
@@ -310,8 +323,8 @@ impl ProcessDriver {
                 self.started(process, started, interactive);
             }
             Answer::Ended(ended) => {
-                if self.leave_wanted(process) {
-                    self.ended(process, ended);
+                if let Some((command, _)) = self.leave(process).filter(|(_, it)| it.wanted) {
+                    self.ended(process, ended, &command.readers);
                 }
             }
             Answer::Ready(program, table) => {
@@ -337,6 +350,7 @@ impl ProcessDriver {
                         process,
                         status: Status::Lost,
                         line: None,
+                        unread: false,
                     });
                 }
             }

@@ -64,7 +64,8 @@ impl ProcessDriver {
             self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
         }
         if ended.wanted {
-            self.ready.push_back(Event::Exited { process, status, line: None });
+            let unread = command.readers.are_missed(status);
+            self.ready.push_back(Event::Exited { process, status, line: None, unread });
         }
     }
 

@@ -52,6 +52,8 @@ pub struct Model {
     pub obeys: Option<Duration>,
     /// Whether something of it runs on when it has succeeded.
     pub leaves: bool,
+    /// Whether somebody reads what it writes, although it dies of SIGPIPE.
+    pub read: bool,
 }
 
 impl Model {
@@ -64,6 +66,7 @@ impl Model {
             errors: BString::default(),
             obeys: Some(Duration::ZERO),
             leaves: false,
+            read: false,
         }
     }
 
@@ -98,6 +101,12 @@ impl Model {
     #[must_use]
     pub fn stubborn(self) -> Self {
         Self { obeys: None, ..self }
+    }
+
+    /// Has a reader to its end.
+    #[must_use]
+    pub fn read(self) -> Self {
+        Self { read: true, ..self }
     }
 
     /// Leaves something running when it succeeds.

@@ -14,6 +14,8 @@ use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
 use crate::syntax::ast::FileTest;
 
+/// What a writer dies of that nobody reads.
+const SIGPIPE: i32 = 13;
 /// When worlds begin, since 1970.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
@@ -230,7 +232,8 @@ impl Shell {
         };
         let status = Status::Exited(i32::from(ended));
         self.descriptors.consumed(run, line.len() + 1);
-        self.events.push_back(Event::Exited { process: run.process, status, line: Some(line) });
+        let (process, line) = (run.process, Some(line));
+        self.events.push_back(Event::Exited { process, status, line, unread: false });
     }
 
     fn finish(&mut self, id: ProcessId, ending: Ending, world: &mut impl World) {
@@ -247,7 +250,9 @@ impl Shell {
                 world.note(format_args!("end {} {status:?}", process.name));
                 world.ended(id, ending);
             }
-            self.events.push_back(Event::Exited { process: id, status, line: None });
+            let unread =
+                status == Status::Signaled(SIGPIPE) && run.feeds != 0 && !process.model.read;
+            self.events.push_back(Event::Exited { process: id, status, line: None, unread });
             if process.model.leaves && status == Status::Exited(0) {
                 self.processes.insert(id, process);
             }

@@ -3,7 +3,7 @@
 use bstr::BString;
 
 use super::super::fds::stream::Ended;
-use super::super::fds::{Fd, FdError, FdTable, Need, Place};
+use super::super::fds::{Fd, FdError, FdTable, Need, Place, Readers};
 use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
 use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run};
@@ -29,6 +29,8 @@ pub struct Command {
     pub place: Place,
     /// The variables that it may write to: they stay files until it ends.
     pub written: Vec<Fd>,
+    /// Who reads what it writes to later stages of a pipeline.
+    pub readers: Readers,
 }
 
 impl Command {
@@ -50,6 +52,7 @@ impl Command {
             need: Need::NOTHING,
             place: Place::default(),
             written: Vec::new(),
+            readers: Readers::default(),
         }
     }
 

@@ -129,6 +129,7 @@ impl World {
             io: IoId::INHERITED,
             is_last: false,
             redirects: self.redirects.clone(),
+            feeds: 0,
             deadline: self.deadline,
             grace: None,
             line: 1,
@@ -163,7 +164,7 @@ impl World {
     /// How a command ends: `exit 0`, `signal 15`, `Redirect: reason`; with the line it read.
     fn end_of(&mut self, wanted: ProcessId) -> String {
         self.expect("end of the command", |event| match event {
-            Event::Exited { process, status, line } if *process == wanted => {
+            Event::Exited { process, status, line, .. } if *process == wanted => {
                 let status = match status {
                     Status::Exited(code) => format!("exit {code}"),
                     Status::Signaled(signal) => format!("signal {signal}"),

@@ -1,0 +1,146 @@
+//! Whether anybody still reads from the pipes that a command writes to.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::super::sys;
+use super::plan::{Plan, Step};
+use super::table::{Fd, SIZE};
+use crate::machine::event::Status;
+
+/// The readers of pipes.
+#[derive(Debug, Default)]
+pub struct Readers {
+    /// The pipes, by descriptors that keep none of their ends open: readers see the end of what is
+    /// written, and writers that nobody reads any more.
+    pipes: Vec<OwnedFd>,
+    /// What to believe where no pipe is known.
+    believed_gone: bool,
+}
+
+impl Readers {
+    /// Those of a builtin's pipe, whose writing says itself that they are gone; or of pipes that can't be
+    /// looked at.
+    pub fn told_of(is_piped: bool) -> Self {
+        Self { pipes: Vec::new(), believed_gone: is_piped }
+    }
+
+    /// Those of the pipes that these descriptors, a bit for each, of a table to be made lead to. A pipe
+    /// that can't be looked at is believed to have none.
+    pub fn of(plan: &Plan, descriptors: u16) -> Self {
+        let mut readers = Self::told_of(descriptors != 0);
+        let mut seen = Vec::with_capacity(2);
+        for (number, fd) in results(plan).into_iter().enumerate() {
+            let Some(fd) = fd.filter(|_| descriptors & 1 << number != 0) else { continue };
+            let raw = fd.as_fd().as_raw_fd();
+            if !seen.contains(&raw) {
+                seen.push(raw);
+                readers.pipes.extend(open(fd, libc::O_PATH).and_then(sys::move_up));
+            }
+        }
+        readers
+    }
+
+    /// Whether a writer that ended so died for want of them.
+    pub fn are_missed(&self, status: Status) -> bool {
+        status == Status::Signaled(libc::SIGPIPE) && self.are_gone()
+    }
+
+    /// Whether one of the pipes has no reader.
+    fn are_gone(&self) -> bool {
+        match self.pipes.as_slice() {
+            [] => self.believed_gone,
+            pipes => pipes.iter().any(|pipe| is_unread(pipe).unwrap_or(true)),
+        }
+    }
+}
+
+/// What is known of the descriptors of a table to be made: all that isn't opened for it.
+fn results(plan: &Plan) -> [Option<&Fd>; SIZE] {
+    let mut table = plan.table.descriptors.each_ref().map(Option::as_ref);
+    for step in &plan.steps {
+        let (to, fd) = match step {
+            Step::Set(to, fd) => (*to, Some(fd)),
+            Step::Copy { to, from } => (*to, table.get(usize::from(*from)).copied().flatten()),
+            Step::Open { to, .. } | Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, None),
+            Step::Write(..) | Step::CopyBuffer { .. } => continue,
+        };
+        if let Some(place) = table.get_mut(usize::from(to)) {
+            *place = fd;
+        }
+    }
+    table
+}
+
+fn is_unread(pipe: &OwnedFd) -> io::Result<bool> {
+    let writer = open(pipe, libc::O_WRONLY | libc::O_NONBLOCK)?;
+    let mut polled = [PollFd::new(writer.as_fd(), PollFlags::empty())];
+    poll(&mut polled, PollTimeout::ZERO)?;
+    Ok(polled[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)))
+}
+
+/// Opens again what is open.
+fn open(fd: &impl AsFd, flags: libc::c_int) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    let access = flags & libc::O_ACCMODE;
+    let mut options = OpenOptions::new();
+    options.read(access == libc::O_RDONLY).write(access == libc::O_WRONLY);
+    Ok(options.custom_flags(flags & !libc::O_ACCMODE).open(path)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::sync::Arc;
+
+    use super::super::table::FdTable;
+    use super::*;
+
+    const DIED: Status = Status::Signaled(libc::SIGPIPE);
+
+    /// A pipe at descriptors 1 and 2 of a table, and its reader.
+    fn piped(descriptors: u16) -> (Readers, io::PipeReader) {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let fd = Fd::Owned(Arc::new(writer.into()));
+        let plan = Plan {
+            table: FdTable::default(),
+            directory: None,
+            umask: None,
+            steps: vec![Step::Set(1, fd), Step::Copy { to: 2, from: 1 }],
+            blocking: false,
+            relayed: Vec::new(),
+        };
+        (Readers::of(&plan, descriptors), reader)
+    }
+
+    #[test]
+    fn they_are_missed_once_they_are_gone_and_not_before() {
+        for descriptors in [1 << 1, 1 << 2, 3 << 1] {
+            let (readers, reader) = piped(descriptors);
+            assert_eq!(readers.pipes.len(), 1);
+            assert!(!readers.are_missed(DIED));
+            drop(reader);
+            assert!(readers.are_missed(DIED));
+            assert!(!readers.are_missed(Status::Signaled(libc::SIGTERM)));
+        }
+    }
+
+    #[test]
+    fn to_look_for_them_keeps_no_pipe_open() {
+        let (readers, mut reader) = piped(1 << 1);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).expect("an end, as no writer is left");
+        assert!(!readers.are_missed(DIED));
+    }
+
+    #[test]
+    fn where_nothing_is_known_the_signal_is_believed() {
+        assert!(Readers::told_of(true).are_missed(DIED));
+        assert!(!Readers::told_of(false).are_missed(DIED));
+        assert!(!piped(0).0.are_missed(DIED));
+    }
+}
