@@ -164,7 +164,7 @@ fn what_is_too_long_for_a_value_or_for_the_memory_is_a_failure() {
         assert!(finished.text().contains(told), "{}", finished.story());
     }
     with_memory(30_000, "try; read x < /dev/zero; catch; echo $error_kind; end")
-        .stdout("spawn\n")
+        .stdout("failure\n")
         .success();
 }
 

@@ -152,7 +152,7 @@ fn what_cannot_be_written_fails_the_loop() {
         catch; echo \"$error_kind: $error\"; end";
     let finished = Ftsh::command(script).options(["-l", "0"]).success();
     let expected =
-        "spawn: what a branch printed can't be written: no space left on device\n".to_owned();
+        "failure: what a branch printed can't be written: no space left on device\n".to_owned();
     assert_eq!(finished.text(), expected);
     finished.nothing_left();
 }

@@ -189,6 +189,7 @@ impl Machine {
             SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126),
             SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
             SpawnErrorKind::System => (FailureKind::Spawn, 1),
+            SpawnErrorKind::Builtin => (FailureKind::Builtin, 1),
         };
         let message = match kind {
             FailureKind::NotFound => match self.meant(&error, &command.text) {

@@ -18,7 +18,7 @@ pub enum Event {
         /// Its process id.
         pid: i32,
     },
-    /// A command could not be started.
+    /// A command could not be started, or is a builtin that could not do what it should.
     SpawnFailed {
         /// The command.
         process: ProcessId,
@@ -79,7 +79,7 @@ pub enum Status {
     Lost,
 }
 
-/// Why a command could not be started.
+/// Why a command could not be started, or a builtin not do what it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnError {
     /// What kind of trouble.
@@ -88,7 +88,7 @@ pub struct SpawnError {
     pub message: String,
 }
 
-/// What kept a command from starting.
+/// What kept a command from starting, or a builtin from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpawnErrorKind {
     /// There is no such program.
@@ -99,6 +99,8 @@ pub enum SpawnErrorKind {
     Redirect,
     /// The system refused (out of processes, arguments too long, …).
     System,
+    /// It is a builtin, which began but could not write or read.
+    Builtin,
 }
 
 /// The answer to a query; `Open` is answered by `Truth(true)`.

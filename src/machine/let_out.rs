@@ -56,7 +56,7 @@ impl Machine {
         let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage();
         let (kind, code, why) = match refused {
             Refused::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
-            Refused::Error(error) => (FailureKind::Spawn, 1, error),
+            Refused::Error(error) => (FailureKind::Builtin, 1, error),
         };
         let message = format!("{NOT_WRITTEN}: {why}");
         let mut thrown = task.thrown(kind, code, message, "");

@@ -129,8 +129,10 @@ pub enum FailureKind {
     Redirect,
     /// An expression or a word has no value.
     Expression,
-    /// The script said `failure`.
+    /// The script said `failure`, or a builtin says no.
     Failure,
+    /// A builtin could not write or read. To scripts that is a `failure`, but it answers no question.
+    Builtin,
     /// The script said `giveup`.
     Giveup,
     /// The script said `defer`.
@@ -152,6 +154,7 @@ impl FailureKind {
             | Self::Redirect
             | Self::Expression
             | Self::Failure
+            | Self::Builtin
             | Self::Giveup
             | Self::Deferred
             | Self::Internal => code.clamp(1, 255) as u8,
@@ -169,7 +172,7 @@ impl FailureKind {
             Self::Spawn => "spawn",
             Self::Redirect => "redirect",
             Self::Expression => "expression",
-            Self::Failure => "failure",
+            Self::Failure | Self::Builtin => "failure",
             Self::Giveup => "giveup",
             Self::Deferred => "deferred",
             Self::Internal => "internal",

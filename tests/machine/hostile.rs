@@ -25,6 +25,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(SpawnErrorKind::NotExecutable),
         Just(SpawnErrorKind::Redirect),
         Just(SpawnErrorKind::System),
+        Just(SpawnErrorKind::Builtin),
     ];
     let id = 0..60u64;
     prop_oneof![

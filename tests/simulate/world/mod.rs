@@ -176,6 +176,7 @@ impl Faulty {
             SpawnErrorKind::NotExecutable,
             SpawnErrorKind::Redirect,
             SpawnErrorKind::System,
+            SpawnErrorKind::Builtin,
         ]);
         let error = SpawnError { kind, message: "can't be started".into() };
         self.post(Event::SpawnFailed { process: run.process, error });

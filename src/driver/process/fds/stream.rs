@@ -153,15 +153,15 @@ fn is_ready(fd: BorrowedFd, events: PollFlags, timeout: PollTimeout) -> io::Resu
 fn broken(error: &io::Error) -> Ended {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok((Status::Signaled(libc::SIGPIPE), None)),
-        _ => Err(SpawnError { kind: SpawnErrorKind::System, message: plain(error) }),
+        _ => Err(failed(error)),
     }
 }
 
 fn failed(error: &io::Error) -> SpawnError {
-    SpawnError { kind: SpawnErrorKind::System, message: plain(error) }
+    SpawnError { kind: SpawnErrorKind::Builtin, message: plain(error) }
 }
 
 fn closed(number: u8) -> SpawnError {
     let message = format!("descriptor {number} isn't open");
-    SpawnError { kind: SpawnErrorKind::System, message }
+    SpawnError { kind: SpawnErrorKind::Builtin, message }
 }

@@ -139,7 +139,7 @@ each_alone! {
         assert_eq!(world.end_of(writer), "signal 13");
         world.with(&[(1, file(std::path::Path::new("/dev/full"), Access::Write))]);
         let writer = world.start(Action::Print("x".into()));
-        assert_eq!(world.end_of(writer), "System: no space left on device");
+        assert_eq!(world.end_of(writer), "Builtin: no space left on device");
     }
 
     fn a_line_is_read_and_nothing_after_it(world) {
