@@ -136,8 +136,8 @@ fn text_lines() {
     try: attempt 3 succeeded
     catch
     finally
-    finally is cut short: its part of the time to kill is over
-    finally isn't run: there is no time for it
+    finally is cut short
+    finally isn't run: there is no time left for it
     cancelled
     condition: true
     forany: x=a

@@ -72,11 +72,9 @@ impl fmt::Display for Told<'_> {
             LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
             LogEvent::Catch => f.write_str("catch"),
             LogEvent::Finally => f.write_str("finally"),
-            LogEvent::FinallyCut { begun: true } => {
-                f.write_str("finally is cut short: its part of the time to kill is over")
-            }
+            LogEvent::FinallyCut { begun: true } => f.write_str("finally is cut short"),
             LogEvent::FinallyCut { begun: false } => {
-                f.write_str("finally isn't run: there is no time for it")
+                f.write_str("finally isn't run: there is no time left for it")
             }
             LogEvent::Cancelled => f.write_str("cancelled"),
             LogEvent::Condition(value) => write!(f, "condition: {value}"),

@@ -78,6 +78,7 @@ impl Machine {
     pub(super) fn leave_cut(&mut self, task: &mut Task) {
         if let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
+            self.log_cut(task, &frame.kind);
             self.abandon_frame(task, frame.kind, false);
         }
     }

@@ -119,7 +119,10 @@ impl Machine {
                 FrameKind::Guard(guard) => {
                     return self.begin_finally(task, *guard, Leaving::Cancelled);
                 }
-                kind => self.abandon_frame(task, kind, false),
+                kind => {
+                    self.log_cut(task, &kind);
+                    self.abandon_frame(task, kind, false);
+                }
             }
         }
         match task.cleaning.pop() {
@@ -221,18 +224,18 @@ impl Machine {
         self.halt_task(task);
         self.forget_cleaning(task, keep);
         while task.frames.len() > keep {
-            let cut = match task.frames.last().map(|frame| &frame.kind) {
-                Some(FrameKind::Guard(guard)) => Some((guard.code.line, false)),
-                Some(FrameKind::Finally(group)) if group.limit.is_some() => {
-                    Some((group.code.line, true))
-                }
-                _ => None,
-            };
-            if let Some((line, begun)) = cut {
-                self.log_at(task, line, || LogEvent::FinallyCut { begun }, Level::FAILURES);
-            }
             self.leave_cut(task);
         }
+    }
+
+    /// Tells the log that a structure is left before its `finally` group, or in it.
+    pub(super) fn log_cut(&mut self, task: &Task, kind: &FrameKind) {
+        let (line, begun) = match kind {
+            FrameKind::Guard(guard) => (guard.code.line, false),
+            FrameKind::Finally(group) => (group.code.line, true),
+            _ => return,
+        };
+        self.log_at(task, line, || LogEvent::FinallyCut { begun }, Level::FAILURES);
     }
 }
 

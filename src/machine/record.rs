@@ -110,7 +110,7 @@ pub enum LogEvent {
     Catch,
     /// A `finally` group begins.
     Finally,
-    /// A `finally` group isn't run to its end: there is no time for it.
+    /// A `finally` group isn't run to its end, or at all: what is around it ends before.
     FinallyCut {
         /// Whether it had begun.
         begun: bool,

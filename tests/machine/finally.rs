@@ -178,3 +178,23 @@ fn commands_are_told_how_long_they_have_to_end() {
     ];
     assert_eq!(seen.take(), expected.map(|(name, grace)| (name.to_owned(), grace)));
 }
+
+#[test]
+fn a_group_that_had_begun_is_cut_short_and_the_log_says_so() {
+    let signaled = |at: f64| move |model: Simulated| model.signal_at(seconds(at), 15);
+    let check = |ran: &super::Ran| {
+        let trace = ran.world.trace();
+        assert_eq!(trace.matches("FinallyCut { begun: true }").count(), 1, "{trace}");
+    };
+    let world = || cleaning().logging(Level::FAILURES);
+    let limited = "try for 2 seconds or 1 time; try; ok; finally; hang; end; catch; echo c; end";
+    check(&world().run(limited).succeeds().prints("c\n").takes(2.0));
+    let nested = "try for 2 seconds or 1 time; try; ok; finally\n\
+                  try; hang; finally; echo in; end; end; catch; echo c; end";
+    check(&world().run(nested).succeeds().prints("in\nc\n").takes(2.0));
+    let branch = "try for 2 seconds or 1 time; forall n in 1; try; ok; finally; hang; end; end\n\
+                  catch; echo c; end";
+    check(&world().run(branch).succeeds().prints("c\n").takes(2.0));
+    let alone = "try; ok; finally; hang; end";
+    check(&world().model(signaled(1.0)).run(alone).prints("").takes(1.0));
+}
