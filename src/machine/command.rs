@@ -203,7 +203,8 @@ impl Machine {
 
     /// What a command that isn't there may have been meant to be.
     fn meant(&self, error: &SpawnError, text: &str) -> Option<&str> {
-        if error.kind != SpawnErrorKind::NotFound {
+        // What `exec` becomes is no function, builtin or structure.
+        if error.kind != SpawnErrorKind::NotFound || text.starts_with("exec ") {
             return None;
         }
         let functions = self.functions.keys().map(|name| &**name);

@@ -198,6 +198,8 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
         let message = if ALONE.contains(&name) {
             format!("`{name}` stands alone on its line")
+        } else if name == "local" {
+            "`local` takes one name, and no more than its value".to_owned()
         } else {
             format!("there is no `{name}` in ftsh")
         };

@@ -26,6 +26,9 @@ pub(super) fn explain(
         // A limit was reached; the only one that input can reach is the stack's.
         ErrorVariant::CustomError { .. } => return too_nested(found.span),
     };
+    if let Some(error) = structure_asked(&text[..at], start) {
+        return error;
+    }
     let start = last_head(text, start, at);
     let statement = &text[start..];
     let keyword = first_word(statement);
@@ -74,6 +77,29 @@ fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     let error =
         SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
     Some(error.hint(format!("did you mean `{meant}`?")))
+}
+
+/// A structure inside of `.succeeds. ( … )`, up to where the grammar stops: it ends at the first `;`.
+fn structure_asked(text: &str, start: usize) -> Option<SyntaxError> {
+    let (_, asked) = text[start..].split_once(".succeeds.")?;
+    let asked = asked.trim_start().strip_prefix('(')?;
+    let mut from = text.len() - asked.len();
+    for stage in asked.split('|').take_while(|stage| !stage.contains(')')) {
+        let words = stage.trim_start_matches(['&', ' ', '\t']);
+        let word = words.split([' ', '\t', ';']).next().unwrap_or_default();
+        if HEADS.contains(&word) {
+            let at = from + stage.len() - words.len();
+            return Some(asks_no_structure(Span::new(at, at + word.len()), word));
+        }
+        from += stage.len() + 1;
+    }
+    None
+}
+
+/// What to say of a structure where a command is asked.
+pub(super) fn asks_no_structure(span: Span, head: &str) -> SyntaxError {
+    SyntaxError::new(span, format!("`.succeeds.` asks commands, and no `{head}`"))
+        .hint("put it into a function, and ask that")
 }
 
 /// What to say of an assignment among stages.

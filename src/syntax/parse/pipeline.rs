@@ -1,6 +1,7 @@
 //! Pipelines: commands, and structures whose heads or ends are on the line.
 
 use super::builder::Builder;
+use super::expected::asks_no_structure;
 use super::line::{End, Piped};
 use super::{Pair, Result, Rule};
 use crate::syntax::ast::{Pipeline, Redirect, Stage, StageKind, Target};
@@ -78,10 +79,10 @@ impl Builder<'_> {
         let is_all = word.len() == text.trim_end().len();
         let (message, hint) = match word {
             _ if self.functions.contains(word) => return Ok(()),
-            _ if is_inner && HEADS.contains(&word) => (
-                format!("`.succeeds.` asks commands, and no `{word}`"),
-                "put it into a function, and ask that",
-            ),
+            _ if is_inner && HEADS.contains(&word) => {
+                let span = Span::new(span.start, span.start + word.len());
+                return Err(Box::new(asks_no_structure(span, word)));
+            }
             _ if is_inner => return Ok(()),
             "function" => (
                 "a function's definition can't be a stage of a pipeline".to_owned(),

@@ -43,7 +43,7 @@ error: there is no `set` in ftsh
   | ^^^
   = hint: a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, and `ftsh -l 20` logs commands as `-x` does
 
-error: there is no `local` in ftsh
+error: `local` takes one name, and no more than its value
  --> t:2:1
   |
 2 | local x y

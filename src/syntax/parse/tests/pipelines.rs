@@ -70,6 +70,12 @@ fn what_is_no_stage_says_so() {
         ("try 5 times | cat\nend", "unexpected `|`", "after its `end`"),
         ("cat | for x in a | b\nend", "unexpected `|`", "after its `end`"),
         ("x=.succeeds. (a | while b)", "`.succeeds.` asks commands, and no `while`", ""),
+        (
+            "x=.succeeds. (seq 3 | while .succeeds. (read l); success; end)",
+            "`.succeeds.` asks commands, and no `while`",
+            "put it into a function",
+        ),
+        ("if .succeeds. (try; a; end)\nb\nend", "asks commands, and no `try`", "a function"),
         ("> f while true", "`while` can't follow a redirection or an assignment", ""),
         ("cat <<E | try\nE\na\nend |\nb <<F | c |\nd\nF\n", "the text of a here-document", ""),
     ] {
