@@ -110,6 +110,42 @@ pub fn parse_joined(text: &str) -> Option<Duration> {
     }
 }
 
+/// Reads what `sleep` is told: `5`, `1.5`, `500ms`, `5 minutes`, `1m 30s`.
+pub fn parse_pause(text: &str) -> Option<Duration> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (mut sum, mut rest) = first(&words)?;
+    while !rest.is_empty() {
+        let (amount, more) = first(rest)?;
+        sum = sum.saturating_add(amount);
+        rest = more;
+    }
+    Some(sum)
+}
+
+/// Reads what `defer` is told: a length of time above zero, and how many words come after it. A number
+/// without a unit is one only at the start, as `503 Service Unavailable` may follow.
+pub fn parse_deferral(words: &[&str]) -> Option<(Duration, usize)> {
+    let is_of_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let (mut sum, mut rest) = first(words).filter(|(by, _)| !by.is_zero())?;
+    while let Some((amount, more)) = first(rest) {
+        if rest.len() - more.len() == 1 && rest[0].bytes().all(is_of_number) {
+            break;
+        }
+        sum = sum.saturating_add(amount);
+        rest = more;
+    }
+    Some((sum, rest.len()))
+}
+
+/// The amount that words begin with, in seconds unless a unit follows, and the words after it.
+fn first<'a, 'w>(words: &'a [&'w str]) -> Option<(Duration, &'a [&'w str])> {
+    let (word, rest) = words.split_first()?;
+    match rest.split_first().and_then(|(unit, rest)| Some((Unit::named(unit)?, rest))) {
+        Some((unit, rest)) => Some((unit.times(word)?, rest)),
+        None => Some((Unit::Seconds.times(word).or_else(|| parse_joined(word))?, rest)),
+    }
+}
+
 fn from_nanos(nanos: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     u64::try_from(nanos / SECOND)

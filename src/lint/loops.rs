@@ -72,10 +72,13 @@ fn count(item: &Expr) -> Option<u64> {
             let is_pattern = literal::bare(word).is_some() && text.contains(['*', '?', '[']);
             (!is_pattern).then_some(1)
         }
-        ExprKind::Range { from, to, step: None } => {
+        ExprKind::Range { from, to, step } => {
             let number = |expr: &Expr| literal::expr(expr)?.trim().parse::<i64>().ok();
             let (from, to) = (number(from)?, number(to)?);
-            Some(if from > to { 0 } else { from.abs_diff(to).saturating_add(1) })
+            let step = step.as_ref().map_or(Some(1), |step| number(step)).filter(|it| *it != 0)?;
+            let is_empty = if step > 0 { from > to } else { from < to };
+            let more = from.abs_diff(to) / step.unsigned_abs();
+            Some(if is_empty { 0 } else { more.saturating_add(1) })
         }
         _ => None,
     }

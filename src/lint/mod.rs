@@ -11,6 +11,7 @@ mod inputs;
 mod lists;
 mod loops;
 mod numbers;
+mod pauses;
 mod programs;
 mod schedule;
 mod tries;
@@ -39,6 +40,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(functions::look(script));
     warnings.extend(branches::look(script));
     warnings.extend(numbers::look(script));
+    warnings.extend(pauses::look(script));
     warnings.extend(lists::look(script));
     warnings.extend(inputs::look(script));
     warnings.extend(programs::look(script, programs));

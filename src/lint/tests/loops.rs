@@ -11,6 +11,10 @@ fn more_successes_than_words() {
             "forall x in 1 .to. 5 c at least 7; a; end",
             "7 can't succeed of 6 words: this always fails",
         ),
+        (
+            "forall x in 5 .to. 1 .step. -2 at least 4; a; end",
+            "4 can't succeed of 3 words: this always fails",
+        ),
     ] {
         assert_eq!(messages(script), [message], "{script}");
     }

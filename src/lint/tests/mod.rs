@@ -8,6 +8,7 @@ mod inputs;
 mod lists;
 mod loops;
 mod numbers;
+mod pauses;
 mod pipelines;
 mod programs;
 mod tries;

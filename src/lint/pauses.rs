@@ -1,0 +1,53 @@
+//! What `sleep` and `defer` are told, where that is written there and no time.
+
+use std::collections::BTreeSet;
+
+use super::{Warning, walk};
+use crate::duration::{parse_deferral, parse_pause};
+use crate::syntax::Script;
+use crate::syntax::ast::{CommandKind, Simple, Word};
+use crate::syntax::parse::literal;
+use crate::syntax::span::Span;
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut simples = Vec::new();
+    let mut functions = BTreeSet::new();
+    walk::each(&script.body, &mut |command| {
+        simples.extend(walk::simples(command));
+        if let CommandKind::Function { name, .. } = &command.kind {
+            functions.insert(name.to_string());
+        }
+    });
+    let is_builtin =
+        |simple: &&Simple| walk::name(simple).is_some_and(|it| !functions.contains(&it));
+    simples.into_iter().filter(is_builtin).filter_map(no_time).collect()
+}
+
+fn no_time(simple: &Simple) -> Option<Warning> {
+    let (name, args) = simple.words.split_first()?;
+    let said: Vec<String> = args.iter().map_while(constant).collect();
+    let words: Vec<&str> = said.iter().map(|word| word.trim()).collect();
+    let is_all = words.len() == args.len();
+    let (wrong, hint) = match &*literal::word(name)? {
+        "sleep" => (
+            is_all && parse_pause(&words.join(" ")).is_none(),
+            "it takes seconds or a duration, like `5`, `0.5` or `2 minutes`",
+        ),
+        // What comes after the words that are known is a unit or the message.
+        "defer" => (
+            (is_all || !words.is_empty()) && parse_deferral(&words).is_none(),
+            "it takes a time above zero and then a message, like `30`, `2 minutes busy`",
+        ),
+        _ => return None,
+    };
+    let end = args.get(said.len().saturating_sub(1)).unwrap_or(name).span.end;
+    let message = "this is no length of time: it always fails";
+    wrong.then(|| Warning::new(Span::new(name.span.start, end), message).hint(hint))
+}
+
+/// What a word is, unless it depends on variables or files.
+fn constant(word: &Word) -> Option<String> {
+    let text = literal::word(word)?;
+    let is_pattern = literal::bare(word).is_some() && text.contains(['*', '?', '[']);
+    (!is_pattern).then_some(text)
+}
