@@ -96,7 +96,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         })
         .map_err(|error| {
             let hint = match error.raw_os_error() {
-                Some(libc::EMFILE) => " (see `ulimit -n`; 32 do for most scripts)",
+                Some(libc::EMFILE) => "; 32 do for most scripts",
                 _ => "",
             };
             anyhow!("can't get ready to start commands: {}{hint}", plain(&error))

@@ -10,10 +10,7 @@ use crate::duration::{parse_deferral, parse_pause};
 /// What `sleep` is told.
 pub fn pause(args: &[BString]) -> Result<Duration, Halt> {
     parse_pause(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
-        Halt::usage(format!(
-            "sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`, not `{}`",
-            bstr::join(" ", args).as_bstr()
-        ))
+        wrong("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`", args)
     })
 }
 
@@ -21,12 +18,16 @@ pub fn pause(args: &[BString]) -> Result<Duration, Halt> {
 pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Halt> {
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
     let (by, after) = parse_deferral(&words).ok_or_else(|| {
-        Halt::usage(format!(
-            "defer takes a time above zero and a message, like `30`, `2 minutes busy`, not `{}`",
-            bstr::join(" ", args).as_bstr()
-        ))
+        wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", args)
     })?;
     Ok((by, &args[args.len() - after..]))
+}
+
+fn wrong(takes: &str, args: &[BString]) -> Halt {
+    Halt::usage(match bstr::join(" ", args) {
+        nothing if nothing.is_empty() => takes.into(),
+        words => format!("{takes}, not `{}`", words.as_bstr()),
+    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -124,11 +125,14 @@ impl Ftsh {
         self
     }
 
-    /// Puts an executable shell script into the run's directory.
+    /// Puts an executable shell script into the run's directory. Another process writes it: a child that
+    /// another test starts meanwhile would have it open for writing as well for a moment, and what is
+    /// open for writing can't be executed.
     pub fn program(self, name: &str, content: &str) -> Self {
         let this = self.file(name, content);
-        fs::set_permissions(this.path(name), fs::Permissions::from_mode(0o755))
-            .expect("an executable file");
+        let copy = "cp \"$0\" \"$0.new\" && chmod 755 \"$0.new\" && mv \"$0.new\" \"$0\"";
+        let status = Command::new("/bin/sh").args(["-c", copy]).arg(this.path(name)).status();
+        assert!(status.expect("a shell").success(), "an executable file");
         this
     }
 

@@ -12,9 +12,13 @@ use crate::machine::effect::Access;
 /// The shell's own, and one that a command has to be given.
 const UMASKS: [Option<u16>; 2] = [None, Some(0o123)];
 
+/// Puts a file into a directory that may be executed. Another process writes it: a child that another
+/// test starts meanwhile would have it open for writing as well for a moment.
 fn script(directory: &std::path::Path, name: &str, text: &[u8], mode: u32) {
-    let path = directory.join(name);
-    std::fs::write(&path, text).expect("a file can be written");
+    let (text_file, path) = (directory.join("text"), directory.join(name));
+    std::fs::write(&text_file, text).expect("a file can be written");
+    let copied = std::process::Command::new("cp").arg(text_file).arg(&path).status();
+    assert!(copied.expect("cp").success(), "the file can be copied");
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("its mode can be set");
 }
 
