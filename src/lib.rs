@@ -4,6 +4,7 @@
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
 pub mod backoff;
+pub mod channel;
 pub mod cli;
 pub mod diagnostic;
 pub mod driver;

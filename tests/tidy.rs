@@ -69,21 +69,22 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
     ("non_blocking_writer", &[]),
     ("secrets", &[]),
+    ("channel", &[]),
     ("backoff", &["duration", "nearest"]),
     ("syntax", &["backoff", "duration", "nearest"]),
     ("diagnostic", &["syntax"]),
     ("lint", &["syntax", "backoff", "duration", "nearest"]),
-    ("machine", &["syntax", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
+    ("machine", &["syntax", "channel", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
     ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),
     ("log", &["machine", "diagnostic", "non_blocking_writer"]),
-    ("driver", &["machine", "status", "syntax", "os_error", "non_blocking_writer"]),
+    ("driver", &["machine", "channel", "status", "syntax", "os_error", "non_blocking_writer"]),
     (
         "repl",
         &[
@@ -181,7 +182,7 @@ fn imports_go_one_way() {
 
 #[test]
 fn the_machine_and_the_syntax_are_pure() {
-    let pure = ["machine", "lint", "syntax", "backoff", "duration", "nearest"];
+    let pure = ["machine", "lint", "syntax", "channel", "backoff", "duration", "nearest"];
     let world = [
         "std::process",
         "std::fs",

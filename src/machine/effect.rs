@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use bstr::BString;
 
-pub use super::id::{BufferId, IoId, OperationId, PipeId, ProcessId, ScopeId, TaskId};
+pub use super::id::{
+    BufferId, DraftId, IoId, OperationId, PassId, PipeId, ProcessId, ReplayId, ScopeId, ScratchId,
+    TaskId,
+};
 use super::record::Record;
 use super::time::Time;
-use crate::syntax::ast::FileTest;
+use crate::channel::{Claim, Passed, Rules};
+use crate::syntax::ast::{FileTest, Name};
 
 /// A request to the driver, to be carried out in order.
 #[derive(Clone, Debug)]
@@ -87,6 +91,30 @@ pub enum Effect {
     CloseIo(IoId),
     /// Forget this buffer.
     DropBuffer(BufferId),
+    /// Put what drafts hold where it belongs, in order: all of it is on the disk before the first takes
+    /// its place. Answered by `Done`: `Truth(true)`; a refusal if none has taken its place; `Text`, which
+    /// says why, if some have and the rest can't. If it is abandoned before the first takes its place,
+    /// none does.
+    Settle {
+        /// The request.
+        operation: OperationId,
+        /// What to put in its place.
+        drafts: Vec<DraftId>,
+    },
+    /// Forget this draft: if it isn't settled, nothing of it stays.
+    DropDraft(DraftId),
+    /// What was read of this input since the replay began is read for good; what is left of it is there
+    /// for whoever reads the same input next.
+    KeepInput(ReplayId),
+    /// Forget this replay. Unless it was kept, the input is again where it was when the replay began.
+    DropReplay(ReplayId),
+    /// Remove this directory and all in it, if it was made.
+    DropScratch(ScratchId),
+    /// Have an attempt wait for its turn in a channel. Answered by `Done`: `Admission`. A refusal says why
+    /// the channel can't be used.
+    Enter(Box<Entry>),
+    /// The attempt is over, and unless it succeeded, nothing of it is left.
+    Leave(PassId, Passed),
     /// Write to the log.
     Log(Record),
 }
@@ -96,6 +124,23 @@ pub type Directory = Option<Arc<BString>>;
 
 /// The rights that a task's new files don't get, or none for those that the shell was started without.
 pub type Umask = Option<u16>;
+
+/// An attempt that is to go through a channel.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The request.
+    pub operation: OperationId,
+    /// What it is called once it is admitted.
+    pub pass: PassId,
+    /// The channel: letters, digits and `_`, not beginning with a digit.
+    pub channel: Name,
+    /// What this shell obeys there.
+    pub rules: Arc<Rules>,
+    /// By what right.
+    pub claim: Claim,
+    /// The script's line.
+    pub line: u32,
+}
 
 /// A command to start.
 #[derive(Clone, Debug)]
@@ -183,7 +228,9 @@ pub enum FdSource {
         /// The one to copy.
         of: BufferId,
     },
-    /// A new, empty buffer for output that may get large: better on a disk than in memory.
+    /// A new, empty buffer for output that may get large: better on a disk than in memory. A descriptor
+    /// above 2 that isn't open, or not for writing, stays as it is. If two lead to the same file, what is
+    /// written to either comes, in its order, into the buffer of the first.
     Hold(BufferId),
     /// A pipe into a relay.
     Relay {
@@ -194,6 +241,19 @@ pub enum FdSource {
     },
     /// An existing buffer, at its end.
     BufferAppend(BufferId),
+    /// A file that is to be written whole or not at all, by `Settle`; until then it is as it was. What is
+    /// no regular file is opened as if it were no draft.
+    Draft {
+        /// What it is called.
+        draft: DraftId,
+        /// Its path, relative to the directory.
+        path: BString,
+        /// Whether what is written comes after what the file holds then.
+        append: bool,
+    },
+    /// What the descriptor reads, from where it stood when this replay was first asked for. A terminal and
+    /// what can't be read stay as they are.
+    Replay(ReplayId),
     /// What another descriptor of the table is at this point.
     Descriptor(u8),
     /// `/dev/null`
@@ -239,4 +299,12 @@ pub enum Query {
     Home(BString),
     /// The content of a file; `Reply::Text`.
     File(BString),
+    /// The ends of buffers, one after the other, each from the beginning of a line if there is one, of
+    /// together so many bytes at most; `Reply::Text`.
+    Tail(Vec<BufferId>, usize),
+    /// The path of a directory of an attempt's own, empty when it is first asked for; `Reply::Text`.
+    Scratch(ScratchId),
+    /// Whether descriptor 0 of this table is a pipe or a socket that nothing more comes from;
+    /// `Reply::Truth`.
+    InputEnded(IoId),
 }

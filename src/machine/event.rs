@@ -7,9 +7,10 @@ use bstr::BString;
 use thiserror::Error;
 
 use super::effect::{OperationId, ProcessId, ScopeId};
+use crate::channel::Admission;
 
 /// What came of an effect, or a signal to the shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A program runs.
     Spawned {
@@ -104,7 +105,7 @@ pub enum SpawnErrorKind {
 }
 
 /// The answer to a query; `Open` is answered by `Truth(true)`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// Yes or no.
     Truth(bool),
@@ -112,6 +113,8 @@ pub enum Reply {
     Text(BString),
     /// Words.
     Words(Vec<BString>),
+    /// Whether an attempt may go through a channel.
+    Admission(Admission),
 }
 
 impl Reply {

@@ -24,6 +24,14 @@ ids! {
     BufferId
     /// A pipe between two stages.
     PipeId
+    /// A file that is written whole or not at all.
+    DraftId
+    /// Input that each attempt of an atomic `try` reads anew.
+    ReplayId
+    /// The directory of an atomic attempt.
+    ScratchId
+    /// An attempt's way through a channel.
+    PassId
 }
 
 impl ScopeId {

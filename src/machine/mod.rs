@@ -241,6 +241,9 @@ impl Machine {
                     return Output::Effect(Effect::CloseIo(io));
                 }
                 Resource::Io(_) => {}
+                Resource::Draft(draft) => return Output::Effect(Effect::DropDraft(draft)),
+                Resource::Replay(replay) => return Output::Effect(Effect::DropReplay(replay)),
+                Resource::Scratch(scratch) => return Output::Effect(Effect::DropScratch(scratch)),
             }
         }
         match &self.outcome {

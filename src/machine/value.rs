@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::effect::{BufferId, IoId};
+use super::effect::{BufferId, DraftId, IoId, ReplayId, ScratchId};
 use super::pieces::Pieces;
 use super::size;
 use super::value_error::ValueError;
@@ -211,6 +211,12 @@ pub enum Resource {
     Buffer(BufferId),
     /// A table of descriptors.
     Io(IoId),
+    /// A file that is written whole or not at all.
+    Draft(DraftId),
+    /// Input that is read again.
+    Replay(ReplayId),
+    /// The directory of an attempt.
+    Scratch(ScratchId),
 }
 
 impl From<BufferId> for Resource {
@@ -222,6 +228,24 @@ impl From<BufferId> for Resource {
 impl From<IoId> for Resource {
     fn from(id: IoId) -> Self {
         Self::Io(id)
+    }
+}
+
+impl From<DraftId> for Resource {
+    fn from(id: DraftId) -> Self {
+        Self::Draft(id)
+    }
+}
+
+impl From<ReplayId> for Resource {
+    fn from(id: ReplayId) -> Self {
+        Self::Replay(id)
+    }
+}
+
+impl From<ScratchId> for Resource {
+    fn from(id: ScratchId) -> Self {
+        Self::Scratch(id)
     }
 }
 

@@ -386,6 +386,17 @@ impl Driver for ProcessDriver {
                 self.io.drop_buffer(buffer);
                 self.admission.note_free();
             }
+            Effect::Settle { operation, .. } => {
+                self.answer(operation, Err(FdError::Gone("a draft")));
+            }
+            Effect::Enter(entry) => {
+                self.answer(entry.operation, Err(FdError::Gone("a channel")));
+            }
+            Effect::DropDraft(_)
+            | Effect::KeepInput(_)
+            | Effect::DropReplay(_)
+            | Effect::DropScratch(_)
+            | Effect::Leave(..) => {}
             Effect::Log(record) => {
                 if record.level <= self.settings.log_level {
                     self.tty.status_line.hide();

@@ -159,6 +159,8 @@ impl Descriptors {
                     End::Relay(number)
                 }
                 FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
+                FdSource::Draft { path, .. } => return Err(Missing::File(path.clone())),
+                FdSource::Replay(_) => continue,
                 FdSource::Descriptor(other) => match table.get(other) {
                     Some(end) => end.clone(),
                     None => return Err(Missing::Descriptor(*other)),

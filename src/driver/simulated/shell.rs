@@ -140,6 +140,19 @@ impl Shell {
                 }
             }
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
+            Effect::Settle { operation, .. } => {
+                let result = Err(Refusal::new("no drafts"));
+                self.events.push_back(Event::Done { operation, result });
+            }
+            Effect::Enter(entry) => {
+                let result = Err(Refusal::new("no channels"));
+                self.events.push_back(Event::Done { operation: entry.operation, result });
+            }
+            Effect::DropDraft(_)
+            | Effect::KeepInput(_)
+            | Effect::DropReplay(_)
+            | Effect::DropScratch(_)
+            | Effect::Leave(..) => {}
             Effect::Log(record) => {
                 world.note(format_args!("{}: {:?}", record.line, record.event));
             }
@@ -343,6 +356,9 @@ impl Shell {
                 Some(content) => Ok(Reply::Text(content.clone())),
                 None => Err(Missing::File(path.clone())),
             },
+            Query::Tail(..) => Ok(Reply::Text("".into())),
+            Query::Scratch(_) => Err(Missing::File("scratch".into())),
+            Query::InputEnded(_) => Ok(Reply::Truth(false)),
         }
     }
 }

@@ -54,7 +54,9 @@ impl Resources {
                 FdSource::Relay { relay, .. } => {
                     demand(self.operations.contains(relay), || format!("{relay:?} isn't there"))?;
                 }
-                FdSource::File { .. }
+                FdSource::Draft { .. }
+                | FdSource::Replay(_)
+                | FdSource::File { .. }
                 | FdSource::Descriptor(_)
                 | FdSource::Null
                 | FdSource::Bytes(_) => {}
@@ -167,7 +169,14 @@ impl Oracle for Resources {
                 self.buffers.remove(buffer);
                 demand(self.dropped.insert(*buffer), || format!("{buffer:?} is dropped twice"))
             }
-            Effect::Log(_) => Ok(()),
+            Effect::Settle { operation, .. } => self.operation(*operation),
+            Effect::Enter(entry) => self.operation(entry.operation),
+            Effect::DropDraft(_)
+            | Effect::KeepInput(_)
+            | Effect::DropReplay(_)
+            | Effect::DropScratch(_)
+            | Effect::Leave(..)
+            | Effect::Log(_) => Ok(()),
         }
     }
 

@@ -79,7 +79,11 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         Query::File(path) => {
             read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
         }
-        Query::Buffer(_) | Query::Clock => Err(FdError::Gone("the variable's file")),
+        Query::Buffer(_)
+        | Query::Clock
+        | Query::Tail(..)
+        | Query::Scratch(_)
+        | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
     }
 }
 

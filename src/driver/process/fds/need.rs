@@ -52,7 +52,10 @@ impl FdTables {
                 let fd = self.table(base).and_then(|table| table.get(*from));
                 Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
             }
-            FdSource::File { .. } | FdSource::BufferCreate(..) => Need::of(1, 0),
+            FdSource::File { .. } | FdSource::BufferCreate(..) | FdSource::Draft { .. } => {
+                Need::of(1, 0)
+            }
+            FdSource::Replay(_) => Need::of(1, 1),
             FdSource::Bytes(_) | FdSource::Hold(_) => Need::of(1, 1),
             FdSource::Relay { .. } => Need::of(2, 1),
             FdSource::BufferRead(id) => match self.draft_of(*id) {

@@ -205,6 +205,8 @@ impl FdTables {
                     Step::Set(to, Fd::new(writer.into()).map_err(FdError::Pipe)?)
                 }
                 FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
+                FdSource::Draft { .. } => return Err(FdError::Gone("a draft")),
+                FdSource::Replay(_) => continue,
                 FdSource::BufferCreate(id, content) => {
                     let buffer = self.create(id)?;
                     plan.write(&buffer, content);
