@@ -1,7 +1,22 @@
-//! Channels: what those who don't know of each other obey together. Pure: time and random numbers come
-//! in, nothing waits.
+//! Channels: what those who don't know of each other obey together. Pure: time comes in, nothing waits.
+//!
+//! All share a [`State`]; each obeys the rules that it declares itself. Who may have to wait is served in
+//! order of coming, and holds nothing while it waits.
+
+mod crowd;
+mod state;
+mod stored;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
+
+pub use self::crowd::Crowd;
+pub use self::state::{Inside, State, Verdict};
+pub use self::stored::{Damaged, NUMBERS, SIZE, Stored};
+
+/// A moment: so long after one that all who share a channel agree on.
+pub type Moment = Duration;
 
 /// What a shell obeys in a channel.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +29,13 @@ pub struct Rules {
     pub budget: Option<f64>,
     /// `breaker N failures D`
     pub breaker: Option<Breaker>,
+}
+
+impl Rules {
+    /// Whether an attempt that is not refused may have to wait: such attempts stand in a queue.
+    pub fn may_wait(&self) -> bool {
+        self.places.is_some() || self.rate.is_some()
+    }
 }
 
 /// So many may begin in a time, and so many at once after a while without any.

@@ -1,0 +1,179 @@
+//! The state of a channel as text, for those who share it by a file.
+//!
+//! A text has the same length whatever it says, so that a file of it never has to grow or shrink.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::state::{Level, Opened};
+use super::{Breaker, Moment, Rate, Rules, State};
+
+/// How long a text is, in bytes.
+pub const SIZE: usize = 1024;
+
+/// How texts are written; others can't be read.
+const VERSION: u64 = 1;
+/// More of anything isn't counted.
+const MOST: f64 = 1e18;
+/// Numbers of those who come stay below.
+pub const NUMBERS: u64 = 1 << 60;
+
+/// What is stored of a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// The number of whoever comes next. Numbers grow, and are never given twice.
+    pub next: u64,
+    /// At most so many attempts are inside: those who died may still be counted.
+    pub inside: u64,
+    /// What the channel remembers.
+    pub state: State,
+    /// The rules of the one who came last, for people.
+    pub rules: Rules,
+}
+
+/// Why a text can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Damaged(&'static str);
+
+impl Stored {
+    /// A channel that nobody has used yet.
+    pub fn new(now: Moment) -> Self {
+        // Larger than any that was given when another file had this name.
+        let next = nanos(now) % NUMBERS;
+        Self { next, inside: 0, state: State::default(), rules: Rules::default() }
+    }
+
+    /// Reads a text. `clock` is the name of the clock that `now` is by; times of another one say nothing,
+    /// and what was is forgotten.
+    pub fn read(text: &[u8], clock: &str, now: Moment) -> Result<Self, Damaged> {
+        if text.is_empty() {
+            return Ok(Self::new(now));
+        }
+        let value: Value = serde_json::from_slice(text).map_err(|_| Damaged("it isn't JSON"))?;
+        let object = Fields(value.as_object().ok_or(Damaged("it is no object"))?, now);
+        if object.count("version")? != VERSION {
+            return Err(Damaged("another version of ftsh wrote it"));
+        }
+        if object.text("clock")? != clock {
+            return Ok(Self::new(now));
+        }
+        let rules = object.object("rules")?.ok_or(Damaged("it has no rules"))?;
+        Ok(Self {
+            next: Some(object.count("next")?)
+                .filter(|next| *next < NUMBERS)
+                .ok_or(Damaged("a number is absurd"))?,
+            inside: object.count("inside")?,
+            state: State {
+                begun: object.level("begun")?,
+                tokens: object.level("tokens")?,
+                failures: object.count("failures")?,
+                failed: object.moment("failed")?,
+                opened: match object.object("opened")? {
+                    Some(opened) => Some(Opened {
+                        failures: opened.count("failures")?,
+                        at: opened.moment("at")?,
+                    }),
+                    None => None,
+                },
+            },
+            rules: rules.rules()?,
+        })
+    }
+
+    /// Writes it, for `read` to read.
+    pub fn write(&self, clock: &str) -> Vec<u8> {
+        let level = |level: Level| json!({"amount": level.amount, "at": nanos(level.at)});
+        let State { begun, tokens, failures, failed, opened } = &self.state;
+        let Rules { places, rate, budget, breaker } = &self.rules;
+        let value = json!({
+            "version": VERSION,
+            "clock": clock,
+            "next": self.next,
+            "inside": self.inside,
+            "begun": begun.map(level),
+            "tokens": tokens.map(level),
+            "failures": failures,
+            "failed": nanos(*failed),
+            "opened": opened.map(|it| json!({"failures": it.failures, "at": nanos(it.at)})),
+            "rules": {
+                "places": places,
+                "rate": rate.map(|it| json!({"count": it.count, "per": nanos(it.per)})),
+                "budget": budget,
+                "breaker": breaker.map(|it| json!({"failures": it.failures, "open": nanos(it.open)})),
+            },
+        });
+        let mut text = value.to_string().into_bytes();
+        text.resize(SIZE - 1, b' ');
+        text.push(b'\n');
+        text
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// An object that is read strictly, and by when.
+struct Fields<'a>(&'a Map<String, Value>, Moment);
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &str) -> Result<&'a Value, Damaged> {
+        self.0.get(name).ok_or(Damaged("something is missing"))
+    }
+
+    fn count(&self, name: &str) -> Result<u64, Damaged> {
+        self.get(name)?.as_u64().ok_or(Damaged("a count is no whole number"))
+    }
+
+    fn positive(&self, name: &str) -> Result<u64, Damaged> {
+        Some(self.count(name)?).filter(|count| *count > 0).ok_or(Damaged("a rule says nothing"))
+    }
+
+    fn text(&self, name: &str) -> Result<&'a str, Damaged> {
+        self.get(name)?.as_str().ok_or(Damaged("a text is none"))
+    }
+
+    fn amount(&self, name: &str) -> Result<f64, Damaged> {
+        let amount = self.get(name)?.as_f64().filter(|amount| (0.0..=MOST).contains(amount));
+        amount.ok_or(Damaged("an amount is absurd"))
+    }
+
+    fn moment(&self, name: &str) -> Result<Moment, Damaged> {
+        let moment = Duration::from_nanos(self.count(name)?);
+        if moment <= self.1 { Ok(moment) } else { Err(Damaged("it has a time to come")) }
+    }
+
+    fn object(&self, name: &str) -> Result<Option<Self>, Damaged> {
+        match self.get(name)? {
+            Value::Null => Ok(None),
+            Value::Object(object) => Ok(Some(Self(object, self.1))),
+            _ => Err(Damaged("an object is none")),
+        }
+    }
+
+    fn level(&self, name: &str) -> Result<Option<Level>, Damaged> {
+        let Some(level) = self.object(name)? else { return Ok(None) };
+        Ok(Some(Level { amount: level.amount("amount")?, at: level.moment("at")? }))
+    }
+
+    fn rules(&self) -> Result<Rules, Damaged> {
+        let some = |name| self.get(name).map(|value| !value.is_null());
+        let rate = self.object("rate")?.map(|it| -> Result<_, Damaged> {
+            let per = Duration::from_nanos(it.positive("per")?);
+            Ok(Rate { count: it.positive("count")?, per })
+        });
+        let breaker = self.object("breaker")?.map(|it| -> Result<_, Damaged> {
+            let open = Duration::from_nanos(it.positive("open")?);
+            Ok(Breaker { failures: it.positive("failures")?, open })
+        });
+        Ok(Rules {
+            places: if some("places")? { Some(self.positive("places")?) } else { None },
+            rate: rate.transpose()?,
+            budget: if some("budget")? { Some(self.amount("budget")?) } else { None },
+            breaker: breaker.transpose()?,
+        })
+    }
+}
