@@ -106,7 +106,13 @@ impl Shell {
                     self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Abandon(_) | Effect::Relay { .. } => {}
+            Effect::Abandon(_)
+            | Effect::Relay { .. }
+            | Effect::DropDraft(_)
+            | Effect::KeepInput(_)
+            | Effect::DropReplay(_)
+            | Effect::DropScratch(_)
+            | Effect::Leave(..) => {}
             Effect::FinishRelay(operation) => {
                 let result = Ok(Reply::Truth(true));
                 self.events.push_back(Event::Done { operation, result });
@@ -148,11 +154,6 @@ impl Shell {
                 let result = Err(Refusal::new("no channels"));
                 self.events.push_back(Event::Done { operation: entry.operation, result });
             }
-            Effect::DropDraft(_)
-            | Effect::KeepInput(_)
-            | Effect::DropReplay(_)
-            | Effect::DropScratch(_)
-            | Effect::Leave(..) => {}
             Effect::Log(record) => {
                 world.note(format_args!("{}: {:?}", record.line, record.event));
             }
@@ -338,7 +339,7 @@ impl Shell {
         };
         let file = |path: &BString| self.descriptors.files.get(&absolute(path));
         match query {
-            Query::Test(FileTest::Directory, _) => Ok(Reply::Truth(false)),
+            Query::Test(FileTest::Directory, _) | Query::InputEnded(_) => Ok(Reply::Truth(false)),
             Query::Test(_, path) => Ok(Reply::Truth(file(path).is_some())),
             Query::Buffer(buffer) => Ok(Reply::Text(self.descriptors.buffer(*buffer))),
             Query::Glob(pattern) => {
@@ -358,7 +359,6 @@ impl Shell {
             },
             Query::Tail(..) => Ok(Reply::Text("".into())),
             Query::Scratch(_) => Err(Missing::File("scratch".into())),
-            Query::InputEnded(_) => Ok(Reply::Truth(false)),
         }
     }
 }

@@ -55,8 +55,7 @@ impl FdTables {
             FdSource::File { .. } | FdSource::BufferCreate(..) | FdSource::Draft { .. } => {
                 Need::of(1, 0)
             }
-            FdSource::Replay(_) => Need::of(1, 1),
-            FdSource::Bytes(_) | FdSource::Hold(_) => Need::of(1, 1),
+            FdSource::Bytes(_) | FdSource::Hold(_) | FdSource::Replay(_) => Need::of(1, 1),
             FdSource::Relay { .. } => Need::of(2, 1),
             FdSource::BufferRead(id) => match self.draft_of(*id) {
                 None => Need::of(1, 0),
