@@ -114,6 +114,7 @@ mod tests {
             tries: Vec::new(),
             earlier: None,
             branches: None,
+            output: None,
         }
     }
 

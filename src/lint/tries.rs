@@ -105,7 +105,7 @@ impl<'a> Look<'a> {
 
     /// Without a limit there is one attempt, and what is about further ones means nothing.
     fn no_limit(&mut self, command: &Command, details: &Try) {
-        let TryClauses { time, times, every, each, backoff } = &details.clauses;
+        let TryClauses { time, times, every, each, backoff, atomic } = &details.clauses;
         if time.is_some() || times.is_some() {
             return;
         }
@@ -119,6 +119,7 @@ impl<'a> Look<'a> {
             let adds = details.catch.is_some()
                 || details.finally.is_some()
                 || each.is_some()
+                || *atomic
                 || !command.redirects.is_empty()
                 || says(&details.body, &["giveup", "defer"]).is_some();
             if !adds && let Some(outer) = self.around.last() {

@@ -49,6 +49,7 @@ fn failure() -> Failure {
         }],
         earlier: None,
         branches: None,
+        output: None,
     }
 }
 

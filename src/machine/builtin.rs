@@ -45,6 +45,9 @@ impl Machine {
         Ok(Some(match builtin {
             Builtin::Exec if args.is_empty() => return Err(Halt::usage("exec needs a command")),
             Builtin::Exec if task.is_in_finally() => return Err(in_finally("exec")),
+            Builtin::Exec if task.is_atomic() => {
+                return Err(Halt::usage("exec can't stand in an atomic `try`"));
+            }
             Builtin::Exec => {
                 Start { last: true, ..Start::new(program(task, command, args.to_vec())) }
             }

@@ -13,6 +13,7 @@ use super::let_out::letting_out;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
+use super::transaction::Committing;
 use super::try_block::{NO_TRY, timeout};
 
 impl Machine {
@@ -38,7 +39,7 @@ impl Machine {
             return Flow::keep_waiting(task);
         }
         // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
-        if innermost && matches!(task.state, State::Emptying(..)) {
+        if innermost && matches!(task.state, State::Emptying(..) | State::Telling(..)) {
             return Flow::keep_waiting(task);
         }
         let mut running = self.running(task);
@@ -65,7 +66,8 @@ impl Machine {
                 failure
             }
         };
-        let after = if whole {
+        // What is half committed isn't made again.
+        let after = if whole || task.is_committing(position + 1) {
             AfterEmptied::EndTry(Arc::clone(&failure))
         } else {
             let failure = Arc::clone(&failure);
@@ -86,7 +88,17 @@ impl Machine {
     /// Stops a task from waiting for anything. Those that it waits for are somebody else's matter.
     pub(super) fn halt_task(&mut self, task: &mut Task) {
         match std::mem::replace(&mut task.state, State::Ready) {
-            State::Query(operation, _) | State::Piped(operation) => self.abandon(operation),
+            State::Query(operation, _)
+            | State::Piped(operation)
+            | State::Telling(operation, _)
+            | State::Committing(Committing::Files(operation) | Committing::Filled(operation)) => {
+                self.abandon(operation);
+            }
+            State::Beginning(beginning) => self.abandon(beginning.operation),
+            State::Settling(settling) => self.abandon(settling.operation),
+            State::Committing(Committing::LettingOut(process, _)) => {
+                self.processes.remove(&process);
+            }
             State::Opening(opening) => {
                 self.abandon(opening.operation);
                 if let Some(written) = opening.written {

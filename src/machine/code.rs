@@ -137,6 +137,15 @@ pub enum Instruction {
     TryAgain,
     /// The body of a `try` succeeded.
     EndTry,
+    /// An attempt of an atomic `try` begins, or its `catch`, each with the redirections of its output.
+    Atomic {
+        /// These.
+        redirects: Arc<[Redirect]>,
+        /// Whether it is an attempt.
+        attempt: bool,
+    },
+    /// It succeeded.
+    EndAtomic,
     /// The `catch` block succeeded.
     EndCatch,
 }

@@ -1,14 +1,16 @@
 //! Commands: programs, and what comes of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Machine;
 use super::code::Instruction;
+use super::commit::{NotSettled, settled};
 use super::effect::{Action, Effect, Environment, ProcessId, Query, Run};
 use super::ending::{Ending, Retry, Thrown};
-use super::event::{SpawnError, SpawnErrorKind, Status};
+use super::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use super::flow::{Flow, Step};
 use super::halt::Halt;
 use super::invocation::{Builtin, Call, Expanded, Kind, Start};
@@ -17,8 +19,8 @@ use super::outcome::{FailureKind, shorten};
 use super::record::{Level, LogEvent};
 use super::redirect::enter_redirects;
 use super::size;
-use super::task::{Command, State, Task};
-use super::value::Value;
+use super::task::{Command, Settling, State, Task};
+use super::value::{Handle, Value};
 use super::variables::Variables;
 use crate::nearest::nearest;
 use crate::secrets::Secrets;
@@ -52,6 +54,9 @@ impl Machine {
             Kind::Builtin(builtin) => self.descriptor_builtin(task, *builtin, &command)?,
             Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
         };
+        if start.as_ref().map_or_else(|| command.kind.calls(), |start| start.reads.is_empty()) {
+            self.draft_files(task);
+        }
         let phase = self.next_phase(task);
         if !task.redirects.is_empty() || start.is_none() && !phase.changes.is_empty() {
             return Ok(self.open(task, phase));
@@ -164,7 +169,8 @@ impl Machine {
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.effects.push_back(effect);
         let (started, written) = (self.now, phase.written);
-        Flow::Wait(State::Command(Command { process, text, started, reads, written, last }))
+        let drafts = std::mem::take(&mut task.redirects.drafts);
+        Flow::Wait(State::Command(Command { process, text, started, reads, written, last, drafts }))
     }
 
     /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
@@ -220,24 +226,24 @@ impl Machine {
         line: Option<BString>,
         unread: bool,
     ) -> Flow {
-        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+        let State::Command(mut command) = std::mem::replace(&mut task.state, State::Ready) else {
             return Flow::Throw(task.broken(NO_COMMAND));
         };
-        let text = command.text;
         let elapsed = self.now - command.started;
-        if let Some(written) = command.written {
+        let Command { written, .. } = &mut command;
+        if let Some(written) = written.take() {
             written.commit(&mut task.variables);
         }
+        if status == Status::Exited(0) && !command.drafts.is_empty() {
+            let drafts = command.drafts.iter().map(Handle::id).collect();
+            let operation = self.ask_to_settle(task, drafts);
+            return Flow::Wait(State::Settling(Box::new(Settling { operation, command, elapsed })));
+        }
+        let text = command.text;
         match status {
             Status::Exited(0) => {
-                let event = || LogEvent::CommandSucceeded { command: text, elapsed };
-                self.log(task, event, Level::COMMANDS);
                 read_into(&mut task.variables, &command.reads, line.unwrap_or_default());
-                if command.last {
-                    return Flow::End(Ending::Succeeded);
-                }
-                task.advance();
-                Flow::Continue
+                self.command_succeeded(task, text, elapsed, command.last)
             }
             // A last line without a newline is a line; only nothing at all is the end.
             Status::Exited(_) if !command.reads.is_empty() => {
@@ -274,8 +280,42 @@ impl Machine {
         }
     }
 
+    /// The files that a command has written have taken their places, or can't.
+    pub(super) fn files_settled(
+        &mut self,
+        task: &mut Task,
+        settling: Settling,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        let Settling { command: Command { text, last, .. }, elapsed, .. } = settling;
+        match settled(result) {
+            Ok(()) => self.command_succeeded(task, text, elapsed, last),
+            Err(NotSettled { why, .. }) => {
+                let message = format!("`{}`: {why}", shorten(&text));
+                let thrown = task.thrown(FailureKind::Redirect, 1, message, &text);
+                Flow::Throw(thrown.after(elapsed))
+            }
+        }
+    }
+
+    /// Goes on after a command.
+    fn command_succeeded(
+        &mut self,
+        task: &mut Task,
+        command: String,
+        elapsed: Duration,
+        last: bool,
+    ) -> Flow {
+        self.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+        if last {
+            return Flow::End(Ending::Succeeded);
+        }
+        task.advance();
+        Flow::Continue
+    }
+
     /// Reads the answer to a query that a builtin asked.
-    pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a super::event::Reply> {
+    pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
         task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
     }
 }

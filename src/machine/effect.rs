@@ -302,6 +302,8 @@ pub enum Query {
     /// The ends of buffers, one after the other, each from the beginning of a line if there is one, of
     /// together so many bytes at most; `Reply::Text`.
     Tail(Vec<BufferId>, usize),
+    /// Those of these buffers that have any content; `Reply::Buffers`, in this order.
+    Filled(Vec<BufferId>),
     /// The path of a directory of an attempt's own, empty when it is first asked for; `Reply::Text`.
     Scratch(ScratchId),
     /// Whether descriptor 0 of this table is a pipe or a socket that nothing more comes from;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bstr::BString;
 use thiserror::Error;
 
-use super::effect::{OperationId, ProcessId, ScopeId};
+use super::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use crate::channel::Admission;
 
 /// What came of an effect, or a signal to the shell.
@@ -113,6 +113,8 @@ pub enum Reply {
     Text(BString),
     /// Words.
     Words(Vec<BString>),
+    /// Buffers.
+    Buffers(Vec<BufferId>),
     /// Whether an attempt may go through a channel.
     Admission(Admission),
 }

@@ -193,6 +193,9 @@ impl Machine {
                 FrameKind::Guard(guard) => {
                     return Ok(self.begin_finally(task, *guard, Leaving::Return(value)));
                 }
+                FrameKind::Transaction(transaction) => {
+                    return Ok(self.begin_commit(task, transaction, Leaving::Return(value)));
+                }
                 kind => {
                     self.abandon_frame(task, kind, true);
                     continue;
@@ -227,7 +230,7 @@ impl Machine {
                     let elapsed = self.now - started;
                     let event = || LogEvent::CommandSucceeded { command, elapsed };
                     self.log(task, event, Level::COMMANDS);
-                    self.leave_redirects_of_call(task);
+                    return Ok(self.leave_redirects_of_call(task));
                 }
             }
             return Ok(Flow::Continue);

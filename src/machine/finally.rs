@@ -75,15 +75,7 @@ impl Machine {
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
         }
         self.hand_over(frame.scope, frame.outer_scope);
-        match frame.then {
-            Leaving::To(address) => {
-                task.jump(address);
-                Ok(Flow::Continue)
-            }
-            Leaving::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
-            Leaving::Return(value) => self.leave_function(task, value),
-            then => Ok(self.go_on_failing(task, then)),
-        }
+        self.go_on_leaving(task, frame.then)
     }
 
     /// A group failed, and its scope is empty: that counts unless something had failed before.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, FinallyCode, Loop, Program, TryCode};
-use super::effect::{ScopeId, TaskId};
+use super::effect::{ReplayId, ScopeId, TaskId};
 use super::ending::Ended;
 use super::hedge::Hedge;
 use super::held::Outputs;
@@ -19,6 +19,8 @@ use super::table::Table;
 use super::tally::Tally;
 use super::time::Time;
 use super::timer::TimerKey;
+use super::transaction::{Dropped, Transaction};
+use super::value::Handle;
 use super::variables::Kept;
 use crate::backoff::{Backoff, Policy};
 use crate::syntax::ast::Name;
@@ -61,6 +63,8 @@ pub enum FrameKind {
         /// Whether they end with the call inside.
         around_call: bool,
     },
+    /// An attempt of an atomic `try`, or what is written to files in one.
+    Transaction(Box<Transaction>),
     /// A command that is a question; where to go if the answer is no.
     Question(Address),
 }
@@ -104,6 +108,10 @@ pub struct TryFrame {
     pub outer_scope: ScopeId,
     /// How the last attempt failed.
     pub failure: Option<Arc<Failure>>,
+    /// What all attempts read, if it is atomic.
+    pub replay: Option<Handle<ReplayId>>,
+    /// What the attempt that is failing has written.
+    pub dropped: Option<Dropped>,
 }
 
 /// What a `try` is doing.

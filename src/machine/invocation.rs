@@ -34,6 +34,13 @@ pub enum Kind {
     Program,
 }
 
+impl Kind {
+    /// Whether it runs commands of the script, which write where it does.
+    pub fn calls(&self) -> bool {
+        matches!(self, Self::Function(_) | Self::Builtin(Builtin::Source))
+    }
+}
+
 /// A call about to happen.
 pub struct Call {
     /// The function.

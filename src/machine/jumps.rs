@@ -68,6 +68,10 @@ impl Machine {
                     let then = Leaving::JumpOut { frames: left, to };
                     return self.begin_finally(task, *guard, then);
                 }
+                FrameKind::Transaction(transaction) => {
+                    let then = Leaving::JumpOut { frames: left, to };
+                    return self.begin_commit(task, transaction, then);
+                }
                 kind => self.abandon_frame(task, kind, true),
             }
         }

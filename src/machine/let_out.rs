@@ -2,7 +2,7 @@
 
 use super::Machine;
 use super::effect::{Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
-use super::ending::Retry;
+use super::ending::{Retry, Thrown};
 use super::event::{SpawnError, Status};
 use super::frame::{FrameKind, JoinKind};
 use super::held::{Held, LettingOut, Outputs};
@@ -53,13 +53,8 @@ impl Machine {
     /// What branches print can't be written: their loop fails by that, unless it is to clean up all the
     /// same. Says whether it fails.
     pub(super) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
-        let unread = matches!(refused, Refused::NobodyReads(_)) && io.feeds_a_stage();
-        let (kind, code, why) = match refused {
-            Refused::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
-            Refused::Error(error) => (FailureKind::Builtin, 1, error),
-        };
-        let message = format!("{NOT_WRITTEN}: {why}");
-        let mut thrown = task.thrown(kind, code, message, "");
+        let unread = refused.is_unread() && io.feeds_a_stage();
+        let mut thrown = refused.thrown(task, NOT_WRITTEN);
         if unread && self.outlasts_readers(task) {
             self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return false;
@@ -112,9 +107,22 @@ impl Machine {
         errors: bool,
     ) -> LettingOut {
         let buffer = if errors { held.errors.id() } else { held.output.id() };
+        let process = self.copy(task, io, buffer, if errors { 2 } else { 1 });
+        LettingOut { process, held, errors }
+    }
+
+    /// Writes what a buffer has to a descriptor of a table.
+    pub(super) fn copy(
+        &mut self,
+        task: &Task,
+        io: IoId,
+        buffer: BufferId,
+        descriptor: u8,
+    ) -> ProcessId {
         let mut redirects = vec![FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) }];
-        if errors {
-            redirects.push(FdChange { descriptor: 1, source: FdSource::Descriptor(2) });
+        if descriptor != 1 {
+            let source = FdSource::Descriptor(descriptor);
+            redirects.push(FdChange { descriptor: 1, source });
         }
         self.open_scope(task.scope);
         let process = ProcessId(self.next_id());
@@ -134,7 +142,7 @@ impl Machine {
             line: task.line(),
             is_last: false,
         })));
-        LettingOut { process, held, errors }
+        process
     }
 
     /// Something was written on: goes on with what comes next of it; an error is why it can't be written.
@@ -145,12 +153,7 @@ impl Machine {
         outputs: &mut Outputs,
         result: Result<Status, SpawnError>,
     ) -> Result<(), Refused> {
-        match result {
-            Ok(Status::Exited(0)) => {}
-            Ok(Status::Signaled(signal)) => return Err(Refused::NobodyReads(signal)),
-            Ok(_) => return Err(Refused::Error("how that ended is lost".into())),
-            Err(error) => return Err(Refused::Error(error.message)),
-        }
+        Refused::by(result)?;
         if let Some(LettingOut { held, errors: false, .. }) = outputs.letting_out.take() {
             outputs.letting_out = Some(self.write_on(task, io, held, true));
         }
@@ -165,6 +168,32 @@ pub enum Refused {
     NobodyReads(i32),
     /// In words.
     Error(String),
+}
+
+impl Refused {
+    /// What came of writing it.
+    pub fn by(result: Result<Status, SpawnError>) -> Result<(), Self> {
+        match result {
+            Ok(Status::Exited(0)) => Ok(()),
+            Ok(Status::Signaled(signal)) => Err(Self::NobodyReads(signal)),
+            Ok(_) => Err(Self::Error("how that ended is lost".into())),
+            Err(error) => Err(Self::Error(error.message)),
+        }
+    }
+
+    /// Whether it is only that nobody reads it.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::NobodyReads(_))
+    }
+
+    /// The failure by that; `what` can't be done.
+    pub fn thrown(self, task: &Task, what: &str) -> Thrown {
+        let (kind, code, why) = match self {
+            Self::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
+            Self::Error(error) => (FailureKind::Builtin, 1, error),
+        };
+        task.thrown(kind, code, format!("{what}: {why}"), "")
+    }
 }
 
 /// What is being let out for the branches of a task.

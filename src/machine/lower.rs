@@ -7,8 +7,8 @@ use super::jumps::{Exits, Loops};
 use super::value::Value;
 use crate::syntax::Script;
 use crate::syntax::ast::{
-    BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Name,
-    Part, Pipeline, Stage, StageKind, Try, UnaryOperator, Word,
+    BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
+    Name, Part, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
 };
 use crate::syntax::span::{Source, Span};
 
@@ -84,17 +84,25 @@ impl<'a> Lower<'a> {
 
     fn command(&mut self, command: &'a Command) {
         self.at(command.span);
-        if command.redirects.is_empty() {
-            return self.command_kind(command);
+        let (around, within) = match &command.kind {
+            // Its output is that of each attempt.
+            CommandKind::Try(details) if details.clauses.atomic => {
+                let redirects = command.redirects.iter().cloned();
+                redirects.partition(|redirect| redirect.mode == Mode::Read)
+            }
+            _ => (command.redirects.clone(), Vec::new()),
+        };
+        if around.is_empty() {
+            return self.command_kind(command, within);
         }
-        self.emit(Instruction::Redirect(command.redirects.clone().into()));
+        self.emit(Instruction::Redirect(around.into()));
         self.loops.depth += 1;
-        self.command_kind(command);
+        self.command_kind(command, within);
         self.loops.depth -= 1;
         self.emit(Instruction::EndRedirect);
     }
 
-    fn command_kind(&mut self, command: &'a Command) {
+    fn command_kind(&mut self, command: &'a Command, outputs: Vec<Redirect>) {
         match &command.kind {
             CommandKind::Comment { .. } => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
@@ -129,7 +137,7 @@ impl<'a> Lower<'a> {
                 self.loops.leave(0, &exits, &mut self.code);
             }
             CommandKind::For(details) => self.for_loop(details),
-            CommandKind::Try(details) => self.try_block(details),
+            CommandKind::Try(details) => self.try_block(details, outputs.into()),
             CommandKind::Function { name, body, .. } => self.pending.push((name, body)),
             CommandKind::Return(value) => {
                 if let Some(value) = value {
@@ -242,11 +250,13 @@ impl<'a> Lower<'a> {
         self.code[tail] = last;
     }
 
-    fn try_block(&mut self, details: &'a Try) {
-        let Some((span, finally)) = &details.finally else { return self.attempts(details) };
+    fn try_block(&mut self, details: &'a Try, outputs: Arc<[Redirect]>) {
+        let Some((span, finally)) = &details.finally else {
+            return self.attempts(details, outputs);
+        };
         let guard = self.reserve();
         self.loops.depth += 1;
-        self.attempts(details);
+        self.attempts(details, outputs);
         self.loops.depth -= 1;
         self.emit(Instruction::EndGuard);
         self.at(*span);
@@ -259,7 +269,7 @@ impl<'a> Lower<'a> {
     }
 
     /// A `try`, but for its `finally`.
-    fn attempts(&mut self, details: &'a Try) {
+    fn attempts(&mut self, details: &'a Try, outputs: Arc<[Redirect]>) {
         let line = self.line;
         let start = self.reserve();
         let clauses =
@@ -275,20 +285,37 @@ impl<'a> Lower<'a> {
             address
         });
         let body = self.here();
-        self.inside(1, &details.body);
+        let atomic = details.clauses.atomic.then(|| Arc::clone(&outputs));
+        self.perhaps_atomic(atomic, true, &details.body);
         self.line = line;
         self.emit(Instruction::EndTry);
         let catch = details.catch.as_ref().map(|(span, block)| {
             let address = self.here();
             self.at(*span);
             let catch_line = self.line;
-            self.inside(1, block);
+            let atomic = Some(outputs).filter(|outputs| !outputs.is_empty());
+            self.perhaps_atomic(atomic, false, block);
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });
         let code = Arc::new(TryCode { line, clauses, condition, body, catch, end: self.here() });
         self.code[start] = Instruction::TryHead(Arc::clone(&code));
         self.code[head] = Instruction::Try(code);
+    }
+
+    /// The block of an attempt or of a `catch`; what it writes is held if it is atomic.
+    fn perhaps_atomic(
+        &mut self,
+        outputs: Option<Arc<[Redirect]>>,
+        attempt: bool,
+        block: &'a Block,
+    ) {
+        let Some(redirects) = outputs else { return self.inside(1, block) };
+        let line = self.line;
+        self.emit(Instruction::Atomic { redirects, attempt });
+        self.inside(2, block);
+        self.line = line;
+        self.emit(Instruction::EndAtomic);
     }
 
     fn duration(&mut self, duration: &'a Duration) -> Scale {

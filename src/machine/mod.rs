@@ -2,12 +2,14 @@
 //! says what it wants done ([`Effect`]) and is told what came of it ([`Event`]).
 
 mod amount;
+mod atomic;
 mod branches;
 mod builtin;
 mod cancel;
 mod cleaning;
 mod code;
 mod command;
+mod commit;
 pub mod config;
 pub mod effect;
 mod ending;
@@ -54,6 +56,7 @@ mod tally;
 mod task;
 pub mod time;
 mod timer;
+mod transaction;
 mod try_block;
 mod unwind;
 mod value;
@@ -235,15 +238,8 @@ impl Machine {
             return Output::Effect(effect);
         }
         while let Some(resource) = self.released.pop() {
-            match resource {
-                Resource::Buffer(buffer) => return Output::Effect(Effect::DropBuffer(buffer)),
-                Resource::Io(io) if io != IoId::INHERITED => {
-                    return Output::Effect(Effect::CloseIo(io));
-                }
-                Resource::Io(_) => {}
-                Resource::Draft(draft) => return Output::Effect(Effect::DropDraft(draft)),
-                Resource::Replay(replay) => return Output::Effect(Effect::DropReplay(replay)),
-                Resource::Scratch(scratch) => return Output::Effect(Effect::DropScratch(scratch)),
+            if let Some(effect) = resource.dropped() {
+                return Output::Effect(effect);
             }
         }
         match &self.outcome {
@@ -292,6 +288,12 @@ impl Machine {
                 Timer::RunDeadline => self.run_deadline_passed(),
             }
         }
+    }
+
+    /// Tells the driver now what is held no more, before what is asked of it next.
+    fn tell_released(&mut self) {
+        let released = std::iter::from_fn(|| self.released.pop());
+        self.effects.extend(released.filter_map(Resource::dropped));
     }
 
     fn define_functions(&mut self, program: &Arc<Program>) {
@@ -399,6 +401,9 @@ impl Machine {
             if self.lets_out(task, process) {
                 return self.let_out_done(task, Err(error));
             }
+            if self.commits(task, process) {
+                return self.stream_let_out(task, Err(error));
+            }
             self.resume(task, |machine, task| machine.command_refused(task, error));
         }
     }
@@ -407,6 +412,9 @@ impl Machine {
         if let Some(task) = self.processes.remove(&process) {
             if self.lets_out(task, process) {
                 return self.let_out_done(task, Ok(status));
+            }
+            if self.commits(task, process) {
+                return self.stream_let_out(task, Ok(status));
             }
             self.resume(task, |machine, task| machine.command_ended(task, status, line, unread));
         }
@@ -422,7 +430,7 @@ impl Machine {
             if self.is_relayed_by(task, operation) {
                 return self.relay_done(task, result);
             }
-            self.resume(task, |_, task| Self::operation_done(task, result));
+            self.resume(task, |machine, task| machine.operation_done(task, result));
         }
     }
 

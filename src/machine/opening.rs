@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::effect::{BufferId, FdChange, FdSource, OperationId};
+use super::effect::{BufferId, DraftId, FdChange, FdSource, OperationId};
 use super::table::Table;
 use super::value::{Handle, Value};
 use super::variables::Variables;
@@ -15,6 +15,8 @@ pub struct Redirects {
     pub pending: VecDeque<Resolved>,
     /// What is read by those that are set up: what is appended to it must not come out of it.
     pub read: Vec<Handle<BufferId>>,
+    /// The files that are written whole or not at all.
+    pub drafts: Vec<Handle<DraftId>>,
 }
 
 /// One of them.

@@ -58,6 +58,9 @@ pub struct Failure {
     pub earlier: Option<Arc<Failure>>,
     /// What became of the branches, if it is the failure of a `forall`.
     pub branches: Option<Arc<Branches>>,
+    /// What the atomic attempt that it ended had written last, which is dropped: standard error, then
+    /// standard output.
+    pub output: Option<Arc<BString>>,
 }
 
 /// What became of the branches of a `forall`.

@@ -79,6 +79,7 @@ impl<'a> Expander<'a> {
                 }
                 Ok(Some(text))
             }
+            _ if name == "scratch" && self.task.is_atomic() => self.scratch(),
             Some(variable) => match self.special(name) {
                 Some(special) => Ok(Some(own(special))),
                 None => self.text(&variable.value).map(Some),
@@ -109,6 +110,13 @@ impl<'a> Expander<'a> {
         }
     }
 
+    /// The directory of the atomic attempt around.
+    fn scratch(&self) -> Result<Option<Cow<'a, BStr>>, Halt> {
+        let scratch = self.task.scratch();
+        let path = scratch.map(|scratch| self.answer(Query::Scratch(scratch.id()))).transpose()?;
+        Ok(path.map(Cow::Borrowed))
+    }
+
     fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
         let mut answers = self.task.answers.iter();
         match answers.find(|(asked, _)| *asked == query) {
@@ -122,7 +130,8 @@ impl<'a> Expander<'a> {
     fn special(&self, name: &str) -> Option<BString> {
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
-                let is_known = matches!(field, "" | "_kind" | "_code" | "_command" | "_line");
+                let fields = ["", "_kind", "_code", "_command", "_line", "_output"];
+                let is_known = fields.contains(&field);
                 return (is_known && self.task.is_after_success()).then(BString::default);
             };
             return Some(match field {
@@ -131,6 +140,7 @@ impl<'a> Expander<'a> {
                 "_code" => failure.code.to_string().into(),
                 "_command" => failure.command.as_str().into(),
                 "_line" => failure.line.to_string().into(),
+                "_output" => failure.output.as_deref().cloned().unwrap_or_default(),
                 _ => return None,
             });
         }

@@ -10,10 +10,12 @@ use super::effect::{Access, BufferId, Effect, FdChange, FdSource, IoId, Operatio
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
 use super::halt::Halt;
+use super::leaving::Leaving;
 use super::opening::{Opening, Phase, Redirects, Resolved, Resource, Written};
 use super::outcome::FailureKind;
 use super::table::Table;
 use super::task::{State, Task};
+use super::transaction::Transaction;
 use super::value::{Handle, Value};
 use crate::syntax::ast::{Mode, Name, Redirect, Target};
 
@@ -60,7 +62,7 @@ impl Machine {
             let (descriptor, with_errors) = (redirect.descriptor, redirect.with_errors);
             pending.push_back(Resolved { descriptor, with_errors, target });
         }
-        Ok(Redirects { pending, read: Vec::new() })
+        Ok(Redirects { pending, ..Redirects::default() })
     }
 
     /// What comes next of the redirections of the present instruction: as far as the next
@@ -148,6 +150,7 @@ impl Machine {
     pub(super) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened.is_none() {
             task.redirects = self.resolve(task, redirects)?;
+            self.draft_files(task);
         }
         if task.opened.is_none() || !task.redirects.is_empty() {
             let phase = self.next_phase(task);
@@ -166,12 +169,37 @@ impl Machine {
         }
     }
 
-    /// Leaves the redirections that a command put around its call.
-    pub(super) fn leave_redirects_of_call(&mut self, task: &mut Task) {
-        if let Some(Frame { kind: FrameKind::Redirected { around_call: true, .. }, .. }) =
-            task.frames.last()
-        {
-            self.leave(task);
+    /// Comes to the end of a block's redirections.
+    pub(super) fn end_redirects(&mut self, task: &mut Task) -> Flow {
+        if task.top_transaction().is_some() {
+            return self.end_transaction(task);
+        }
+        self.leave(task);
+        task.advance();
+        Flow::Continue
+    }
+
+    /// Leaves the redirections that a command put around its call, and goes on after that.
+    pub(super) fn leave_redirects_of_call(&mut self, task: &mut Task) -> Flow {
+        match task.frames.pop() {
+            Some(Frame {
+                height,
+                kind: kind @ FrameKind::Redirected { around_call: true, .. },
+            }) => {
+                task.stack.truncate(height);
+                self.abandon_frame(task, kind, true);
+                Flow::Continue
+            }
+            Some(Frame { kind: FrameKind::Transaction(transaction), .. })
+                if transaction.is_around_call() =>
+            {
+                let then = Leaving::To(task.at);
+                self.begin_commit(task, transaction, then)
+            }
+            other => {
+                task.frames.extend(other);
+                Flow::Continue
+            }
         }
     }
 }
@@ -180,7 +208,12 @@ impl Machine {
 pub fn enter_redirects(task: &mut Task, around_call: bool) {
     if let Some(io) = task.opened.take() {
         let before = std::mem::replace(&mut task.io, io);
-        task.enter(FrameKind::Redirected { before, around_call });
+        let drafts = std::mem::take(&mut task.redirects.drafts);
+        task.enter(if drafts.is_empty() {
+            FrameKind::Redirected { before, around_call }
+        } else {
+            FrameKind::Transaction(Box::new(Transaction::redirected(before, around_call, drafts)))
+        });
     }
 }
 

@@ -8,6 +8,7 @@ use super::effect::{Effect, ScopeId};
 use super::flow::Flow;
 use super::task::{AfterEmptied, State, Task};
 use super::timer::{Timer, TimerKey};
+use super::transaction::Scratch;
 
 /// The scopes in use.
 #[derive(Debug, Default)]
@@ -23,12 +24,21 @@ struct Scope {
     /// The scopes in it.
     inner: BTreeSet<ScopeId>,
     grace: Option<TimerKey>,
+    /// The directory of the attempt that it is of, removed when nothing runs there any more.
+    scratch: Option<Scratch>,
 }
 
 impl Scopes {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.scopes.len()
+    }
+
+    /// An attempt has a directory, for as long as something of it may run.
+    pub fn keep(&mut self, scope: ScopeId, scratch: Scratch) {
+        if let Some(scope) = self.scopes.get_mut(&scope) {
+            scope.scratch = Some(scratch);
+        }
     }
 
     fn is_opened(&self, scope: ScopeId) -> bool {
@@ -58,7 +68,8 @@ impl Machine {
             Some(_) => ScopeId(self.next_id()),
             None => ScopeId::SCRIPT,
         };
-        let scope = Scope { parent, opened: false, inner: BTreeSet::new(), grace: None };
+        let scope =
+            Scope { parent, opened: false, inner: BTreeSet::new(), grace: None, scratch: None };
         self.scopes.scopes.insert(id, scope);
         if let Some(parent) = parent.and_then(|parent| self.scopes.scopes.get_mut(&parent)) {
             parent.inner.insert(id);
@@ -182,6 +193,12 @@ impl Machine {
 
     /// Goes on with a task whose scope is empty.
     pub(super) fn emptied(&mut self, task: &mut Task, after: AfterEmptied) -> Flow {
+        if after.is_for_a_try()
+            && let Some(dropped) = task.top_try().and_then(|frame| frame.dropped.as_ref())
+        {
+            let buffers = dropped.told();
+            return self.ask_output(task, buffers, after);
+        }
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
             AfterEmptied::NextGroup => self.clean(task),

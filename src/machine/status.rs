@@ -250,7 +250,12 @@ impl Machine {
     fn doing(&self, task: &Task) -> Doing {
         match &task.state {
             State::Ready => Doing::Computing,
-            State::Query(..) | State::Opening(..) | State::Piped(_) => Doing::Files,
+            State::Query(..)
+            | State::Opening(..)
+            | State::Piped(_)
+            | State::Settling(_)
+            | State::Beginning(_)
+            | State::Committing(_) => Doing::Files,
             State::Command(command) => Doing::Command(command.text.clone()),
             State::Sleeping(timer) if delayed(task).is_some() => {
                 Doing::Waiting { until: timer.due() }
@@ -260,7 +265,7 @@ impl Machine {
                 Some(join) => self.joining(join),
                 None => Doing::Stages,
             },
-            State::Emptying(..) => Doing::Ending,
+            State::Emptying(..) | State::Telling(..) => Doing::Ending,
             State::Doomed | State::Cleaning => Doing::CleaningUp,
         }
     }

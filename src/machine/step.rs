@@ -62,8 +62,16 @@ impl Machine {
     }
 
     /// An operation that the task waited for is done.
-    pub(super) fn operation_done(task: &mut Task, result: Result<Reply, Refusal>) -> Flow {
+    pub(super) fn operation_done(
+        &mut self,
+        task: &mut Task,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
         match (std::mem::replace(&mut task.state, State::Ready), result) {
+            (State::Beginning(beginning), result) => Self::begun(task, beginning, result),
+            (State::Settling(settling), result) => self.files_settled(task, *settling, result),
+            (State::Committing(waited), result) => self.go_on_committing(task, waited, result),
+            (State::Telling(_, then), result) => self.output_told(task, then, result),
             (State::Query(_, query), Ok(reply)) => {
                 task.answers.push((query, reply));
                 Flow::Continue
@@ -80,7 +88,7 @@ impl Machine {
                 Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, ""))
             }
             (State::Opening(..) | State::Piped(_), Err(refusal)) => {
-                Flow::Throw(task.thrown(FailureKind::Redirect, 1, refusal.message, ""))
+                Flow::Throw(task.not_opened(refusal))
             }
             (State::Query(..), Err(refusal)) => {
                 Flow::Throw(task.thrown(FailureKind::Expression, 1, refusal.message, ""))
@@ -148,7 +156,7 @@ impl Machine {
             Instruction::Command(command) => return self.command(task, command),
             Instruction::Pipeline { stages, end } => return Ok(self.pipeline(task, stages, *end)),
             Instruction::Redirect(redirects) => return self.redirect_block(task, redirects),
-            Instruction::EndRedirect => self.leave(task),
+            Instruction::EndRedirect => return Ok(self.end_redirects(task)),
             Instruction::Local(name) => {
                 let made = task.variables.change(name);
                 Self::local(task, name, made);
@@ -182,6 +190,10 @@ impl Machine {
             Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),
+            Instruction::Atomic { redirects, attempt } => {
+                return self.begin_atomic(task, redirects, *attempt);
+            }
+            Instruction::EndAtomic => return Ok(self.end_transaction(task)),
             Instruction::EndTry => return Ok(self.try_succeeded(task)),
             Instruction::EndCatch => match task.frames.pop() {
                 Some(Frame { kind: FrameKind::Catch(_), .. }) => {}

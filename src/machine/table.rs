@@ -33,6 +33,11 @@ impl Table {
         self.piped != 0
     }
 
+    /// Whether what is written to this descriptor may go to a later stage of a pipeline.
+    pub fn feeds(&self, descriptor: u8) -> bool {
+        self.piped & 1 << descriptor != 0
+    }
+
     /// A bit for each descriptor that leads, after these changes, to where later stages read.
     pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
         changes.iter().fold(self.piped, |piped, change| {

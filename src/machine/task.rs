@@ -6,9 +6,9 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, Program};
-use super::effect::{Directory, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
+use super::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use super::ending::{Ending, Left, Retry, Thrown};
-use super::event::Reply;
+use super::event::{Refusal, Reply};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
 use super::invocation::Expanded;
@@ -18,7 +18,8 @@ use super::replacing::Replacing;
 use super::table::Table;
 use super::time::Time;
 use super::timer::TimerKey;
-use super::value::Value;
+use super::transaction::{Beginning, Committing, Scratch};
+use super::value::{Handle, Value};
 use super::variables::{Change, Variables};
 use crate::syntax::Source;
 use crate::syntax::ast::Name;
@@ -114,6 +115,8 @@ pub struct Inherited {
     pub depth: usize,
     /// Whether a `finally` group around is still to be run.
     pub is_guarded: bool,
+    /// The directory of the atomic attempt around.
+    pub scratch: Option<Scratch>,
 }
 
 /// What `$attempt`, `$elapsed` and `$remaining` tell.
@@ -140,6 +143,14 @@ pub enum State {
     Piped(OperationId),
     /// A command.
     Command(Command),
+    /// The files that a command has written, to take their places.
+    Settling(Box<Settling>),
+    /// The descriptors of a transaction; then it begins.
+    Beginning(Beginning),
+    /// A step of a commit.
+    Committing(Committing),
+    /// What a failed attempt has written last; then its `try` goes on.
+    Telling(OperationId, AfterEmptied),
     /// A timer.
     Sleeping(TimerKey),
     /// The tasks of the innermost frame.
@@ -169,6 +180,19 @@ pub struct Command {
     pub written: Option<Written>,
     /// Whether the task ends with it (`exec`).
     pub last: bool,
+    /// The files that it writes whole or not at all.
+    pub drafts: Vec<Handle<DraftId>>,
+}
+
+/// A command that has succeeded, but for its files.
+#[derive(Debug)]
+pub struct Settling {
+    /// The request.
+    pub operation: OperationId,
+    /// The command.
+    pub command: Command,
+    /// How long it ran.
+    pub elapsed: Duration,
 }
 
 /// What a task does when its scope is empty.
@@ -219,8 +243,14 @@ impl Task {
             tries: Vec::new(),
             earlier: self.caught().cloned(),
             branches: None,
+            output: None,
         };
         Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: false }
+    }
+
+    /// The failure of redirections that can't be set up.
+    pub fn not_opened(&self, refusal: Refusal) -> Thrown {
+        self.thrown(FailureKind::Redirect, 1, refusal.message, "")
     }
 
     /// The failure that something doesn't hold which no script can change. Where debug assertions are
@@ -374,6 +404,7 @@ impl Task {
             succeeded: self.is_after_success(),
             depth: self.depth(),
             is_guarded: self.leaves_time_to_clean_up(),
+            scratch: self.scratch().cloned(),
         }
     }
 }

@@ -63,6 +63,8 @@ impl Machine {
             outer_scope: task.scope,
             scope: task.scope,
             failure: None,
+            replay: None,
+            dropped: None,
         };
         task.enter(FrameKind::Try(Box::new(frame)));
         Ok(self.begin_attempt(task))
@@ -227,13 +229,14 @@ impl Machine {
 
     /// No attempt is left: catches the failure, or fails.
     pub(super) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
-        let Some(Frame { height, kind: FrameKind::Try(frame) }) = task.frames.pop() else {
+        let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
             return Flow::Throw(task.broken(NO_TRY));
         };
         task.stack.truncate(height);
         self.timers.cancel(frame.deadline_timer);
         self.timers.cancel(frame.attempt_timer);
         task.scope = frame.outer_scope;
+        self.end_replay(frame.replay.take());
         let tried = frame.tried(&task.program.source, self.now);
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let mut failure = Arc::unwrap_or_clone(failure);
@@ -317,6 +320,7 @@ pub fn timeout(
         tries: running.tries,
         earlier: running.earlier.or(caught),
         branches: None,
+        output: None,
     })
 }
 

@@ -82,7 +82,8 @@ impl Machine {
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::Call(_)
-            | FrameKind::Redirected { .. } => false,
+            | FrameKind::Redirected { .. }
+            | FrameKind::Transaction(_) => false,
             FrameKind::Join(join) => outlives_a_failure(&join.kind, thrown),
         };
         let mut place = Some(task);
@@ -127,6 +128,7 @@ impl Machine {
         match kind {
             FrameKind::Call(call) => Self::leave_call(task, *call),
             FrameKind::Redirected { before, .. } => task.io = before,
+            FrameKind::Transaction(transaction) => Self::roll_back(task, *transaction),
             FrameKind::Try(frame) => {
                 self.timers.cancel(frame.deadline_timer);
                 self.timers.cancel(frame.attempt_timer);
@@ -134,6 +136,7 @@ impl Machine {
                     self.hand_over(frame.scope, frame.outer_scope);
                 }
                 task.scope = frame.outer_scope;
+                self.end_replay(frame.replay);
             }
             FrameKind::Finally(group) => task.scope = group.outer_scope,
             FrameKind::TryHead(_)
@@ -163,6 +166,9 @@ impl Machine {
                 }
                 (FrameKind::Guard(guard), _) => {
                     return self.begin_finally(task, *guard, Leaving::End(ending));
+                }
+                (FrameKind::Transaction(transaction), _) if good => {
+                    return self.begin_commit(task, transaction, Leaving::End(ending));
                 }
                 (kind, _) => {
                     if let FrameKind::Try(frame) = &kind
@@ -281,6 +287,7 @@ fn barrier(task: &Task) -> Option<&FrameKind> {
         | FrameKind::Guard(_)
         | FrameKind::Join(_)
         | FrameKind::Call(_)
-        | FrameKind::Redirected { .. } => false,
+        | FrameKind::Redirected { .. }
+        | FrameKind::Transaction(_) => false,
     })
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::effect::{BufferId, DraftId, IoId, ReplayId, ScratchId};
+use super::effect::{BufferId, DraftId, Effect, IoId, ReplayId, ScratchId};
 use super::pieces::Pieces;
 use super::size;
 use super::value_error::ValueError;
@@ -217,6 +217,20 @@ pub enum Resource {
     Replay(ReplayId),
     /// The directory of an attempt.
     Scratch(ScratchId),
+}
+
+impl Resource {
+    /// What tells the driver that it is held no more; none for what the shell was started with.
+    pub fn dropped(self) -> Option<Effect> {
+        Some(match self {
+            Self::Buffer(buffer) => Effect::DropBuffer(buffer),
+            Self::Io(IoId::INHERITED) => return None,
+            Self::Io(io) => Effect::CloseIo(io),
+            Self::Draft(draft) => Effect::DropDraft(draft),
+            Self::Replay(replay) => Effect::DropReplay(replay),
+            Self::Scratch(scratch) => Effect::DropScratch(scratch),
+        })
+    }
 }
 
 impl From<BufferId> for Resource {

@@ -267,6 +267,16 @@ impl<'a> Place<'a> {
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
         let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
         let has = |word: &str| words.contains(&(word, Role::Clause));
+        let clauses = || {
+            let of_policies = ["from", "to", "by", "jitter"];
+            let clauses = CLAUSES.into_iter().filter(|clause| match *clause {
+                clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
+                "for" => words.len() == 1,
+                "or" => words.len() > 1,
+                clause => !has(clause),
+            });
+            self.fitting(clauses)
+        };
         match last {
             "backoff" => self.fitting(Kind::ALL.map(Kind::name)),
             "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
@@ -276,18 +286,13 @@ impl<'a> Place<'a> {
                 if limit {
                     found.extend(self.fitting(TIMES));
                 }
+                // It may have its unit in it.
+                if last.starts_with('$') {
+                    found.extend(clauses());
+                }
                 found
             }
-            _ => {
-                let of_policies = ["from", "to", "by", "jitter"];
-                let clauses = CLAUSES.into_iter().filter(|clause| match *clause {
-                    clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
-                    "for" => words.len() == 1,
-                    "or" => words.len() > 1,
-                    clause => !has(clause),
-                });
-                self.fitting(clauses)
-            }
+            _ => clauses(),
         }
     }
 }
@@ -340,6 +345,9 @@ mod tests {
         assert_eq!(tab("try 5 times backoff de"), "try 5 times backoff decorrelated ");
         assert_eq!(tab("try backoff full fr"), "try backoff full from ");
         assert_eq!(tab("try fr"), "");
+        assert_eq!(tab("try for 5 minutes at"), "try for 5 minutes atomic ");
+        assert_eq!(tab("try for $d ato"), "try for $d atomic ");
+        assert_eq!(tab("try atomic 5 times atom"), "");
         assert_eq!(tab("sleep 5 mill"), "millisecond milliseconds");
         assert_eq!(tab("if $x .con"), "if $x .contains. ");
         assert_eq!(tab("for x "), "for x in ");

@@ -20,11 +20,14 @@ pub struct TryClauses<L, N, P> {
     pub each: Option<L>,
     /// `backoff NAME …`
     pub backoff: Option<P>,
+    /// `atomic`: an attempt is all or nothing.
+    pub atomic: bool,
 }
 
 impl<L, N, P> TryClauses<L, N, P> {
     /// No clause at all.
-    pub const NONE: Self = Self { time: None, times: None, every: None, each: None, backoff: None };
+    pub const NONE: Self =
+        Self { time: None, times: None, every: None, each: None, backoff: None, atomic: false };
 
     /// The next form of each clause, in the order of the fields; the first error ends it. All three
     /// functions are given `context`.
@@ -41,6 +44,7 @@ impl<L, N, P> TryClauses<L, N, P> {
             every: self.every.as_ref().map(|it| length(context, it)).transpose()?,
             each: self.each.as_ref().map(|it| length(context, it)).transpose()?,
             backoff: self.backoff.as_ref().map(|it| policy(context, it)).transpose()?,
+            atomic: self.atomic,
         })
     }
 

@@ -236,7 +236,7 @@ impl Printer {
 
     fn try_head(&mut self, head: &Try) {
         self.text.push_str("try");
-        let TryClauses { time, times, every, each, backoff } = &head.clauses;
+        let TryClauses { time, times, every, each, backoff, atomic } = &head.clauses;
         match (time, times) {
             (Some(time), times) => {
                 self.text.push_str(" for ");
@@ -262,6 +262,9 @@ impl Printer {
         }
         if let Some(backoff) = backoff {
             self.backoff(backoff);
+        }
+        if *atomic {
+            self.text.push_str(" atomic");
         }
         if let Some(condition) = &head.condition {
             self.text.push_str(" while ");

@@ -15,8 +15,8 @@ pub const KEYWORDS: [&str; 12] = [
 pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 
 /// Words that begin a clause in the head of a `try`, or join limits.
-pub const CLAUSES: [&str; 10] =
-    ["for", "or", "every", "each", "while", "backoff", "from", "to", "by", "jitter"];
+pub const CLAUSES: [&str; 11] =
+    ["for", "or", "every", "each", "while", "atomic", "backoff", "from", "to", "by", "jitter"];
 
 /// What follows a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];

@@ -1,5 +1,6 @@
 //! The machine in a modelled world: virtual time, no processes.
 
+mod atomic;
 mod bytes;
 mod calls;
 mod cancelling;

@@ -164,8 +164,11 @@ impl Walk<'_> {
 
     fn attempts(&mut self, it: &Try) {
         let Try { clauses, condition, body, catch, finally } = it;
-        let TryClauses { time, times, every, each, backoff } = clauses;
+        let TryClauses { time, times, every, each, backoff, atomic } = clauses;
         self.is("try");
+        if *atomic {
+            self.is("try-atomic");
+        }
         if let Some(Duration::Joined(_)) = time {
             self.is("try-for-joined");
         }

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 use thiserror::Error;
 
+use super::drafts::{Drafts, Files};
+use super::inputs::{Of, Replays, Source};
 use super::model::Model;
-use crate::machine::effect::{Access, BufferId, FdChange, FdSource, IoId, PipeId, Run};
+use crate::machine::effect::{Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run};
 
 /// Everything descriptors can lead to.
 #[derive(Default)]
 pub struct Descriptors {
-    pub files: BTreeMap<BString, BString>,
+    pub files: Files,
+    pub drafts: Drafts,
+    pub replays: Replays,
     pub stdout: BString,
     pub stderr: BString,
     /// Commands that wait for a pipe's content.
@@ -22,7 +26,7 @@ pub struct Descriptors {
     writers: BTreeMap<PipeId, usize>,
     readers: BTreeMap<PipeId, usize>,
     tables: BTreeMap<IoId, Table>,
-    consumed: BTreeMap<IoId, usize>,
+    stdin: Option<Arc<Source>>,
     /// Pipes into relays, by their numbers.
     relayed: BTreeMap<usize, Relayed>,
     count: usize,
@@ -46,13 +50,39 @@ enum End {
     Stdout,
     Stderr,
     Null,
-    Input(BString),
-    BufferIn(BufferId),
+    Input(Arc<Source>),
     Buffer(BufferId),
     File(BString),
-    PipeIn(PipeId),
+    Draft(DraftId),
     PipeOut(PipeId),
     Relay(usize),
+}
+
+impl End {
+    /// Whether what is written to both comes to the same place.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Stdout, Self::Stdout)
+            | (Self::Stderr, Self::Stderr)
+            | (Self::Null, Self::Null) => true,
+            (Self::Buffer(a), Self::Buffer(b)) => a == b,
+            (Self::File(a), Self::File(b)) => a == b,
+            (Self::Draft(a), Self::Draft(b)) => a == b,
+            (Self::PipeOut(a), Self::PipeOut(b)) => a == b,
+            (Self::Relay(a), Self::Relay(b)) => a == b,
+            _ => false,
+        }
+    }
+
+    fn reads(&self) -> Option<PipeId> {
+        match self {
+            Self::Input(source) => match source.of {
+                Of::Pipe(pipe) => Some(pipe),
+                Of::Bytes(_) | Of::Stdin(_) | Of::Buffer(_) => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// What the modelled world lacks.
@@ -68,18 +98,24 @@ pub enum Missing {
 
 impl Descriptors {
     fn table(&self, io: IoId) -> Table {
-        let inherited = || BTreeMap::from([(0, End::Null), (1, End::Stdout), (2, End::Stderr)]);
+        let stdin = || self.stdin.clone().map_or(End::Null, End::Input);
+        let inherited = || BTreeMap::from([(0, stdin()), (1, End::Stdout), (2, End::Stderr)]);
         self.tables.get(&io).cloned().unwrap_or_else(inherited)
+    }
+
+    pub fn set_stdin(&mut self, content: BString) {
+        self.stdin = Some(Source::new(Of::Stdin(content)));
     }
 
     /// Makes a table from another one.
     pub fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Result<(), Missing> {
         let table = self.plumb(self.table(base), redirects)?;
         for end in table.values() {
-            match end {
-                End::PipeOut(pipe) => *self.writers.entry(*pipe).or_default() += 1,
-                End::PipeIn(pipe) => *self.readers.entry(*pipe).or_default() += 1,
-                _ => {}
+            if let End::PipeOut(pipe) = end {
+                *self.writers.entry(*pipe).or_default() += 1;
+            }
+            if let Some(pipe) = end.reads() {
+                *self.readers.entry(pipe).or_default() += 1;
             }
         }
         self.tables.insert(io, table);
@@ -91,7 +127,6 @@ impl Descriptors {
 
     /// Closes a table; whether that ended what goes into some pipe.
     pub fn close(&mut self, io: IoId) -> bool {
-        self.consumed.remove(&io);
         let relayed = std::mem::take(&mut self.relayed).into_iter();
         let (over, rest) = relayed.partition(|(_, relayed)| relayed.io == Some(io));
         self.relayed = rest;
@@ -103,12 +138,11 @@ impl Descriptors {
         }
         let mut ended = false;
         for end in self.tables.remove(&io).unwrap_or_default().values() {
-            match end {
-                End::PipeOut(pipe) if is_last(&mut self.writers, *pipe) => ended = true,
-                End::PipeIn(pipe) if is_last(&mut self.readers, *pipe) => {
-                    self.pipes.remove(pipe);
-                }
-                _ => {}
+            if let End::PipeOut(pipe) = end {
+                ended |= is_last(&mut self.writers, *pipe);
+            }
+            if let Some(pipe) = end.reads().filter(|pipe| is_last(&mut self.readers, *pipe)) {
+                self.pipes.remove(&pipe);
             }
         }
         ended
@@ -118,15 +152,45 @@ impl Descriptors {
         self.buffers.remove(&buffer);
     }
 
+    /// Whether a buffer has any content.
+    pub fn is_filled(&self, buffer: BufferId) -> bool {
+        self.buffers.get(&buffer).is_some_and(|content| !content.is_empty())
+    }
+
+    /// The ends of buffers, in whole lines as far as that goes.
+    pub fn tail(&self, buffers: &[BufferId], most: usize) -> BString {
+        let mut tail = BString::default();
+        for content in buffers.iter().filter_map(|buffer| self.buffers.get(buffer)) {
+            let from = content.len().saturating_sub(most - tail.len());
+            let line = content[from..].find_byte(b'\n').filter(|_| from > 0);
+            tail.extend_from_slice(&content[from + line.map_or(0, |line| line + 1)..]);
+        }
+        tail
+    }
+
+    /// Whether nothing more comes from the pipe that descriptor 0 of a table is.
+    pub fn input_ended(&self, io: IoId) -> bool {
+        let Some(End::Input(source)) = self.table(io).remove(&0) else { return false };
+        match &source.of {
+            Of::Stdin(content) => source.at() >= content.len(),
+            Of::Pipe(pipe) => {
+                let length = self.pipes.get(pipe).map_or(0, |content| content.len());
+                self.writers.get(pipe).is_none_or(|writers| *writers == 0) && source.at() >= length
+            }
+            Of::Bytes(_) | Of::Buffer(_) => false,
+        }
+    }
+
     pub fn buffer(&self, buffer: BufferId) -> BString {
         self.buffers.get(&buffer).cloned().unwrap_or_default()
     }
 
     fn plumb(&mut self, mut table: Table, redirects: &[FdChange]) -> Result<Table, Missing> {
+        let mut held: Vec<(End, BufferId)> = Vec::new();
         for FdChange { descriptor, source } in redirects {
             let end = match source {
                 FdSource::File { path, access: Access::Read } => match self.files.get(path) {
-                    Some(content) => End::Input(content.clone()),
+                    Some(content) => End::Input(Source::new(Of::Bytes(content.clone()))),
                     None => return Err(Missing::File(path.clone())),
                 },
                 FdSource::File { path, access } => {
@@ -136,14 +200,21 @@ impl Descriptors {
                     }
                     End::File(path.clone())
                 }
-                FdSource::BufferRead(buffer) => End::BufferIn(*buffer),
+                FdSource::BufferRead(buffer) => End::Input(Source::new(Of::Buffer(*buffer))),
                 FdSource::BufferCreate(buffer, content) => {
                     self.buffers.insert(*buffer, content.clone());
                     End::Buffer(*buffer)
                 }
                 FdSource::Hold(buffer) => {
-                    self.buffers.entry(*buffer).or_default();
-                    End::Buffer(*buffer)
+                    let before = match table.get(descriptor) {
+                        None | Some(End::Input(_)) if *descriptor > 2 => continue,
+                        before => before.cloned().unwrap_or(End::Null),
+                    };
+                    let same = held.iter().find(|(end, _)| end.is_same(&before));
+                    let into = same.map_or(*buffer, |(_, first)| *first);
+                    held.push((before, into));
+                    self.buffers.entry(into).or_default();
+                    End::Buffer(into)
                 }
                 FdSource::BufferCopy { buffer, of } => {
                     let content = self.buffer(*of);
@@ -159,15 +230,24 @@ impl Descriptors {
                     End::Relay(number)
                 }
                 FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
-                FdSource::Draft { path, .. } => return Err(Missing::File(path.clone())),
-                FdSource::Replay(_) => continue,
+                FdSource::Draft { path, .. } if path.starts_with(b"/dev/") => End::Null,
+                FdSource::Draft { draft, path, append } => {
+                    self.drafts.open(*draft, path, *append);
+                    End::Draft(*draft)
+                }
+                FdSource::Replay(replay) => {
+                    if let Some(End::Input(source)) = table.get(descriptor) {
+                        self.replays.begin(*replay, source);
+                    }
+                    continue;
+                }
                 FdSource::Descriptor(other) => match table.get(other) {
                     Some(end) => end.clone(),
                     None => return Err(Missing::Descriptor(*other)),
                 },
                 FdSource::Null => End::Null,
-                FdSource::Bytes(bytes) => End::Input(bytes.clone()),
-                FdSource::PipeReader(pipe) => End::PipeIn(*pipe),
+                FdSource::Bytes(bytes) => End::Input(Source::new(Of::Bytes(bytes.clone()))),
+                FdSource::PipeReader(pipe) => End::Input(Source::new(Of::Pipe(*pipe))),
                 FdSource::PipeWriter(pipe) => {
                     self.pipes.entry(*pipe).or_default();
                     End::PipeOut(*pipe)
@@ -185,29 +265,31 @@ impl Descriptors {
 
     /// What a command reads; none while the pipe it reads is still written to.
     pub fn input(&mut self, run: &Run) -> Result<Option<BString>, Missing> {
-        if run.redirects.is_empty() && run.io == IoId::INHERITED {
+        if run.redirects.is_empty() && run.io == IoId::INHERITED && self.stdin.is_none() {
             return Ok(Some(BString::default()));
         }
-        let table = self.of(run)?;
-        let input = match table.get(&0) {
-            Some(End::Input(bytes)) => bytes.clone(),
-            Some(End::BufferIn(buffer)) => self.buffer(*buffer),
-            Some(End::PipeIn(pipe)) => {
+        let Some(End::Input(source)) = self.of(run)?.remove(&0) else {
+            return Ok(Some(BString::default()));
+        };
+        let input = match &source.of {
+            Of::Bytes(bytes) | Of::Stdin(bytes) => bytes.clone(),
+            Of::Buffer(buffer) => self.buffer(*buffer),
+            Of::Pipe(pipe) => {
                 if self.writers.get(pipe).is_some_and(|writers| *writers > 0) {
                     return Ok(None);
                 }
                 self.pipes.get(pipe).cloned().unwrap_or_default()
             }
-            _ => BString::default(),
         };
-        let consumed = self.consumed.get(&run.io).copied().unwrap_or(0);
-        Ok(Some(input[consumed.min(input.len())..].into()))
+        Ok(Some(input[source.at().min(input.len())..].into()))
     }
 
     /// A command has read this much of what it shares with others.
     pub fn consumed(&mut self, run: &Run, bytes: usize) {
-        if run.redirects.iter().all(|changes| changes.descriptor != 0) {
-            *self.consumed.entry(run.io).or_default() += bytes;
+        if run.redirects.iter().all(|changes| changes.descriptor != 0)
+            && let Some(End::Input(source)) = self.table(run.io).get(&0)
+        {
+            source.go_to(source.at() + bytes);
         }
     }
 
@@ -234,7 +316,11 @@ impl Descriptors {
             End::Buffer(buffer) => self.buffers.entry(*buffer).or_default(),
             End::PipeOut(pipe) => self.pipes.entry(*pipe).or_default(),
             End::Relay(number) => return self.relay(*number, text),
-            End::Null | End::Input(_) | End::BufferIn(_) | End::PipeIn(_) => return,
+            End::Draft(draft) => match self.drafts.content(*draft) {
+                Some(content) => content,
+                None => return,
+            },
+            End::Null | End::Input(_) => return,
         };
         sink.extend_from_slice(text.as_bytes());
     }

@@ -5,6 +5,8 @@
 //! [`World`].
 
 mod descriptors;
+mod drafts;
+mod inputs;
 mod model;
 mod shell;
 
@@ -41,6 +43,7 @@ struct Around {
     count: u64,
     trace: Vec<String>,
     starts: Vec<Time>,
+    settles: Box<dyn FnMut(usize) -> Option<usize>>,
 }
 
 enum Happening {
@@ -61,6 +64,7 @@ impl Simulated {
             count: 0,
             trace: Vec::new(),
             starts: Vec::new(),
+            settles: Box::new(|_| None),
         };
         Self { shell: Shell::default(), around }
     }
@@ -83,10 +87,24 @@ impl Simulated {
         self
     }
 
+    /// Gives the shell a standard input: a pipe that this has been written to.
+    #[must_use]
+    pub fn stdin(mut self, content: &str) -> Self {
+        self.shell.descriptors.set_stdin(content.into());
+        self
+    }
+
     /// Sends the shell a signal when the time comes.
     #[must_use]
     pub fn signal_at(mut self, at: Duration, signal: i32) -> Self {
         self.around.plan(Time::after(at), Happening::Signal(signal));
+        self
+    }
+
+    /// Lets drafts take their places, of so many, only up to one for which that fails.
+    #[must_use]
+    pub fn settles(mut self, settles: impl FnMut(usize) -> Option<usize> + 'static) -> Self {
+        self.around.settles = Box::new(settles);
         self
     }
 
@@ -143,6 +161,10 @@ impl World for Around {
 
     fn schedule(&mut self, at: Time, due: Due) {
         self.plan(at, Happening::Due(due));
+    }
+
+    fn settle(&mut self, drafts: usize) -> Option<usize> {
+        (self.settles)(drafts)
     }
 
     fn note(&mut self, what: fmt::Arguments) {

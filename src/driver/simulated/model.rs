@@ -54,6 +54,8 @@ pub struct Model {
     pub leaves: bool,
     /// Whether somebody reads what it writes, although it dies of SIGPIPE.
     pub read: bool,
+    /// Whether it reads its standard input to the end, so that nobody else does.
+    pub consumes: bool,
 }
 
 impl Model {
@@ -67,6 +69,7 @@ impl Model {
             obeys: Some(Duration::ZERO),
             leaves: false,
             read: false,
+            consumes: false,
         }
     }
 
@@ -107,6 +110,18 @@ impl Model {
     #[must_use]
     pub fn read(self) -> Self {
         Self { read: true, ..self }
+    }
+
+    /// Writes this to descriptor 2.
+    #[must_use]
+    pub fn complains(self, errors: impl Into<BString>) -> Self {
+        Self { errors: errors.into(), ..self }
+    }
+
+    /// Reads its standard input to the end.
+    #[must_use]
+    pub fn consumes(self) -> Self {
+        Self { consumes: true, ..self }
     }
 
     /// Leaves something running when it succeeds.

@@ -9,7 +9,7 @@ use bstr::{BString, ByteSlice};
 
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
-use crate::machine::effect::{Action, ProcessId, Query, Run, ScopeId};
+use crate::machine::effect::{Action, DraftId, ProcessId, Query, Run, ScopeId};
 use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
 use crate::syntax::ast::FileTest;
@@ -30,6 +30,13 @@ pub trait World {
 
     /// Hands `due` to [`Shell::handle`] at this time, after all that is due then already.
     fn schedule(&mut self, at: Time, due: Due);
+
+    /// So many drafts are to be put in their places: in how many this succeeds, of those before the first
+    /// that it fails for; none if for none.
+    fn settle(&mut self, drafts: usize) -> Option<usize> {
+        let _ = drafts;
+        None
+    }
 
     /// A program is over: it ended, obeyed SIGTERM or was killed.
     fn ended(&mut self, process: ProcessId, ending: Ending) {
@@ -106,13 +113,7 @@ impl Shell {
                     self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Abandon(_)
-            | Effect::Relay { .. }
-            | Effect::DropDraft(_)
-            | Effect::KeepInput(_)
-            | Effect::DropReplay(_)
-            | Effect::DropScratch(_)
-            | Effect::Leave(..) => {}
+            Effect::Abandon(_) | Effect::Relay { .. } | Effect::Leave(..) => {}
             Effect::FinishRelay(operation) => {
                 let result = Ok(Reply::Truth(true));
                 self.events.push_back(Event::Done { operation, result });
@@ -146,9 +147,16 @@ impl Shell {
                 }
             }
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
-            Effect::Settle { operation, .. } => {
-                let result = Err(Refusal::new("no drafts"));
+            Effect::Settle { operation, drafts } => {
+                let result = self.settle(&drafts, world.settle(drafts.len()));
                 self.events.push_back(Event::Done { operation, result });
+            }
+            Effect::DropDraft(draft) => self.descriptors.drafts.forget(draft),
+            Effect::KeepInput(replay) => self.descriptors.replays.keep(replay),
+            Effect::DropReplay(replay) => self.descriptors.replays.end(replay),
+            Effect::DropScratch(scratch) => {
+                let Descriptors { drafts, files, .. } = &mut self.descriptors;
+                drafts.forget_scratch(scratch, files);
             }
             Effect::Enter(entry) => {
                 let result = Err(Refusal::new("no channels"));
@@ -233,6 +241,10 @@ impl Shell {
                 }
             }
         };
+        if model.consumes {
+            let length = self.descriptors.input(&run).ok().flatten().map_or(0, |rest| rest.len());
+            self.descriptors.consumed(&run, length);
+        }
         if let Some(takes) = model.takes {
             world.schedule(world.now() + takes, Due::Ends(process));
         }
@@ -325,8 +337,21 @@ impl Shell {
         }
     }
 
+    /// Puts drafts in their places, up to one that fails.
+    fn settle(&mut self, drafts: &[DraftId], fails: Option<usize>) -> Result<Reply, Refusal> {
+        let Descriptors { drafts: all, files, .. } = &mut self.descriptors;
+        for draft in &drafts[..fails.unwrap_or(drafts.len()).min(drafts.len())] {
+            all.settle(*draft, files);
+        }
+        match fails {
+            None => Ok(Reply::Truth(true)),
+            Some(0) => Err(Refusal::new("the disk is full")),
+            Some(_) => Ok(Reply::Text("the disk is full".into())),
+        }
+    }
+
     fn answer(
-        &self,
+        &mut self,
         directory: Option<&BString>,
         query: &Query,
         now: Time,
@@ -339,7 +364,7 @@ impl Shell {
         };
         let file = |path: &BString| self.descriptors.files.get(&absolute(path));
         match query {
-            Query::Test(FileTest::Directory, _) | Query::InputEnded(_) => Ok(Reply::Truth(false)),
+            Query::Test(FileTest::Directory, _) => Ok(Reply::Truth(false)),
             Query::Test(_, path) => Ok(Reply::Truth(file(path).is_some())),
             Query::Buffer(buffer) => Ok(Reply::Text(self.descriptors.buffer(*buffer))),
             Query::Glob(pattern) => {
@@ -357,8 +382,14 @@ impl Shell {
                 Some(content) => Ok(Reply::Text(content.clone())),
                 None => Err(Missing::File(path.clone())),
             },
-            Query::Tail(..) => Ok(Reply::Text("".into())),
-            Query::Scratch(_) => Err(Missing::File("scratch".into())),
+            Query::Filled(buffers) => {
+                let mut buffers = buffers.clone();
+                buffers.retain(|buffer| self.descriptors.is_filled(*buffer));
+                Ok(Reply::Buffers(buffers))
+            }
+            Query::Tail(buffers, most) => Ok(Reply::Text(self.descriptors.tail(buffers, *most))),
+            Query::Scratch(scratch) => Ok(Reply::Text(self.descriptors.drafts.scratch(*scratch))),
+            Query::InputEnded(io) => Ok(Reply::Truth(self.descriptors.input_ended(*io))),
         }
     }
 }

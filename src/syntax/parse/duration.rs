@@ -138,6 +138,9 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         "timeout" | "within" => {
             Some("`for 5 minutes` limits the `try`, `each 1 minute` an attempt")
         }
+        "atomically" | "transaction" | "transactional" => {
+            Some("`atomic` makes each attempt all or nothing: `try 3 times atomic`")
+        }
         "max" | "at" | "upto" => Some("`try 5 times` makes at most 5 attempts"),
         "do" | "then" | "{" => {
             Some("a block begins on the line after its head, or after a `;`, and ends with `end`")

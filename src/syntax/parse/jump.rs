@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::literal::bare;
-use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump, Name, Stage};
+use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump, Name, Pipeline, Stage};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
@@ -29,7 +29,7 @@ const ENDS: &str = "what runs at once with others ends itself: by its end, a fai
 /// The jumps of a script that lead nowhere; `functions` are those that it defines.
 pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
     let functions = functions.keys().map(|name| &**name).collect();
-    let mut walk = Walk { functions, around: Vec::new(), errors: Vec::new() };
+    let mut walk = Walk { functions, around: Vec::new(), atomic: false, errors: Vec::new() };
     walk.commands(script);
     walk.errors
 }
@@ -42,6 +42,8 @@ fn leaves_finally(keyword: &str, span: Span) -> SyntaxError {
 struct Walk<'f> {
     functions: HashSet<&'f str>,
     around: Vec<Around>,
+    /// Whether it is in an atomic attempt.
+    atomic: bool,
     errors: Vec<SyntaxError>,
 }
 
@@ -70,6 +72,7 @@ impl Walk<'_> {
                 {
                     self.end(name, command.span);
                 }
+                self.exec(pipeline);
                 for block in pipeline.stages.iter().filter_map(Stage::block) {
                     self.inside(STAGE, block);
                 }
@@ -93,7 +96,10 @@ impl Walk<'_> {
                 self.inside(around, &details.body);
             }
             CommandKind::Try(details) => {
+                let atomic = self.atomic;
+                self.atomic |= details.clauses.atomic;
                 self.commands(&details.body.commands);
+                self.atomic = atomic;
                 if let Some((_, catch)) = &details.catch {
                     self.commands(&catch.commands);
                 }
@@ -102,9 +108,9 @@ impl Walk<'_> {
                 }
             }
             CommandKind::Function { body, .. } => {
-                let around = std::mem::take(&mut self.around);
+                let around = (std::mem::take(&mut self.around), std::mem::take(&mut self.atomic));
                 self.commands(&body.commands);
-                self.around = around;
+                (self.around, self.atomic) = around;
             }
         }
     }
@@ -119,6 +125,22 @@ impl Walk<'_> {
                 self.errors.push(error.hint(ENDS));
             }
             _ => {}
+        }
+    }
+
+    /// What would take the place of the shell is found where nothing of an attempt could be undone then.
+    fn exec(&mut self, pipeline: &Pipeline) {
+        let stages = pipeline.stages.iter().filter_map(Stage::simple);
+        let mut firsts = stages.filter_map(|simple| Some((simple.span, simple.words.first()?)));
+        let exec = firsts.find(|(_, word)| bare(word) == Some("exec"));
+        if let Some((span, _)) = exec.filter(|_| self.atomic && !self.functions.contains("exec"))
+            && !self.around.contains(&Around::Finally)
+        {
+            let error = SyntaxError::new(span, "`exec` can't stand in an atomic `try`");
+            self.errors.push(error.hint(
+                "what an attempt does takes place when it succeeds, and the shell must be there then; \
+                 run the command without `exec`",
+            ));
         }
     }
 

@@ -50,6 +50,10 @@ impl Builder<'_> {
             clauses.backoff = Some(self.backoff(pair)?);
             return Ok("`backoff`");
         }
+        if rule == Rule::atomic {
+            clauses.atomic = true;
+            return Ok("`atomic`");
+        }
         let value = pair.into_inner().last().expect("a clause ends with its value");
         Ok(match rule {
             Rule::every => {

@@ -82,6 +82,7 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         Query::Buffer(_)
         | Query::Clock
         | Query::Tail(..)
+        | Query::Filled(_)
         | Query::Scratch(_)
         | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
     }

@@ -329,7 +329,8 @@ fn new_clauses_in_any_order() {
         "try while $error_code .eql. 75 5 times each 500ms for 1h30m\nend\n\
          try 1.5 seconds or 3 times backoff full from 100 ms to 20 s by 2\nend\n\
          try $d every 1 m\nend\ntry backoff normal jitter $p% by (1 .add. 1) to 3 h from $d 5 times\n\
-         end\ntry backoff proportional jitter 10 %\nend\ntry for \"1h\"\nend"
+         end\ntry backoff proportional jitter 10 %\nend\ntry for \"1h\"\nend\ntry atomic\nend\n\
+         try for $d atomic\nend\ntry while $a .eql. 1 atomic every 2 s for 1h 5 times\nend"
     ), @r#"
 try for 1h30m or 5 times each 500ms while $error_code .eql. 75
 end
@@ -342,6 +343,12 @@ end
 try backoff proportional jitter 10%
 end
 try for "1h"
+end
+try atomic
+end
+try for $d atomic
+end
+try for 1h or 5 times every 2 seconds atomic while $a .eql. 1
 end
 "#);
 }

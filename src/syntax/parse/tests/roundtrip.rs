@@ -173,6 +173,7 @@ fn try_head() -> impl Strategy<Value = String> {
         duration().prop_map(|it| format!("each {it}")),
         backoff.prop_map(|it| format!("backoff {it}")),
         expr().prop_map(|it| format!("while {it}")),
+        Just("atomic".to_owned()),
     ];
     prop::collection::vec(clause, 0..4).prop_map(|clauses| format!("try {}", clauses.join(" ")))
 }

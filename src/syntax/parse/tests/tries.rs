@@ -258,3 +258,37 @@ error: a `%` is missing after `jitter`
   |                    ^^^^^^^^^ expected a percentage, like `10%`
 ");
 }
+
+#[test]
+fn atomic() {
+    assert_snapshot!(mistakes("try atomic 5 times atomic\nend\ntry 3 times atomc\nend\ntry 2 times transactional\nend"), @"
+error: `atomic` is given twice
+ --> t:1:20
+  |
+1 | try atomic 5 times atomic
+  |                    ^^^^^^
+  |     ------ first given here
+
+error: unknown clause `atomc`
+ --> t:3:13
+  |
+3 | try 3 times atomc
+  |             ^^^^^
+  = hint: did you mean `atomic`?
+
+error: expected a duration, like `5 minutes`
+ --> t:5:13
+  |
+5 | try 2 times transactional
+  |             ^^^^^^^^^^^^^
+  = hint: `atomic` makes each attempt all or nothing: `try 3 times atomic`
+");
+    assert_snapshot!(mistakes("try atomic; forall x in a; exec ls; end; end"), @"
+error: `exec` can't stand in an atomic `try`
+ --> t:1:28
+  |
+1 | try atomic; forall x in a; exec ls; end; end
+  |                            ^^^^^^^
+  = hint: what an attempt does takes place when it succeeds, and the shell must be there then; run the command without `exec`
+");
+}

@@ -1,0 +1,264 @@
+//! Atomic attempts: how they begin, and what becomes of what they have written when they fail.
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::Machine;
+use super::effect::{
+    Access, BufferId, DraftId, Effect, FdChange, FdSource, Query, ReplayId, ScratchId,
+};
+use super::event::{Refusal, Reply};
+use super::flow::{Flow, Step};
+use super::frame::FrameKind;
+use super::opening::{Resolved, Resource, Written};
+use super::outcome::Failure;
+use super::task::{AfterEmptied, State, Task};
+use super::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
+use super::try_block::NO_TRY;
+use super::value::{Handle, Value};
+use crate::syntax::ast::{Mode, Redirect};
+
+/// So much of what a failed attempt has written is told, in bytes.
+pub const MOST_TOLD: usize = 64 * 1024;
+
+impl Machine {
+    /// An attempt of an atomic `try` begins, or its `catch`: what it writes is held from here on.
+    pub(super) fn begin_atomic(
+        &mut self,
+        task: &mut Task,
+        redirects: &Arc<[Redirect]>,
+        attempt: bool,
+    ) -> Step {
+        let resolved = self.resolve(task, redirects)?;
+        let mut changes = Vec::new();
+        let mut held = Vec::new();
+        let kind =
+            if attempt { self.attempt(task, &mut changes, &mut held) } else { Some(Kind::Catch) };
+        let Some(kind) = kind else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
+        let (mut drafts, mut written) = (Vec::new(), Vec::new());
+        for Resolved { descriptor, with_errors, target } in resolved.pending {
+            let source = match target {
+                Resource::FdSource(source) => self.as_draft(source, true, &mut drafts),
+                Resource::WriteVariable(name, mode) => {
+                    let (source, change) = self.held_variable(task, &written, name, mode);
+                    written.extend(change);
+                    source
+                }
+                // What is read is opened once, around all attempts.
+                Resource::ReadVariable(_) => continue,
+            };
+            changes.push(FdChange { descriptor, source });
+            if with_errors {
+                changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
+            }
+        }
+        let operation = self.new_operation(task);
+        let io = self.open_io(&task.io, task, operation, changes);
+        let before = task.io.clone();
+        let transaction =
+            Box::new(Transaction { kind, before, held, drafts, written, commit: None });
+        Ok(Flow::Wait(State::Beginning(Beginning { operation, io, transaction })))
+    }
+
+    /// What only an attempt has: input that is read anew, held output, a directory.
+    fn attempt(
+        &mut self,
+        task: &mut Task,
+        changes: &mut Vec<FdChange>,
+        held: &mut Vec<Held>,
+    ) -> Option<Kind> {
+        let frame = task.top_try()?;
+        let replay = match &frame.replay {
+            Some(replay) => replay.id(),
+            None => {
+                let replay = ReplayId(self.next_id());
+                frame.replay = Some(Handle::new(replay, &self.released));
+                replay
+            }
+        };
+        changes.push(FdChange { descriptor: 0, source: FdSource::Replay(replay) });
+        for descriptor in 1..=9 {
+            let buffer = BufferId(self.next_id());
+            changes.push(FdChange { descriptor, source: FdSource::Hold(buffer) });
+            held.push((descriptor, Handle::new(buffer, &self.released)));
+        }
+        let scratch = Handle::new(ScratchId(self.next_id()), &self.released);
+        self.scopes.keep(frame.scope, scratch.clone());
+        Some(Kind::Attempt { replay, scratch })
+    }
+
+    /// A variable that becomes what is written once that is committed.
+    fn held_variable(
+        &mut self,
+        task: &Task,
+        before: &[Written],
+        name: super::Name,
+        mode: Mode,
+    ) -> (FdSource, Option<Written>) {
+        let same = before.iter().rev().find(|written| written.name == name);
+        if let (Mode::Append, Some(written)) = (mode, same) {
+            return (FdSource::BufferAppend(written.buffer.id()), None);
+        }
+        let buffer = BufferId(self.next_id());
+        let variable = task.variables.get(&name).map(|variable| &variable.value);
+        let source = match variable.filter(|_| mode == Mode::Append) {
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
+            value => {
+                let text = value.and_then(Value::text).unwrap_or_default().into_owned();
+                FdSource::BufferCreate(buffer, text)
+            }
+        };
+        let buffer = Handle::new(buffer, &self.released);
+        (source, Some(Written { name, buffer, waits: true }))
+    }
+
+    /// A file is written whole or not at all, also if it is appended to where that is wanted.
+    fn as_draft(
+        &mut self,
+        source: FdSource,
+        appends: bool,
+        drafts: &mut Vec<Handle<DraftId>>,
+    ) -> FdSource {
+        let append = match &source {
+            FdSource::File { access: Access::Write, .. } => false,
+            FdSource::File { access: Access::Append, .. } if appends => true,
+            _ => return source,
+        };
+        let FdSource::File { path, .. } = source else { return source };
+        let draft = DraftId(self.next_id());
+        drafts.push(Handle::new(draft, &self.released));
+        FdSource::Draft { draft, path, append }
+    }
+
+    /// The files that the present instruction writes are written whole or not at all, if it is in an
+    /// atomic attempt. What is appended to isn't held: it would be read to no end.
+    pub(super) fn draft_files(&mut self, task: &mut Task) {
+        if !task.is_atomic() {
+            return;
+        }
+        let mut drafts = std::mem::take(&mut task.redirects.drafts);
+        for Resolved { target, .. } in &mut task.redirects.pending {
+            if let Resource::FdSource(source) = target {
+                let file = std::mem::replace(source, FdSource::Null);
+                *source = self.as_draft(file, false, &mut drafts);
+            }
+        }
+        task.redirects.drafts = drafts;
+    }
+
+    /// The descriptors of a transaction are there, or can't be had.
+    pub(super) fn begun(
+        task: &mut Task,
+        beginning: Beginning,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        if let Err(refusal) = result {
+            return Flow::Throw(task.not_opened(refusal));
+        }
+        task.io = beginning.io;
+        task.enter(FrameKind::Transaction(beginning.transaction));
+        task.advance();
+        Flow::Continue
+    }
+
+    /// A transaction is left without being committed. What an attempt has written is told of it when
+    /// nothing of it runs any more.
+    pub(super) fn roll_back(task: &mut Task, transaction: Transaction) {
+        task.io = transaction.before;
+        if let (Kind::Attempt { .. }, Some(frame)) = (transaction.kind, task.top_try()) {
+            frame.dropped = Some(Dropped(transaction.held));
+        }
+    }
+
+    /// Before a `try` goes on after a failed attempt: finds out what that has written last.
+    pub(super) fn ask_output(
+        &mut self,
+        task: &Task,
+        buffers: Vec<BufferId>,
+        then: AfterEmptied,
+    ) -> Flow {
+        let most = then.failure().map_or(0, |failure| {
+            MOST_TOLD.saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
+        });
+        let operation = self.new_operation(task);
+        let query = Query::Tail(buffers, most);
+        let directory = task.directory.clone();
+        self.effects.push_back(Effect::Query { operation, directory, query });
+        Flow::Wait(State::Telling(operation, then))
+    }
+
+    /// What a failed attempt has written last is known. If something inside it failed like this, what that
+    /// has written comes after it.
+    pub(super) fn output_told(
+        &mut self,
+        task: &mut Task,
+        mut then: AfterEmptied,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        if let Some(frame) = task.top_try() {
+            frame.dropped = None;
+        }
+        if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
+            && !text.is_empty()
+        {
+            let failure = Arc::make_mut(failure);
+            let inside = failure.output.take();
+            let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
+            failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
+        }
+        self.emptied(task, then)
+    }
+
+    /// An atomic `try` is over. Unless an attempt was committed, the next one to read finds all that they
+    /// have read.
+    pub(super) fn end_replay(&mut self, replay: Option<Handle<ReplayId>>) {
+        if replay.is_some() {
+            drop(replay);
+            self.tell_released();
+        }
+    }
+}
+
+impl AfterEmptied {
+    /// How the attempt failed after which this comes, if it is one.
+    fn failure_mut(&mut self) -> Option<&mut Arc<Failure>> {
+        match self {
+            Self::Fail(thrown) => Some(&mut thrown.failure),
+            Self::EndTry(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    fn failure(&self) -> Option<&Arc<Failure>> {
+        match self {
+            Self::Fail(thrown) => Some(&thrown.failure),
+            Self::EndTry(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Whether a `try` goes on after a failed attempt.
+    pub fn is_for_a_try(&self) -> bool {
+        self.failure().is_some()
+    }
+}
+
+impl Task {
+    /// The directory of the innermost atomic attempt.
+    pub fn scratch(&self) -> Option<&Scratch> {
+        let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Transaction(transaction) => match &transaction.kind {
+                Kind::Attempt { scratch, .. } => Some(scratch),
+                Kind::Catch | Kind::Redirected { .. } => None,
+            },
+            _ => None,
+        });
+        own.or(self.inherited.scratch.as_ref())
+    }
+
+    /// Whether it is in an atomic attempt.
+    pub fn is_atomic(&self) -> bool {
+        self.scratch().is_some()
+    }
+}

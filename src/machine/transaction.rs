@@ -1,0 +1,109 @@
+//! What takes place wholly or not at all, as plain data: an attempt of an atomic `try`, or what is
+//! written to files by a structure or a call in one.
+
+use std::collections::VecDeque;
+
+use super::effect::{BufferId, DraftId, OperationId, ProcessId, ReplayId, ScratchId};
+use super::leaving::Leaving;
+use super::opening::Written;
+use super::table::Table;
+use super::value::Handle;
+
+/// What a descriptor is written to, until it is let out or dropped.
+pub type Held = (u8, Handle<BufferId>);
+
+/// The directory of an attempt's own.
+pub type Scratch = Handle<ScratchId>;
+
+/// A transaction, begun and not yet over.
+#[derive(Debug)]
+pub struct Transaction {
+    /// What it is of.
+    pub kind: Kind,
+    /// The descriptors around it.
+    pub before: Table,
+    /// What is written to these.
+    pub held: Vec<Held>,
+    /// What is written to files, in order.
+    pub drafts: Vec<Handle<DraftId>>,
+    /// What is written to variables.
+    pub written: Vec<Written>,
+    /// How it is being committed, if it has come to that.
+    pub commit: Option<Commit>,
+}
+
+/// What a transaction is of.
+#[derive(Debug)]
+pub enum Kind {
+    /// An attempt of an atomic `try`.
+    Attempt {
+        /// What it reads.
+        replay: ReplayId,
+        /// Its directory.
+        scratch: Scratch,
+    },
+    /// The `catch` of an atomic `try`.
+    Catch,
+    /// A structure or a call in an atomic attempt, all of whose output to files is there when it has
+    /// succeeded.
+    Redirected {
+        /// Whether it ends with the call inside.
+        around_call: bool,
+    },
+}
+
+/// A transaction that is being committed.
+#[derive(Debug)]
+pub struct Commit {
+    /// What comes after it.
+    pub then: Leaving,
+    /// What is still to be let out, once that is known.
+    pub streams: Option<VecDeque<Held>>,
+}
+
+/// Descriptors on their way that a transaction begins with.
+#[derive(Debug)]
+pub struct Beginning {
+    /// The request.
+    pub operation: OperationId,
+    /// The table that is made.
+    pub io: Table,
+    /// What begins then.
+    pub transaction: Box<Transaction>,
+}
+
+/// What a commit waits for.
+#[derive(Debug)]
+pub enum Committing {
+    /// Files take their places.
+    Files(OperationId),
+    /// Which descriptors were written to.
+    Filled(OperationId),
+    /// Something is let out.
+    LettingOut(ProcessId, Held),
+}
+
+/// An attempt failed; what it has written to these is told of it before it is dropped.
+#[derive(Debug)]
+pub struct Dropped(pub Vec<Held>);
+
+impl Transaction {
+    /// What is written to these files is there when what is redirected has succeeded.
+    pub fn redirected(before: Table, around_call: bool, drafts: Vec<Handle<DraftId>>) -> Self {
+        let kind = Kind::Redirected { around_call };
+        Self { kind, before, held: Vec::new(), drafts, written: Vec::new(), commit: None }
+    }
+
+    /// Whether it ends with the call inside.
+    pub fn is_around_call(&self) -> bool {
+        matches!(self.kind, Kind::Redirected { around_call: true })
+    }
+}
+
+impl Dropped {
+    /// The buffers that are told of: what went to standard error, and then to standard output.
+    pub fn told(&self) -> Vec<BufferId> {
+        let of = |wanted: u8| self.0.iter().find(move |(descriptor, _)| *descriptor == wanted);
+        [2, 1].into_iter().filter_map(of).map(|(_, buffer)| buffer.id()).collect()
+    }
+}

@@ -1,0 +1,367 @@
+//! Atomic attempts: all of one, or nothing of it.
+
+use std::time::Duration;
+
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::machine::Outcome;
+
+use super::{Ran, World, world};
+
+/// With `drain`, which prints all there is to read, and `warn`, which complains.
+fn atomic() -> World {
+    world().model(|it| {
+        it.command("drain", |call, _| Model::succeeds().prints(call.input.clone()).consumes())
+            .command("warn", |call, _| Model::succeeds().complains(format!("{}\n", call.words[1])))
+            .file("f", "old\n")
+            .file("in", "1\n2\n3\n")
+    })
+}
+
+fn holds(ran: &Ran, path: &str, content: &str) {
+    assert_eq!(ran.world.content(path).as_deref(), Some(content), "{}", ran.world.trace());
+}
+
+/// Attempts of which the third succeeds.
+const THIRD: &str = "echo $attempt; if $attempt .lt. 3; fail 4; end";
+
+fn thrice(rest: &str) -> String {
+    format!("try 3 times backoff none atomic\n{THIRD}\n{rest}")
+}
+
+#[test]
+fn only_what_the_successful_attempt_prints_comes_out() {
+    atomic().run(&thrice("end")).succeeds().prints("3\n");
+    let ran = atomic().run("try 2 times backoff none atomic; warn a; echo b; fail; end");
+    assert_eq!((ran.world.stdout(), ran.world.stderr()), (String::new(), String::new()));
+    ran.fails("exit", 1);
+    let ran = atomic().run("try atomic; warn a; echo b; warn c; end").succeeds().prints("b\n");
+    assert_eq!(ran.world.stderr(), "a\nc\n");
+    // It comes out when the attempt has succeeded, not before.
+    let ran = atomic().run("try atomic; echo a; work 5; end; echo b").succeeds().prints("a\nb\n");
+    ran.takes(5.0);
+    // Descriptors that lead to the same place stay in order.
+    atomic().run("try atomic; echo a; warn b; echo c; end 2>&1").succeeds().prints("a\nb\nc\n");
+    atomic().run("try atomic; echo a; end | cat").succeeds().prints("a\n");
+}
+
+#[test]
+fn every_way_out_that_is_a_success_commits() {
+    for (out, rest, says) in [
+        ("return", "echo no", "3\n"),
+        ("exit", "echo no", "3\n"),
+        ("exit 0", "echo no", "3\n"),
+        ("success", "echo yes", "3\nyes\n"),
+    ] {
+        let ran = atomic().run(&format!("{}\n{out}\nend > f\n{rest}", thrice("")));
+        let rest = if out == "success" { "yes\n" } else { "" };
+        assert_eq!(ran.world.stdout(), rest, "{out}");
+        holds(&ran, "f", "3\n");
+        ran.succeeds();
+        let script = format!(
+            "{}\n{out}\nend\n{}",
+            thrice(""),
+            if rest.is_empty() { "echo no" } else { "echo yes" }
+        );
+        atomic().run(&script).succeeds().prints(says);
+    }
+    for out in ["break", "continue"] {
+        let script = format!("for n in 1 2\n{}\n{out}\nend > f\nend\necho $n", thrice(""));
+        let n = if out == "break" { "1\n" } else { "2\n" };
+        let ran = atomic().run(&script).succeeds().prints(n);
+        holds(&ran, "f", "3\n");
+    }
+    let script = format!("function g\n{}\nreturn 7\nend > f\nend\nx=g()\necho $x", thrice(""));
+    let ran = atomic().run(&script).succeeds().prints("7\n");
+    holds(&ran, "f", "3\n");
+    for (out, code) in [("exit 3", 3), ("fail 3", 3)] {
+        let ran = atomic().run(&format!("try atomic\necho a\n{out}\nend > f"));
+        assert_eq!(ran.outcome.exit_code(), code);
+        holds(&ran, "f", "old\n");
+        ran.prints("");
+    }
+}
+
+#[test]
+fn every_attempt_reads_the_same() {
+    let script = "try 3 times backoff none atomic; drain; if $attempt .lt. 3; fail; end; end; read x; echo $x";
+    let stdin = |script: &str| atomic().model(|it| it.stdin("1\n2\n3\n")).run(script);
+    stdin(&format!("{script}\n")).fails("failure", 1).prints("1\n2\n3\n");
+    // What the attempt leaves is there for the next command, line by line.
+    let ran = stdin(
+        "try 2 times backoff none atomic; read a; read b; if $attempt .eql. 1; fail; end; end; read c; echo $a$b$c",
+    );
+    ran.succeeds().prints("123\n");
+    // A `try` that fails has read nothing, also for its `catch` and its `finally`.
+    let ran = stdin(
+        "try 2 times backoff none atomic; drain; fail; catch; read a; finally; read b; end; drain; echo $a$b",
+    );
+    ran.succeeds().prints("3\n12\n");
+    // Input redirections are around all attempts.
+    atomic()
+        .run("try 2 times backoff none atomic; read a; read b; if $attempt .eql. 1; fail; end; end < in; echo $a$b")
+        .succeeds()
+        .prints("12\n");
+    atomic()
+        .run("cat < in | try 2 times backoff none atomic; read a; if $attempt .eql. 1; fail; end; drain; end")
+        .succeeds()
+        .prints("2\n3\n");
+    // An inner success may still be taken back.
+    let ran = stdin(
+        "try 2 times backoff none atomic; try atomic; read a; end; try 2 times backoff none atomic; read b; echo $a$b; fail $attempt; catch; drain; end; if $attempt .eql. 1; fail; end; end",
+    );
+    ran.succeeds().prints("2\n3\n");
+    // Without `atomic` it is gone.
+    stdin("try 2 times backoff none; drain; if $attempt .eql. 1; fail; end; end")
+        .succeeds()
+        .prints("1\n2\n3\n");
+}
+
+#[test]
+fn files_are_those_of_one_attempt() {
+    let ran = atomic().run(&thrice("end > f")).succeeds().prints("");
+    holds(&ran, "f", "3\n");
+    let ran = atomic().run(&thrice("end >> f")).succeeds();
+    holds(&ran, "f", "old\n3\n");
+    let ran = atomic().run("try atomic; echo new; cat < f; fail; end > f");
+    holds(&ran, "f", "old\n");
+    // As long as the attempt lasts the file is what it was.
+    let ran = atomic().run("try atomic; echo new; cat < f > g; end > f").succeeds();
+    holds(&ran, "g", "old\n");
+    holds(&ran, "f", "new\n");
+    let ran = atomic().run("try atomic; echo a; warn b; end > f 2>&1").succeeds();
+    holds(&ran, "f", "a\nb\n");
+    let ran = atomic().run("try atomic; echo a; warn b; end >& g").succeeds();
+    holds(&ran, "g", "a\nb\n");
+    let ran = atomic().run("try atomic; echo a; warn b; end > f 2> g").succeeds();
+    holds(&ran, "f", "a\n");
+    holds(&ran, "g", "b\n");
+}
+
+#[test]
+fn what_catch_writes_takes_the_place_of_the_attempts() {
+    let ran = atomic().run(&thrice("fail\ncatch\necho c\nfinally\necho d\nend > f")).succeeds();
+    holds(&ran, "f", "c\n");
+    ran.prints("d\n");
+    let ran = atomic().run("try atomic; fail; catch; echo c; fail 2; end > f").fails("exit", 2);
+    holds(&ran, "f", "old\n");
+    atomic().run("try atomic; echo a; fail; catch; echo c; end").succeeds().prints("c\n");
+}
+
+#[test]
+fn variables_become_what_the_successful_attempt_wrote() {
+    let ran =
+        atomic().run(&format!("v=old; {}; echo \"$v\"", thrice("echo b; end -> v"))).succeeds();
+    ran.prints("3\nb\n");
+    let ran = atomic().run("v=a; try atomic; echo b; echo $v; end ->> v; echo \"$v\"").succeeds();
+    ran.prints("ab\na\n");
+    atomic()
+        .run("echo x -> v; try 2 times backoff none atomic; echo b; if $attempt .eql. 1; fail; end; end ->> v; echo \"$v\"")
+        .succeeds()
+        .prints("x\nb\n");
+    atomic()
+        .run("v=old; try atomic; echo b; fail; catch; success; end -> v; echo \"<$v>\"")
+        .succeeds()
+        .prints("<>\n");
+    atomic()
+        .run("v=old; try; try atomic; echo b; fail; end -> v; catch; echo $v; end")
+        .succeeds()
+        .prints("old\n");
+    atomic()
+        .run("try atomic; echo a; warn b; end -> v 2->> v; echo \"$v\"")
+        .succeeds()
+        .prints("a\nb\n");
+    atomic().run("try atomic; echo a; warn b; end ->& v; echo \"$v\"").succeeds().prints("a\nb\n");
+    // Other variables keep what attempts made of them.
+    atomic()
+        .run("try 2 times backoff none atomic; n=$attempt; fail; catch; echo $n; end")
+        .prints("2\n");
+}
+
+#[test]
+fn an_inner_success_is_the_outer_attempts() {
+    let script = "try 2 times backoff none atomic\n\
+                  try atomic; echo in$attempt; end > f\n\
+                  try atomic; echo held; end\n\
+                  cat < f\n\
+                  if $attempt .eql. 1; fail; end\nend";
+    let ran = atomic().run(script).succeeds().prints("held\nold\n");
+    holds(&ran, "f", "in1\n");
+    let script = "try atomic; try atomic; echo a; end > f; try atomic; echo b; end > g; fail; end";
+    let ran = atomic().run(script).fails("exit", 1);
+    holds(&ran, "f", "old\n");
+    assert_eq!(ran.world.content("g"), None);
+    // In branches, stages and words, too.
+    for (head, tail) in [
+        ("forall x in a", "end"),
+        ("ok | if a .eq. a", "end"),
+        ("forany x in a hedge after 5 seconds", "end"),
+    ] {
+        for (last, content) in [("ok", "a\n"), ("fail", "old\n")] {
+            let script =
+                format!("try atomic\n{head}\ntry atomic; echo a; end > f\n{tail}\n{last}\nend");
+            let ran = atomic().run(&script);
+            holds(&ran, "f", content);
+        }
+    }
+}
+
+#[test]
+fn files_take_their_places_in_the_order_they_were_written() {
+    let script = "try atomic\ntry atomic; echo 1; end > f\ntry atomic; echo 2; end > f\nend";
+    holds(&atomic().run(script).succeeds(), "f", "2\n");
+    let script = "try atomic\ntry atomic; echo 1; end >> f\ntry atomic; echo 2; end >> f\nend";
+    holds(&atomic().run(script).succeeds(), "f", "old\n1\n2\n");
+}
+
+#[test]
+fn a_single_commands_file_is_there_when_the_command_has_succeeded() {
+    let ran = atomic()
+        .model(|it| it.command("half", |_, _| Model::fails(1).prints("half\n")))
+        .run("try atomic; echo a > g; cat < g; try; half > f; catch; cat < f; end; end")
+        .succeeds();
+    holds(&ran, "g", "a\n");
+    holds(&ran, "f", "old\n");
+    ran.prints("a\nold\n");
+    // Also of blocks and calls inside, of sourced files, in functions and in branches.
+    for inside in [
+        "for x in 1 2; echo $x; if $x .eql. 2; fail; end; end > f",
+        "forall x in 1 2; echo $x; fail; end > f",
+        "g > f",
+        "g 2>&1 > f",
+        "h",
+        "forall x in 1; echo 1 > f; fail 1 > f; end",
+    ] {
+        let functions = "function g; echo 1; fail; end; function h; g > f; end";
+        let ran = atomic().run(&format!("{functions}\ntry atomic\n{inside}\nend")).fails("exit", 1);
+        holds(&ran, "f", if inside.contains("echo 1 >") { "1\n" } else { "old\n" });
+    }
+    for inside in [
+        "for x in 1 2; echo $x; end > f",
+        "g > f",
+        "for x in 1 2; echo 1; echo 2; break; end > f",
+        "source script > f",
+    ] {
+        let functions = "function g; echo 1; echo 2; return; end";
+        let world = atomic().model(|it| it.file("script", "echo 1; echo 2; return; echo 3"));
+        let ran = world.run(&format!("{functions}\ntry atomic\n{inside}\ncat < f\nend")).succeeds();
+        holds(&ran, "f", "1\n2\n");
+        ran.prints("1\n2\n");
+    }
+    // What is appended, and what isn't in an atomic attempt, goes there as it comes.
+    let ran = atomic().run("try atomic; for x in 1; echo a; fail; end >> f; end");
+    holds(&ran, "f", "old\na\n");
+    let ran = atomic().run("try; for x in 1; echo a; fail; end > f; end");
+    holds(&ran, "f", "a\n");
+    let ran = atomic().run("try atomic; fail; catch; for x in 1; echo a; fail; end > f; end");
+    holds(&ran, "f", "a\n");
+    // Builtins that write nothing make the file, too.
+    holds(&atomic().run("try atomic; success > f; sleep 1 > g; end").succeeds(), "f", "");
+}
+
+#[test]
+fn a_failed_attempt_tells_what_it_had_printed() {
+    let ran =
+        atomic().run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\"; end");
+    ran.prints("<b\na\n>\n");
+    let ran = atomic().run(
+        "try for 3 seconds or 1 time atomic; warn b; hang; catch; echo \"$error_output\"; end",
+    );
+    ran.prints("b\n\n");
+    let ran = atomic().run("try; fail; catch; echo \"<$error_output>\"; end").prints("<>\n");
+    ran.succeeds();
+    atomic().run("try atomic; ok; finally; echo \"<$error_output>\"; end").prints("<>\n");
+    atomic()
+        .run("try atomic; warn b; fail; finally; echo \"<$error_output>\"; end")
+        .prints("<b\n>\n");
+    // What an inner attempt had printed is part of it.
+    let inner =
+        "try atomic; warn a; try atomic; warn b; fail; end; catch; echo \"$error_output\"; end";
+    atomic().run(inner).prints("a\nb\n\n");
+    // Not more than 64 KiB, in whole lines; standard error comes first.
+    let long = "x".repeat(100);
+    let script = format!(
+        "try atomic; for n in 1 .to. 1000; warn {long}; end; echo out; fail\n\
+         catch; x=\"$error_output\"; n=length($x); echo $n; end"
+    );
+    atomic().run(&script).prints(&format!("{}\n", 65536 / 101 * 101 + 4));
+}
+
+#[test]
+fn an_attempt_has_a_directory_of_its_own() {
+    let script = "try 2 times backoff none atomic\n\
+                  x=$scratch; echo $attempt > $scratch/a\n\
+                  try 1 time; cat < $scratch/a; if $scratch .ne. $x; fail; end; end\n\
+                  forall n in 1; cat < $scratch/a; if $scratch .ne. $x; fail; end; end\n\
+                  if $attempt .eql. 1; fail; end\nend\n\
+                  if .exists. $x/a; fail 9; end";
+    let ran = atomic().run(script).succeeds().prints("2\n2\n");
+    assert_eq!(ran.world.content("f").as_deref(), Some("old\n"));
+    // The innermost one counts, and outside it is a variable like others.
+    atomic()
+        .run("try atomic; x=$scratch; try atomic; if $x .eq. $scratch; fail; end; end; end")
+        .succeeds();
+    atomic().run("echo $scratch").fails("expression", 1);
+    atomic().run("scratch=a; echo $scratch; try atomic; echo $scratch; end").prints("a\na\n");
+    atomic().env("scratch", "a").run("echo $scratch").prints("a\n");
+    // It is removed when nothing of the attempt runs any more.
+    let ran = atomic()
+        .run("try 1 time each 2 seconds atomic; x=$scratch; stubborn > $x/a; catch; success; end");
+    ran.succeeds().takes(32.0);
+}
+
+#[test]
+fn trouble_before_the_first_file_is_a_failed_attempt() {
+    let mut first = true;
+    let refuses = move |it: Simulated| it.settles(move |_| std::mem::take(&mut first).then_some(0));
+    let ran =
+        atomic().model(refuses).run("try 2 times backoff none atomic; echo $attempt; end > f");
+    holds(&ran, "f", "2\n");
+    ran.succeeds();
+    let refuses = |it: Simulated| it.settles(|_| Some(0));
+    let ran =
+        atomic().model(refuses).run("try 2 times backoff none atomic; echo $attempt; end > f");
+    holds(&ran, "f", "old\n");
+    assert!(ran.message().contains("the disk is full, 2 attempts"), "{}", ran.message());
+    ran.fails("redirect", 1);
+    // Of a single command it is that command's failure.
+    let ran = atomic().model(refuses).run("try atomic; echo a > f; end");
+    holds(&ran, "f", "old\n");
+    assert!(ran.message().contains("`echo a`: the disk is full"), "{}", ran.message());
+    ran.fails("redirect", 1);
+}
+
+#[test]
+fn after_the_first_file_nothing_is_tried_again() {
+    let refuses = |it: Simulated| it.settles(|_| Some(1));
+    let script = "try 5 times backoff none atomic; echo $attempt; warn b; end > f 2> g";
+    let ran = atomic().model(refuses).run(script);
+    holds(&ran, "f", "1\n");
+    assert_eq!(ran.world.content("g"), None);
+    assert!(ran.message().ends_with("the disk is full"), "{}", ran.message());
+    ran.fails("redirect", 1);
+}
+
+#[test]
+fn limits_and_failing_siblings_drop_it_all() {
+    let ran = atomic().run("try for 3 seconds atomic; echo a; hang; catch; echo c; end > f");
+    holds(&ran, "f", "c\n");
+    let ran = atomic().run("forall x in 1 2; if $x .eql. 1; sleep 1; fail; end; try atomic; echo a; hang; end > f; end");
+    holds(&ran, "f", "old\n");
+    ran.fails("exit", 1);
+    let signal = |it: Simulated| it.signal_at(Duration::from_secs(1), 15);
+    let ran =
+        atomic().model(signal).run("try atomic; echo a; try; hang; finally; echo b; end; end > f");
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+    holds(&ran, "f", "old\n");
+    ran.prints("");
+}
+
+#[test]
+fn exec_is_refused() {
+    let error = ftsh::syntax::parse("t", "try atomic; exec ls; end").expect_err("refused");
+    assert!(error.errors[0].message.contains("`exec` can't stand in an atomic `try`"));
+    assert!(ftsh::syntax::parse("t", "try atomic; ok; catch; exec ls; end").is_ok());
+    assert!(ftsh::syntax::parse("t", "try atomic; function f; exec ls; end; end").is_ok());
+    let ran = atomic().run("function f; exec ok; end; try atomic; f; end").fails("failure", 1);
+    assert!(ran.message().contains("exec can't stand in an atomic `try`"), "{}", ran.message());
+}
