@@ -20,3 +20,4 @@ pub mod report;
 pub mod secrets;
 pub mod status;
 pub mod syntax;
+pub mod user_directory;

@@ -69,10 +69,11 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
+    ("user_directory", &["os_error"]),
     ("non_blocking_writer", &[]),
     ("secrets", &[]),
     ("channel", &[]),
@@ -84,7 +85,18 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),
     ("log", &["machine", "diagnostic", "non_blocking_writer"]),
-    ("driver", &["machine", "channel", "status", "syntax", "os_error", "non_blocking_writer"]),
+    (
+        "driver",
+        &[
+            "user_directory",
+            "machine",
+            "channel",
+            "status",
+            "syntax",
+            "os_error",
+            "non_blocking_writer",
+        ],
+    ),
     (
         "repl",
         &[
@@ -104,6 +116,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
         "cli",
         &[
             "os_error",
+            "user_directory",
             "driver",
             "repl",
             "log",

@@ -5,7 +5,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
-use thiserror::Error;
 
 use crate::log::local_zone;
 use crate::machine::outcome::Human;
 use crate::os_error::plain;
+use crate::user_directory;
 
 /// How the file of a lock begins. A file that begins otherwise is something else, and left alone.
 const MARK: &str = "ftsh lock\n";
@@ -52,8 +52,8 @@ impl Place {
                 // The hash tells scripts of the same name apart.
                 let short: String = name.chars().take(40).collect();
                 let hash = fnv1a(whole.as_os_str().as_encoded_bytes());
-                let directory = directory.unwrap_or_else(usual_directory);
-                make_private(&directory).map_err(|reason| {
+                let directory = directory.unwrap_or_else(user_directory::path);
+                user_directory::make_private(&directory).map_err(|reason| {
                     anyhow!(
                         "can't put a lock into `{}`: {reason}; name one by --lock=FILE",
                         directory.display()
@@ -62,49 +62,6 @@ impl Place {
                 Ok(directory.join(format!("{short}-{hash:016x}.lock")))
             }
         }
-    }
-}
-
-/// The same for a user's runs by cron, at a prompt and as a service: so it depends on nothing but
-/// the user.
-fn usual_directory() -> PathBuf {
-    let user = nix::unistd::geteuid();
-    if user.is_root() && Path::new("/run").is_dir() {
-        "/run/ftsh".into()
-    } else {
-        format!("/tmp/ftsh-{user}").into()
-    }
-}
-
-/// Why locks can't be in a directory.
-#[derive(Debug, Error)]
-enum Unusable {
-    #[error("{}", plain(.0))]
-    System(#[from] io::Error),
-    #[error("it is no directory")]
-    NoDirectory,
-    #[error("it belongs to somebody else")]
-    SomebodyElses,
-    #[error("others can write to it")]
-    Shared,
-}
-
-/// Makes a directory that nobody else can write to, or finds it.
-fn make_private(directory: &Path) -> std::result::Result<(), Unusable> {
-    match std::fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-        _ => {}
-    }
-    // Not following a link: in `/tmp` it could be anybody's.
-    let found = std::fs::symlink_metadata(directory)?;
-    if !found.is_dir() {
-        Err(Unusable::NoDirectory)
-    } else if found.uid() != nix::unistd::geteuid().as_raw() {
-        Err(Unusable::SomebodyElses)
-    } else if found.mode() & 0o022 != 0 {
-        Err(Unusable::Shared)
-    } else {
-        Ok(())
     }
 }
 
