@@ -167,7 +167,7 @@ impl ProcessDriver {
                 return self.carry_out(request, &place);
             }
         }
-        self.io.draft(request.redirects().1);
+        self.io.put_off(request.redirects().1);
         self.admission.count += 1;
         let key = (place, self.admission.count);
         match &request {
@@ -198,11 +198,16 @@ impl ProcessDriver {
     fn need(&self, request: &Request) -> Need {
         match request {
             Request::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
-            Request::Query(_, _, Query::Test(..)) => Need::NOTHING,
+            Request::Query(
+                ..,
+                Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
+            ) => Need::NOTHING,
             Request::Query(..) => Need::of(0, 2),
             Request::Run(_) | Request::Exec(_) | Request::Open(_) => {
                 let (io, redirects) = request.redirects();
-                self.io.need(io, redirects)
+                let need = self.io.need(io, redirects);
+                // It may get a pipe, and what was read of it a file.
+                if self.replays.has_tapes() { Need::of(need.kept + 3, need.passing) } else { need }
             }
         }
     }
@@ -360,7 +365,8 @@ impl ProcessDriver {
     }
 
     fn is_far_from_limit(&mut self, count: usize) -> bool {
-        let known = self.children.len() + self.io.size() + self.relays.count();
+        let known =
+            self.children.len() + self.io.size() + self.relays.count() + self.replays.size();
         self.admission.limit.is_far_from(4 * known + count)
     }
 

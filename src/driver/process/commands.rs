@@ -45,11 +45,16 @@ impl ProcessDriver {
         if is_last {
             self.io.close(io);
         }
+        let plan = plan.and_then(|mut plan| {
+            command.kept =
+                self.replays.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
+            Ok(plan)
+        });
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
-        command.written = plan.written();
+        command.kept.extend(plan.written());
         command.readers = match &action {
             Action::Program { .. } if feeds != 0 && self.has_room_for_pidfd() => {
                 Readers::of(&plan, feeds)
@@ -174,6 +179,8 @@ impl ProcessDriver {
     fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
         self.admission.limit.restore_in(self.children.parent);
         self.stop_key_monitor();
+        // The program that comes doesn't clean up.
+        self.cleanup.registry.clear();
         let subreaper = self.scopes.adopts();
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),
@@ -253,7 +260,9 @@ impl ProcessDriver {
 
     /// Forgets a command that is over.
     pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, EndedCommand)> {
-        let command = self.commands.remove(&process)?;
+        let mut command = self.commands.remove(&process)?;
+        command.kept.clear();
+        self.reconsider_inputs();
         self.tty.status_line.reconsider();
         self.admission.note_free();
         let (scopes, mut system) = self.scopes_and_system();

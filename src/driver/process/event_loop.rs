@@ -7,6 +7,7 @@ use super::fds::FdError;
 use super::jobs::{Answer, RELAYS, Waiting};
 use super::os::signal::{self, die_by};
 use super::procs::kill_tree;
+use super::replay::REPLAYS;
 use super::tty::Terminal;
 use super::{ANSWERS, BACKGROUND, CHILDREN, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, sys};
 use crate::driver::Interactive;
@@ -73,6 +74,7 @@ impl ProcessDriver {
                 SUPERVISOR => self.die_with_supervisor(),
                 KEYS => self.heed_keys(),
                 BACKGROUND => {} // whoever attends to it will see
+                REPLAYS.. => self.replays.go_on(token, &mut self.poller),
                 RELAYS.. => {
                     let (relays, mut outside) = self.relays();
                     relays.read_some(&mut outside, token - RELAYS);
@@ -167,6 +169,7 @@ impl ProcessDriver {
         }
         self.tty.terminal = None; // gives it back
         self.restore_terminal();
+        self.cleanup.registry.close();
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }

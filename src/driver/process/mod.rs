@@ -4,7 +4,9 @@
 //! workers, so that time limits hold whatever a file system does.
 
 mod admission;
+mod attempts;
 mod background;
+mod cleanup;
 mod commands;
 mod endings;
 mod event_loop;
@@ -15,6 +17,7 @@ mod marks;
 mod os;
 mod procs;
 mod program;
+mod replay;
 mod scopes;
 mod status;
 mod supervisor;
@@ -38,6 +41,7 @@ pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
 pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
+use self::cleanup::Cleanup;
 use self::fds::{FdError, FdTables, Place, files};
 use self::jobs::{Answer, Children, Command, Outside, Relays, Waiting, Work, children};
 use self::marks::Marker;
@@ -49,6 +53,7 @@ use self::procs::features::{become_subreaper, has_pidfds, needs_ps};
 use self::procs::list;
 use self::procs::scanner::Scanner;
 use self::program::Found;
+use self::replay::Replays;
 use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal, Tty};
 use super::Driver;
@@ -122,6 +127,8 @@ pub struct ProcessDriver {
     signals: Signals,
     work: Work,
     io: FdTables,
+    cleanup: Cleanup,
+    replays: Replays,
     relays: Relays,
     found: Found,
     commands: HashMap<ProcessId, Command>,
@@ -149,7 +156,8 @@ impl ProcessDriver {
         let clock = Clock::start();
         umask();
         // What is open now is what scripts see: before anything of our own is opened.
-        let io = FdTables::new();
+        let cleanup = Cleanup::new(settings.supervision.as_ref().map(Supervision::socket));
+        let io = FdTables::new(cleanup.registry.clone());
         let adopts = become_subreaper();
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
@@ -188,6 +196,8 @@ impl ProcessDriver {
             signals,
             work,
             io,
+            cleanup,
+            replays: Replays::default(),
             relays: Relays::default(),
             found: Found::default(),
             commands: HashMap::new(),
@@ -207,6 +217,7 @@ impl ProcessDriver {
             driver.log(0, LogEvent::Note(note));
         }
         non_blocking_writer::allow_threads();
+        driver.clean_up_after_others();
         Ok(driver)
     }
 
@@ -258,6 +269,13 @@ impl ProcessDriver {
                 let now = since_1970();
                 return self.answer(operation, Ok(Reply::clock(now)));
             }
+            Query::Tail(buffers, most) => return self.tail(operation, &buffers, most),
+            Query::Filled(buffers) => {
+                let filled = self.io.filled(&buffers);
+                return self.answer(operation, Ok(Reply::Buffers(filled)));
+            }
+            Query::InputEnded(io) => return self.look_at_input(operation, io),
+            Query::Scratch(id) => return self.find_scratch(operation, id),
             query => {
                 return self.operate(operation, move |control| {
                     Answer::Reply(files::answer(&directory, &query, control))
@@ -312,6 +330,9 @@ impl ProcessDriver {
         };
         let (relays, mut outside) = self.relays();
         relays.listen(&mut outside, io, std::mem::take(&mut plan.relayed));
+        if let Err(error) = self.replays.begin(&mut plan, &mut self.poller) {
+            return self.answer(operation, Err(error));
+        }
         plan.table.holds = holds;
         if holds {
             plan.table.place = place;
@@ -336,9 +357,9 @@ impl ProcessDriver {
 
     /// Asks for more descriptors before the usual limit is reached.
     fn make_room(&mut self) {
-        self.admission
-            .limit
-            .make_room_for(self.children.len() + self.io.size() + self.relays.count());
+        self.admission.limit.make_room_for(
+            self.children.len() + self.io.size() + self.relays.count() + self.replays.size(),
+        );
     }
 }
 
@@ -380,23 +401,22 @@ impl Driver for ProcessDriver {
                 self.io.close(io);
                 let (relays, mut outside) = self.relays();
                 relays.end_table(&mut outside, io);
+                self.reconsider_inputs();
                 self.admission.note_free();
             }
             Effect::DropBuffer(buffer) => {
                 self.io.drop_buffer(buffer);
                 self.admission.note_free();
             }
-            Effect::Settle { operation, .. } => {
-                self.answer(operation, Err(FdError::Gone("a draft")));
-            }
+            Effect::Settle { operation, drafts } => self.settle_drafts(operation, &drafts),
+            Effect::DropDraft(draft) => self.io.drop_draft(draft),
+            Effect::KeepInput(replay) => self.keep_input(replay),
+            Effect::DropReplay(replay) => self.drop_replay(replay),
+            Effect::DropScratch(scratch) => self.drop_scratch(scratch),
             Effect::Enter(entry) => {
                 self.answer(entry.operation, Err(FdError::Gone("a channel")));
             }
-            Effect::DropDraft(_)
-            | Effect::KeepInput(_)
-            | Effect::DropReplay(_)
-            | Effect::DropScratch(_)
-            | Effect::Leave(..) => {}
+            Effect::Leave(..) => {}
             Effect::Log(record) => {
                 if record.level <= self.settings.log_level {
                     self.tty.status_line.hide();

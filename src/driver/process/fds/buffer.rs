@@ -4,13 +4,15 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::BString;
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
+use super::super::procs::features::has_unnamed_files;
 use super::super::sys;
 use super::table::Fd;
 
@@ -93,19 +95,24 @@ impl Buffer {
 
     /// All bytes.
     pub fn content(&self) -> io::Result<BString> {
-        let length = self.0.metadata()?.len() as usize;
+        self.content_from(0).map(Into::into)
+    }
+
+    /// All bytes from a place on.
+    pub fn content_from(&self, start: u64) -> io::Result<Vec<u8>> {
+        let length = self.0.metadata()?.len().saturating_sub(start) as usize;
         let mut content = Vec::new();
         content.try_reserve_exact(length)?;
         content.resize(length, 0);
         let mut filled = 0;
         while filled < content.len() {
-            match self.0.read_at(&mut content[filled..], filled as u64)? {
+            match self.0.read_at(&mut content[filled..], start + filled as u64)? {
                 0 => break, // cut short by a writer
                 count => filled += count,
             }
         }
         content.truncate(filled);
-        Ok(content.into())
+        Ok(content)
     }
 
     /// Adds bytes.
@@ -153,13 +160,34 @@ pub fn file_on_disk() -> io::Result<OwnedFd> {
     let places = [std::env::var_os("TMPDIR"), Some("/var/tmp".into()), Some("/tmp".into())];
     let places = places.into_iter().flatten().filter(|place| !place.is_empty());
     let mut result = Err(io::ErrorKind::NotFound.into());
-    for place in places {
-        result = unlinked_file_in(Path::new(&place));
+    for place in places.map(PathBuf::from) {
+        result = match unnamed_file_in(&place, OFlag::O_RDWR, UNSHARED) {
+            Ok(Some(fd)) => Ok(fd),
+            Ok(None) => unlinked_file_in(&place),
+            Err(error) => Err(error),
+        };
         if result.is_ok() {
             break;
         }
     }
     result
+}
+
+const UNSHARED: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
+
+/// A file that never had a name; none where the file system doesn't have such.
+pub fn unnamed_file_in(directory: &Path, access: OFlag, mode: Mode) -> io::Result<Option<OwnedFd>> {
+    if !has_unnamed_files() {
+        return Ok(None);
+    }
+    #[cfg(target_os = "linux")]
+    match open(directory, access | OFlag::O_TMPFILE | OFlag::O_CLOEXEC, mode) {
+        Ok(fd) => return Ok(Some(fd)),
+        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let _ = (directory, access, mode);
+    Ok(None)
 }
 
 fn unlinked_file_in(directory: &Path) -> io::Result<OwnedFd> {

@@ -20,6 +20,24 @@ pub enum FdError {
         /// Why.
         error: io::Error,
     },
+    /// There can't be a new file beside an old one.
+    #[error(
+        "{}: no new file can be made in its directory, to take its place: {}",
+        shown(.path.as_bstr()),
+        plain(.error)
+    )]
+    Beside {
+        /// The old one's path, as the script says it.
+        path: BString,
+        /// Why.
+        error: io::Error,
+    },
+    /// An input can't be read again.
+    #[error("what was read can't be read again: {}", plain(.0))]
+    Input(io::Error),
+    /// An attempt can't have a directory of its own.
+    #[error("no directory for $scratch to be had: {}", plain(.0))]
+    Scratch(io::Error),
     /// A number that no descriptor has.
     #[error("{0}: descriptors go from 0 to 9")]
     NoNumber(u8),

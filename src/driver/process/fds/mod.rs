@@ -1,6 +1,9 @@
 //! Descriptors and files: what commands read and write.
 
 pub mod buffer;
+mod contents;
+mod draft;
+pub mod ended;
 mod error;
 pub mod files;
 mod glob;
@@ -10,6 +13,7 @@ pub mod path;
 mod place;
 mod plan;
 mod readers;
+pub mod settle;
 pub mod stream;
 mod table;
 mod tables;
@@ -17,7 +21,7 @@ mod tables;
 pub use self::error::FdError;
 pub use self::need::Need;
 pub use self::place::{Part, Place, Step};
-pub use self::plan::Relayed;
+pub use self::plan::{Plan, Relayed, Replayed};
 pub use self::readers::Readers;
 pub use self::table::{Fd, FdTable};
 pub use self::tables::FdTables;

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use super::super::sys;
 use super::table::Fd;
-use super::tables::{Draft, FdTables};
+use super::tables::{FdTables, Unmade};
 use crate::machine::effect::{BufferId, FdChange, FdSource, IoId};
 
 /// How many descriptors something needs.
@@ -45,27 +45,26 @@ impl FdTables {
     /// What changes to a table need.
     pub fn need(&self, base: IoId, redirects: &[FdChange]) -> Need {
         let needs = redirects.iter().enumerate().map(|(at, changes)| match &changes.source {
-            FdSource::Null => Need::NOTHING, // all share one
+            // All share one; what is read anew takes some when something reads it.
+            FdSource::Null | FdSource::Replay(_) => Need::NOTHING,
             FdSource::Descriptor(from) => {
                 let is_changed = redirects[..at].iter().any(|it| it.descriptor == *from);
                 let inherited = |fd: &Fd| matches!(fd, Fd::Inherited(_));
                 let fd = self.table(base).and_then(|table| table.get(*from));
                 Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
             }
-            FdSource::File { .. } | FdSource::BufferCreate(..) | FdSource::Draft { .. } => {
-                Need::of(1, 0)
-            }
-            FdSource::Bytes(_) | FdSource::Hold(_) | FdSource::Replay(_) => Need::of(1, 1),
+            FdSource::File { .. } | FdSource::BufferCreate(..) => Need::of(1, 0),
+            FdSource::Bytes(_) | FdSource::Hold(_) | FdSource::Draft { .. } => Need::of(1, 1),
             FdSource::Relay { .. } => Need::of(2, 1),
-            FdSource::BufferRead(id) => match self.draft_of(*id) {
+            FdSource::BufferRead(id) => match self.unmade(*id) {
                 None => Need::of(1, 0),
-                Some(Draft::Bytes(_)) => Need::of(1, 1),
-                Some(Draft::Copy(_)) => Need::of(2, 0),
+                Some(Unmade::Bytes(_)) => Need::of(1, 1),
+                Some(Unmade::Copy(_)) => Need::of(2, 0),
             },
-            FdSource::BufferAppend(id) => Need::of(usize::from(self.draft_of(*id).is_some()), 0),
-            FdSource::BufferCopy { of, .. } => match self.draft_of(*of) {
-                Some(Draft::Copy(_)) => Need::of(2, 0),
-                Some(Draft::Bytes(_)) | None => Need::of(1, 0),
+            FdSource::BufferAppend(id) => Need::of(usize::from(self.unmade(*id).is_some()), 0),
+            FdSource::BufferCopy { of, .. } => match self.unmade(*of) {
+                Some(Unmade::Copy(_)) => Need::of(2, 0),
+                Some(Unmade::Bytes(_)) | None => Need::of(1, 0),
             },
             FdSource::PipeReader(id) | FdSource::PipeWriter(id) => match self.waiting_end(*id) {
                 // It comes into being, and one end of it waits.
@@ -78,9 +77,9 @@ impl FdTables {
 
     /// What it takes to get at a buffer's content.
     pub fn need_to_read(&self, id: BufferId) -> Need {
-        match self.draft_of(id) {
-            Some(Draft::Copy(_)) => Need::of(1, 0),
-            Some(Draft::Bytes(_)) | None => Need::NOTHING,
+        match self.unmade(id) {
+            Some(Unmade::Copy(_)) => Need::of(1, 0),
+            Some(Unmade::Bytes(_)) | None => Need::NOTHING,
         }
     }
 }

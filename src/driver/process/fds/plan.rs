@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use bstr::BString;
 
+use super::super::cleanup::Registry;
 use super::super::os::workers::Control;
 use super::super::sys;
 use super::buffer::Buffer;
+use super::draft::Draft;
 use super::error::FdError;
 use super::files;
 use super::lines::Lines;
+use super::path::resolve;
 use super::table::{Fd, FdTable, SIZE};
-use crate::machine::effect::{Access, Directory, OperationId, Umask};
+use crate::machine::effect::{Access, Directory, OperationId, ReplayId, Umask};
 
 /// Content up to this size is written on the loop.
 pub const SMALL: usize = 64 * 1024;
@@ -27,6 +30,14 @@ pub struct Plan {
     pub blocking: bool,
     /// Where what is written to pipes into relays comes out.
     pub relayed: Vec<Relayed>,
+    /// What is to be read anew.
+    pub replayed: Vec<Replayed>,
+}
+
+/// What a descriptor that is replayed leads to.
+pub struct Replayed {
+    pub replay: ReplayId,
+    pub input: Option<Fd>,
 }
 
 /// The end of a pipe into a relay.
@@ -42,6 +53,7 @@ pub enum Step {
     Set(u8, Fd),
     Copy { to: u8, from: u8 },
     Open { to: u8, path: BString, access: Access },
+    Draft { to: u8, path: BString, append: bool, draft: Arc<Draft>, registry: Arc<Registry> },
     Write(Buffer, BString),
     CopyBuffer { to: Buffer, from: Buffer },
     Read(u8, Buffer),
@@ -75,7 +87,7 @@ impl Plan {
                 Step::Copy { to, from } => {
                     (*to, quiet.get(usize::from(*from)).is_none_or(|quiet| *quiet))
                 }
-                Step::Open { to, path, .. } => {
+                Step::Open { to, path, .. } | Step::Draft { to, path, .. } => {
                     (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
                 }
                 Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, true),
@@ -122,6 +134,19 @@ impl Plan {
                         .map_err(|error| FdError::File { path, error })?;
                     self.table.set(to, fd)?;
                 }
+                Step::Draft { to, path, append, draft, registry } => {
+                    let whole = resolve(&self.directory, &path);
+                    let fd = match draft.begin(&path, &whole, append, self.umask, &registry)? {
+                        Some(file) => Fd::Owned(file),
+                        None => {
+                            let access = if append { Access::Append } else { Access::Write };
+                            files::open(&self.directory, &path, access, self.umask, control)
+                                .and_then(Fd::new)
+                                .map_err(|error| FdError::File { path, error })?
+                        }
+                    };
+                    self.table.set(to, fd)?;
+                }
                 Step::Write(buffer, content) => {
                     buffer.append(&content).map_err(FdError::Variable)?;
                 }
@@ -143,6 +168,31 @@ impl Plan {
 }
 
 impl Plan {
+    /// Sets a descriptor, after all else.
+    pub fn set(&mut self, number: u8, fd: Fd) {
+        self.steps.push(Step::Set(number, fd));
+    }
+
+    /// What is known so far of the descriptors: all that isn't opened when it is carried out.
+    pub fn known(&self) -> [Option<&Fd>; SIZE] {
+        let mut table = self.table.descriptors.each_ref().map(Option::as_ref);
+        for step in &self.steps {
+            let (to, fd) = match step {
+                Step::Set(to, fd) => (*to, Some(fd)),
+                Step::Copy { to, from } => (*to, table.get(usize::from(*from)).copied().flatten()),
+                Step::Open { to, .. }
+                | Step::Draft { to, .. }
+                | Step::Read(to, _)
+                | Step::ReadBytes(to, _) => (*to, None),
+                Step::Write(..) | Step::CopyBuffer { .. } => continue,
+            };
+            if let Some(place) = table.get_mut(usize::from(to)) {
+                *place = fd;
+            }
+        }
+        table
+    }
+
     /// Fills a new buffer.
     pub fn write(&mut self, buffer: &Buffer, content: BString) {
         if !content.is_empty() {

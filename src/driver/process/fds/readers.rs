@@ -8,8 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::sys;
-use super::plan::{Plan, Step};
-use super::table::{Fd, SIZE};
+use super::plan::Plan;
 use crate::machine::event::Status;
 
 /// The readers of pipes.
@@ -34,7 +33,7 @@ impl Readers {
     pub fn of(plan: &Plan, descriptors: u16) -> Self {
         let mut readers = Self::told_of(descriptors != 0);
         let mut seen = Vec::with_capacity(2);
-        for (number, fd) in results(plan).into_iter().enumerate() {
+        for (number, fd) in plan.known().into_iter().enumerate() {
             let Some(fd) = fd.filter(|_| descriptors & 1 << number != 0) else { continue };
             let raw = fd.as_fd().as_raw_fd();
             if !seen.contains(&raw) {
@@ -59,23 +58,6 @@ impl Readers {
     }
 }
 
-/// What is known of the descriptors of a table to be made: all that isn't opened for it.
-fn results(plan: &Plan) -> [Option<&Fd>; SIZE] {
-    let mut table = plan.table.descriptors.each_ref().map(Option::as_ref);
-    for step in &plan.steps {
-        let (to, fd) = match step {
-            Step::Set(to, fd) => (*to, Some(fd)),
-            Step::Copy { to, from } => (*to, table.get(usize::from(*from)).copied().flatten()),
-            Step::Open { to, .. } | Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, None),
-            Step::Write(..) | Step::CopyBuffer { .. } => continue,
-        };
-        if let Some(place) = table.get_mut(usize::from(to)) {
-            *place = fd;
-        }
-    }
-    table
-}
-
 fn is_unread(pipe: &OwnedFd) -> io::Result<bool> {
     let writer = open(pipe, libc::O_WRONLY | libc::O_NONBLOCK)?;
     let mut polled = [PollFd::new(writer.as_fd(), PollFlags::empty())];
@@ -97,7 +79,8 @@ mod tests {
     use std::io::Read;
     use std::sync::Arc;
 
-    use super::super::table::FdTable;
+    use super::super::plan::Step;
+    use super::super::table::{Fd, FdTable};
     use super::*;
 
     const DIED: Status = Status::Signaled(libc::SIGPIPE);
@@ -113,6 +96,7 @@ mod tests {
             steps: vec![Step::Set(1, fd), Step::Copy { to: 2, from: 1 }],
             blocking: false,
             relayed: Vec::new(),
+            replayed: Vec::new(),
         };
         (Readers::of(&plan, descriptors), reader)
     }

@@ -5,9 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::fstat;
+
 use super::super::sys;
 use super::error::FdError;
 use super::place::Place;
+use crate::machine::effect::ReplayId;
 
 /// How many descriptors a table has.
 pub const SIZE: usize = 10;
@@ -31,6 +35,27 @@ impl Fd {
     /// Takes over a new descriptor.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         Ok(Self::Owned(Arc::new(sys::move_up(fd)?)))
+    }
+
+    /// Whether it can be read from, as far as its opening goes.
+    pub fn is_readable(&self) -> bool {
+        self.access().is_some_and(|access| access != OFlag::O_WRONLY)
+    }
+
+    /// Whether it can be written to, as far as its opening goes.
+    pub fn is_writable(&self) -> bool {
+        self.access().is_some_and(|access| access != OFlag::O_RDONLY)
+    }
+
+    fn access(&self) -> Option<OFlag> {
+        let flags = fcntl(self, FcntlArg::F_GETFL).ok()?;
+        Some(OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE)
+    }
+
+    /// What tells the file that it leads to from others: device and number.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        let data = fstat(self).ok()?;
+        Some((data.st_dev, data.st_ino))
     }
 
     /// Whether it is a buffer's.
@@ -57,6 +82,8 @@ pub struct FdTable {
     pub place: Place,
     /// Whether it is such a structure's itself.
     pub holds: bool,
+    /// What is read anew by attempts that it is for, from the outermost.
+    pub replays: Vec<ReplayId>,
 }
 
 impl FdTable {
@@ -66,7 +93,7 @@ impl FdTable {
             let number = number as RawFd;
             sys::is_passed_on(number).then_some(Fd::Inherited(number))
         };
-        Self { descriptors: std::array::from_fn(passed), place: Place::default(), holds: false }
+        Self { descriptors: std::array::from_fn(passed), ..Self::default() }
     }
 
     /// A descriptor, if it is open.

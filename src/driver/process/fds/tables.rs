@@ -8,15 +8,22 @@ use std::sync::Arc;
 use bstr::BString;
 use nix::fcntl::OFlag;
 
+use super::super::cleanup::Registry;
 use super::super::sys;
 use super::buffer::Buffer;
+use super::draft::Draft;
 use super::error::FdError;
 use super::lines::Lines;
 use super::place::Place;
-use super::plan::{Plan, Relayed, SMALL, Step};
+use super::plan::{Plan, Relayed, Replayed, SMALL, Step};
 use super::table::{Fd, FdTable};
-use crate::machine::effect::{BufferId, Directory, FdChange, FdSource, IoId, PipeId, Umask};
+use crate::machine::effect::{
+    BufferId, Directory, DraftId, FdChange, FdSource, IoId, PipeId, Umask,
+};
 use crate::machine::size::LONGEST;
+
+/// What is written to descriptors up to this one is held even where nobody would read it.
+const HIGHEST_STANDARD: u8 = 2;
 
 /// All tables, buffers and pipes of a run.
 pub struct FdTables {
@@ -24,13 +31,15 @@ pub struct FdTables {
     /// The places of tables that hold descriptors of their own.
     holders: BTreeSet<(Place, IoId)>,
     buffers: HashMap<BufferId, Buffer>,
-    drafts: HashMap<BufferId, Draft>,
+    unmade: HashMap<BufferId, Unmade>,
+    drafts: HashMap<DraftId, Arc<Draft>>,
+    registry: Arc<Registry>,
     pipes: HashMap<PipeId, Ends>,
     null: Option<Fd>,
 }
 
 /// What a buffer holds that has no descriptor yet.
-pub(super) enum Draft {
+pub(super) enum Unmade {
     /// This.
     Bytes(BString),
     /// What another one holds.
@@ -50,13 +59,15 @@ impl From<(io::PipeReader, io::PipeWriter)> for Ends {
 }
 
 impl FdTables {
-    /// Only the descriptors that the shell was started with.
-    pub fn new() -> Self {
+    /// Only the descriptors that the shell was started with. What drafts hide is noted in the registry.
+    pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             tables: HashMap::from([(IoId::INHERITED, FdTable::inherited())]),
             holders: BTreeSet::new(),
             buffers: HashMap::new(),
+            unmade: HashMap::new(),
             drafts: HashMap::new(),
+            registry,
             pipes: HashMap::new(),
             null: None,
         }
@@ -74,8 +85,8 @@ impl FdTables {
     }
 
     /// What a buffer holds, if it has no descriptor.
-    pub(super) fn draft_of(&self, id: BufferId) -> Option<&Draft> {
-        self.drafts.get(&id)
+    pub(super) fn unmade(&self, id: BufferId) -> Option<&Unmade> {
+        self.unmade.get(&id)
     }
 
     /// Where a table is.
@@ -123,13 +134,13 @@ impl FdTables {
     /// Keeps the content of variables without a descriptor where no command may write to them any
     /// more, unless the file is among those that others have `open`; false if that is none.
     pub fn put_away(&mut self, open: &HashSet<(u64, u64)>) -> bool {
-        let (drafts, before) = (&mut self.drafts, self.buffers.len());
+        let (unmade, before) = (&mut self.unmade, self.buffers.len());
         self.buffers.retain(|id, buffer| {
             let is_needed = !buffer.is_idle()
                 || buffer.len() > LONGEST as u64
                 || buffer.identity().is_none_or(|it| open.contains(&it));
             if !is_needed && let Ok(content) = buffer.content() {
-                drafts.insert(*id, Draft::Bytes(content));
+                unmade.insert(*id, Unmade::Bytes(content));
                 return false;
             }
             true
@@ -140,22 +151,22 @@ impl FdTables {
     /// Forgets a buffer; readers and writers that have it open keep it.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
-        self.drafts.remove(&buffer);
+        self.unmade.remove(&buffer);
     }
 
     /// Takes note of buffers that are to be created later, or never: they have a content now.
-    pub fn draft(&mut self, redirects: &[FdChange]) {
+    pub fn put_off(&mut self, redirects: &[FdChange]) {
         for FdChange { source, .. } in redirects {
-            let (id, draft) = match source {
-                FdSource::BufferCreate(id, content) => (*id, Draft::Bytes(content.clone())),
-                FdSource::Hold(id) => (*id, Draft::Bytes(BString::default())),
+            let (id, content) = match source {
+                FdSource::BufferCreate(id, content) => (*id, Unmade::Bytes(content.clone())),
+                FdSource::Hold(id) => (*id, Unmade::Bytes(BString::default())),
                 FdSource::BufferCopy { buffer, of } => match self.buffers.get(of) {
-                    Some(of) => (*buffer, Draft::Copy(of.clone())),
+                    Some(of) => (*buffer, Unmade::Copy(of.clone())),
                     None => continue,
                 },
                 _ => continue,
             };
-            self.drafts.insert(id, draft);
+            self.unmade.insert(id, content);
         }
     }
 
@@ -179,8 +190,16 @@ impl FdTables {
         }
         let mut taken = taken.into_iter();
         let table = self.tables.get(&base).ok_or(FdError::Gone("a table of descriptors"))?.clone();
-        let (directory, steps, relayed) = (directory.clone(), Vec::new(), Vec::new());
-        let mut plan = Plan { table, directory, umask, steps, blocking: false, relayed };
+        let mut plan = Plan {
+            table,
+            directory: directory.clone(),
+            umask,
+            steps: Vec::new(),
+            blocking: false,
+            relayed: Vec::new(),
+            replayed: Vec::new(),
+        };
+        let mut held = Vec::new();
         for FdChange { descriptor: to, source } in redirects {
             let step = match source {
                 FdSource::File { path, access } => {
@@ -205,22 +224,25 @@ impl FdTables {
                     Step::Set(to, Fd::new(writer.into()).map_err(FdError::Pipe)?)
                 }
                 FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
-                FdSource::Draft { .. } => return Err(FdError::Gone("a draft")),
-                FdSource::Replay(_) => continue,
+                FdSource::Draft { draft, path, append } => {
+                    plan.blocking = true;
+                    let draft = self.drafts.entry(draft).or_default().clone();
+                    Step::Draft { to, path, append, draft, registry: self.registry.clone() }
+                }
+                FdSource::Replay(replay) => {
+                    let input = plan.known().get(usize::from(to)).copied().flatten().cloned();
+                    plan.replayed.push(Replayed { replay, input });
+                    continue;
+                }
                 FdSource::BufferCreate(id, content) => {
                     let buffer = self.create(id)?;
                     plan.write(&buffer, content);
                     Step::Set(to, buffer.writer())
                 }
-                FdSource::Hold(id) => {
-                    // It is read even if it can't be had for writing.
-                    self.drafts.insert(id, Draft::Bytes(BString::default()));
-                    let buffer = Buffer::large().map_err(FdError::Variable)?;
-                    self.drafts.remove(&id);
-                    let writer = buffer.writer();
-                    self.buffers.insert(id, buffer);
-                    Step::Set(to, writer)
-                }
+                FdSource::Hold(id) => match self.hold(&plan, to, id, &mut held)? {
+                    Some(writer) => Step::Set(to, writer),
+                    None => continue,
+                },
                 FdSource::BufferCopy { buffer, of } => {
                     let to_copy = match self.text(of) {
                         Some(content) => Err(content.clone()),
@@ -247,11 +269,53 @@ impl FdTables {
         Ok(plan)
     }
 
+    /// What a descriptor that is held writes to, a new buffer or that of another one which leads to the
+    /// same file; none if it stays as it is.
+    fn hold(
+        &mut self,
+        plan: &Plan,
+        number: u8,
+        id: BufferId,
+        held: &mut Vec<((u64, u64), Fd)>,
+    ) -> Result<Option<Fd>, FdError> {
+        // It is read even if it can't be had for writing, or nothing is written to it.
+        self.unmade.insert(id, Unmade::Bytes(BString::default()));
+        let fd = plan.known().get(usize::from(number)).copied().flatten();
+        if number > HIGHEST_STANDARD && !fd.is_some_and(Fd::is_writable) {
+            return Ok(None);
+        }
+        let leads_to = fd.and_then(Fd::identity);
+        if let Some((_, writer)) = held.iter().find(|(known, _)| Some(*known) == leads_to) {
+            return Ok(Some(writer.clone()));
+        }
+        let buffer = Buffer::large().map_err(FdError::Variable)?;
+        self.unmade.remove(&id);
+        let writer = buffer.writer();
+        self.buffers.insert(id, buffer);
+        held.extend(leads_to.map(|it| (it, writer.clone())));
+        Ok(Some(writer))
+    }
+
+    /// Drafts, to be settled.
+    pub fn drafts(&self, ids: &[DraftId]) -> Vec<Arc<Draft>> {
+        ids.iter().filter_map(|id| self.drafts.get(id).cloned()).collect()
+    }
+
+    /// Forgets a draft.
+    pub fn drop_draft(&mut self, id: DraftId) {
+        self.drafts.remove(&id);
+    }
+
+    /// A buffer, if it has come into being.
+    pub(super) fn made(&self, id: BufferId) -> Option<&Buffer> {
+        self.buffers.get(&id)
+    }
+
     /// The content of a buffer without a descriptor.
     pub fn text(&self, id: BufferId) -> Option<&BString> {
-        match self.drafts.get(&id)? {
-            Draft::Bytes(content) => Some(content),
-            Draft::Copy(_) => None,
+        match self.unmade.get(&id)? {
+            Unmade::Bytes(content) => Some(content),
+            Unmade::Copy(_) => None,
         }
     }
 
@@ -260,16 +324,16 @@ impl FdTables {
         if let Some(buffer) = self.buffers.get(&id) {
             return Ok(buffer.clone());
         }
-        let draft = self.drafts.get(&id).ok_or(FdError::Gone("the variable's file"))?;
+        let unmade = self.unmade.get(&id).ok_or(FdError::Gone("the variable's file"))?;
         let filled = Buffer::new().and_then(|buffer| {
-            match draft {
-                Draft::Bytes(content) => buffer.append(content)?,
-                Draft::Copy(of) => buffer.append_from(of)?,
+            match unmade {
+                Unmade::Bytes(content) => buffer.append(content)?,
+                Unmade::Copy(of) => buffer.append_from(of)?,
             }
             Ok(buffer)
         });
         let buffer = filled.map_err(FdError::Variable)?;
-        self.drafts.remove(&id);
+        self.unmade.remove(&id);
         self.buffers.insert(id, buffer.clone());
         Ok(buffer)
     }
@@ -277,7 +341,7 @@ impl FdTables {
     fn create(&mut self, id: BufferId) -> Result<Buffer, FdError> {
         let buffer = Buffer::new().map_err(FdError::Variable)?;
         self.buffers.insert(id, buffer.clone());
-        self.drafts.remove(&id);
+        self.unmade.remove(&id);
         Ok(buffer)
     }
 

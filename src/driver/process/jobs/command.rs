@@ -27,8 +27,9 @@ pub struct Command {
     pub need: Need,
     /// Where its descriptors come from.
     pub place: Place,
-    /// The variables that it may write to: they stay files until it ends.
-    pub written: Vec<Fd>,
+    /// The variables that it may write to, which stay files until it ends, and what it reads that is fed
+    /// to it.
+    pub kept: Vec<Fd>,
     /// Who reads what it writes to later stages of a pipeline.
     pub readers: Readers,
 }
@@ -51,7 +52,7 @@ impl Command {
             starting: false,
             need: Need::NOTHING,
             place: Place::default(),
-            written: Vec::new(),
+            kept: Vec::new(),
             readers: Readers::default(),
         }
     }

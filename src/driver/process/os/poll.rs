@@ -20,7 +20,7 @@ pub enum Poller {
     #[cfg(target_os = "linux")]
     Epoll(nix::sys::epoll::Epoll),
     /// For the few of the portable fallback, which are never removed.
-    Poll(Vec<(RawFd, Token)>),
+    Poll(Vec<(RawFd, Token, PollFlags)>),
 }
 
 impl Poller {
@@ -38,13 +38,24 @@ impl Poller {
 
     /// Adds a descriptor, which must stay open until it is removed.
     pub fn add(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
+        self.add_for(fd, token, PollFlags::POLLIN)
+    }
+
+    /// The same, to be told when it can be written to.
+    pub fn add_for_writing(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
+        self.add_for(fd, token, PollFlags::POLLOUT)
+    }
+
+    fn add_for(&mut self, fd: BorrowedFd, token: Token, flags: PollFlags) -> io::Result<()> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Epoll(epoll) => {
                 use nix::sys::epoll::{EpollEvent, EpollFlags};
-                epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+                let writes = flags.contains(PollFlags::POLLOUT);
+                let flags = if writes { EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
+                epoll.add(fd, EpollEvent::new(flags, token))?;
             }
-            Self::Poll(descriptors) => descriptors.push((fd.as_raw_fd(), token)),
+            Self::Poll(descriptors) => descriptors.push((fd.as_raw_fd(), token, flags)),
         }
         Ok(())
     }
@@ -54,7 +65,7 @@ impl Poller {
         match self {
             #[cfg(target_os = "linux")]
             Self::Epoll(epoll) => drop(epoll.delete(fd)),
-            Self::Poll(descriptors) => descriptors.retain(|&(other, _)| other != fd.as_raw_fd()),
+            Self::Poll(descriptors) => descriptors.retain(|&(other, ..)| other != fd.as_raw_fd()),
         }
     }
 
@@ -84,7 +95,7 @@ impl Poller {
             Self::Poll(descriptors) => {
                 let mut polled: Vec<_> = descriptors
                     .iter()
-                    .map(|&(fd, _)| PollFd::new(sys::borrow(fd), PollFlags::POLLIN))
+                    .map(|&(fd, _, flags)| PollFd::new(sys::borrow(fd), flags))
                     .collect();
                 match ppoll(&mut polled, timeout.map(TimeSpec::from_duration), None) {
                     Err(Errno::EINTR) | Ok(0) => Vec::new(),
@@ -92,7 +103,7 @@ impl Poller {
                         .iter()
                         .zip(&polled)
                         .filter(|(_, polled)| polled.any().unwrap_or(true))
-                        .map(|(&(_, token), _)| token)
+                        .map(|(&(_, token, _), _)| token)
                         .collect(),
                 }
             }

@@ -26,6 +26,11 @@ pub fn become_subreaper() -> bool {
     !is_asked_for(&["1", "ps"]) && list::lists_children() && sys::become_subreaper(true)
 }
 
+/// Whether files without a name may be asked for.
+pub fn has_unnamed_files() -> bool {
+    cfg!(target_os = "linux") && !is_asked_for(&["1", "ps"])
+}
+
 /// Whether `ps` has to be asked for processes.
 pub fn needs_ps() -> bool {
     is_asked_for(&["ps"]) || !std::path::Path::new("/proc/self/stat").exists()

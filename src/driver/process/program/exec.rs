@@ -125,12 +125,12 @@ impl Replacement {
         let descriptors = self.descriptors.iter().map(|(fd, _)| fd.as_raw_fd());
         let descriptors: Vec<i32> =
             std::iter::once(content.as_raw_fd()).chain(descriptors).collect();
-        sys::send_descriptors(socket, &descriptors)
+        sys::send_descriptors(socket, sys::Parcel::Program, &descriptors)
     }
 
-    /// Takes what was sent, if anything was.
-    pub fn receive(socket: &UnixStream) -> Option<Self> {
-        let mut descriptors = sys::receive_descriptors(socket).ok()?.into_iter();
+    /// What was sent, by its descriptors.
+    pub fn received(descriptors: Vec<OwnedFd>) -> Option<Self> {
+        let mut descriptors = descriptors.into_iter();
         let mut content = std::fs::File::from(descriptors.next()?);
         let mut next = || {
             let mut size = [0; 8];

@@ -21,6 +21,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Pid, setpgid};
@@ -40,7 +41,7 @@ pub use self::process::resume;
 /// What the interpreter knows of its supervisor.
 pub struct Supervision {
     /// Ends when the supervisor does.
-    socket: UnixStream,
+    socket: Arc<UnixStream>,
     /// The supervisor's process id, that of the shell for its user.
     pid: i32,
     marker: Marker,
@@ -114,6 +115,11 @@ impl Supervision {
         self.socket.as_fd()
     }
 
+    /// Takes what the supervisor is to hold, or to do.
+    pub fn socket(&self) -> Arc<UnixStream> {
+        self.socket.clone()
+    }
+
     /// The name of this run, that both processes know.
     pub fn marker(&self) -> &Marker {
         &self.marker
@@ -167,7 +173,8 @@ pub fn supervise(
         // Stopped, it couldn't clean up after a killed supervisor.
         sys::continue_without_parent();
         die_of_panics();
-        interpret(Some(Supervision { socket: theirs, pid, marker, options, mask }))
+        let socket = Arc::new(theirs);
+        interpret(Some(Supervision { socket, pid, marker, options, mask }))
     };
     let mut begin = Some(begin);
     let mut begin = |supervised| match begin.take() {

@@ -3,17 +3,18 @@
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::io::Write;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
+use super::super::cleanup::clean_up_after_interpreter;
 use super::super::marks::Marker;
 use super::super::os::signal::is_ending;
 use super::super::procs::features::has_pidfds;
 use super::super::procs::kill_tree;
 use super::super::program::Replacement;
-use super::super::sys::{self, CStringArray};
+use super::super::sys::{self, CStringArray, Parcel};
 use super::super::tty::TerminalRestore;
 use super::capture::OutputCapture;
 use crate::machine::event::Status;
@@ -31,8 +32,8 @@ const PROGRAM: &CStr = c"/proc/self/exe";
 pub struct SupervisorProcess {
     /// The interpreter's process id.
     pub interpreter: i32,
-    /// Ends for the interpreter when the supervisor ends; brings the program that is to take the
-    /// shell's place.
+    /// Ends for the interpreter when the supervisor ends; brings the locks of what is to be removed, and
+    /// the program that is to take the shell's place.
     pub socket: UnixStream,
     /// The name of this run, by which its processes are found; none if orphans come to this process.
     pub marked: Option<Marker>,
@@ -66,11 +67,12 @@ impl SupervisorProcess {
                 restore.apply();
             }
         }
+        let program = self.take_parcels();
         if let Some((capture, collector)) = collector {
             capture.finish(collector, status);
         }
         if status == Status::Exited(0)
-            && let Some(replacement) = Replacement::receive(&self.socket)
+            && let Some(replacement) = program.and_then(Replacement::received)
         {
             sys::release_signals(&self.mask);
             let error = replacement.execute(self.marked.is_none());
@@ -85,6 +87,17 @@ impl SupervisorProcess {
             Status::Lost => {
                 eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
                 sys::exit_now(1);
+            }
+        }
+    }
+
+    /// Removes what the interpreter noted and left, and takes the program that is to be executed, if it
+    /// sent one.
+    fn take_parcels(&self) -> Option<Vec<OwnedFd>> {
+        loop {
+            match sys::receive_descriptors(&self.socket).ok()? {
+                (Parcel::Program, descriptors) => return Some(descriptors),
+                (Parcel::Lock, locks) => clean_up_after_interpreter(&locks),
             }
         }
     }

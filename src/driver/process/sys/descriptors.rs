@@ -270,16 +270,30 @@ fn limit() -> Option<libc::rlimit> {
 /// How many descriptors a message holds at most: a table, and one more.
 const MOST_SENT: usize = 11;
 
+/// What descriptors are sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parcel {
+    /// A program that is to be executed.
+    Program = b'x' as isize,
+    /// A lock that is to be held as well.
+    Lock = b'l' as isize,
+}
+
 /// Sends descriptors to another process, in one message.
-pub fn send_descriptors(socket: &UnixStream, descriptors: &[RawFd]) -> io::Result<()> {
-    let message = [IoSlice::new(b"x")];
+pub fn send_descriptors(
+    socket: &UnixStream,
+    parcel: Parcel,
+    descriptors: &[RawFd],
+) -> io::Result<()> {
+    let byte = [parcel as u8];
+    let message = [IoSlice::new(&byte)];
     let rights = [ControlMessage::ScmRights(descriptors)];
     sendmsg::<()>(socket.as_raw_fd(), &message, &rights, MsgFlags::empty(), None)?;
     Ok(())
 }
 
 /// Takes descriptors that another process sent; does not wait for any.
-pub fn receive_descriptors(socket: &UnixStream) -> io::Result<Vec<OwnedFd>> {
+pub fn receive_descriptors(socket: &UnixStream) -> io::Result<(Parcel, Vec<OwnedFd>)> {
     let mut byte = [0];
     let mut message = [IoSliceMut::new(&mut byte)];
     let mut space = nix::cmsg_space!([RawFd; MOST_SENT]);
@@ -293,7 +307,9 @@ pub fn receive_descriptors(socket: &UnixStream) -> io::Result<Vec<OwnedFd>> {
                 .extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
         }
     }
-    Ok(descriptors)
+    let is = |parcel: &Parcel| received.bytes == 1 && byte[0] == *parcel as u8;
+    let parcel = [Parcel::Program, Parcel::Lock].into_iter().find(is);
+    Ok((parcel.ok_or(io::ErrorKind::UnexpectedEof)?, descriptors))
 }
 
 /// Waits with the sharpness of nanoseconds (Linux 5.11), no longer than `timeout` (none: forever);

@@ -7,6 +7,7 @@ mod early;
 mod key_monitor;
 mod launch;
 mod memory;
+mod pipes;
 mod random;
 #[cfg(target_os = "linux")]
 mod share;
@@ -23,9 +24,9 @@ pub use children::{
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
 pub use descriptors::{
-    FileLimit, Kept, add_flags, borrow, can_open, close_number, duplicate, has_data, install,
-    is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors, send_descriptors,
-    set_foreground, size, take_over, write_now,
+    FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_number, duplicate, has_data,
+    install, is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors,
+    send_descriptors, set_foreground, size, take_over, write_now,
 };
 pub use early::survive_file_limit;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec, spawn,
 };
 pub use memory::{has_room, stack_size, with_large_stack};
+pub use pipes::{read_now, unread};
 pub use random::random;
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};

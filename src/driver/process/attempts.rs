@@ -1,0 +1,85 @@
+//! What atomic attempts ask for: input that is read anew, files that take their places, directories of
+//! their own.
+
+use std::os::unix::ffi::OsStringExt;
+
+use super::fds::{ended, settle};
+use super::jobs::Answer;
+use super::{FdError, ProcessDriver};
+use crate::machine::effect::{BufferId, DraftId, IoId, OperationId, ReplayId, ScratchId};
+use crate::machine::event::Reply;
+
+impl ProcessDriver {
+    /// Has drafts take their places.
+    pub(super) fn settle_drafts(&mut self, operation: OperationId, drafts: &[DraftId]) {
+        let drafts = self.io.drafts(drafts);
+        if drafts.is_empty() {
+            return self.answer(operation, Ok(Reply::Truth(true)));
+        }
+        let registry = self.cleanup.registry.clone();
+        self.operate(operation, move |control| {
+            Answer::Reply(settle::settle(&drafts, &registry, control))
+        });
+    }
+
+    /// What was read by an attempt is read for good.
+    pub(super) fn keep_input(&mut self, replay: ReplayId) {
+        self.replays.keep(replay, &mut self.poller);
+    }
+
+    /// No further attempt comes.
+    pub(super) fn drop_replay(&mut self, replay: ReplayId) {
+        self.replays.drop(replay, &mut self.poller);
+        self.admission.note_free();
+    }
+
+    /// Tells where an attempt's directory is, once it is there.
+    pub(super) fn find_scratch(&mut self, operation: OperationId, id: ScratchId) {
+        let (scratch, registry) = (self.cleanup.scratch(id), self.cleanup.registry.clone());
+        self.operate(operation, move |_| {
+            let path = scratch.path(&registry).map_err(FdError::Scratch);
+            Answer::Reply(path.map(|path| Reply::Text(path.into_os_string().into_vec().into())))
+        });
+    }
+
+    /// Removes an attempt's directory.
+    pub(super) fn drop_scratch(&mut self, id: ScratchId) {
+        let Some(scratch) = self.cleanup.take_scratch(id) else { return };
+        let registry = self.cleanup.registry.clone();
+        // Without a worker it is removed at the end.
+        let _ = self.work.pool.submit(move |_| {
+            scratch.remove(&registry);
+            Answer::Cancelled
+        });
+    }
+
+    /// The ends of buffers.
+    pub(super) fn tail(&mut self, operation: OperationId, buffers: &[BufferId], most: usize) {
+        let tail = self.io.tail(buffers, most).map(Reply::Text);
+        self.answer(operation, tail.map_err(FdError::Unreadable));
+    }
+
+    /// Whether nothing more comes from descriptor 0 of a table.
+    pub(super) fn look_at_input(&mut self, operation: OperationId, io: IoId) {
+        let table = self.io.table(io);
+        let known = table.and_then(|table| self.replays.has_ended(table));
+        let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
+        let has_ended = known.unwrap_or_else(is_so);
+        self.answer(operation, Ok(Reply::Truth(has_ended)));
+    }
+
+    /// Commands that read what is fed to them have ended, or tables were closed.
+    pub(super) fn reconsider_inputs(&mut self) {
+        self.replays.reconsider(&mut self.poller);
+    }
+
+    /// Has a worker remove what shells left that were killed together with their supervisors.
+    pub(super) fn clean_up_after_others(&mut self) {
+        if let Some(job) = self.cleanup.after_others() {
+            let _ = self.work.pool.submit(move |_| {
+                job();
+                Answer::Cancelled
+            });
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What buffers hold, without all of it.
+
+use std::io;
+
+use bstr::{BString, ByteSlice};
+
+use super::tables::FdTables;
+use crate::machine::effect::BufferId;
+
+impl FdTables {
+    /// Those of these buffers that hold anything.
+    pub fn filled(&self, ids: &[BufferId]) -> Vec<BufferId> {
+        ids.iter().copied().filter(|id| self.len(*id) > 0).collect()
+    }
+
+    fn len(&self, id: BufferId) -> u64 {
+        match self.made(id) {
+            Some(buffer) => buffer.len(),
+            None => self.text(id).map_or(0, |text| text.len() as u64),
+        }
+    }
+
+    /// The ends of buffers, each from the beginning of a line if there is one; of the first ones more.
+    pub fn tail(&self, ids: &[BufferId], most: usize) -> io::Result<BString> {
+        let mut result = BString::default();
+        for id in ids {
+            let wanted = self.len(*id).min((most - result.len()) as u64);
+            // With the byte before it, which tells whether a line begins there.
+            let start = self.len(*id).saturating_sub(wanted).saturating_sub(1);
+            let end = match self.made(*id) {
+                Some(buffer) => buffer.content_from(start)?,
+                None => self.text(*id).map_or(Vec::new(), |text| text[start as usize..].to_vec()),
+            };
+            result.extend_from_slice(whole_lines(&end, wanted as usize));
+        }
+        Ok(result)
+    }
+}
+
+/// The last bytes, so many at most, from the beginning of a line if there is one.
+fn whole_lines(end: &[u8], most: usize) -> &[u8] {
+    if end.len() <= most {
+        return end;
+    }
+    let last = &end[end.len() - most..];
+    match end[end.len() - most - 1..].find_byte(b'\n') {
+        Some(newline) if newline < last.len() => &last[newline..],
+        _ => last,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_lines;
+
+    #[test]
+    fn what_is_cut_off_ends_with_a_line_if_there_is_one() {
+        let cut = |text: &'static str, most| whole_lines(text.as_bytes(), most);
+        assert_eq!(cut("one\ntwo\n", 8), b"one\ntwo\n");
+        assert_eq!(cut("one\ntwo\n", 7), b"two\n");
+        assert_eq!(cut("one\ntwo\n", 4), b"two\n");
+        assert_eq!(cut("one\ntwo", 3), b"two");
+        assert_eq!(cut("one two", 3), b"two");
+        assert_eq!(cut("one\n", 2), b"e\n");
+        assert_eq!(cut("one", 0), b"");
+    }
+}

@@ -1,0 +1,27 @@
+//! Whether there is anything to come from where a descriptor leads.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv};
+use nix::sys::stat::{SFlag, fstat};
+
+use super::table::Fd;
+
+/// Whether it is a pipe or a socket that nothing more comes from.
+pub fn has_ended(fd: &Fd) -> bool {
+    let Ok(data) = fstat(fd) else { return false };
+    match SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFIFO => {
+            let mut polled = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut polled, PollTimeout::ZERO);
+            let found = polled[0].revents().unwrap_or(PollFlags::empty());
+            found.contains(PollFlags::POLLHUP) && !found.contains(PollFlags::POLLIN)
+        }
+        SFlag::S_IFSOCK => {
+            let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+            recv(fd.as_fd().as_raw_fd(), &mut [0], flags) == Ok(0)
+        }
+        _ => false,
+    }
+}

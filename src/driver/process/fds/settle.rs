@@ -1,0 +1,194 @@
+//! Drafts take their places.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bstr::BString;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::{fsync, linkat};
+
+use super::super::cleanup::{Kind, Registry};
+use super::super::os::workers::Control;
+use super::draft::{Draft, Held, How, State, hidden_name};
+use super::error::FdError;
+use crate::machine::event::Reply;
+
+/// What is added is written in pieces of this size.
+const BLOCK: usize = 256 * 1024;
+
+/// Has all that drafts hold take its place, in order, once all of it is on the disk. An error means that
+/// nothing has.
+pub fn settle(
+    drafts: &[Arc<Draft>],
+    registry: &Arc<Registry>,
+    control: &Control,
+) -> Result<Reply, FdError> {
+    for draft in drafts {
+        if let State::Held(held) = &*draft.state()
+            && matches!(held.how, How::Replace(_))
+        {
+            fsync(&held.file).map_err(|errno| held.refuse(errno.into()))?;
+        }
+    }
+    let end = || FdError::Gone("the end of the run");
+    let _busy = registry.begin().ok_or_else(end)?;
+    // From here on it goes on to its end, whoever waits for it.
+    if !control.commit() {
+        return Err(end());
+    }
+    let (mut placed, mut directories) = (Vec::<BString>::new(), BTreeSet::<PathBuf>::new());
+    for draft in drafts {
+        let mut state = draft.state();
+        let State::Held(held) = &*state else { continue };
+        match held.take_place(registry) {
+            Ok(()) => {}
+            Err(Trouble { error, is_whole: true }) if placed.is_empty() => {
+                return Err(held.refuse(error));
+            }
+            Err(Trouble { error, is_whole }) => {
+                let error = held.refuse(error);
+                return Ok(Reply::Text(told(&error, is_whole, &placed).into()));
+            }
+        }
+        placed.push(held.path.clone());
+        directories.extend(held.target.parent().map(Into::into));
+        *state = State::Nothing;
+    }
+    for directory in directories {
+        // Some can't be opened, some have no use for it.
+        if let Ok(opened) = File::open(&directory)
+            && let Err(Errno::EIO) = fsync(&opened)
+        {
+            let path = directory.into_os_string().into_encoded_bytes().into();
+            let error = FdError::File { path, error: Errno::EIO.into() };
+            return Ok(Reply::Text(told(&error, true, &placed).into()));
+        }
+    }
+    Ok(Reply::Truth(true))
+}
+
+/// Why not all is in place.
+fn told(error: &FdError, is_whole: bool, placed: &[BString]) -> String {
+    let part = if is_whole { "" } else { "; a part of it was added" };
+    let names: Vec<String> = placed.iter().map(ToString::to_string).collect();
+    let already = match names.as_slice() {
+        [] => String::new(),
+        names => format!("; written already: {}", names.join(", ")),
+    };
+    format!("{error}{part}{already}")
+}
+
+/// What keeps a draft from its place.
+struct Trouble {
+    error: io::Error,
+    /// Whether the place is as it was.
+    is_whole: bool,
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self { error, is_whole: true }
+    }
+}
+
+impl From<Errno> for Trouble {
+    fn from(errno: Errno) -> Self {
+        io::Error::from(errno).into()
+    }
+}
+
+impl Held {
+    fn refuse(&self, error: io::Error) -> FdError {
+        FdError::File { path: self.path.clone(), error }
+    }
+
+    fn take_place(&self, registry: &Arc<Registry>) -> Result<(), Trouble> {
+        let there = match self.target.symlink_metadata() {
+            Ok(there) if !there.is_file() => {
+                return Err(io::Error::other("it has become something else than a file").into());
+            }
+            Ok(there) => Some(there.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        match &self.how {
+            How::Append(mode) => self.append(there, *mode),
+            How::Replace(Some(hidden)) => Ok(std::fs::rename(hidden.path(), &self.target)?),
+            How::Replace(None) => {
+                if there.is_none() {
+                    match self.link(&self.target) {
+                        Err(Errno::EEXIST) => {} // it has just been made
+                        result => return Ok(result?),
+                    }
+                }
+                let directory = self.target.parent().unwrap_or(Path::new("/"));
+                let hidden = registry.note(Kind::File, directory.join(hidden_name()?));
+                self.link(hidden.path())?;
+                Ok(std::fs::rename(hidden.path(), &self.target)?)
+            }
+        }
+    }
+
+    /// Gives a file without a name one.
+    fn link(&self, path: &Path) -> Result<(), Errno> {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match linkat(AT_FDCWD, own.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW) {
+            #[cfg(target_os = "linux")]
+            Err(Errno::ENOENT | Errno::EXDEV) => {
+                linkat(self.file.as_fd(), "", AT_FDCWD, path, AtFlags::AT_EMPTY_PATH)
+            }
+            result => result,
+        }
+    }
+
+    /// Adds what is held; if it fails midway and nobody else has added anything, what was added is taken back.
+    fn append(&self, before: Option<u64>, mode: Mode) -> Result<(), Trouble> {
+        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_CLOEXEC;
+        let file = File::from(open(&self.target, flags, mode)?);
+        if before.is_none() {
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode.bits()))?;
+        }
+        let start = file.metadata()?.len();
+        let mut done = 0;
+        let Err(error) = self.copy(&file, &mut done).and_then(|()| file.sync_all()) else {
+            return Ok(());
+        };
+        let is_ours = file.metadata().is_ok_and(|it| it.size() == start + done);
+        let is_whole = is_ours && file.set_len(start).is_ok();
+        if is_whole && before.is_none() {
+            let _ = std::fs::remove_file(&self.target);
+        }
+        Err(Trouble { error, is_whole })
+    }
+
+    fn copy(&self, to: &File, done: &mut u64) -> io::Result<()> {
+        let held = File::from(self.file.try_clone()?);
+        let mut block = vec![0; BLOCK];
+        loop {
+            let count = match held.read_at(&mut block, *done) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let mut left = &block[..count];
+            while !left.is_empty() {
+                match io::Write::write(&mut &*to, left) {
+                    Ok(written) => {
+                        left = &left[written..];
+                        *done += written as u64;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What was read of an input and may be read again: the last of it in memory, the rest in a file without a
+//! name.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::super::fds::buffer::file_on_disk;
+
+/// So much is in memory, unless there is no room on a disk.
+const IN_MEMORY: usize = 1024 * 1024;
+/// Room on the disk is given back in pieces of this size.
+const PIECE: u64 = 4 * 1024 * 1024;
+
+/// A part of an input, whose places are counted from where it was first looked at.
+#[derive(Default)]
+pub struct Log {
+    /// Nobody will ask for what comes before.
+    start: u64,
+    /// What comes before the memory's part, and the place where it begins.
+    file: Option<(File, u64)>,
+    /// Where the memory's part begins.
+    recent: u64,
+    memory: VecDeque<u8>,
+    /// The next try to put memory on the disk, after one that failed.
+    next_try: usize,
+}
+
+impl Log {
+    /// The place after the last byte.
+    pub fn end(&self) -> u64 {
+        self.recent + self.memory.len() as u64
+    }
+
+    /// Adds what was read.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.memory.extend(bytes);
+        if self.memory.len() > IN_MEMORY.max(self.next_try) {
+            self.next_try = match self.put_on_disk() {
+                Ok(()) => 0,
+                Err(_) => 2 * self.memory.len(),
+            };
+        }
+    }
+
+    fn put_on_disk(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some((file_on_disk()?.into(), self.recent));
+        }
+        let Some((file, origin)) = &self.file else { return Ok(()) };
+        let (one, other) = self.memory.as_slices();
+        let at = self.recent - origin;
+        file.write_all_at(one, at)?;
+        file.write_all_at(other, at + one.len() as u64)?;
+        self.recent = self.end();
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// Copies what is at a place, as far as there is room; nothing at the end.
+    pub fn read(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
+        match &self.file {
+            Some((file, origin)) if at < self.recent => {
+                let most = room.len().min((self.recent - at) as usize);
+                match file.read_at(&mut room[..most], at - origin)? {
+                    0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                    count => Ok(count),
+                }
+            }
+            _ => {
+                let skipped = at.saturating_sub(self.recent) as usize;
+                let (one, other) = self.memory.as_slices();
+                let part = match one.get(skipped..) {
+                    Some(part) if !part.is_empty() => part,
+                    _ => other.get(skipped.saturating_sub(one.len())..).unwrap_or_default(),
+                };
+                let count = part.len().min(room.len());
+                room[..count].copy_from_slice(&part[..count]);
+                Ok(count)
+            }
+        }
+    }
+
+    /// Forgets what comes before a place.
+    pub fn forget_before(&mut self, place: u64) {
+        let place = place.min(self.end());
+        if place >= self.recent {
+            self.file = None;
+            self.memory.drain(..(place - self.recent) as usize);
+            (self.start, self.recent) = (place, place);
+        } else if place - self.start >= PIECE
+            && let Some((file, origin)) = &self.file
+        {
+            give_back(file, self.start - origin, place - self.start);
+            self.start = place;
+        }
+    }
+}
+
+/// Makes a hole in a file, where that can be done.
+fn give_back(file: &File, at: u64, length: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::fcntl::{FallocateFlags, fallocate};
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let _ = fallocate(file, flags, at.cast_signed(), length.cast_signed());
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, at, length);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// The bytes of the places from one to another.
+    fn numbered(from: u64, to: u64) -> Vec<u8> {
+        (from..to).map(|place| (place % 251) as u8).collect()
+    }
+
+    fn filled(length: u64) -> Log {
+        let mut log = Log::default();
+        for start in (0..length).step_by(100_000) {
+            log.append(&numbered(start, length.min(start + 100_000)));
+        }
+        assert_eq!(log.end(), length);
+        log
+    }
+
+    fn rest(log: &Log, from: u64) -> Vec<u8> {
+        let (mut all, mut room) = (Vec::new(), vec![0; 70_000]);
+        loop {
+            match log.read(from + all.len() as u64, &mut room).expect("it is there") {
+                0 => return all,
+                count => all.extend_from_slice(&room[..count]),
+            }
+        }
+    }
+
+    #[test]
+    fn all_is_there_whether_in_memory_or_not() {
+        for length in [0, 10, 1 << 20, 5 << 20] {
+            let log = filled(length);
+            assert!(log.memory.len() <= IN_MEMORY);
+            for from in [0, length / 3, length - length.min(5), length] {
+                assert_eq!(rest(&log, from), numbered(from, length), "{from} of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_takes_no_room() {
+        let mut log = filled(20 << 20);
+        let room =
+            |log: &Log| log.file.as_ref().map(|(file, _)| file.metadata().map(|it| it.blocks()));
+        let before = room(&log).expect("a file").expect("its size");
+        log.forget_before(15 << 20);
+        let after = room(&log).expect("a file").expect("its size");
+        assert!(after < before / 2, "{after} of {before}");
+        assert_eq!(rest(&log, 15 << 20), numbered(15 << 20, 20 << 20));
+        log.forget_before((20 << 20) - 1);
+        assert!(log.file.is_none() && log.memory.len() <= 1);
+        log.append(&numbered(20 << 20, 21 << 20));
+        assert_eq!(rest(&log, 20 << 20), numbered(20 << 20, 21 << 20));
+    }
+}
