@@ -6,7 +6,7 @@ use super::tidy::{assert_none, code};
 
 /// The rooms of `src/driver/process/`, from the bottom up, each with those it may use. None of
 /// them knows the driver.
-const ROOMS: [(&str, &[&str]); 12] = [
+const ROOMS: [(&str, &[&str]); 13] = [
     ("sys", &[]),
     ("os", &["sys"]),
     ("marks", &["sys"]),
@@ -14,11 +14,12 @@ const ROOMS: [(&str, &[&str]); 12] = [
     ("cleanup", &["sys"]),
     ("fds", &["cleanup", "procs", "os", "sys"]),
     ("replay", &["fds", "os", "sys"]),
+    ("channels", &["os", "sys"]),
     ("program", &["fds", "os", "sys"]),
     ("tty", &["procs", "sys"]),
     ("supervisor", &["tty", "program", "fds", "cleanup", "procs", "marks", "os", "sys"]),
     ("scopes", &["procs", "marks"]),
-    ("jobs", &["scopes", "tty", "program", "fds", "procs", "marks", "os", "sys"]),
+    ("jobs", &["scopes", "tty", "program", "channels", "fds", "procs", "marks", "os", "sys"]),
 ];
 
 /// Files straight under `src/driver/process/`, the driver's own.

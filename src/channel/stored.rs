@@ -39,11 +39,11 @@ pub struct Stored {
 pub struct Damaged(&'static str);
 
 impl Stored {
-    /// A channel that nobody has used yet.
+    /// A channel of which nothing is known, not even who is inside.
     pub fn new(now: Moment) -> Self {
         // Larger than any that was given when another file had this name.
         let next = nanos(now) % NUMBERS;
-        Self { next, inside: 0, state: State::default(), rules: Rules::default() }
+        Self { next, inside: u64::MAX, state: State::default(), rules: Rules::default() }
     }
 
     /// Reads a text. `clock` is the name of the clock that `now` is by; times of another one say nothing,

@@ -93,6 +93,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             status_line: talks || level > Level::NOTHING,
             supervision,
             restore: if talks { repl::restore() } else { None },
+            channels: settings.channels,
         })
         .map_err(|error| {
             let hint = match error.raw_os_error() {

@@ -21,6 +21,9 @@ use crate::machine::record::Level;
 use crate::machine::{Config, Time};
 use crate::secrets::Secrets;
 
+/// Names the directory of channels.
+const CHANNELS: &str = "FTSH_CHANNELS";
+
 /// What to do with the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -57,6 +60,8 @@ pub struct Settings {
     pub lock_directory: Option<PathBuf>,
     /// How long to wait for the lock.
     pub lock_wait: Duration,
+    /// Where channels are, if not in the usual place.
+    pub channels: Option<PathBuf>,
     /// A random part of this is waited first.
     pub splay: Duration,
     /// Whether to say at the end what the run came to.
@@ -196,6 +201,13 @@ impl Given<'_> {
         }
     }
 
+    /// Where channels are, for nested shells as well, which may run elsewhere.
+    fn channels(&mut self) -> Option<PathBuf> {
+        let directory = self.around.directory.join(self.around.get(CHANNELS)?);
+        self.told.push((CHANNELS, directory.clone().into_os_string().into_vec().into()));
+        Some(directory)
+    }
+
     /// The script and its arguments.
     fn program(&self) -> (Program, Vec<BString>) {
         let mut words = self.flags.words.iter().cloned().peekable();
@@ -283,6 +295,7 @@ impl Settings {
             lock,
             lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
             lock_wait: lock_wait.unwrap_or_default(),
+            channels: given.channels(),
             splay,
             results,
             summary: flags.has(&options::SUMMARY),

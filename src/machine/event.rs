@@ -38,6 +38,11 @@ pub enum Event {
         /// leads.
         unread: bool,
     },
+    /// An attempt can't go through its channel at once: it waits for its turn.
+    Queued {
+        /// The request.
+        operation: OperationId,
+    },
     /// An operation ended.
     Done {
         /// The operation.

@@ -266,6 +266,7 @@ impl Machine {
             Event::Exited { process, status, line, unread } => {
                 self.exited(process, status, line, unread);
             }
+            Event::Queued { .. } => {}
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Interrupted(signal) => self.interrupted(signal),

@@ -19,7 +19,7 @@ use super::jobs::{Command, Stage};
 use super::sys::FileLimit;
 use super::{ProcessDriver, sys};
 use crate::machine::effect::{
-    Directory, Effect, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
+    Directory, Effect, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
 };
 use crate::machine::time::Time;
 
@@ -48,6 +48,8 @@ pub enum Request {
     Open(Effect),
     /// To look at files.
     Query(OperationId, Directory, Query),
+    /// To go through a channel.
+    Enter(Box<Entry>),
 }
 
 impl Request {
@@ -56,7 +58,20 @@ impl Request {
         match self {
             Self::Run(run) | Self::Exec(run) => (run.io, &run.redirects),
             Self::Open(Effect::Open { base, redirects, .. }) => (*base, redirects),
-            Self::Open(_) | Self::Query(..) => (IoId::INHERITED, &[]),
+            Self::Open(_) | Self::Query(..) | Self::Enter(_) => (IoId::INHERITED, &[]),
+        }
+    }
+}
+
+impl Request {
+    /// The operation that asked for it, by which it is withdrawn.
+    fn operation(&self) -> Option<OperationId> {
+        match self {
+            Self::Open(Effect::Open { operation, .. }) | Self::Query(operation, ..) => {
+                Some(*operation)
+            }
+            Self::Enter(entry) => Some(entry.operation),
+            Self::Run(_) | Self::Exec(_) | Self::Open(_) => None,
         }
     }
 }
@@ -138,10 +153,8 @@ impl Admission {
 
     fn take(&mut self, key: &Key) -> Option<Request> {
         let request = self.queue.remove(key)?;
-        if let Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..) =
-            &request
-        {
-            self.operations.remove(operation);
+        if let Some(operation) = request.operation() {
+            self.operations.remove(&operation);
         }
         Some(request)
     }
@@ -170,14 +183,11 @@ impl ProcessDriver {
         self.io.put_off(request.redirects().1);
         self.admission.count += 1;
         let key = (place, self.admission.count);
-        match &request {
-            Request::Run(run) | Request::Exec(run) => {
-                self.enter(run.process, run.scope, Command::queued(run));
-            }
-            Request::Open(Effect::Open { operation, .. }) | Request::Query(operation, ..) => {
-                self.admission.operations.insert(*operation, key.clone());
-            }
-            Request::Open(_) => {}
+        if let Request::Run(run) | Request::Exec(run) = &request {
+            self.enter(run.process, run.scope, Command::queued(run));
+        }
+        if let Some(operation) = request.operation() {
+            self.admission.operations.insert(operation, key.clone());
         }
         if self.admission.queue.is_empty() {
             self.admission.moved = Instant::now();
@@ -203,6 +213,7 @@ impl ProcessDriver {
                 Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
             ) => Need::NOTHING,
             Request::Query(..) => Need::of(0, 2),
+            Request::Enter(entry) => self.turns.need(&entry.channel),
             Request::Run(_) | Request::Exec(_) | Request::Open(_) => {
                 let (io, redirects) = request.redirects();
                 let need = self.io.need(io, redirects);
@@ -229,7 +240,7 @@ impl ProcessDriver {
                 let piped = reads.or(writes).is_some();
                 Step { unit, part: if piped { Part::Opening(io.0) } else { Part::Whole } }
             }
-            Request::Open(_) | Request::Query(..) => whole(0),
+            Request::Open(_) | Request::Query(..) | Request::Enter(_) => whole(0),
         })
     }
 
@@ -239,7 +250,7 @@ impl ProcessDriver {
         let holds = match request {
             Request::Run(_) | Request::Exec(_) => place.stages().next().is_some(),
             Request::Open(_) => reads(request.redirects().1).is_none(), // else it has begun
-            Request::Query(..) => false,
+            Request::Query(..) | Request::Enter(_) => false,
         };
         holds && self.io.first_holder().is_some_and(|first| first < place)
     }
@@ -331,7 +342,7 @@ impl ProcessDriver {
     fn is_wanted(&self, request: &Request) -> bool {
         match request {
             Request::Run(run) | Request::Exec(run) => self.commands.contains_key(&run.process),
-            Request::Open(_) | Request::Query(..) => true, // they are withdrawn
+            Request::Open(_) | Request::Query(..) | Request::Enter(_) => true, // they are withdrawn
         }
     }
 
@@ -405,6 +416,9 @@ impl ProcessDriver {
             Request::Exec(run) => self.exec(*run),
             Request::Open(effect) => self.open(effect, place.opened()),
             Request::Query(operation, directory, query) => self.query(operation, directory, query),
+            Request::Enter(entry) => {
+                self.take_turns(|turns, outside| turns.enter(outside, *entry));
+            }
         }
     }
 }

@@ -190,6 +190,12 @@ impl ProcessDriver {
                     }
                     _ => self.broken("what a relay writes was answered as something else"),
                 },
+                Some(Waiting::Channel(name)) => match answer {
+                    Answer::Channel(waited) => {
+                        self.take_turns(|turns, outside| turns.waited(outside, &name, waited));
+                    }
+                    _ => self.broken("waiting for a channel was answered as something else"),
+                },
                 Some(Waiting::Operation(operation)) => {
                     self.work.operations.remove(&operation);
                     self.admission.note_free();
@@ -202,6 +208,7 @@ impl ProcessDriver {
                         Answer::Started(..)
                         | Answer::Ready(..)
                         | Answer::Ended(_)
+                        | Answer::Channel(_)
                         | Answer::Cancelled => {
                             self.broken("a question was answered as a command");
                             Err(FdError::Gone("the answer"))

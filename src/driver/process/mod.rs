@@ -6,6 +6,7 @@
 mod admission;
 mod attempts;
 mod background;
+mod channels;
 mod cleanup;
 mod commands;
 mod endings;
@@ -27,12 +28,14 @@ mod tests;
 mod tty;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bstr::BString;
 
 pub use self::background::BackgroundJob;
+pub use self::channels::{Listed, Seen, list_channels};
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
 pub use self::os::umask::umask;
@@ -43,7 +46,9 @@ pub use self::tty::{Edited, TerminalRestore, columns};
 use self::admission::{Admission, Request};
 use self::cleanup::Cleanup;
 use self::fds::{FdError, FdTables, Place, files};
-use self::jobs::{Answer, Children, Command, Outside, Relays, Waiting, Work, children};
+use self::jobs::{
+    Answer, Children, Command, Note, Outside, Relays, Turns, Waiting, Work, children,
+};
 use self::marks::Marker;
 use self::os::clock::{Clock, since_1970};
 use self::os::poll::{self, Poller};
@@ -97,6 +102,8 @@ pub struct Settings {
     pub supervision: Option<Supervision>,
     /// How the terminal is to be left if the supervisor is killed.
     pub restore: Option<TerminalRestore>,
+    /// Where channels are, if not in the usual place.
+    pub channels: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -111,6 +118,7 @@ impl Default for Settings {
             status_line: false,
             supervision: None,
             restore: None,
+            channels: None,
         }
     }
 }
@@ -130,6 +138,7 @@ pub struct ProcessDriver {
     cleanup: Cleanup,
     replays: Replays,
     relays: Relays,
+    turns: Turns,
     found: Found,
     commands: HashMap<ProcessId, Command>,
     children: Children,
@@ -187,6 +196,7 @@ impl ProcessDriver {
             children.preexisting = list::children(children.parent).into_iter().collect();
         }
         let begun = clock.start;
+        let turns = Turns::new(settings.channels.take());
         let mut driver = Self {
             settings,
             clock,
@@ -199,6 +209,7 @@ impl ProcessDriver {
             cleanup,
             replays: Replays::default(),
             relays: Relays::default(),
+            turns,
             found: Found::default(),
             commands: HashMap::new(),
             children,
@@ -308,6 +319,15 @@ impl ProcessDriver {
     fn abandon(&mut self, operation: OperationId) {
         let (relays, mut outside) = self.relays();
         relays.leave(&mut outside, operation);
+        let mut is_turn = false;
+        self.take_turns(|turns, outside| {
+            let note = turns.abandon(outside, operation);
+            is_turn = note.is_some();
+            note.flatten()
+        });
+        if is_turn {
+            return;
+        }
         if !self.withdraw(operation)
             && let Some(handle) = self.work.operations.remove(&operation)
         {
@@ -353,6 +373,22 @@ impl ProcessDriver {
     fn relays(&mut self) -> (&mut Relays, Outside<'_>) {
         let Self { relays, poller, work, ready, .. } = self;
         (relays, Outside { poller, work, ready })
+    }
+
+    /// Has something done for those in channels.
+    fn take_turns(&mut self, act: impl FnOnce(&mut Turns, &mut Outside<'_>) -> Note) {
+        let Self { turns, poller, work, ready, .. } = self;
+        let note = act(turns, &mut Outside { poller, work, ready });
+        self.say(note);
+    }
+
+    /// Tells people something that they should know.
+    fn say(&mut self, note: Note) {
+        if let Some(note) = note {
+            self.tty.status_line.hide();
+            non_blocking_writer::standard_error().say(&format!("ftsh: {note}\n"));
+            self.log(0, LogEvent::Note(note));
+        }
     }
 
     /// Asks for more descriptors before the usual limit is reached.
@@ -413,10 +449,10 @@ impl Driver for ProcessDriver {
             Effect::KeepInput(replay) => self.keep_input(replay),
             Effect::DropReplay(replay) => self.drop_replay(replay),
             Effect::DropScratch(scratch) => self.drop_scratch(scratch),
-            Effect::Enter(entry) => {
-                self.answer(entry.operation, Err(FdError::Gone("a channel")));
+            Effect::Enter(entry) => self.request(Request::Enter(entry)),
+            Effect::Leave(pass, passed) => {
+                self.take_turns(|turns, outside| turns.leave(outside, pass, passed));
             }
-            Effect::Leave(..) => {}
             Effect::Log(record) => {
                 if record.level <= self.settings.log_level {
                     self.tty.status_line.hide();

@@ -2,12 +2,14 @@
 
 use bstr::BString;
 
+use super::super::channels::Waited;
 use super::super::fds::stream::Ended;
 use super::super::fds::{Fd, FdError, FdTable, Need, Place, Readers};
 use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
 use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use crate::machine::event::{Reply, SpawnError};
+use crate::syntax::ast::Name;
 
 /// A command in progress.
 pub struct Command {
@@ -85,6 +87,8 @@ pub enum Answer {
     Table(IoId, Result<FdTable, FdError>),
     /// The answer to a query.
     Reply(Result<Reply, FdError>),
+    /// What came of waiting for a channel.
+    Channel(Waited),
     /// Nothing: it was cancelled.
     Cancelled,
 }
@@ -97,6 +101,8 @@ pub enum Waiting {
     Operation(OperationId),
     /// A relay, for which it writes.
     Relay(OperationId),
+    /// A channel.
+    Channel(Name),
 }
 
 impl Answer {

@@ -14,6 +14,7 @@ mod share;
 mod signals;
 #[cfg(target_os = "linux")]
 mod vfork;
+mod watch;
 
 pub use c_string_array::CStringArray;
 pub use children::{
@@ -49,3 +50,4 @@ pub use signals::{
 };
 #[cfg(target_os = "linux")]
 pub use vfork::spawn_masked;
+pub use watch::{tell_of_closing, watch_changes};

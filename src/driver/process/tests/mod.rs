@@ -3,6 +3,7 @@
 //! A driver owns its process's signals and children, so each test runs in a process of its own,
 //! once as the system allows and once with the portable fallback.
 
+mod channels;
 mod commands;
 mod redirects;
 mod scopes;

@@ -1,0 +1,361 @@
+//! One channel, as one shell uses it.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::clock::Clock;
+use super::directory::Directory;
+use super::error::Unusable;
+use super::file::{ChannelFile, Locked};
+use super::locks::{self, ATTEMPTS, PROBE};
+use super::member::{Fate, Pass, Waiter};
+use super::wait::{Reason, Wait, Waited};
+use super::watch::Watch;
+use crate::channel::{Admission, Inside, Moment, Passed, Rules, Stored, Verdict};
+use crate::machine::effect::{Entry, OperationId, PassId};
+
+/// Somebody may have died without a word: who is next looks again after this time at first, then
+/// less and less often.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+/// The same when the kernel has told of somebody's end.
+const SOON: Duration = Duration::from_millis(1);
+/// No less often than this.
+const RARELY: Duration = Duration::from_secs(1);
+/// The same where the kernel doesn't tell of changes.
+const OFTEN: Duration = Duration::from_millis(20);
+/// At the end of a shell it tries for so long to tell the others.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// A channel that is in use.
+pub struct Channel {
+    name: Arc<str>,
+    file: Arc<ChannelFile>,
+    /// The text that was there last, and what it says.
+    known: Option<(Vec<u8>, Stored)>,
+    /// In order of coming.
+    waiting: VecDeque<Waiter>,
+    inside: HashMap<PassId, Pass>,
+    /// Who is over, to be told to the others.
+    leaving: Vec<(Pass, Passed)>,
+    /// Tells of changes while one of ours is next.
+    watch: Option<Arc<Watch>>,
+    look: Duration,
+}
+
+/// What came of going on.
+#[derive(Default)]
+pub struct Advanced {
+    pub answers: Vec<(Entry, Result<Admission, Unusable>)>,
+    pub queued: Vec<OperationId>,
+    pub wait: Option<Wait>,
+    pub note: Option<String>,
+    pub spent: Option<Arc<Watch>>,
+}
+
+impl Channel {
+    /// Opens it.
+    pub fn open(directory: &Directory, name: &Arc<str>) -> Result<Self, Unusable> {
+        let file = Arc::new(ChannelFile::open(directory, name)?);
+        Ok(Self {
+            name: name.clone(),
+            file,
+            known: None,
+            waiting: VecDeque::new(),
+            inside: HashMap::new(),
+            leaving: Vec::new(),
+            watch: None,
+            look: FIRST_LOOK,
+        })
+    }
+
+    /// Somebody comes.
+    pub fn enter(&mut self, entry: Entry) {
+        self.waiting.push_back(Waiter::new(entry));
+    }
+
+    /// Somebody waits no more, and holds up nobody from now on.
+    pub fn give_up(&mut self, operation: OperationId) {
+        let at = self.waiting.iter().position(|waiter| waiter.entry.operation == operation);
+        if let Some(waiter) = at.and_then(|at| self.waiting.remove(at)) {
+            waiter.give_up(&self.file);
+        }
+    }
+
+    /// Somebody is over.
+    pub fn leave(&mut self, pass: PassId, passed: Passed) {
+        if let Some(pass) = self.inside.remove(&pass) {
+            self.leaving.push((pass, passed));
+        }
+    }
+
+    /// Goes on as far as that can be done at once.
+    pub fn advance(
+        &mut self,
+        directory: &Directory,
+        clock: &Clock,
+        waited: Option<Waited>,
+    ) -> Advanced {
+        let mut advanced = Advanced::default();
+        let mut held = match waited {
+            Some(Waited::Locked(locked)) => Some(locked),
+            Some(Waited::Happened { closed: true }) => {
+                self.look = SOON;
+                None
+            }
+            Some(Waited::Nothing) => {
+                self.look = (self.look * 2).min(RARELY);
+                None
+            }
+            Some(Waited::Happened { closed: false }) | None => None,
+        };
+        if let Err(reason) = self.try_advance(directory, clock, &mut held, &mut advanced) {
+            advanced.answers.extend(self.fail(reason));
+        }
+        if self.waiting.is_empty() {
+            advanced.spent = self.watch.take();
+        }
+        advanced
+    }
+
+    fn try_advance(
+        &mut self,
+        directory: &Directory,
+        clock: &Clock,
+        held: &mut Option<Locked>,
+        advanced: &mut Advanced,
+    ) -> Result<(), Unusable> {
+        if self.waiting.is_empty() && self.leaving.is_empty() {
+            return Ok(());
+        }
+        let locked = loop {
+            let locked = match held.take() {
+                Some(locked) => Some(locked),
+                None => self.file.try_lock().map_err(|error| self.file.trouble(error))?,
+            };
+            let Some(locked) = locked else {
+                advanced.queued = self.newly_queued();
+                advanced.wait = Some(self.wait(Reason::Busy, Duration::MAX));
+                return Ok(());
+            };
+            if self.file.is_there() {
+                break locked;
+            }
+            // Somebody removed it: whoever comes now finds another one.
+            self.file = Arc::new(ChannelFile::open(directory, &self.name)?);
+            (self.known, self.watch) = (None, None);
+            self.waiting.iter_mut().for_each(Waiter::begin_anew);
+        };
+        let now = clock.now();
+        let result = self.change(clock, now, advanced);
+        let reason = result.map_err(|error| self.file.trouble(error))?;
+        let Some(reason) = reason else { return Ok(()) };
+        let most = self.listen(reason, now);
+        drop(locked);
+        advanced.queued = self.newly_queued();
+        advanced.wait = Some(self.wait(reason, most));
+        Ok(())
+    }
+
+    /// Does all that can be done now, with the right to change the text. Says why the first that waits
+    /// has to.
+    fn change(
+        &mut self,
+        clock: &Clock,
+        now: Moment,
+        advanced: &mut Advanced,
+    ) -> io::Result<Option<Reason>> {
+        let text = self.file.read()?;
+        let (mut stored, before) = match self.known.take() {
+            Some((known, stored)) if known == text => (stored.clone(), Some(stored)),
+            _ => match Stored::read(&text, &clock.name, now) {
+                Ok(stored) => (stored.clone(), Some(stored).filter(|_| !text.is_empty())),
+                Err(damaged) => {
+                    advanced.note = Some(self.file.set_aside(&text, damaged));
+                    (Stored::new(now), None)
+                }
+            },
+        };
+        for (pass, passed) in std::mem::take(&mut self.leaving) {
+            stored.state.leave(&pass.rules, passed, pass.probe, now);
+            if Arc::ptr_eq(&pass.file, &self.file) {
+                stored.inside = stored.inside.saturating_sub(1);
+            }
+            pass.release();
+        }
+        let mut answers = Vec::new();
+        let decided = self.decide(&mut stored, now, &mut answers).and_then(|reason| {
+            if before.as_ref() == Some(&stored) {
+                return Ok((text, reason));
+            }
+            let text = stored.write(&clock.name);
+            self.file.write(&text)?;
+            Ok((text, reason))
+        });
+        match decided {
+            Ok((text, reason)) => {
+                self.known = Some((text, stored));
+                let answers = answers.into_iter().map(|(entry, admission)| (entry, Ok(admission)));
+                advanced.answers.extend(answers);
+                Ok(reason)
+            }
+            Err(error) => {
+                // What can't be written down hasn't happened.
+                for (entry, admission) in answers {
+                    match self.inside.remove(&entry.pass) {
+                        Some(pass) => {
+                            pass.release();
+                            self.waiting.push_back(Waiter::new(entry));
+                        }
+                        None => advanced.answers.push((entry, Ok(admission))),
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets through whom it can, in order of coming; the others get numbers. Says why the first of
+    /// them has to wait.
+    fn decide(
+        &mut self,
+        stored: &mut Stored,
+        now: Moment,
+        answers: &mut Vec<(Entry, Admission)>,
+    ) -> io::Result<Option<Reason>> {
+        let mut first = None;
+        let mut result = Ok(());
+        for mut waiter in std::mem::take(&mut self.waiting) {
+            if result.is_err() {
+                self.waiting.push_back(waiter);
+                continue;
+            }
+            match self.fate(&mut waiter, stored, now, first.is_some()) {
+                Ok(Fate::Waits(reason)) => {
+                    first.get_or_insert(reason);
+                    self.waiting.push_back(waiter);
+                }
+                Ok(Fate::Refused(refusal)) => {
+                    waiter.give_up(&self.file);
+                    answers.push((waiter.entry, refusal));
+                }
+                Ok(Fate::Admitted(pass)) => {
+                    waiter.give_up(&self.file);
+                    self.inside.insert(waiter.entry.pass, pass);
+                    answers.push((waiter.entry, Admission::Admitted));
+                }
+                Err(error) => {
+                    result = Err(error);
+                    self.waiting.push_back(waiter);
+                }
+            }
+        }
+        result.map(|()| first)
+    }
+
+    /// What becomes of somebody; whoever may have to wait does if somebody waits who came before.
+    fn fate(
+        &self,
+        waiter: &mut Waiter,
+        stored: &mut Stored,
+        now: Moment,
+        is_held_up: bool,
+    ) -> io::Result<Fate> {
+        let (rules, claim) = (waiter.entry.rules.clone(), waiter.entry.claim);
+        if rules.may_wait() && (is_held_up || waiter.is_behind_others(&self.file)?) {
+            return Ok(Fate::Waits(Reason::Others(waiter.number(&self.file, stored)?)));
+        }
+        if stored.rules != *rules {
+            stored.rules = Rules::clone(&rules);
+        }
+        let may_be_open = rules.breaker.is_some_and(|it| it.failures <= stored.state.failures());
+        let probing = may_be_open && self.is_probed()?;
+        let mut inside = Inside { attempts: stored.inside, probing };
+        let mut verdict = stored.state.admit(&rules, claim, inside, now);
+        if verdict == Verdict::Full {
+            // Some of them may have died.
+            stored.inside = self.inside.len() as u64 + locks::count(self.file.as_fd(), ATTEMPTS)?;
+            inside.attempts = stored.inside;
+            verdict = stored.state.admit(&rules, claim, inside, now);
+        }
+        let until = match verdict {
+            Verdict::Refused(refusal) => return Ok(Fate::Refused(refusal)),
+            Verdict::Admitted { probe } => {
+                return Ok(Fate::Admitted(Pass::take(waiter, probe, &self.file, stored)?));
+            }
+            Verdict::Full => None,
+            Verdict::NotBefore(moment) => Some(moment),
+        };
+        waiter.number(&self.file, stored)?;
+        Ok(Fate::Waits(Reason::Change(until)))
+    }
+
+    /// Whether the probe of an open breaker is inside.
+    fn is_probed(&self) -> io::Result<bool> {
+        let is_ours = self.inside.values().any(|pass| pass.probe);
+        Ok(is_ours || locks::find(self.file.as_fd(), PROBE)?.is_some())
+    }
+
+    /// Whoever is next is to hear of changes from now on; how long it may wait for one.
+    fn listen(&mut self, reason: Reason, now: Moment) -> Duration {
+        let Reason::Change(until) = reason else { return Duration::MAX };
+        match &self.watch {
+            // It has been taken note of; but for deaths, which others don't tell of.
+            Some(watch) if watch.take().closed => self.look = SOON,
+            Some(_) => {}
+            None => {
+                self.watch = Watch::of(self.file.path()).map(Arc::new);
+                self.look = FIRST_LOOK;
+            }
+        }
+        let look = if self.watch.is_some() { self.look } else { OFTEN };
+        until.map_or(look, |until| until.saturating_sub(now).min(look))
+    }
+
+    fn wait(&self, reason: Reason, most: Duration) -> Wait {
+        Wait { reason, file: self.file.clone(), watch: self.watch.clone(), most }
+    }
+
+    /// Those who weren't told yet that they wait.
+    fn newly_queued(&mut self) -> Vec<OperationId> {
+        let new = self.waiting.iter_mut().filter_map(|waiter| {
+            let told = std::mem::replace(&mut waiter.told, true);
+            (!told).then_some(waiter.entry.operation)
+        });
+        new.collect()
+    }
+
+    /// Nobody can go through, for this reason.
+    pub fn fail(&mut self, reason: Unusable) -> Vec<(Entry, Result<Admission, Unusable>)> {
+        for (pass, _) in self.leaving.drain(..) {
+            pass.release();
+        }
+        let mut reason = Some(reason);
+        let mut failed = Vec::new();
+        for waiter in std::mem::take(&mut self.waiting) {
+            waiter.give_up(&self.file);
+            // Each gets a reason, the first one the whole of it.
+            let gone = || self.file.trouble(io::ErrorKind::Other.into());
+            failed.push((waiter.entry, Err(reason.take().unwrap_or_else(gone))));
+        }
+        self.known = None;
+        failed
+    }
+
+    /// Tells the others of those who are over, if that can be done soon.
+    pub fn finish(&mut self, directory: &Directory, clock: &Clock) {
+        for waiter in std::mem::take(&mut self.waiting) {
+            waiter.give_up(&self.file);
+        }
+        let left = self.inside.drain().map(|(_, pass)| (pass, Passed::Neither));
+        self.leaving.extend(left);
+        let begun = Instant::now();
+        while !self.leaving.is_empty() && begun.elapsed() < LAST_WORDS {
+            if self.advance(directory, clock, None).wait.is_some() {
+                std::thread::sleep(SOON);
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Why a channel can't be used.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::os_error::plain;
+use crate::user_directory;
+
+/// Why a channel's file can't be used.
+#[derive(Debug, Error)]
+pub enum Unusable {
+    /// Its directory can't.
+    #[error("{}: {reason}; FTSH_CHANNELS names another directory", .path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: user_directory::Unusable,
+    },
+    /// It is something else.
+    #[error("{}: {reason}; remove it, or set FTSH_CHANNELS to another directory", .path.display())]
+    Strange {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The system says no.
+    #[error("{}: {}", .path.display(), plain(.error))]
+    System {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Nobody can wait.
+    #[error("no thread to be had: {}", plain(.0))]
+    Worker(io::Error),
+}

@@ -1,0 +1,87 @@
+//! The channels of a user, for people.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::directory::Directory;
+use super::error::Unusable;
+use super::file::{ChannelFile, is_name};
+use super::locks::{self, ATTEMPTS};
+use crate::channel::{NUMBERS, Stored};
+
+/// A text that is just being written may look damaged.
+const LOOKS: usize = 3;
+
+/// What there is to see of a channel.
+pub struct Listed {
+    /// What it is called.
+    pub name: String,
+    /// What is known, or why nothing is.
+    pub state: Result<Seen, String>,
+}
+
+/// A channel as it is now.
+pub struct Seen {
+    /// How many attempts are inside.
+    pub inside: u64,
+    /// How many may be, by those who came last.
+    pub places: Option<u64>,
+    /// How many wait.
+    pub waiting: u64,
+    /// How many retries the budget has, if there is one.
+    pub tokens: Option<f64>,
+    /// Failures in a row.
+    pub failures: u64,
+    /// For how long the breaker has been open, if it is.
+    pub open: Option<Duration>,
+}
+
+/// Where channels are, and all that are there, by name. Nothing is made.
+pub fn list_channels(given: Option<PathBuf>) -> Result<(PathBuf, Vec<Listed>), String> {
+    let directory = Directory::new(given);
+    let path = directory.path().to_owned();
+    if !path.exists() {
+        return Ok((path, Vec::new()));
+    }
+    directory.make().map_err(|error| error.to_string())?;
+    let trouble = |error| Unusable::System { path: path.clone(), error }.to_string();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&path).map_err(trouble)? {
+        let name = entry.map_err(trouble)?.file_name().to_string_lossy().into_owned();
+        if is_name(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let clock = Clock::new();
+    let look = |name: String| Listed { state: see(&path.join(&name), &clock), name };
+    let listed = names.into_iter().map(look).collect();
+    Ok((path, listed))
+}
+
+fn see(path: &Path, clock: &Clock) -> Result<Seen, String> {
+    let file = ChannelFile::open_to_look(path.to_owned()).map_err(|error| error.to_string())?;
+    let system = |error| file.trouble(error).to_string();
+    let mut look = 0;
+    let (stored, now) = loop {
+        let text = file.read().map_err(system)?;
+        let now = clock.now();
+        look += 1;
+        match Stored::read(&text, &clock.name, now) {
+            Ok(stored) => break (stored, now),
+            Err(_) if look < LOOKS => std::thread::sleep(Duration::from_millis(1)),
+            Err(damaged) => return Err(format!("damaged: {damaged}")),
+        }
+    };
+    let Stored { state, rules, .. } = stored;
+    Ok(Seen {
+        inside: locks::count(file.as_fd(), ATTEMPTS).map_err(system)?,
+        places: rules.places,
+        waiting: locks::count(file.as_fd(), locks::waiters(0..NUMBERS)).map_err(system)?,
+        tokens: rules.budget.map(|_| state.tokens(now)),
+        failures: state.failures(),
+        open: state.open_since().map(|since| now.saturating_sub(since)),
+    })
+}

@@ -1,0 +1,114 @@
+//! Whose turn it is in channels: what waits there, and the workers that wait for it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::super::channels::{Channels, Reason, Turn, Waited};
+use super::super::fds::Need;
+use super::super::os::workers::Handle;
+use super::{Answer, Outside, Waiting};
+use crate::channel::Passed;
+use crate::machine::effect::{Entry, OperationId, PassId};
+use crate::machine::event::{Event, Refusal, Reply};
+use crate::syntax::ast::Name;
+
+/// The channels of a shell, and who waits for them.
+pub struct Turns {
+    channels: Channels,
+    /// What is being waited for in each, by one worker.
+    waits: HashMap<Name, (Reason, Handle)>,
+}
+
+/// Something that people should know.
+pub type Note = Option<String>;
+
+impl Turns {
+    /// Channels in this directory, or else the user's own.
+    pub fn new(directory: Option<PathBuf>) -> Self {
+        Self { channels: Channels::new(directory), waits: HashMap::new() }
+    }
+
+    /// The descriptors that somebody needs who enters a channel.
+    pub fn need(&self, name: &Name) -> Need {
+        Need::of(usize::from(!self.channels.is_open(name)), 1)
+    }
+
+    /// Somebody comes.
+    pub fn enter(&mut self, outside: &mut Outside, entry: Entry) -> Note {
+        let (operation, name) = (entry.operation, entry.channel.clone());
+        match self.channels.enter(entry) {
+            Ok(()) => self.advance(outside, &name, None),
+            Err(error) => {
+                let result = Err(Refusal::new(error));
+                outside.ready.push_back(Event::Done { operation, result });
+                None
+            }
+        }
+    }
+
+    /// An attempt is over.
+    pub fn leave(&mut self, outside: &mut Outside, pass: PassId, passed: Passed) -> Note {
+        let name = self.channels.leave(pass, passed)?;
+        self.advance(outside, &name, None)
+    }
+
+    /// Nobody waits for this operation any more; none if it was none of a channel's.
+    pub fn abandon(&mut self, outside: &mut Outside, operation: OperationId) -> Option<Note> {
+        let name = self.channels.abandon(operation)?;
+        Some(self.advance(outside, &name, None))
+    }
+
+    /// A worker has waited.
+    pub fn waited(&mut self, outside: &mut Outside, name: &Name, waited: Waited) -> Note {
+        self.waits.remove(name);
+        self.advance(outside, name, Some(waited))
+    }
+
+    fn advance(&mut self, outside: &mut Outside, name: &Name, waited: Option<Waited>) -> Note {
+        let mut turn = self.channels.advance(name, waited);
+        let note = turn.note.take();
+        let next = turn.wait.take();
+        if let Some(spent) = turn.spent.take() {
+            let drop = move |_: &_| {
+                drop(spent);
+                Answer::Cancelled
+            };
+            let _ = outside.work.pool.submit(drop);
+        }
+        tell(outside, turn);
+        let is_same = |(reason, _): &(Reason, Handle)| {
+            next.as_ref().is_some_and(|wait| wait.reason == *reason)
+        };
+        if self.waits.get(name).is_some_and(is_same) {
+            return note;
+        }
+        if let Some((_, handle)) = self.waits.remove(name) {
+            outside.work.waiting.remove(&handle.ticket);
+            outside.work.pool.cancel(&handle);
+        }
+        let Some(wait) = next else { return note };
+        let reason = wait.reason;
+        let job = move |control: &_| match wait.perform(control) {
+            Some(waited) => Answer::Channel(waited),
+            None => Answer::Cancelled,
+        };
+        match outside.work.pool.submit(job) {
+            Ok(handle) => {
+                outside.work.waiting.insert(handle.ticket, Waiting::Channel(name.clone()));
+                self.waits.insert(name.clone(), (reason, handle));
+            }
+            Err(error) => tell(outside, self.channels.fail(name, error)),
+        }
+        note
+    }
+}
+
+fn tell(outside: &mut Outside, turn: Turn) {
+    for operation in turn.queued {
+        outside.ready.push_back(Event::Queued { operation });
+    }
+    for (operation, result) in turn.answers {
+        let result = result.map(Reply::Admission).map_err(Refusal::new);
+        outside.ready.push_back(Event::Done { operation, result });
+    }
+}
