@@ -6,7 +6,7 @@ use bstr::BString;
 
 use super::Machine;
 use super::effect::{
-    Access, BufferId, DraftId, Effect, FdChange, FdSource, Query, ReplayId, ScratchId,
+    Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, Query, ReplayId, ScratchId,
 };
 use super::event::{Refusal, Reply};
 use super::flow::{Flow, Step};
@@ -39,7 +39,11 @@ impl Machine {
         let (mut drafts, mut written) = (Vec::new(), Vec::new());
         for Resolved { descriptor, with_errors, target } in resolved.pending {
             let source = match target {
-                Resource::FdSource(source) => self.as_draft(source, true, &mut drafts),
+                Resource::FdSource(source) => {
+                    // A `catch` that writes nothing leaves what is there.
+                    let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
+                    self.as_draft(source, mode, true, &mut drafts)
+                }
                 Resource::WriteVariable(name, mode) => {
                     let (source, change) = self.held_variable(task, &written, name, mode);
                     written.extend(change);
@@ -117,18 +121,19 @@ impl Machine {
     fn as_draft(
         &mut self,
         source: FdSource,
+        mode: DraftMode,
         appends: bool,
         drafts: &mut Vec<Handle<DraftId>>,
     ) -> FdSource {
-        let append = match &source {
-            FdSource::File { access: Access::Write, .. } => false,
-            FdSource::File { access: Access::Append, .. } if appends => true,
+        let mode = match &source {
+            FdSource::File { access: Access::Write, .. } => mode,
+            FdSource::File { access: Access::Append, .. } if appends => DraftMode::Append,
             _ => return source,
         };
         let FdSource::File { path, .. } = source else { return source };
         let draft = DraftId(self.next_id());
         drafts.push(Handle::new(draft, &self.released));
-        FdSource::Draft { draft, path, append }
+        FdSource::Draft { draft, path, mode }
     }
 
     /// The files that the present instruction writes are written whole or not at all, if it is in an
@@ -141,7 +146,7 @@ impl Machine {
         for Resolved { target, .. } in &mut task.redirects.pending {
             if let Resource::FdSource(source) = target {
                 let file = std::mem::replace(source, FdSource::Null);
-                *source = self.as_draft(file, false, &mut drafts);
+                *source = self.as_draft(file, DraftMode::Replace, false, &mut drafts);
             }
         }
         task.redirects.drafts = drafts;

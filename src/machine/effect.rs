@@ -248,8 +248,8 @@ pub enum FdSource {
         draft: DraftId,
         /// Its path, relative to the directory.
         path: BString,
-        /// Whether what is written comes after what the file holds then.
-        append: bool,
+        /// How it takes its place.
+        mode: DraftMode,
     },
     /// What the descriptor reads, from where it stood when this replay was first asked for. A terminal and
     /// what can't be read stay as they are.
@@ -265,6 +265,17 @@ pub enum FdSource {
     PipeReader(PipeId),
     /// The end of a pipe to write to.
     PipeWriter(PipeId),
+}
+
+/// How a file that was written whole takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DraftMode {
+    /// In place of what is there.
+    Replace,
+    /// The same, if anything was written; else what is there stays.
+    Fill,
+    /// After what is there then.
+    Append,
 }
 
 /// How a file is opened.

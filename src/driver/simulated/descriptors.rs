@@ -231,8 +231,8 @@ impl Descriptors {
                 }
                 FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
                 FdSource::Draft { path, .. } if path.starts_with(b"/dev/") => End::Null,
-                FdSource::Draft { draft, path, append } => {
-                    self.drafts.open(*draft, path, *append);
+                FdSource::Draft { draft, path, mode } => {
+                    self.drafts.open(*draft, path, *mode);
                     End::Draft(*draft)
                 }
                 FdSource::Replay(replay) => {

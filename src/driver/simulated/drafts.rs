@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bstr::BString;
 
-use crate::machine::effect::{DraftId, ScratchId};
+use crate::machine::effect::{DraftId, DraftMode, ScratchId};
 
 /// Files by their paths.
 pub type Files = BTreeMap<BString, BString>;
@@ -18,16 +18,16 @@ pub struct Drafts {
 
 struct Draft {
     path: BString,
-    append: bool,
+    mode: DraftMode,
     content: BString,
     settled: bool,
 }
 
 impl Drafts {
     /// A draft is opened, for the first time or again.
-    pub fn open(&mut self, id: DraftId, path: &BString, append: bool) {
+    pub fn open(&mut self, id: DraftId, path: &BString, mode: DraftMode) {
         let new =
-            || Draft { path: path.clone(), append, content: BString::default(), settled: false };
+            || Draft { path: path.clone(), mode, content: BString::default(), settled: false };
         self.drafts.entry(id).or_insert_with(new);
     }
 
@@ -39,8 +39,11 @@ impl Drafts {
     pub fn settle(&mut self, id: DraftId, files: &mut Files) {
         let Some(draft) = self.drafts.get_mut(&id).filter(|draft| !draft.settled) else { return };
         draft.settled = true;
+        if draft.mode == DraftMode::Fill && draft.content.is_empty() {
+            return;
+        }
         let file = files.entry(draft.path.clone()).or_default();
-        if !draft.append {
+        if draft.mode != DraftMode::Append {
             file.clear();
         }
         file.extend_from_slice(&draft.content);

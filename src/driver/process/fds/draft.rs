@@ -19,7 +19,7 @@ use super::super::os::umask::umask as own_umask;
 use super::super::sys;
 use super::buffer::{file_on_disk, unnamed_file_in};
 use super::error::FdError;
-use crate::machine::effect::Umask;
+use crate::machine::effect::{DraftMode, Umask};
 
 /// As many links one after the other lead anywhere.
 const MOST_LINKS: usize = 40;
@@ -51,8 +51,13 @@ pub(super) struct Held {
 
 /// How it takes its place.
 pub(super) enum How {
-    /// As a new file, which is hidden by this name, or has none yet.
-    Replace(Option<Note>),
+    /// As a new file.
+    Replace {
+        /// The name that it is hidden by, if it has one.
+        hidden: Option<Note>,
+        /// Whether it stays away if it is empty.
+        if_written: bool,
+    },
     /// At the end of the old one; a new one has this mode.
     Append(Mode),
 }
@@ -67,7 +72,7 @@ impl Draft {
         &self,
         path: &BString,
         whole: &Path,
-        append: bool,
+        mode: DraftMode,
         umask: Umask,
         registry: &Arc<Registry>,
     ) -> Result<Option<Arc<OwnedFd>>, FdError> {
@@ -77,9 +82,10 @@ impl Draft {
             let flags = AtFlags::AT_EACCESS;
             faccessat(AT_FDCWD, &target, AccessFlags::W_OK, flags).map_err(|it| say(it.into()))?;
         }
-        let mode = Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or_else(own_umask)));
+        let rights =
+            Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or_else(own_umask)));
         let directory = target.parent().unwrap_or(Path::new("/"));
-        let (file, how) = if append {
+        let (file, how) = if mode == DraftMode::Append {
             if old.is_none() {
                 let needed = AccessFlags::W_OK | AccessFlags::X_OK;
                 faccessat(AT_FDCWD, directory, needed, AtFlags::AT_EACCESS)
@@ -87,14 +93,14 @@ impl Draft {
             }
             let file = file_on_disk().and_then(sys::move_up).map_err(say)?;
             sys::add_flags(file.as_fd(), OFlag::O_APPEND).map_err(say)?;
-            (file, How::Append(mode))
+            (file, How::Append(rights))
         } else {
-            let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { mode };
+            let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { rights };
             let begun = beside(directory, first, registry).and_then(|(file, note)| {
                 if let Some(old) = &old {
                     take_after(&file, old)?;
                 } else if umask.is_some() {
-                    set_mode(&file, mode)?; // the shell's own took away from it
+                    set_mode(&file, rights)?; // the shell's own took away from it
                 }
                 Ok((sys::move_up(file)?, note))
             });
@@ -102,7 +108,7 @@ impl Draft {
                 Some(_) => FdError::Beside { path: path.clone(), error },
                 None => say(error),
             })?;
-            (file, How::Replace(note))
+            (file, How::Replace { hidden: note, if_written: mode == DraftMode::Fill })
         };
         let file = Arc::new(file);
         *self.state() = State::Held(Held { path: path.clone(), target, file: file.clone(), how });

@@ -16,7 +16,7 @@ use super::files;
 use super::lines::Lines;
 use super::path::resolve;
 use super::table::{Fd, FdTable, SIZE};
-use crate::machine::effect::{Access, Directory, OperationId, ReplayId, Umask};
+use crate::machine::effect::{Access, Directory, DraftMode, OperationId, ReplayId, Umask};
 
 /// Content up to this size is written on the loop.
 pub const SMALL: usize = 64 * 1024;
@@ -53,7 +53,7 @@ pub enum Step {
     Set(u8, Fd),
     Copy { to: u8, from: u8 },
     Open { to: u8, path: BString, access: Access },
-    Draft { to: u8, path: BString, append: bool, draft: Arc<Draft>, registry: Arc<Registry> },
+    Draft { to: u8, path: BString, mode: DraftMode, draft: Arc<Draft>, registry: Arc<Registry> },
     Write(Buffer, BString),
     CopyBuffer { to: Buffer, from: Buffer },
     Read(u8, Buffer),
@@ -134,12 +134,15 @@ impl Plan {
                         .map_err(|error| FdError::File { path, error })?;
                     self.table.set(to, fd)?;
                 }
-                Step::Draft { to, path, append, draft, registry } => {
+                Step::Draft { to, path, mode, draft, registry } => {
                     let whole = resolve(&self.directory, &path);
-                    let fd = match draft.begin(&path, &whole, append, self.umask, &registry)? {
+                    let fd = match draft.begin(&path, &whole, mode, self.umask, &registry)? {
                         Some(file) => Fd::Owned(file),
                         None => {
-                            let access = if append { Access::Append } else { Access::Write };
+                            let access = match mode {
+                                DraftMode::Append => Access::Append,
+                                DraftMode::Replace | DraftMode::Fill => Access::Write,
+                            };
                             files::open(&self.directory, &path, access, self.umask, control)
                                 .and_then(Fd::new)
                                 .map_err(|error| FdError::File { path, error })?

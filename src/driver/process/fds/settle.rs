@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bstr::BString;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{fsync, linkat};
 
 use super::super::cleanup::{Kind, Registry};
@@ -32,7 +32,7 @@ pub fn settle(
 ) -> Result<Reply, FdError> {
     for draft in drafts {
         if let State::Held(held) = &*draft.state()
-            && matches!(held.how, How::Replace(_))
+            && matches!(held.how, How::Replace { .. })
         {
             fsync(&held.file).map_err(|errno| held.refuse(errno.into()))?;
         }
@@ -110,6 +110,11 @@ impl Held {
     }
 
     fn take_place(&self, registry: &Arc<Registry>) -> Result<(), Trouble> {
+        if matches!(self.how, How::Replace { if_written: true, .. })
+            && fstat(&self.file)?.st_size == 0
+        {
+            return Ok(());
+        }
         let there = match self.target.symlink_metadata() {
             Ok(there) if !there.is_file() => {
                 return Err(io::Error::other("it has become something else than a file").into());
@@ -120,8 +125,10 @@ impl Held {
         };
         match &self.how {
             How::Append(mode) => self.append(there, *mode),
-            How::Replace(Some(hidden)) => Ok(std::fs::rename(hidden.path(), &self.target)?),
-            How::Replace(None) => {
+            How::Replace { hidden: Some(hidden), .. } => {
+                Ok(std::fs::rename(hidden.path(), &self.target)?)
+            }
+            How::Replace { hidden: None, .. } => {
                 if there.is_none() {
                     match self.link(&self.target) {
                         Err(Errno::EEXIST) => {} // it has just been made

@@ -224,10 +224,10 @@ impl FdTables {
                     Step::Set(to, Fd::new(writer.into()).map_err(FdError::Pipe)?)
                 }
                 FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
-                FdSource::Draft { draft, path, append } => {
+                FdSource::Draft { draft, path, mode } => {
                     plan.blocking = true;
                     let draft = self.drafts.entry(draft).or_default().clone();
-                    Step::Draft { to, path, append, draft, registry: self.registry.clone() }
+                    Step::Draft { to, path, mode, draft, registry: self.registry.clone() }
                 }
                 FdSource::Replay(replay) => {
                     let input = plan.known().get(usize::from(to)).copied().flatten().cloned();

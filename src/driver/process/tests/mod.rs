@@ -6,7 +6,9 @@
 mod channels;
 mod commands;
 mod redirects;
+mod replays;
 mod scopes;
+mod transactions;
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek};
@@ -20,7 +22,7 @@ use super::{ProcessDriver, Settings};
 use crate::driver::Driver;
 use crate::machine::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
-    ScopeId, TaskId,
+    ScopeId, ScratchId, TaskId,
 };
 use crate::machine::event::{Event, Refusal, Reply, Status};
 use crate::machine::time::Time;
@@ -188,6 +190,23 @@ impl World {
             Event::Spawned { process, pid } if *process == wanted => Some(*pid),
             _ => None,
         })
+    }
+
+    /// Makes a table.
+    fn open(&mut self, io: IoId, base: IoId, redirects: Vec<FdChange>) {
+        let operation = OperationId(self.id());
+        let (directory, umask) = (self.directory.clone(), self.umask);
+        self.driver.perform(Effect::Open { operation, io, base, directory, umask, redirects });
+        assert_eq!(self.done(operation), Ok(Reply::Truth(true)));
+    }
+
+    /// Starts a command from a table.
+    fn start_from(&mut self, io: IoId, action: Action) -> ProcessId {
+        let process = ProcessId(self.id());
+        let mut run = self.request(process, ScopeId::SCRIPT, action);
+        run.io = io;
+        self.driver.perform(Effect::Run(Box::new(run)));
+        process
     }
 
     fn ask(&mut self, query: Query) -> Result<Reply, Refusal> {
