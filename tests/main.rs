@@ -7,6 +7,7 @@ mod support;
 
 mod bad_input;
 mod bytes;
+mod channels;
 mod cli;
 mod cookbook;
 mod cron;

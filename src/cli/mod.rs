@@ -1,6 +1,7 @@
 //! The command line: from arguments and environment to an exit status.
 
 mod begin;
+mod channels;
 pub mod flags;
 mod lock;
 mod messages;
@@ -96,6 +97,10 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
+    if flags.has(&options::CHANNELS) {
+        messages::keep_secret(settings::secrets(flags.values(&options::REDACT.option), &around)?);
+        return channels::show(settings::channels(&around));
+    }
     let settings = Settings::resolve(&flags, &around)?;
     messages::keep_secret(settings.config.secrets.clone());
     let program = &settings.program;

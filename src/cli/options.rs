@@ -284,6 +284,14 @@ pub static RESULTS: Spec = Spec {
     ..PLAIN
 };
 
+/// What is going on in channels.
+pub static CHANNELS: Spec = Spec {
+    names: &["--channels"],
+    heading: TRYING,
+    help: "List the channels of all your shells, run nothing",
+    ..PLAIN
+};
+
 /// Show output only after a failure.
 pub static QUIET: Setting<bool> = Setting {
     option: Spec {
@@ -344,7 +352,7 @@ pub static SPLAY: Setting<Duration> = Setting {
 };
 
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 22] = [
+pub static TABLE: [&Spec; 23] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -356,6 +364,7 @@ pub static TABLE: [&Spec; 22] = [
     &KILL_TIMEOUT.option,
     &KILL_MODE.option,
     &SEED.option,
+    &CHANNELS,
     &LOG_FILE,
     &LOG_LEVEL.option,
     &LOG_DECIMAL.option,
@@ -370,8 +379,9 @@ pub static TABLE: [&Spec; 22] = [
 ];
 
 /// What the environment says beside what options do.
-pub const OTHER_VARIABLES: [(&str, &str); 4] = [
+pub const OTHER_VARIABLES: [(&str, &str); 5] = [
     ("FTSH_REDACT", "values to hide as --redact does, one a line"),
+    ("FTSH_CHANNELS", "where the files of channels are"),
     ("FTSH_LOCK_DIR", "where the locks of --lock alone are"),
     ("FTSH_EXPMIN, _EXPMAX, _EXPFACTOR, _EXPRAND", "delays, as in 2003"),
     ("FTSH_DEADLINE", "a limit for the whole run, in seconds since 1970"),

@@ -203,7 +203,7 @@ impl Given<'_> {
 
     /// Where channels are, for nested shells as well, which may run elsewhere.
     fn channels(&mut self) -> Option<PathBuf> {
-        let directory = self.around.directory.join(self.around.get(CHANNELS)?);
+        let directory = channels(self.around)?;
         self.told.push((CHANNELS, directory.clone().into_os_string().into_vec().into()));
         Some(directory)
     }
@@ -328,6 +328,11 @@ pub fn secrets(typed: &[OsString], around: &Surroundings) -> Result<Secrets> {
         secrets.learn(name, around.get(name).unwrap_or_default().as_bytes());
     }
     Ok(secrets)
+}
+
+/// Where channels are, if not in the usual place.
+pub fn channels(around: &Surroundings) -> Option<PathBuf> {
+    Some(around.directory.join(around.get(CHANNELS)?))
 }
 
 /// The policy that the four variables of 2003 describe, if any of them is set.

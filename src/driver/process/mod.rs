@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use bstr::BString;
 
 pub use self::background::BackgroundJob;
-pub use self::channels::{Listed, Seen, list_channels};
+pub use self::channels::{Listed, Seen, Shown, list_channels};
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
 pub use self::os::umask::umask;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::clock::Clock;
 use super::directory::Directory;
 use super::error::Unusable;
-use super::file::{ChannelFile, Locked};
+use super::file::ChannelFile;
 use super::locks::{self, ATTEMPTS, PROBE};
 use super::member::{Fate, Pass, Waiter};
 use super::wait::{Reason, Wait, Waited};
@@ -99,19 +99,12 @@ impl Channel {
         waited: Option<Waited>,
     ) -> Advanced {
         let mut advanced = Advanced::default();
-        let mut held = match waited {
-            Some(Waited::Locked(locked)) => Some(locked),
-            Some(Waited::Happened { closed: true }) => {
-                self.look = SOON;
-                None
-            }
-            Some(Waited::Nothing) => {
-                self.look = (self.look * 2).min(RARELY);
-                None
-            }
-            Some(Waited::Happened { closed: false }) | None => None,
-        };
-        if let Err(reason) = self.try_advance(directory, clock, &mut held, &mut advanced) {
+        match waited {
+            Some(Waited::Happened { closed: true }) => self.look = SOON,
+            Some(Waited::Nothing) => self.look = (self.look * 2).min(RARELY),
+            Some(Waited::Happened { closed: false }) | None => {}
+        }
+        if let Err(reason) = self.try_advance(directory, clock, &mut advanced) {
             advanced.answers.extend(self.fail(reason));
         }
         if self.waiting.is_empty() {
@@ -124,17 +117,13 @@ impl Channel {
         &mut self,
         directory: &Directory,
         clock: &Clock,
-        held: &mut Option<Locked>,
         advanced: &mut Advanced,
     ) -> Result<(), Unusable> {
         if self.waiting.is_empty() && self.leaving.is_empty() {
             return Ok(());
         }
         let locked = loop {
-            let locked = match held.take() {
-                Some(locked) => Some(locked),
-                None => self.file.try_lock().map_err(|error| self.file.trouble(error))?,
-            };
+            let locked = self.file.try_lock().map_err(|error| self.file.trouble(error))?;
             let Some(locked) = locked else {
                 advanced.queued = self.newly_queued();
                 advanced.wait = Some(self.wait(Reason::Busy, Duration::MAX));

@@ -28,7 +28,7 @@ pub enum Unusable {
         reason: &'static str,
     },
     /// The system says no.
-    #[error("{}: {}", .path.display(), plain(.error))]
+    #[error("{}: {}{}", .path.display(), plain(.error), hint(.error))]
     System {
         /// Its path.
         path: PathBuf,
@@ -38,4 +38,12 @@ pub enum Unusable {
     /// Nobody can wait.
     #[error("no thread to be had: {}", plain(.0))]
     Worker(io::Error),
+}
+
+/// Another directory may be on a disk with room, or on a file system with locks.
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => "",
+        _ => "; FTSH_CHANNELS names another directory",
+    }
 }

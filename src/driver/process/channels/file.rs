@@ -33,19 +33,9 @@ impl ChannelFile {
         Self::open_with(options, path)
     }
 
-    /// Opens it as another description, which the system takes for somebody else, to read it and to wait
-    /// for others.
+    /// Opens it as another description, which the system takes for somebody else, to wait for others.
     pub fn open_to_wait(&self) -> Result<Self, Unusable> {
-        self.same(OpenOptions::new().read(true).clone())
-    }
-
-    /// The same, to change it as well.
-    pub fn open_again(&self) -> Result<Self, Unusable> {
-        self.same(OpenOptions::new().read(true).write(true).clone())
-    }
-
-    fn same(&self, options: OpenOptions) -> Result<Self, Unusable> {
-        let other = Self::open_with(options, self.path.clone())?;
+        let other = Self::open_to_look(self.path.clone())?;
         let inode = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
         match (inode(&self.file), inode(&other.file)) {
             (Ok(one), Ok(two)) if one == two => Ok(other),
@@ -180,13 +170,6 @@ pub fn is_name(name: &str) -> bool {
 /// The right to change a channel's text, as long as it lives.
 #[derive(Debug)]
 pub struct Locked(Arc<ChannelFile>);
-
-impl Locked {
-    /// It has been waited for by this description of the file.
-    pub fn waited_for(file: ChannelFile) -> Self {
-        Self(Arc::new(file))
-    }
-}
 
 impl Drop for Locked {
     fn drop(&mut self) {

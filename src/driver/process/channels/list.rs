@@ -34,8 +34,19 @@ pub struct Seen {
     pub tokens: Option<f64>,
     /// Failures in a row.
     pub failures: u64,
-    /// For how long the breaker has been open, if it is.
-    pub open: Option<Duration>,
+    /// The breaker, if there is one.
+    pub breaker: Option<Shown>,
+}
+
+/// A breaker as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Attempts are made.
+    Closed,
+    /// They have been refused for so long.
+    Open(Duration),
+    /// The same, but the next one may go through.
+    HalfOpen(Duration),
 }
 
 /// Where channels are, and all that are there, by name. Nothing is made.
@@ -76,12 +87,21 @@ fn see(path: &Path, clock: &Clock) -> Result<Seen, String> {
         }
     };
     let Stored { state, rules, .. } = stored;
+    let breaker = match (rules.breaker, state.open_since()) {
+        (None, None) => None,
+        (Some(_), None) => Some(Shown::Closed),
+        (breaker, Some(since)) => {
+            let open = now.saturating_sub(since);
+            let is_over = breaker.is_some_and(|breaker| open >= breaker.open);
+            Some(if is_over { Shown::HalfOpen(open) } else { Shown::Open(open) })
+        }
+    };
     Ok(Seen {
         inside: locks::count(file.as_fd(), ATTEMPTS).map_err(system)?,
         places: rules.places,
         waiting: locks::count(file.as_fd(), locks::waiters(0..NUMBERS)).map_err(system)?,
         tokens: rules.budget.map(|_| state.tokens(now)),
         failures: state.failures(),
-        open: state.open_since().map(|since| now.saturating_sub(since)),
+        breaker,
     })
 }

@@ -105,11 +105,6 @@ pub fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
     }
 }
 
-/// Waits for locks, to have them alone. A signal ends it with an error.
-pub fn wait_for(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
-    Ok(system::set(fd, bytes, libc::F_WRLCK, true)?)
-}
-
 /// Waits until nobody has them. A signal ends it with an error.
 pub fn wait_until_free(fd: BorrowedFd, bytes: Bytes) -> io::Result<()> {
     system::set(fd, bytes, libc::F_RDLCK, true)?;

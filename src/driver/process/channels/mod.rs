@@ -32,7 +32,7 @@ use crate::channel::{Admission, Passed};
 use crate::machine::effect::{Entry, OperationId, PassId};
 use crate::syntax::ast::Name;
 
-pub use self::list::{Listed, Seen, list_channels};
+pub use self::list::{Listed, Seen, Shown, list_channels};
 pub use self::wait::{Reason, Wait, Waited};
 
 /// Why an attempt can't go through a channel; it reads as one line for people.

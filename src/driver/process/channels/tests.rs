@@ -493,14 +493,14 @@ fn all_channels_are_listed() {
         let (_, all) = list_channels(Some(path.clone())).expect("a list");
         let line = |it: Listed| match it.state {
             Ok(seen) => format!(
-                "{}: {} of {:?}, {} wait, {:?} tokens, {} failures, open {}",
+                "{}: {} of {:?}, {} wait, {:?} tokens, {} failures, closed {}",
                 it.name,
                 seen.inside,
                 seen.places,
                 seen.waiting,
                 seen.tokens.map(|it| format!("{it:.0}")),
                 seen.failures,
-                seen.open.is_some()
+                seen.breaker == Some(Shown::Closed)
             ),
             Err(error) => format!("{}: {error}", it.name),
         };
@@ -521,11 +521,11 @@ fn all_channels_are_listed() {
     two.enter(&all);
     assert_eq!(
         listed(),
-        ["mirror: 2 of Some(2), 2 wait, Some(\"9\") tokens, 0 failures, open false"]
+        ["mirror: 2 of Some(2), 2 wait, Some(\"9\") tokens, 0 failures, closed true"]
     );
     one.leave(id, Passed::Failed);
     two.go_on(None);
-    let seen = "mirror: 1 of Some(2), 0 wait, Some(\"9\") tokens, 1 failures, open true";
+    let seen = "mirror: 1 of Some(2), 0 wait, Some(\"9\") tokens, 1 failures, closed false";
     assert_eq!(listed(), [seen]);
     fs::write(path.join("bad"), "{").expect("a file");
     fs::write(path.join("mirror.damaged"), "no channel").expect("a file");

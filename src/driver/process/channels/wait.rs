@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::os::workers::Control;
-use super::file::{ChannelFile, Locked};
+use super::file::ChannelFile;
 use super::locks::{self, STATE};
 use super::watch::Watch;
 
@@ -36,10 +36,8 @@ pub enum Reason {
 }
 
 /// What came of it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Waited {
-    /// The right to change the channel.
-    Locked(Locked),
     /// It may be worth another look; and whether somebody may have died.
     Happened {
         /// Whether the file was closed.
@@ -71,10 +69,11 @@ impl Wait {
     }
 
     fn for_the_text(&self, control: &Control) -> io::Result<Option<Waited>> {
-        let file = self.file.open_again().map_err(io::Error::other)?;
+        let file = self.file.open_to_wait().map_err(io::Error::other)?;
         while !control.is_cancelled() {
-            match locks::wait_for(file.as_fd(), STATE) {
-                Ok(()) => return Ok(Some(Waited::Locked(Locked::waited_for(file)))),
+            match locks::wait_until_free(file.as_fd(), STATE) {
+                // It isn't kept: who stops a shell mustn't stop all others.
+                Ok(()) => return Ok(Some(Waited::Happened { closed: false })),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

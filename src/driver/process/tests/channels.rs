@@ -160,6 +160,22 @@ each_alone! {
         assert!(refusal.contains("it is no directory; FTSH_CHANNELS names another"), "{refusal}");
     }
 
+    fn what_cannot_be_written_down_has_not_happened(world) {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let _place = with_channels(world);
+        let (usual, most) = getrlimit(Resource::RLIMIT_FSIZE).expect("a limit");
+        nix::sys::signal::SigSet::from_iter([nix::sys::signal::Signal::SIGXFSZ])
+            .thread_block()
+            .expect("signals can be blocked");
+        setrlimit(Resource::RLIMIT_FSIZE, 0, most).expect("a limit");
+        let id = world.come(places(1));
+        let refusal = world.done(OperationId(id)).expect_err("a refusal").message;
+        setrlimit(Resource::RLIMIT_FSIZE, usual, most).expect("a limit");
+        assert!(refusal.contains("mirror: file too large; FTSH_CHANNELS"), "{refusal}");
+        let id = world.come(places(1));
+        world.is_admitted(id);
+    }
+
     #[ignore = "measures: cargo test --release -- --ignored --exact --nocapture"]
     fn a_free_channel_costs_little(world) {
         const TIMES: u32 = 20_000;

@@ -1,0 +1,100 @@
+//! `--channels`: what is going on in the channels of a user, in columns.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+
+use super::messages::tell;
+use crate::driver::process::{Listed, Seen, Shown, list_channels};
+use crate::machine::Outcome;
+use crate::machine::outcome::Human;
+
+const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "BREAKER"];
+
+/// Prints all channels in a directory, or else in the user's own. One that can't be read is a failure.
+pub fn show(directory: Option<PathBuf>) -> Result<Outcome> {
+    let (directory, all) = list_channels(directory).map_err(|reason| anyhow!("{reason}"))?;
+    if all.is_empty() {
+        return Ok(tell(&format!("no channels in {}\n", directory.display())));
+    }
+    let is_whole = all.iter().all(|channel| channel.state.is_ok());
+    match tell(&render(&all)) {
+        Outcome::Succeeded if !is_whole => Ok(Outcome::Exited(1)),
+        outcome => Ok(outcome),
+    }
+}
+
+fn render(all: &[Listed]) -> String {
+    let head = HEAD.map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(all.iter().map(row)).collect();
+    let is_whole = |row: &&Vec<String>| row.len() == HEAD.len();
+    let width = |column: usize| {
+        let cells = rows.iter().filter(|row| column == 0 || is_whole(row));
+        cells.map(|row| row[column].chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// A channel's cells; what isn't declared is `-`.
+fn row(channel: &Listed) -> Vec<String> {
+    let name = channel.name.clone();
+    let Seen { inside, places, waiting, tokens, failures, breaker } = match &channel.state {
+        Ok(seen) => seen,
+        Err(reason) => return vec![name, reason.clone()],
+    };
+    vec![
+        name,
+        places.map_or(format!("{inside}"), |places| format!("{inside}/{places}")),
+        waiting.to_string(),
+        tokens.map_or("-".into(), |tokens| format!("{tokens:.1}")),
+        failures.to_string(),
+        match breaker {
+            None => "-".into(),
+            Some(Shown::Closed) => "closed".into(),
+            Some(Shown::Open(since)) => format!("open for {}", Human(*since)),
+            Some(Shown::HalfOpen(since)) => format!("half open after {}", Human(*since)),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let seen = |inside, places, tokens, breaker| {
+            Ok(Seen { inside, places, waiting: 196, tokens, failures: 3, breaker })
+        };
+        let since = Duration::from_secs(12);
+        let all = [
+            ("a", seen(4, Some(4), Some(7.54), Some(Shown::Open(since)))),
+            ("a_long_name", seen(1000, None, None, None)),
+            ("b", Err("damaged: it isn't JSON".into())),
+            ("c", seen(0, Some(1), Some(10.0), Some(Shown::Closed))),
+            ("d", seen(0, Some(1), Some(10.0), Some(Shown::HalfOpen(since)))),
+        ];
+        let all = all.map(|(name, state)| Listed { name: name.into(), state });
+        insta::assert_snapshot!(render(&all), @r"
+        CHANNEL      PLACES  WAITING  TOKENS  FAILURES  BREAKER
+        a            4/4     196      7.5     3         open for 12 s
+        a_long_name  1000    196      -       3         -
+        b            damaged: it isn't JSON
+        c            0/1     196      10.0    3         closed
+        d            0/1     196      10.0    3         half open after 12 s
+        ");
+    }
+}
