@@ -100,7 +100,8 @@ impl<'a> Look<'a> {
             | CommandKind::While { .. }
             | CommandKind::For(_)
             | CommandKind::Function { .. }
-            | CommandKind::Shift(_) => self.inside(command),
+            | CommandKind::Shift(_)
+            | CommandKind::Channel(_) => self.inside(command),
         }
     }
 
@@ -130,7 +131,8 @@ impl<'a> Look<'a> {
             | CommandKind::While { .. }
             | CommandKind::For(_)
             | CommandKind::Try(_)
-            | CommandKind::Shift(_) => {
+            | CommandKind::Shift(_)
+            | CommandKind::Channel(_) => {
                 walk::blocks(command).into_iter().all(|block| self.is_idle(block, seen))
             }
         })

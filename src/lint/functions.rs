@@ -25,7 +25,7 @@ struct Calls<'a> {
     sources: bool,
     /// The calls in expressions, where no program can be meant.
     in_expressions: Vec<(&'a Name, Span)>,
-    /// Whether there is anything but functions.
+    /// Whether there is anything but functions and what they rely on.
     runs: bool,
 }
 
@@ -59,7 +59,8 @@ impl<'a> Calls<'a> {
                 self.block(body, Some(name));
                 continue;
             }
-            self.runs |= inside.is_none() && !matches!(command.kind, CommandKind::Comment { .. });
+            self.runs |= inside.is_none()
+                && !matches!(command.kind, CommandKind::Comment { .. } | CommandKind::Channel(_));
             if let CommandKind::Pipeline(pipeline) = &command.kind {
                 self.pipeline(pipeline, inside);
             }

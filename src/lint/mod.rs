@@ -4,6 +4,7 @@
 //! only be known at run time (a limit in a variable, a command named by one) is not guessed at.
 
 mod branches;
+mod channels;
 mod constants;
 mod flow;
 mod functions;
@@ -39,6 +40,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(flow::look(script));
     warnings.extend(functions::look(script));
     warnings.extend(branches::look(script));
+    warnings.extend(channels::look(script));
     warnings.extend(numbers::look(script));
     warnings.extend(pauses::look(script));
     warnings.extend(lists::look(script));

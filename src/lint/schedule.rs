@@ -102,7 +102,7 @@ impl Walk<'_> {
             time: limits.as_ref().and_then(|it| it.time),
             every: limits.as_ref().and_then(|it| it.every),
             policy: limits.as_ref().map(|it| it.policy.clone()),
-            least: limits.as_ref().and_then(|it| it.least(self.least_attempt(&details.body))),
+            least: self.least(details),
             most: self.most(details),
         }
     }
@@ -132,16 +132,26 @@ impl Walk<'_> {
         let Some(CommandKind::Try(details)) = first.map(|it| &it.kind) else {
             return Duration::ZERO;
         };
-        let limits = if details.catch.is_none() { self.limits(details) } else { None };
-        limits.and_then(|it| it.least(self.least_attempt(&details.body))).unwrap_or_default()
+        if details.catch.is_some() {
+            return Duration::ZERO;
+        }
+        self.least(details).unwrap_or_default()
+    }
+
+    /// A channel's budget may end it at its first failure.
+    fn least(&self, details: &Try) -> Option<Duration> {
+        let limits = self.limits(details).filter(|_| details.through.is_none())?;
+        limits.least(self.least_attempt(&details.body))
     }
 
     fn most(&self, details: &Try) -> Option<Duration> {
         let limits = self.limits(details);
         let own = match limits {
-            Some(limits) => limits.most(self.most_of_block(&details.body))?,
-            // The limit of time is enough to know.
-            None => details.clauses.time.as_ref()?.literal()?,
+            Some(limits) if details.through.is_none() => {
+                limits.most(self.most_of_block(&details.body))?
+            }
+            // The limit of time is enough to know, and all that bounds the wait for a channel.
+            _ => details.clauses.time.as_ref()?.literal()?,
         };
         let mut after = details.catch.iter().chain(&details.finally);
         after.try_fold(own, |sum, (_, block)| Some(sum.saturating_add(self.most_of_block(block)?)))
@@ -152,7 +162,10 @@ impl Walk<'_> {
         block.commands.iter().try_fold(Duration::ZERO, |sum, command| {
             let most = match &command.kind {
                 CommandKind::Comment { .. } | CommandKind::Jump(_) => Duration::ZERO,
-                CommandKind::Assign { .. } | CommandKind::Return(_) | CommandKind::Shift(_)
+                CommandKind::Assign { .. }
+                | CommandKind::Return(_)
+                | CommandKind::Shift(_)
+                | CommandKind::Channel(_)
                     if computes_at_once(command) =>
                 {
                     Duration::ZERO
@@ -177,6 +190,7 @@ impl Walk<'_> {
                 CommandKind::Assign { .. }
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
+                | CommandKind::Channel(_)
                 | CommandKind::If { .. }
                 | CommandKind::While { .. }
                 | CommandKind::For(_)
@@ -346,6 +360,13 @@ mod tests {
     fn what_is_computed_is_not_guessed() {
         assert_eq!(of("try $n times\n  a\nend"), [(None, None)]);
         assert_eq!(of("try for 1 hour or $n times\n  a\nend"), [(None, Some(3600.0))]);
+    }
+
+    #[test]
+    fn a_channel_makes_one_wait_and_may_end_it_early() {
+        let of = |try_: &str| of(&format!("channel k budget 10%\n{try_} through k\n  a\nend"))[0];
+        assert_eq!(of("try 3 times each 1 second"), (None, None));
+        assert_eq!(of("try for 1 minute"), (None, Some(60.0)));
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl<'a> Look<'a> {
                 | CommandKind::For(_)
                 | CommandKind::Return(_)
                 | CommandKind::Shift(_)
-                | CommandKind::Jump(_) => {
+                | CommandKind::Jump(_)
+                | CommandKind::Channel(_) => {
                     for block in walk::blocks(command) {
                         self.block(block);
                     }
@@ -120,6 +121,7 @@ impl<'a> Look<'a> {
                 || details.finally.is_some()
                 || each.is_some()
                 || *atomic
+                || details.through.is_some()
                 || !command.redirects.is_empty()
                 || says(&details.body, &["giveup", "defer"]).is_some();
             if !adds && let Some(outer) = self.around.last() {
@@ -338,7 +340,8 @@ fn says(block: &Block, names: &[&str]) -> Option<Span> {
         | CommandKind::For(_)
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
-        | CommandKind::Jump(_) => {
+        | CommandKind::Jump(_)
+        | CommandKind::Channel(_) => {
             walk::blocks(command).into_iter().find_map(|inner| says(inner, names))
         }
     })

@@ -24,7 +24,8 @@ pub fn blocks(command: &Command) -> Vec<&Block> {
         | CommandKind::Assign { .. }
         | CommandKind::Return(_)
         | CommandKind::Shift(_)
-        | CommandKind::Jump(_) => Vec::new(),
+        | CommandKind::Jump(_)
+        | CommandKind::Channel(_) => Vec::new(),
     }
 }
 
@@ -44,6 +45,11 @@ pub fn expressions(command: &Command) -> Vec<&Expr> {
                 backoff.clauses.map(found, amount, Vec::push);
             });
             found.extend(&details.condition);
+            found
+        }
+        CommandKind::Channel(channel) => {
+            let mut found: Vec<&Expr> = Vec::new();
+            channel.rules.map(&mut found, amount, Vec::push);
             found
         }
         CommandKind::Assign { value, .. }

@@ -128,6 +128,23 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Deferred { delay, attempt } => {
             ("deferred", vec![("delay", seconds(*delay)), ("attempt", json!(attempt))])
         }
+        LogEvent::Queued { channel, attempt, time } => {
+            let mut details = vec![
+                ("reason", json!(format!("channel {channel}"))),
+                ("channel", json!(**channel)),
+                ("attempt", json!(attempt)),
+            ];
+            details.extend(time.map(|time| ("delay", seconds(time))));
+            ("waiting", details)
+        }
+        LogEvent::Entered { channel, attempt, waited } => (
+            "entered",
+            vec![
+                ("channel", json!(**channel)),
+                ("attempt", json!(attempt)),
+                ("waited", seconds(*waited)),
+            ],
+        ),
         LogEvent::TrySucceeded(attempt) => ("try_succeeded", vec![("attempt", json!(attempt))]),
         LogEvent::Catch => ("catch", vec![]),
         LogEvent::Finally => ("finally", vec![]),

@@ -93,6 +93,9 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Attempt(2),
         LogEvent::Delay { delay: second, attempt: 3, last: true },
         LogEvent::Deferred { delay: second, attempt: 3 },
+        LogEvent::Queued { channel: "mirror".into(), attempt: 3, time: Some(second) },
+        LogEvent::Queued { channel: "mirror".into(), attempt: 1, time: None },
+        LogEvent::Entered { channel: "mirror".into(), attempt: 3, waited: second },
         LogEvent::TrySucceeded(3),
         LogEvent::Catch,
         LogEvent::Finally,
@@ -134,6 +137,9 @@ fn text_lines() {
     try: attempt 2
     try: 1.5 s until attempt 3, the last
     try: deferred, 1.5 s until attempt 3 is made again
+    try: attempt 3 waits for channel mirror, for up to 1.5 s
+    try: attempt 1 waits for channel mirror
+    try: attempt 3 goes through channel mirror after 1.5 s
     try: attempt 3 succeeded
     catch
     finally
@@ -180,6 +186,9 @@ fn json_lines() {
     {"event":"attempt","attempt":2}
     {"event":"delay","delay":1.5,"attempt":3,"last":true}
     {"event":"deferred","delay":1.5,"attempt":3}
+    {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":3,"delay":1.5}
+    {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":1}
+    {"event":"entered","channel":"mirror","attempt":3,"waited":1.5}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}
     {"event":"finally"}

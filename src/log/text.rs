@@ -69,6 +69,17 @@ impl fmt::Display for Told<'_> {
             LogEvent::Deferred { delay, attempt } => {
                 write!(f, "try: deferred, {} until attempt {attempt} is made again", Human(*delay))
             }
+            LogEvent::Queued { channel, attempt, time } => {
+                write!(f, "try: attempt {attempt} waits for channel {channel}")?;
+                match time {
+                    Some(time) => write!(f, ", for up to {}", Human(*time)),
+                    None => Ok(()),
+                }
+            }
+            LogEvent::Entered { channel, attempt, waited } => {
+                write!(f, "try: attempt {attempt} goes through channel {channel}")?;
+                write!(f, " after {}", Human(*waited))
+            }
             LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
             LogEvent::Catch => f.write_str("catch"),
             LogEvent::Finally => f.write_str("finally"),

@@ -24,6 +24,7 @@ use super::task::{State, Task};
 use super::timer::Timer;
 use super::value::Value;
 use super::variables::Variable;
+use crate::syntax::Among;
 
 /// The exit status of a failure that will pass, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
@@ -225,7 +226,9 @@ impl Machine {
             return Err(Halt::Need(query));
         };
         let name = path.to_string();
-        let script = crate::syntax::parse_bytes(&name, text).map_err(|errors| {
+        let channels: Vec<&str> = self.channels().map(|name| &**name).collect();
+        let among = Among { channels: &channels, ..Among::default() };
+        let script = crate::syntax::parse_bytes_among(&name, text, among).map_err(|errors| {
             let first = &errors.errors[0];
             let line = errors.source.line(first.span.start);
             Halt::usage(format!("{name}:{line}: {}", first.message))
@@ -234,7 +237,7 @@ impl Machine {
         if task.depth() >= 1000 {
             return Err(Halt::usage("files source each other too deeply"));
         }
-        self.define_functions(&program);
+        self.define(&program);
         enter_redirects(task, true);
         let frame = CallFrame {
             function: None,

@@ -15,6 +15,7 @@ use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
 use super::transaction::Committing;
 use super::try_block::{NO_TRY, timeout};
+use crate::channel::Passed;
 
 impl Machine {
     /// The time limit of a `try` passed.
@@ -54,7 +55,8 @@ impl Machine {
                 return self.try_failed(task, last);
             }
             (TryPhase::Condition, Some(last)) => last,
-            (TryPhase::Attempt, _) | (TryPhase::Condition | TryPhase::Delay, None) => {
+            (TryPhase::Attempt | TryPhase::Entering, _)
+            | (TryPhase::Condition | TryPhase::Delay, None) => {
                 // Of this one and those around it nothing is known yet.
                 let inside = task.frames.iter().skip(position + 1);
                 let known = inside.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
@@ -63,6 +65,11 @@ impl Machine {
                 let caught = caught_around(task, position);
                 let failure = timeout(task, limit, running, caught);
                 self.log_failure(task, &failure, Level::FAILURES, false);
+                if phase == TryPhase::Entering {
+                    self.halt_task(task);
+                    return self.try_failed(task, failure);
+                }
+                self.note_passed(scope, Passed::Failed);
                 failure
             }
         };
@@ -99,6 +106,7 @@ impl Machine {
             State::Committing(Committing::LettingOut(process, _)) => {
                 self.processes.remove(&process);
             }
+            State::Entering(entering) => self.abandon(entering.operation),
             State::Opening(opening) => {
                 self.abandon(opening.operation);
                 if let Some(written) = opening.written {

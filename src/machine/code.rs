@@ -7,7 +7,7 @@ use super::value::Value;
 use crate::backoff::{Clauses, Kind};
 use crate::syntax::Source;
 use crate::syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
-use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, TryClauses};
+use crate::syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
 /// A place in a [`Program`].
 pub type Address = usize;
@@ -23,6 +23,8 @@ pub struct Program {
     pub lines: Vec<u32>,
     /// Where each function begins.
     pub functions: Vec<(Name, Address)>,
+    /// The channels that it declares.
+    pub channels: Vec<Name>,
 }
 
 /// One step. "Pops" and "pushes" are about the task's stack of values.
@@ -82,6 +84,8 @@ pub enum Instruction {
     Assign(Name),
     /// Unsets a variable.
     Unset(Name),
+    /// Pops the rules' values, and declares a channel.
+    Channel(Arc<ChannelCode>),
     /// Pops how far to shift.
     Shift,
     /// Returns from a function or a sourced file, or ends the script; pops the value if there
@@ -172,12 +176,23 @@ pub struct TryCode {
     pub clauses: TryClauses<Scale, (), BackoffCode>,
     /// Where the `while` condition begins.
     pub condition: Option<Address>,
+    /// `through NAME`
+    pub through: Option<Name>,
     /// Where the body begins.
     pub body: Address,
     /// Where the `catch` block begins, and its line.
     pub catch: Option<(Address, u32)>,
     /// What comes after.
     pub end: Address,
+}
+
+/// A channel's declaration.
+#[derive(Debug)]
+pub struct ChannelCode {
+    /// The channel.
+    pub name: Name,
+    /// How to read its rules' values, which were pushed in this order; the budget is a percentage.
+    pub rules: ChannelClauses<Scale, ()>,
 }
 
 /// A `finally` group.
@@ -214,6 +229,15 @@ impl ForAllClauses<()> {
     pub fn values(&self) -> usize {
         let mut count = 0;
         self.map(&mut count, |count, ()| *count += 1);
+        count
+    }
+}
+
+impl ChannelCode {
+    /// How many values its rules have on the stack.
+    pub fn values(&self) -> usize {
+        let mut count = 0;
+        self.rules.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
         count
     }
 }

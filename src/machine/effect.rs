@@ -110,8 +110,9 @@ pub enum Effect {
     DropReplay(ReplayId),
     /// Remove this directory and all in it, if it was made.
     DropScratch(ScratchId),
-    /// Have an attempt wait for its turn in a channel. Answered by `Done`: `Admission`. A refusal says why
-    /// the channel can't be used.
+    /// Have an attempt wait for its turn in a channel. Answered by `Done`: `Admission`, and by `Queued`
+    /// before that if it has to wait. A refusal says why the channel can't be used. If it is abandoned, it
+    /// gives back what it got meanwhile.
     Enter(Box<Entry>),
     /// The attempt is over, and unless it succeeded, nothing of it is left.
     Leave(PassId, Passed),

@@ -117,12 +117,24 @@ pub struct TryFrame {
 /// What a `try` is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryPhase {
+    /// Waiting for its turn in a channel.
+    Entering,
     /// Its body.
     Attempt,
     /// The condition of its `while`.
     Condition,
     /// Waiting before the next attempt.
     Delay,
+}
+
+impl TryPhase {
+    /// Whether it has a scope of its own.
+    pub fn is_scoped(self) -> bool {
+        match self {
+            Self::Attempt | Self::Condition => true,
+            Self::Entering | Self::Delay => false,
+        }
+    }
 }
 
 /// A `try` with a `finally` group.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::code::{Address, BackoffCode, FinallyCode, Instruction, Loop, Program, Scale, TryCode};
+use super::code::{
+    Address, BackoffCode, ChannelCode, FinallyCode, Instruction, Loop, Program, Scale, TryCode,
+};
 use super::jumps::{Exits, Loops};
 use super::value::Value;
 use crate::syntax::Script;
 use crate::syntax::ast::{
-    BinaryOperator, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
-    Name, Part, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
+    BinaryOperator, Block, Channel, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind,
+    Mode, Name, Part, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
 };
 use crate::syntax::span::{Source, Span};
 
@@ -20,6 +22,7 @@ pub fn lower(script: &Script) -> Program {
         code: Vec::new(),
         lines: Vec::new(),
         functions: Vec::new(),
+        channels: Vec::new(),
         pending: Vec::new(),
         loops: Loops::default(),
     };
@@ -36,6 +39,7 @@ pub fn lower(script: &Script) -> Program {
         code: lower.code,
         lines: lower.lines,
         functions: lower.functions,
+        channels: lower.channels,
     }
 }
 
@@ -45,6 +49,7 @@ struct Lower<'a> {
     code: Vec<Instruction>,
     lines: Vec<u32>,
     functions: Vec<(Name, Address)>,
+    channels: Vec<Name>,
     pending: Vec<(&'a Name, &'a Block)>,
     loops: Loops,
 }
@@ -152,11 +157,19 @@ impl<'a> Lower<'a> {
                 }
                 self.emit(Instruction::Shift);
             }
+            CommandKind::Channel(channel) => self.channel(channel),
             CommandKind::Jump(jump) => {
                 let at = self.reserve();
                 self.loops.jump(at, *jump);
             }
         }
+    }
+
+    fn channel(&mut self, channel: &'a Channel) {
+        let rules = channel.rules.map(self, Self::duration, Self::expr);
+        let name = Arc::clone(&channel.name);
+        self.channels.push(Arc::clone(&name));
+        self.emit(Instruction::Channel(Arc::new(ChannelCode { name, rules })));
     }
 
     fn conditional(&mut self, arms: &'a [(Expr, Block)], otherwise: Option<&'a Block>) {
@@ -298,7 +311,9 @@ impl<'a> Lower<'a> {
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });
-        let code = Arc::new(TryCode { line, clauses, condition, body, catch, end: self.here() });
+        let through = details.through.as_ref().map(|(_, channel)| Arc::clone(channel));
+        let end = self.here();
+        let code = Arc::new(TryCode { line, clauses, condition, through, body, catch, end });
         self.code[start] = Instruction::TryHead(Arc::clone(&code));
         self.code[head] = Instruction::Try(code);
     }

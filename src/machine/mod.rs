@@ -6,6 +6,7 @@ mod atomic;
 mod branches;
 mod builtin;
 mod cancel;
+mod channel;
 mod cleaning;
 mod code;
 mod command;
@@ -13,6 +14,7 @@ mod commit;
 pub mod config;
 pub mod effect;
 mod ending;
+mod entering;
 pub mod event;
 mod expand;
 mod expression;
@@ -77,6 +79,7 @@ pub use event::Event;
 pub use outcome::{Failure, FailureKind, Outcome};
 pub use time::Time;
 
+use crate::channel::Rules;
 use crate::syntax::Script;
 use crate::syntax::ast::{Name, Part};
 use code::{Address, Instruction, Program};
@@ -118,6 +121,8 @@ pub struct Machine {
     /// Made when it is first needed, which in most runs is never.
     rng: Option<ChaCha8Rng>,
     functions: BTreeMap<Name, (Arc<Program>, Address)>,
+    /// Those that there is a declaration of, with their rules once that was run.
+    channels: BTreeMap<Name, Option<Arc<Rules>>>,
     tasks: BTreeMap<TaskId, Box<Task>>,
     ready: VecDeque<TaskId>,
     effects: VecDeque<Effect>,
@@ -184,6 +189,7 @@ impl Machine {
             seed,
             rng: None,
             functions: BTreeMap::new(),
+            channels: BTreeMap::new(),
             tasks: BTreeMap::from([(MAIN, Box::new(main))]),
             ready: VecDeque::from([MAIN]),
             effects: VecDeque::new(),
@@ -201,7 +207,7 @@ impl Machine {
             left: false,
             config,
         };
-        machine.define_functions(&program);
+        machine.define(&program);
         machine.new_scope(None);
         if let Some(deadline) = machine.config.deadline {
             machine.timers.arm(deadline, Timer::RunDeadline);
@@ -266,7 +272,7 @@ impl Machine {
             Event::Exited { process, status, line, unread } => {
                 self.exited(process, status, line, unread);
             }
-            Event::Queued { .. } => {}
+            Event::Queued { operation } => self.queued(operation),
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Interrupted(signal) => self.interrupted(signal),
@@ -297,9 +303,13 @@ impl Machine {
         self.effects.extend(released.filter_map(Resource::dropped));
     }
 
-    fn define_functions(&mut self, program: &Arc<Program>) {
+    /// Takes over what a program defines, and what it is going to declare.
+    fn define(&mut self, program: &Arc<Program>) {
         for (name, address) in &program.functions {
             self.functions.insert(Arc::clone(name), (Arc::clone(program), *address));
+        }
+        for name in &program.channels {
+            self.channels.entry(Arc::clone(name)).or_default();
         }
     }
 
@@ -431,7 +441,10 @@ impl Machine {
             if self.is_relayed_by(task, operation) {
                 return self.relay_done(task, result);
             }
-            self.resume(task, |machine, task| machine.operation_done(task, result));
+            self.resume(task, |machine, task| match &task.state {
+                State::Entering(_) => machine.entered(task, result),
+                _ => machine.operation_done(task, result),
+            });
         }
     }
 
@@ -451,7 +464,7 @@ impl Machine {
             task: Some(task.id),
             file: Arc::clone(task.program.source.name()),
             line,
-            attempt: task.attempt().map(|attempt| attempt.number),
+            attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),
             uncaught: false,
             event,
         }

@@ -140,6 +140,8 @@ pub enum FailureKind {
     Giveup,
     /// The script said `defer`.
     Deferred,
+    /// A channel doesn't let an attempt through.
+    Refused,
     /// The shell itself has gone wrong.
     Internal,
 }
@@ -160,6 +162,7 @@ impl FailureKind {
             | Self::Builtin
             | Self::Giveup
             | Self::Deferred
+            | Self::Refused
             | Self::Internal => code.clamp(1, 255) as u8,
         }
     }
@@ -178,6 +181,7 @@ impl FailureKind {
             Self::Failure | Self::Builtin => "failure",
             Self::Giveup => "giveup",
             Self::Deferred => "deferred",
+            Self::Refused => "refused",
             Self::Internal => "internal",
         }
     }

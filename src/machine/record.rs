@@ -8,6 +8,7 @@ use super::id::TaskId;
 use super::outcome::{Failure, FailureKind};
 use super::time::Time;
 use crate::secrets::Secrets;
+use crate::syntax::ast::Name;
 
 /// How much a log tells: each level includes those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,6 +104,24 @@ pub enum LogEvent {
         delay: Duration,
         /// The attempt's number.
         attempt: u64,
+    },
+    /// An attempt of a `try` waits for its turn in a channel.
+    Queued {
+        /// The channel.
+        channel: Name,
+        /// The attempt's number.
+        attempt: u64,
+        /// How long, at most, if there is a limit.
+        time: Option<Duration>,
+    },
+    /// An attempt that had to wait goes through its channel.
+    Entered {
+        /// The channel.
+        channel: Name,
+        /// The attempt's number.
+        attempt: u64,
+        /// How long it has waited.
+        waited: Duration,
     },
     /// A `try` succeeded at this attempt.
     TrySucceeded(u64),
@@ -236,6 +255,8 @@ impl LogEvent {
             Self::Attempt(_)
             | Self::Delay { .. }
             | Self::Deferred { .. }
+            | Self::Queued { .. }
+            | Self::Entered { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
             | Self::Finally
@@ -270,12 +291,14 @@ impl LogEvent {
             | Self::Survivor { .. }
             | Self::Interrupted(_) => Level::FAILURES,
             Self::Waiting { .. }
+            | Self::Queued { .. }
             | Self::CommandStarted(_)
             | Self::CommandSucceeded { .. }
             | Self::Assigned { .. } => Level::COMMANDS,
             Self::Attempt(_)
             | Self::Delay { .. }
             | Self::Deferred { .. }
+            | Self::Entered { .. }
             | Self::TrySucceeded(_)
             | Self::Catch
             | Self::Finally

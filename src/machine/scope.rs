@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Machine;
-use super::effect::{Effect, ScopeId};
+use super::effect::{Effect, PassId, ScopeId};
 use super::flow::Flow;
 use super::task::{AfterEmptied, State, Task};
 use super::timer::{Timer, TimerKey};
 use super::transaction::Scratch;
+use crate::channel::Passed;
+use crate::syntax::ast::Name;
 
 /// The scopes in use.
 #[derive(Debug, Default)]
@@ -26,6 +28,26 @@ struct Scope {
     grace: Option<TimerKey>,
     /// The directory of the attempt that it is of, removed when nothing runs there any more.
     scratch: Option<Scratch>,
+    /// How the attempt that it belongs to has gone through a channel.
+    pass: Option<Pass>,
+}
+
+/// An attempt's way through a channel.
+#[derive(Debug)]
+pub struct Pass {
+    /// What the driver knows it by.
+    pub id: PassId,
+    /// The channel.
+    pub channel: Name,
+    /// What became of the attempt, as far as that is known.
+    pub passed: Passed,
+}
+
+/// What goes with scopes.
+#[derive(Default)]
+struct Gone {
+    timers: Vec<TimerKey>,
+    passes: Vec<Pass>,
 }
 
 impl Scopes {
@@ -45,19 +67,37 @@ impl Scopes {
         self.scopes.get(&scope).is_some_and(|scope| scope.opened)
     }
 
-    /// Forgets a scope and those in it; returns their timers.
-    fn remove(&mut self, scope: ScopeId) -> Vec<TimerKey> {
-        let mut timers = Vec::new();
-        let mut gone = vec![scope];
-        while let Some(id) = gone.pop() {
+    /// Gives a pass to the scope of the attempt that has it.
+    pub fn give(&mut self, scope: ScopeId, pass: Option<Pass>) {
+        if let Some(scope) = self.scopes.get_mut(&scope) {
+            scope.pass = pass;
+        }
+    }
+
+    /// The pass of a scope.
+    pub fn pass(&self, scope: ScopeId) -> Option<&Pass> {
+        self.scopes.get(&scope)?.pass.as_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut Pass> {
+        self.scopes.get_mut(&scope)?.pass.as_mut()
+    }
+
+    /// Forgets a scope and those in it.
+    fn remove(&mut self, scope: ScopeId) -> Gone {
+        let mut gone = Gone::default();
+        let mut left = vec![scope];
+        while let Some(id) = left.pop() {
             let Some(scope) = self.scopes.remove(&id) else { continue };
-            timers.extend(scope.grace);
-            gone.extend(scope.inner);
+            gone.timers.extend(scope.grace);
+            gone.passes.extend(scope.pass);
+            left.extend(scope.inner);
             if let Some(parent) = scope.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
                 parent.inner.remove(&id);
             }
         }
-        timers
+        gone
     }
 }
 
@@ -68,8 +108,14 @@ impl Machine {
             Some(_) => ScopeId(self.next_id()),
             None => ScopeId::SCRIPT,
         };
-        let scope =
-            Scope { parent, opened: false, inner: BTreeSet::new(), grace: None, scratch: None };
+        let scope = Scope {
+            parent,
+            opened: false,
+            inner: BTreeSet::new(),
+            grace: None,
+            scratch: None,
+            pass: None,
+        };
         self.scopes.scopes.insert(id, scope);
         if let Some(parent) = parent.and_then(|parent| self.scopes.scopes.get_mut(&parent)) {
             parent.inner.insert(id);
@@ -105,13 +151,16 @@ impl Machine {
         if self.scopes.is_opened(scope) {
             self.effects.push_back(Effect::HandOver { scope, into });
         }
+        self.note_passed(scope, Passed::Succeeded);
         self.forget_scope(scope);
     }
 
-    /// Forgets a scope that is over. The script's own is there again at once: a session goes on in it.
+    /// Forgets a scope that is over, and gives back what it has of channels. The script's own is there
+    /// again at once: a session goes on in it.
     fn forget_scope(&mut self, scope: ScopeId) {
-        let timers = self.scopes.remove(scope);
+        let Gone { timers, passes } = self.scopes.remove(scope);
         self.timers.cancel(timers);
+        self.effects.extend(passes.into_iter().map(|pass| Effect::Leave(pass.id, pass.passed)));
         if scope == ScopeId::SCRIPT {
             self.new_scope(None);
         }

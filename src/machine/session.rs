@@ -30,7 +30,7 @@ impl Machine {
     /// last script that failed.
     pub fn go_on(&mut self, script: &Script) {
         let program = Arc::new(lower(script));
-        self.define_functions(&program);
+        self.define(&program);
         let last = self.outcome.take();
         let scope = self.new_scope(Some(ScopeId::SCRIPT));
         self.left = false;

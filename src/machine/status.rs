@@ -12,6 +12,7 @@ use super::task::{State, Task};
 use super::time::Time;
 use crate::secrets::Secrets;
 use crate::syntax::Source;
+use crate::syntax::ast::Name;
 
 /// A snapshot of a run.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub enum Doing {
         /// The attempt's start.
         until: Time,
     },
+    /// Waiting for the turn of an attempt in this channel.
+    Entering(Name),
     /// Waiting for the branches of a loop.
     Branches(Box<Branches>),
     /// Waiting for the stages of a pipeline.
@@ -100,6 +103,8 @@ pub struct Branches {
     pub running: u64,
     /// How many have failed for now, and wait before their next attempt.
     pub waiting: u64,
+    /// How many wait for their turn in a channel.
+    pub queued: u64,
     /// The first of these to go on: when, and how it had failed.
     pub next: Option<(Time, Arc<Failure>)>,
     /// Whether it is decided how the `forall` ends, and the others are being cancelled.
@@ -153,6 +158,13 @@ pub struct InProgress {
     pub timers: usize,
 }
 
+impl Branches {
+    /// How many have begun, or ended already.
+    pub fn begun(&self) -> u64 {
+        self.done + self.failed + self.running + self.waiting + self.queued
+    }
+}
+
 impl Doing {
     /// In a word.
     pub fn name(&self) -> &'static str {
@@ -162,6 +174,7 @@ impl Doing {
             Self::Files => "opening files",
             Self::Sleeping { .. } => "sleeping",
             Self::Waiting { .. } => "waiting",
+            Self::Entering(_) => "waiting for a channel",
             Self::Branches(_) | Self::Stages => "in others",
             Self::Ending | Self::CleaningUp => "ending",
         }
@@ -256,6 +269,7 @@ impl Machine {
             | State::Settling(_)
             | State::Beginning(_)
             | State::Committing(_) => Doing::Files,
+            State::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),
             State::Command(command) => Doing::Command(command.text.clone()),
             State::Sleeping(timer) if delayed(task).is_some() => {
                 Doing::Waiting { until: timer.due() }
@@ -289,9 +303,10 @@ impl Machine {
             JoinKind::Hedge(hedge) => (Some(1), self.now, hedge.is_won() || hedge.is_lost()),
             JoinKind::Stages(_) => return Doing::Stages,
         };
-        let mut waiting = 0;
+        let (mut waiting, mut queued) = (0, 0);
         let mut soonest: Option<(Time, Arc<Failure>)> = None;
         for child in join.running.iter().filter_map(|child| self.tasks.get(child)) {
+            queued += u64::from(matches!(child.state, State::Entering(_)));
             let (State::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
                 continue;
             };
@@ -311,8 +326,9 @@ impl Machine {
             since,
             done,
             failed,
-            running: here - waiting,
+            running: here - waiting - queued,
             waiting,
+            queued,
             next: soonest,
             ending,
             printing: join.kind.outputs().is_some_and(|outputs| outputs.process().is_some()),
@@ -342,6 +358,7 @@ fn delayed(task: &Task) -> Option<&TryFrame> {
 fn place(task: &Task) -> (&Arc<Source>, u32) {
     let line = match &task.state {
         State::Sleeping(_) => delayed(task).map(|frame| frame.code.line),
+        State::Entering(_) => task.tries().next().map(|frame| frame.code.line),
         _ => None,
     };
     (&task.program.source, line.unwrap_or_else(|| task.line()))

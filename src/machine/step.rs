@@ -95,6 +95,7 @@ impl Machine {
             }
             (
                 State::Ready
+                | State::Entering(_)
                 | State::Command(_)
                 | State::Sleeping(_)
                 | State::Children
@@ -162,6 +163,7 @@ impl Machine {
                 Self::local(task, name, made);
             }
             Instruction::Assign(name) => self.assign(task, name)?,
+            Instruction::Channel(code) => self.declare(task, code)?,
             Instruction::Unset(name) => self.unset(task, name),
             Instruction::Shift => Self::shift(task)?,
             Instruction::Return { value } => return self.return_(task, *value),

@@ -8,6 +8,7 @@ use bstr::BString;
 use super::code::{Address, Program};
 use super::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use super::ending::{Ending, Left, Retry, Thrown};
+use super::entering::Entering;
 use super::event::{Refusal, Reply};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
@@ -141,6 +142,8 @@ pub enum State {
     Opening(Opening),
     /// The descriptors of a pipeline's stage; then it begins.
     Piped(OperationId),
+    /// Its turn in a channel; then the innermost `try` makes its attempt.
+    Entering(Entering),
     /// A command.
     Command(Command),
     /// The files that a command has written, to take their places.
@@ -328,7 +331,7 @@ impl Task {
         let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Try(frame) => Some(match frame.phase {
                 TryPhase::Attempt => frame.attempt_deadline,
-                TryPhase::Condition | TryPhase::Delay => frame.deadline,
+                TryPhase::Entering | TryPhase::Condition | TryPhase::Delay => frame.deadline,
             }),
             FrameKind::Finally(frame) => frame.limit,
             _ => None,

@@ -12,6 +12,7 @@ use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
 use super::outcome::{Failure, FailureKind, Human, Tried, shorten};
 use super::record::{Level, LogEvent, Record};
+use super::scope::Pass;
 use super::task::{State, Task};
 use super::time::Time;
 use super::timer::Timer;
@@ -37,10 +38,13 @@ impl Machine {
         }
         // Attempts that start no time apart are attempts with the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
-        task.frames.pop();
         let policy = clauses.backoff.as_ref().unwrap_or(&self.config.backoff).clone();
         let enclosing = task.deadline().unwrap_or(Time::NEVER);
         let own = clauses.time.map_or(Time::NEVER, |limit| self.now + limit);
+        if let Some(channel) = &code.through {
+            self.rules(channel)?;
+        }
+        task.frames.pop();
         let id = self.next_id();
         let cut = Timer::Deadline { task: task.id, id };
         let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, cut));
@@ -70,14 +74,26 @@ impl Machine {
         Ok(self.begin_attempt(task))
     }
 
-    /// Makes an attempt, in a scope of its own.
-    fn begin_attempt(&mut self, task: &mut Task) -> Flow {
+    /// An attempt begins that counts.
+    pub(super) fn begin_counting(&mut self, task: &mut Task) {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return };
+        frame.attempt = frame.next_attempt();
+        frame.deferred = false;
+        frame.attempt_started = now;
+        let (attempt, line) = (frame.attempt, frame.code.line);
+        task.attempts += 1;
+        self.log_at(task, line, || LogEvent::Attempt(attempt), Level::STRUCTURES);
+    }
+
+    /// Makes an attempt, in a scope of its own, which has the attempt's pass through a channel.
+    pub(super) fn make_attempt(&mut self, task: &mut Task, pass: Option<Pass>) -> Flow {
+        self.begin_counting(task);
         let (id, now) = (task.id, self.now);
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let scope = self.new_scope(Some(frame.outer_scope));
+        self.scopes.give(scope, pass);
         frame.phase = TryPhase::Attempt;
-        frame.attempt += u64::from(!std::mem::take(&mut frame.deferred));
-        frame.attempt_started = now;
         frame.scope = scope;
         let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);
         frame.attempt_deadline = frame.deadline.min(limit);
@@ -85,10 +101,8 @@ impl Machine {
             let timer = Timer::EachAttempt { task: id, id: frame.id };
             frame.attempt_timer = Some(self.timers.arm(limit, timer));
         }
-        let (attempt, line, body) = (frame.attempt, frame.code.line, frame.code.body);
+        let body = frame.code.body;
         task.scope = scope;
-        task.attempts += 1;
-        self.log_at(task, line, || LogEvent::Attempt(attempt), Level::STRUCTURES);
         task.jump(body);
         Flow::Continue
     }
@@ -304,7 +318,10 @@ pub fn timeout(
         _ => format!(" after {}", Human(limit)),
     });
     let message = match running.command.as_str() {
-        "" => format!("ran out of time{after}"),
+        "" => match &running.waits_for {
+            Some(channel) => format!("ran out of time{after}, waiting for the channel `{channel}`"),
+            None => format!("ran out of time{after}"),
+        },
         command => format!("`{}` ran out of time{after}", shorten(command)),
     };
     let (source, line) =
@@ -366,13 +383,13 @@ fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
         let length = length(task, *scale)?;
         not_zero(length).map(|()| length)
     };
-    let clauses = code.clauses.try_map(task, length, |task, ()| number(task))?.of_percent();
+    let clauses = code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.of_percent();
     Policy::with(code.kind, &clauses).map_err(|mistake| Halt::expression(mistake.in_a_line()))
 }
 
-/// Pops a number, which may have a fraction.
-fn number(task: &mut Task) -> Result<f64, Halt> {
-    let text = plain(&task.pop()?)?;
+/// The number that a value says, which may have a fraction.
+pub fn number(value: &Value) -> Result<f64, Halt> {
+    let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
 }

@@ -7,7 +7,7 @@ use super::Machine;
 use super::effect::{Effect, ScopeId};
 use super::ending::{Ending, Retry, Thrown};
 use super::flow::Flow;
-use super::frame::{Frame, FrameKind, TryPhase};
+use super::frame::{Frame, FrameKind};
 use super::join::{children, outlives_a_failure};
 use super::leaving::Leaving;
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
@@ -15,7 +15,9 @@ use super::record::{Level, LogEvent, Record};
 use super::stages::has_failed_before;
 use super::task::{AfterEmptied, State, Task};
 use super::value::Value;
+use crate::channel::Passed;
 use crate::syntax::Source;
+use crate::syntax::ast::Name;
 
 impl Machine {
     /// Leaves structures up to the one that contains the failure.
@@ -33,6 +35,7 @@ impl Machine {
             match frame.kind {
                 FrameKind::Try(details) => {
                     let scope = details.scope;
+                    self.note_failed(scope, &thrown);
                     task.enter(FrameKind::Try(details));
                     return self.empty(task, scope, AfterEmptied::Fail(thrown));
                 }
@@ -132,7 +135,7 @@ impl Machine {
             FrameKind::Try(frame) => {
                 self.timers.cancel(frame.deadline_timer);
                 self.timers.cancel(frame.attempt_timer);
-                if frame.phase != TryPhase::Delay && succeeded {
+                if frame.phase.is_scoped() && succeeded {
                     self.hand_over(frame.scope, frame.outer_scope);
                 }
                 task.scope = frame.outer_scope;
@@ -172,9 +175,12 @@ impl Machine {
                 }
                 (kind, _) => {
                     if let FrameKind::Try(frame) = &kind
-                        && frame.phase != TryPhase::Delay
+                        && frame.phase.is_scoped()
                     {
                         left = Some(frame.scope);
+                        if matches!(ending, Ending::Exited(_)) {
+                            self.note_passed(frame.scope, Passed::Failed);
+                        }
                     }
                     self.abandon_frame(task, kind, good);
                 }
@@ -239,6 +245,14 @@ impl Machine {
                 place: Some((Arc::clone(&task.program.source), task.line())),
                 ..Running::default()
             },
+            State::Entering(entering) => Running {
+                waits_for: Some(Arc::clone(&entering.channel)),
+                place: task
+                    .tries()
+                    .next()
+                    .map(|frame| (Arc::clone(&task.program.source), frame.code.line)),
+                ..Running::default()
+            },
             State::Children | State::Forking | State::Doomed => {
                 let first = children(task).into_iter().find_map(|child| self.tasks.get(&child));
                 first.map_or_else(Running::default, |child| self.running(child))
@@ -266,6 +280,8 @@ pub struct Running {
     pub command: String,
     /// How long it has run.
     pub elapsed: Option<Duration>,
+    /// The channel that an attempt waits for.
+    pub waits_for: Option<Name>,
     /// The script and the line.
     pub place: Option<(Arc<Source>, u32)>,
     /// The tries around it, innermost first.

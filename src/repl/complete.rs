@@ -11,7 +11,8 @@ use super::tokens::{Role, Token, Tokens, scan};
 use crate::backoff::Kind;
 use crate::duration::Unit;
 use crate::syntax::vocabulary::{
-    ALONE, BUILTINS, CLAUSES, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS, TIMES, is_loop,
+    ALONE, BUILTINS, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS,
+    TIMES, is_loop,
 };
 
 /// What an attempt, or a failure, defines.
@@ -161,6 +162,7 @@ impl<'a> Place<'a> {
         };
         match (role, head) {
             (Role::Keyword, "try") => (0, self.clause(&words)),
+            (Role::Keyword, "channel") => (0, self.rule(&words)),
             (Role::Keyword, "else") if words.len() == 1 => (0, self.fitting(["if"])),
             (Role::Keyword, head) if is_loop(head) && words.len() == 1 => (0, Vec::new()),
             (Role::Keyword, head) if is_loop(head) && words.len() == 2 => (0, self.fitting(["in"])),
@@ -226,10 +228,10 @@ impl<'a> Place<'a> {
             let inside = !self.scanned.open.is_empty();
             let piped = self.is_piped();
             let fits = |word: &&str| match *word {
-                "function" | "return" | "shift" => !piped,
+                "function" | "return" | "shift" | "channel" => !piped,
                 word => inside && !piped || HEADS.contains(&word),
             };
-            let words = KEYWORDS.into_iter().chain(ALONE);
+            let words = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS);
             found.extend(self.fitting(words.filter(fits)));
         }
         if !self.word.is_empty() {
@@ -261,6 +263,38 @@ impl<'a> Place<'a> {
         if found.is_empty() { self.value(Wanted::Files) } else { (0, found) }
     }
 
+    /// The channels of the session, and of the text before.
+    fn channels(&self) -> Vec<Candidate> {
+        let all = &self.scanned.all[..self.before];
+        let text = |token: &Token| &self.text[token.range.clone()];
+        let declared = all
+            .windows(2)
+            .filter(|pair| pair[0].role == Role::Keyword && DECLARATIONS.contains(&text(&pair[0])));
+        let known = self.known.channels.iter().map(String::as_str);
+        self.fitting(declared.map(|pair| text(&pair[1])).chain(known))
+    }
+
+    /// A word among the rules of a channel.
+    fn rule(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
+        let last = words.last().map_or("", |(word, _)| word);
+        let before = words.iter().rev().nth(1).map_or("", |(word, _)| word);
+        let has = |word: &str| words.contains(&(word, Role::Clause));
+        match (before, last) {
+            (_, "channel") if words.len() == 1 => {
+                self.fitting(self.known.channels.iter().map(String::as_str))
+            }
+            (_, "at") => self.fitting(["most"]),
+            (_, "per") | ("per" | "failures", _) => self.fitting(Unit::names()),
+            (_, "most" | "rate" | "budget" | "breaker" | "failures") => Vec::new(),
+            ("rate", _) => self.fitting(["per"]),
+            ("breaker", _) => self.fitting(["failures"]),
+            _ => {
+                let rules = ["at", "rate", "budget", "breaker"];
+                self.fitting(rules.into_iter().filter(|rule| !has(rule)))
+            }
+        }
+    }
+
     /// A word in the head of a `try`.
     fn clause(&self, words: &[(&str, Role)]) -> Vec<Candidate> {
         let last = words.last().map_or("", |(word, _)| word);
@@ -279,6 +313,7 @@ impl<'a> Place<'a> {
         };
         match last {
             "backoff" => self.fitting(Kind::ALL.map(Kind::name)),
+            "through" => self.channels(),
             "every" | "each" | "from" | "to" | "for" | "or" | "by" | "jitter" => Vec::new(),
             _ if is_number && !matches!(before, "by" | "jitter") => {
                 let limit = !matches!(before, "every" | "each" | "from" | "to");
@@ -305,6 +340,7 @@ mod tests {
     fn tab(text: &str) -> String {
         let known = Known {
             functions: vec!["fetch_all".into()],
+            channels: vec!["queue".into()],
             variables: [("HOME".to_owned(), None), ("name".to_owned(), None)].into(),
             directory: "/nowhere".into(),
             ..Known::default()
@@ -356,6 +392,23 @@ mod tests {
         assert_eq!(tab("x=fetch_"), "x=fetch_all(");
         assert_eq!(tab("echo basen"), "");
         assert_eq!(tab("if x\nelse "), "if x\nelse if ");
+    }
+
+    #[test]
+    fn channels_and_their_rules() {
+        assert_eq!(tab("chann"), "channel ");
+        assert_eq!(tab("channel k "), "at breaker budget rate");
+        assert_eq!(tab("channel k at "), "channel k at most ");
+        assert_eq!(tab("channel k at most 4 bu"), "channel k at most 4 budget ");
+        assert_eq!(tab("channel k rate 10 "), "channel k rate 10 per ");
+        assert_eq!(tab("channel k rate 10 per seco"), "second seconds");
+        assert_eq!(tab("channel k breaker 5 "), "channel k breaker 5 failures ");
+        assert_eq!(tab("try for 1 hour thr"), "try for 1 hour through ");
+        assert_eq!(
+            tab("channel mirror at most 1\ntry through m"),
+            "channel mirror at most 1\ntry through mirror "
+        );
+        assert_eq!(tab("try through q"), "try through queue ");
     }
 
     #[test]

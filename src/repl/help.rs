@@ -8,7 +8,7 @@ use crate::backoff::Kind;
 use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{CommandKind, Part};
-use crate::syntax::vocabulary::{ALONE, BUILTINS, FUNCTIONS, KEYWORDS, function};
+use crate::syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, FUNCTIONS, KEYWORDS, function};
 
 /// The command.
 pub const COMMAND: &str = "help";
@@ -85,7 +85,7 @@ fn overview(columns: usize, colours: bool) -> String {
         columns,
     );
     let policies = Kind::ALL.map(Kind::name);
-    let structures: Vec<&str> = KEYWORDS.into_iter().chain(ALONE).collect();
+    let structures: Vec<&str> = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).collect();
     let functions = FUNCTIONS.each_ref().map(|function| function.name);
     let groups: [(&str, &[&str]); 5] = [
         ("structures", &structures),
@@ -141,7 +141,8 @@ mod tests {
     fn everything_is_explained() {
         let known: Vec<&str> = topics().collect();
         let policies = Kind::ALL.map(Kind::name);
-        for topic in KEYWORDS.iter().chain(&ALONE).chain(&BUILTINS).chain(&policies).chain(&MORE) {
+        let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS).chain(&BUILTINS);
+        for topic in words.chain(&policies).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
             assert!(find(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
         }

@@ -26,6 +26,8 @@ const MOST_ENTRIES: usize = 100_000;
 pub struct Known {
     /// The functions.
     pub functions: Vec<String>,
+    /// The channels.
+    pub channels: Vec<String>,
     /// The variables; values only if they are short text.
     pub variables: HashMap<String, Option<BString>>,
     /// The working directory.
@@ -40,6 +42,7 @@ impl Known {
         let variables = machine.variables();
         Self {
             functions: machine.functions().map(ToString::to_string).collect(),
+            channels: machine.channels().map(ToString::to_string).collect(),
             variables: variables
                 .into_iter()
                 .map(|(name, value)| (name.to_string(), value))

@@ -32,7 +32,7 @@ use crate::non_blocking_writer;
 use crate::secrets::Secrets;
 use crate::syntax::ast::{Block, Name};
 use crate::syntax::vocabulary::OPERATORS;
-use crate::syntax::{Script, Source, parse_among, unfinished_among};
+use crate::syntax::{Among, Script, Source, parse_among, unfinished_among};
 
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";
@@ -106,7 +106,9 @@ impl<D: Interactive> Session<D> {
         };
         self.reader.remember(&text);
         let functions: Vec<&str> = self.machine.functions().map(|name| &**name).collect();
-        let script = match parse_among(NAME, &text, &functions) {
+        let channels: Vec<&str> = self.machine.channels().map(|name| &**name).collect();
+        let among = Among { functions: &functions, channels: &channels };
+        let script = match parse_among(NAME, &text, among) {
             Ok(script) => script,
             Err(errors) => {
                 say(&diagnostic::render_all(&errors));
@@ -167,7 +169,10 @@ impl<D: Interactive> Session<D> {
         loop {
             let functions: Vec<Name> = self.machine.functions().cloned().collect();
             let functions: Vec<&str> = functions.iter().map(|name| &**name).collect();
-            let unfinished = |text: &str| unfinished_among(text, &functions);
+            let channels: Vec<Name> = self.machine.channels().cloned().collect();
+            let channels: Vec<&str> = channels.iter().map(|name| &**name).collect();
+            let among = Among { functions: &functions, channels: &channels };
+            let unfinished = |text: &str| unfinished_among(text, among);
             let lacks = text.as_deref().and_then(unfinished);
             let known = Known::of(&self.machine);
             let prompt = match lacks {
@@ -185,7 +190,7 @@ impl<D: Interactive> Session<D> {
                 Line::Interrupted => return Input::Nothing,
                 Line::End if text.is_some() => {
                     // What is missing is a mistake now.
-                    if let Err(errors) = parse_among(NAME, &before, &functions) {
+                    if let Err(errors) = parse_among(NAME, &before, among) {
                         say(&diagnostic::render_all(&errors));
                     }
                     return Input::Nothing;

@@ -4,7 +4,9 @@
 use std::ops::Range;
 
 use super::lexemes::{Part, assigned, double, redirection, single, variable};
-use crate::syntax::vocabulary::{ALONE, CLAUSES, HEADS, KEYWORDS, LOOP_CLAUSES, TIMES, is_loop};
+use crate::syntax::vocabulary::{
+    ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, LOOP_CLAUSES, RULES, TIMES, is_loop,
+};
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +162,15 @@ impl<'t> Scanner<'t> {
             && matches!(
                 self.head,
                 Some(
-                    "if" | "while" | "for" | "forany" | "forall" | "return" | "shift" | "try" | "="
+                    "if" | "while"
+                        | "for"
+                        | "forany"
+                        | "forall"
+                        | "return"
+                        | "shift"
+                        | "try"
+                        | "channel"
+                        | "="
                 )
             )
     }
@@ -235,7 +245,7 @@ impl<'t> Scanner<'t> {
             self.at_start = false;
             return Role::Command;
         }
-        if KEYWORDS.contains(&word) {
+        if KEYWORDS.contains(&word) || DECLARATIONS.contains(&word) {
             return self.keyword(word);
         }
         if ALONE.contains(&word) && self.ends_after(word) {
@@ -291,6 +301,14 @@ impl<'t> Scanner<'t> {
         })
     }
 
+    /// Whether this word comes right after another one that means something.
+    fn is_after(&self, word: &str) -> bool {
+        self.found.all.last().is_some_and(|before| {
+            matches!(before.role, Role::Keyword | Role::Clause)
+                && &self.text[before.range.clone()] == word
+        })
+    }
+
     fn role_inside(&mut self, word: &str) -> Role {
         let is_operator = super::is_operator(word);
         match self.head {
@@ -300,6 +318,14 @@ impl<'t> Scanner<'t> {
                 Role::Keyword
             }
             Some(head) if is_loop(head) && (word == "in" || self.is_loop_clause(head, word)) => {
+                Role::Clause
+            }
+            // Its name.
+            Some("channel") if self.is_after("channel") => Role::Word,
+            Some("try") if self.is_after("through") => Role::Word,
+            Some("channel")
+                if RULES.contains(&word) || crate::duration::Unit::named(word).is_some() =>
+            {
                 Role::Clause
             }
             Some("try")
@@ -359,6 +385,8 @@ mod tests {
             @"C:cat S:<< W:A S:-> W:v D:a b~A~ C:ls");
         insta::assert_snapshot!(shown("ls | while true\nbreak; end > f |& for x in a; end | sort"),
             @"C:ls S:| K:while W:true K:break K:end S:> W:f S:|& K:for W:x L:in W:a K:end S:| C:sort");
+        insta::assert_snapshot!(shown("channel at at most 4 rate 10 per second\ntry through for every 2 s; x; end"),
+            @"K:channel W:at L:at L:most W:4 L:rate W:10 L:per L:second K:try L:through W:for L:every W:2 L:s C:x K:end");
         insta::assert_snapshot!(shown("break; break 2; continue # so\n"),
             @"K:break C:break W:2 K:continue #:# so");
     }

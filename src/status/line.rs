@@ -25,6 +25,7 @@ pub fn line(status: &Status, columns: usize) -> Option<String> {
         match &task.doing {
             Doing::Branches(branches) => return Some(of_branches(branches, status.now, columns)),
             Doing::Waiting { until } => return of_try(task, *until, status.now, columns),
+            Doing::Entering(channel) => return of_channel(task, channel, status.now, columns),
             _ => {}
         }
     }
@@ -46,9 +47,21 @@ fn of_try(task: &TaskStatus, until: Time, now: Time, columns: usize) -> Option<S
     Some(joined(&full, &brief, tried.failure.as_deref(), columns))
 }
 
+/// `attempt 3 of 10 waiting for channel mirror, 3 min 12 s left: line 3: wget … exited with 4`
+fn of_channel(task: &TaskStatus, channel: &str, now: Time, columns: usize) -> Option<String> {
+    let tried = task.tries.first()?;
+    let mut full = format!("{} waiting for channel {channel}", next_attempt(tried));
+    let mut brief = format!("waiting for channel {channel}");
+    if let Some(left) = left(tried.deadline, now) {
+        full.push_str(&format!(", {} left", countdown(left)));
+        brief.push_str(&format!(", {} left", compact(left)));
+    }
+    Some(joined(&full, &brief, tried.failure.as_deref(), columns))
+}
+
 /// `forall [###x-    ] 30 of 100 done, 8 running, 9 failed, 3 waiting, next in 4.2 s, about 5 min left: line 3: …`
 fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
-    let Branches { keyword, total, done, failed, running, waiting, next, .. } = branches;
+    let Branches { keyword, total, done, failed, running, waiting, queued, next, .. } = branches;
     let counts = format!("{done} of {total} done, {running} running");
     let mut full = format!("{keyword} {} {counts}", bar(branches));
     let mut brief = format!("{done}/{total} done, {running} run");
@@ -67,6 +80,9 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
     if *waiting > 0 {
         add(&format!("{waiting} waiting"), &format!("{waiting} wait"));
     }
+    if *queued > 0 {
+        add(&format!("{queued} waiting for channels"), &format!("{queued} queued"));
+    }
     if let Some((next, _)) = next {
         add(&format!("next in {}", countdown(*next - now)), &compact(*next - now));
     }
@@ -79,13 +95,13 @@ fn of_branches(branches: &Branches, now: Time, columns: usize) -> String {
 /// `[####x--   ]`: what succeeded, failed, has begun, and is to come, each in as many of the cells as it has
 /// of the whole, rounded down but for what is to come.
 fn bar(branches: &Branches) -> String {
-    let Branches { total, done, failed, running, waiting, .. } = branches;
+    let Branches { total, done, failed, .. } = branches;
     let until = |count: u64| {
         let share = u128::from(count.min(*total)) * CELLS as u128 / u128::from((*total).max(1));
         share as usize
     };
     let (done, ended) = (until(*done), until(done + failed));
-    let begun = until(branches.done + branches.failed + running + waiting);
+    let begun = until(branches.begun());
     let cells = [
         "#".repeat(done),
         "x".repeat(ended - done),

@@ -58,8 +58,7 @@ fn countdown(duration: Duration) -> String {
 
 /// How many branches have not begun.
 fn to_come(branches: &Branches) -> u64 {
-    let Branches { total, done, failed, running, waiting, .. } = branches;
-    total.saturating_sub(done + failed + running + waiting)
+    branches.total.saturating_sub(branches.begun())
 }
 
 /// Whether no more successes are wanted.

@@ -32,7 +32,7 @@ pub fn page(status: &Status, script: &str, pid: u32) -> String {
         if !source.is_empty() {
             let _ = writeln!(text, "    {} | {}", task.line, excerpt(&status.secrets.hide(source)));
         }
-        let waits = matches!(task.doing, Doing::Waiting { .. });
+        let waits = matches!(task.doing, Doing::Waiting { .. } | Doing::Entering(_));
         for (index, tried) in task.tries.iter().enumerate() {
             tell_try(&mut text, tried, now, waits && index == 0);
         }
@@ -65,6 +65,13 @@ fn doing(task: &TaskStatus, now: Time) -> String {
         Doing::Command(command) => {
             format!("running `{}` for {since}", excerpt(&printable(command)))
         }
+        Doing::Entering(channel) => match task.tries.first() {
+            Some(tried) => {
+                let next = next_attempt(tried);
+                format!("{next}, waiting for channel {channel} for {since}")
+            }
+            None => format!("waiting for channel {channel} for {since}"),
+        },
         Doing::Files => format!("waiting for a file or directory for {since}"),
         Doing::Sleeping { until } => {
             format!("sleeping for {since}, {} to go", countdown(*until - now))
@@ -84,10 +91,12 @@ fn doing(task: &TaskStatus, now: Time) -> String {
 }
 
 fn told(branches: &Branches) -> String {
-    let Branches { keyword, variable, total, done, failed, running, waiting, .. } = branches;
+    let Branches { keyword, variable, total, done, failed, running, waiting, queued, .. } =
+        branches;
     if branches.ending {
         let why = if is_enough(branches) { "enough succeeded" } else { "failed" };
-        return format!("{keyword} {variable}: {why}, ending {} branches", running + waiting);
+        let begun = running + waiting + queued;
+        return format!("{keyword} {variable}: {why}, ending {begun} branches");
     }
     let to_come = to_come(branches);
     let mut text = format!("{keyword} {variable}: {done} of {total} done, {running} running");
@@ -96,6 +105,9 @@ fn told(branches: &Branches) -> String {
     }
     if *waiting > 0 {
         let _ = write!(text, ", {waiting} waiting after a failure");
+    }
+    if *queued > 0 {
+        let _ = write!(text, ", {queued} waiting for channels");
     }
     if to_come > 0 {
         let _ = write!(text, ", {to_come} to come");

@@ -247,3 +247,57 @@ fn lists_of_any_length_have_a_bar() {
 fn there_is_no_line_while_nothing_waits() {
     assert_eq!(line(&status("ok; sleep 5", 0.0, 9), 80), None);
 }
+
+#[test]
+fn who_waits_for_a_channel_is_told() {
+    let script = "channel mirror at most 1
+forall host in a b c
+    try for 1 hour through mirror
+        hang $host
+    end
+end";
+    insta::assert_snapshot!(told(script, 31.0), @"
+    ftsh: status of job [42] after 31 s
+      line 2: forall host: 0 of 3 done, 1 running, 2 waiting for channels
+        2 | forall host in a b c
+      host=a, line 4: running `hang a` for 31 s
+        4 | hang $host
+        `try` at line 3: attempt 1, 59 min 29 s left
+      host=b, line 3: attempt 1, waiting for channel mirror for 31 s
+        3 | try for 1 hour through mirror
+        `try` at line 3: 59 min 29 s left
+      host=c, line 3: attempt 1, waiting for channel mirror for 31 s
+        3 | try for 1 hour through mirror
+        `try` at line 3: 59 min 29 s left
+    ");
+    let few = page(&status(script, 31.0, 2), "job", 42);
+    insta::assert_snapshot!(few, @"
+    ftsh: status of job [42] after 31 s
+      line 2: forall host: 0 of 3 done, 1 running, 2 waiting for channels
+        2 | forall host in a b c
+      host=a, line 4: running `hang a` for 31 s
+        4 | hang $host
+        `try` at line 3: attempt 1, 59 min 29 s left
+      and 2 more:
+        line 3: 2 waiting for a channel
+    ");
+    let shown = line(&status(script, 31.0, TASKS_FOR_LINE), 200).expect("a line");
+    assert_eq!(shown, "forall [----------] 0 of 3 done, 1 running, 2 waiting for channels");
+    let alone = "channel mirror rate 1 per minute
+try for 1 hour or 5 times every 1 second through mirror
+    fail
+end";
+    insta::assert_snapshot!(told(alone, 31.0), @"
+    ftsh: status of job [42] after 31 s
+      line 2: attempt 2 of 5, waiting for channel mirror for 30 s
+        2 | try for 1 hour or 5 times every 1 second through mirror
+        `try` at line 2: 59 min 29 s left
+        last failure: line 3: `fail` exited with 7
+    ");
+    let shown = |columns| line(&status(alone, 31.0, TASKS_FOR_LINE), columns).expect("a line");
+    assert_eq!(
+        shown(200),
+        "attempt 2 of 5 waiting for channel mirror, 59 min 29 s left: line 3: `fail` exited with 7"
+    );
+    assert_eq!(shown(40), "waiting for channel mirror, 59m29s left");
+}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 pub use super::clauses::ForKind;
-use super::clauses::TryClauses;
+use super::clauses::{ChannelClauses, TryClauses};
 use super::span::{Source, Span};
 use crate::backoff::{Clauses, Kind};
 pub use crate::duration::Unit;
@@ -97,6 +97,8 @@ pub enum CommandKind {
     Shift(Option<Expr>),
     /// `break`, `continue`.
     Jump(Jump),
+    /// `channel`.
+    Channel(Box<Channel>),
 }
 
 /// What leaves the body of a loop.
@@ -416,12 +418,25 @@ pub struct Try {
     pub clauses: TryClauses<Duration, Expr, BackoffClause>,
     /// `while expr`
     pub condition: Option<Expr>,
+    /// `through NAME`, and where the name stands.
+    pub through: Option<(Span, Name)>,
     /// The body.
     pub body: Block,
     /// The `catch` block, and where `catch` stands.
     pub catch: Option<(Span, Block)>,
     /// The `finally` block, and where `finally` stands.
     pub finally: Option<(Span, Block)>,
+}
+
+/// `channel NAME rules…`: what attempts through it obey from there on.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// What it is called.
+    pub name: Name,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// Its rules, at least one; the budget as a percentage, without the `%`.
+    pub rules: ChannelClauses<Duration, Expr>,
 }
 
 /// A length of time.

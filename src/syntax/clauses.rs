@@ -73,6 +73,58 @@ impl<L, P> TryClauses<L, u64, P> {
     }
 }
 
+/// The rules of a channel: lengths of time `L`, numbers `N`.
+#[derive(Clone, Debug)]
+pub struct ChannelClauses<L, N> {
+    /// `at most N`
+    pub at_most: Option<N>,
+    /// `rate N per D`
+    pub rate: Option<(N, L)>,
+    /// `budget P%`
+    pub budget: Option<N>,
+    /// `breaker N failures D`
+    pub breaker: Option<(N, L)>,
+}
+
+impl<L, N> ChannelClauses<L, N> {
+    /// No rule at all.
+    pub const NONE: Self = Self { at_most: None, rate: None, budget: None, breaker: None };
+
+    /// The next form of each rule, in the order of the fields; the first error ends it. Both functions
+    /// are given `context`.
+    pub fn try_map<'c, C, L2, N2, E>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> Result<L2, E>,
+        number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
+    ) -> Result<ChannelClauses<L2, N2>, E> {
+        let pair = |context: &mut C, (count, time): &'c (N, L)| {
+            Ok((number(context, count)?, length(context, time)?))
+        };
+        Ok(ChannelClauses {
+            at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
+            rate: self.rate.as_ref().map(|it| pair(context, it)).transpose()?,
+            budget: self.budget.as_ref().map(|it| number(context, it)).transpose()?,
+            breaker: self.breaker.as_ref().map(|it| pair(context, it)).transpose()?,
+        })
+    }
+
+    /// As [`Self::try_map`], of what can't fail.
+    pub fn map<'c, C, L2, N2>(
+        &'c self,
+        context: &mut C,
+        length: impl Fn(&mut C, &'c L) -> L2,
+        number: impl Fn(&mut C, &'c N) -> N2,
+    ) -> ChannelClauses<L2, N2> {
+        let Ok(clauses) = self.try_map(
+            context,
+            |context, it| Ok::<_, Infallible>(length(context, it)),
+            |context, it| Ok(number(context, it)),
+        );
+        clauses
+    }
+}
+
 /// Which loop it is, with its clauses: lengths of time `L`, numbers `N`.
 #[derive(Clone, Debug)]
 pub enum ForKind<L, N> {

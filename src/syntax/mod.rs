@@ -11,7 +11,10 @@ pub mod vocabulary;
 
 pub use ast::Script;
 pub use error::{SyntaxError, SyntaxErrors};
-pub use parse::{Unfinished, parse, parse_among, parse_bytes, unfinished, unfinished_among};
+pub use parse::{
+    Among, Unfinished, parse, parse_among, parse_bytes, parse_bytes_among, unfinished,
+    unfinished_among,
+};
 pub use print::print;
 pub use span::{Source, Span};
 

@@ -121,6 +121,7 @@ impl Printer {
             CommandKind::Return(value) => self.keyword("return", value.as_ref()),
             CommandKind::Shift(count) => self.keyword("shift", count.as_ref()),
             CommandKind::Jump(jump) => self.text.push_str(jump.keyword()),
+            CommandKind::Channel(channel) => self.channel(channel),
             _ => self.structure(command, tasks),
         }
     }
@@ -178,7 +179,8 @@ impl Printer {
             | CommandKind::Assign { .. }
             | CommandKind::Return(_)
             | CommandKind::Shift(_)
-            | CommandKind::Jump(_) => {}
+            | CommandKind::Jump(_)
+            | CommandKind::Channel(_) => {}
         }
     }
 
@@ -265,6 +267,10 @@ impl Printer {
         }
         if *atomic {
             self.text.push_str(" atomic");
+        }
+        if let Some((_, channel)) = &head.through {
+            self.text.push_str(" through ");
+            self.text.push_str(channel);
         }
         if let Some(condition) = &head.condition {
             self.text.push_str(" while ");

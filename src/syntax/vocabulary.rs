@@ -14,9 +14,19 @@ pub const KEYWORDS: [&str; 12] = [
 /// Words that mean something alone on their line. A script's own functions win over them.
 pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 
+/// Words that begin a statement which says what is to hold from there on. A script's own functions win
+/// over them.
+pub const DECLARATIONS: [&str; 1] = ["channel"];
+
 /// Words that begin a clause in the head of a `try`, or join limits.
-pub const CLAUSES: [&str; 11] =
-    ["for", "or", "every", "each", "while", "atomic", "backoff", "from", "to", "by", "jitter"];
+pub const CLAUSES: [&str; 12] = [
+    "for", "or", "every", "each", "while", "atomic", "backoff", "through", "from", "to", "by",
+    "jitter",
+];
+
+/// The words of a channel's rules.
+pub const RULES: [&str; 8] =
+    ["at", "most", "rate", "per", "budget", "breaker", "failures", "failure"];
 
 /// What follows a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
@@ -171,6 +181,7 @@ mod tests {
     fn the_grammar_has_the_same_words() {
         assert_eq!(strings("keyword"), BTreeSet::from(KEYWORDS));
         assert_eq!(strings("clause_word"), BTreeSet::from(CLAUSES));
+        assert_eq!(strings("rule_word"), BTreeSet::from(RULES));
         let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
         assert_eq!(strings("for_kind"), loops);
         let ours = LOOP_CLAUSES.iter().map(|(_, words)| words);

@@ -4,6 +4,7 @@ mod atomic;
 mod bytes;
 mod calls;
 mod cancelling;
+mod channels;
 mod determinism;
 mod expansion;
 mod finally;

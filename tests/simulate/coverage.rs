@@ -9,7 +9,7 @@ use ftsh::syntax::ast::{
     Parameter, Part, Pipeline, Quoted, Redirect, Simple, StageKind, Substitute, Target, Try,
     Variable, Word,
 };
-use ftsh::syntax::clauses::{ForAllClauses, ForAnyClauses, Output, TryClauses};
+use ftsh::syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, Output, TryClauses};
 use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
@@ -18,6 +18,7 @@ const CONSTRUCTS: &str = "
     break continue if else-if else while for forany in-order hedge-after hedge-at-most forall at-most at-least keep-going
     grouped grouped-in-order tagged
     try catch finally try-for try-for-joined try-times try-every try-each try-backoff try-while
+    try-through channel channel-at-most channel-rate channel-budget channel-breaker
     backoff-from backoff-to backoff-by backoff-jitter
     read-file write-file append-file read-variable write-variable append-variable
     with-errors errors other-descriptor duplicate here-document here-string around-block
@@ -132,6 +133,17 @@ impl Walk<'_> {
                 self.expressions(value);
             }
             CommandKind::Jump(jump) => self.is(jump.keyword()),
+            CommandKind::Channel(channel) => {
+                let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
+                self.is("channel");
+                self.clause("channel-at-most", at_most.as_ref());
+                self.clause("channel-budget", budget.as_ref());
+                for (name, pair) in [("channel-rate", rate), ("channel-breaker", breaker)] {
+                    let (count, time) = pair.as_ref().map(|(count, time)| (count, time)).unzip();
+                    self.clause(name, count);
+                    self.length(name, time);
+                }
+            }
         }
     }
 
@@ -163,7 +175,7 @@ impl Walk<'_> {
     }
 
     fn attempts(&mut self, it: &Try) {
-        let Try { clauses, condition, body, catch, finally } = it;
+        let Try { clauses, condition, through, body, catch, finally } = it;
         let TryClauses { time, times, every, each, backoff, atomic } = clauses;
         self.is("try");
         if *atomic {
@@ -177,6 +189,9 @@ impl Walk<'_> {
         self.length("try-each", each.as_ref());
         self.clause("try-times", times.as_ref());
         self.clause("try-while", condition.as_ref());
+        if through.is_some() {
+            self.is("try-through");
+        }
         if let Some(BackoffClause { kind, clauses, .. }) = backoff {
             let Clauses { from, to, by, jitter } = clauses;
             self.is("try-backoff");

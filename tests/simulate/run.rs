@@ -186,6 +186,10 @@ impl Ran {
         let text = format!("unset {}", names.collect::<Vec<_>>().join(" "));
         machine.go_on(&ftsh::syntax::parse("session", &text).expect("names"));
         self.drive(machine, world, oracles.as_deref_mut())?;
+        if !world.channels_are_quiet() {
+            let what = "a place is taken when the run is over".into();
+            return Err(Violation { oracle: "channels", what });
+        }
         oracles.map_or(Ok(()), Oracles::end)
     }
 

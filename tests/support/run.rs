@@ -63,6 +63,7 @@ impl Running {
             .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
             .env("HOME", directory)
             .env("TMPDIR", directory)
+            .env("FTSH_CHANNELS", directory.join("channels"))
             .env("LC_ALL", "C")
             .envs(ftsh.environment.iter().map(|(name, value)| (name, value)))
             .env(name, value);

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh::backoff::Policy;
-use ftsh::driver::simulated::{Call, Due, Ending, Model, Shell, World as Around};
+use ftsh::driver::simulated::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
 use ftsh::machine::effect::ProcessId;
 use ftsh::machine::event::Status;
-use ftsh::machine::{Config, Machine, Output, Time};
+use ftsh::machine::{Config, Event, Machine, Output, Time};
 use ftsh::syntax::{self, Script};
 
 use crate::common::Random;
@@ -51,6 +51,7 @@ pub struct Program {
 /// What modelled commands can have happen.
 pub struct Agenda<A> {
     events: Events<Happening<A>>,
+    channels: Channels,
     /// For the models' own random choices.
     pub random: Random,
 }
@@ -62,6 +63,10 @@ enum Happening<A> {
     Due(usize, Due),
     /// A command whose model left its end open ends.
     Ends(Program, Status),
+    /// A channel has something to say to a client.
+    Told(usize, Event),
+    /// Channels have to look at the clock.
+    Channels,
     /// For the models.
     Alarm(A),
 }
@@ -75,6 +80,21 @@ impl<A> Agenda<A> {
     /// Wakes the models at a time.
     pub fn wake(&mut self, at: Time, alarm: A) {
         self.events.schedule(at, Happening::Alarm(alarm));
+    }
+
+    /// The channels that the clients share.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// Has clients hear what channels say.
+    fn tell(&mut self, told: Vec<(usize, Event)>) {
+        for (client, event) in told {
+            self.events.schedule(self.now(), Happening::Told(client, event));
+        }
+        if let Some(at) = self.channels.wake() {
+            self.events.schedule(at, Happening::Channels);
+        }
     }
 
     /// Ends a program now, if it isn't over.
@@ -102,7 +122,7 @@ struct Client {
 impl<C: Commands> World<C> {
     /// A world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
-        let agenda = Agenda { events: Events::new(), random };
+        let agenda = Agenda { events: Events::new(), channels: Channels::default(), random };
         Self { clients: Vec::new(), agenda, commands, handled: 0 }
     }
 
@@ -149,6 +169,15 @@ impl<C: Commands> World<C> {
                     let (shell, mut around) = self.parts(program.client);
                     shell.end(program.process, status, &mut around);
                     self.go_on(program.client);
+                }
+                Happening::Told(client, event) => {
+                    let now = self.agenda.now();
+                    self.clients[client].machine.handle_event(now, event);
+                    self.go_on(client);
+                }
+                Happening::Channels => {
+                    let told = self.agenda.channels.pass_time(self.agenda.now());
+                    self.agenda.tell(told);
                 }
                 Happening::Alarm(alarm) => self.commands.alarm(alarm, &mut self.agenda),
             }
@@ -212,6 +241,11 @@ impl<C: Commands> Around for One<'_, C> {
 
     fn schedule(&mut self, at: Time, due: Due) {
         self.agenda.events.schedule(at, Happening::Due(self.client, due));
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        let told = self.agenda.channels.ask(self.client, ask, self.agenda.now());
+        self.agenda.tell(told);
     }
 
     fn ended(&mut self, process: ProcessId, ending: Ending) {

@@ -4,6 +4,7 @@
 //! [`Simulated`] is a world of one shell. A world of many is made of many [`Shell`]s around one
 //! [`World`].
 
+mod channels;
 mod descriptors;
 mod drafts;
 mod inputs;
@@ -18,6 +19,7 @@ use bstr::{BString, ByteSlice};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+pub use channels::{Ask, Channels};
 pub use model::{Call, Model};
 pub use shell::{Due, Ending, Shell, World};
 
@@ -44,6 +46,7 @@ struct Around {
     trace: Vec<String>,
     starts: Vec<Time>,
     settles: Box<dyn FnMut(usize) -> Option<usize>>,
+    channels: Channels,
 }
 
 enum Happening {
@@ -51,6 +54,10 @@ enum Happening {
     Due(Due),
     /// The shell gets a signal.
     Signal(i32),
+    /// A channel says something.
+    Told(Event),
+    /// Channels have to look at the clock.
+    Channels,
 }
 
 impl Simulated {
@@ -65,6 +72,7 @@ impl Simulated {
             trace: Vec::new(),
             starts: Vec::new(),
             settles: Box::new(|_| None),
+            channels: Channels::default(),
         };
         Self { shell: Shell::default(), around }
     }
@@ -144,6 +152,15 @@ impl Around {
         self.count += 1;
         self.future.insert((at, self.count), happening);
     }
+
+    fn tell(&mut self, told: Vec<(usize, Event)>) {
+        for (_, event) in told {
+            self.plan(self.now, Happening::Told(event));
+        }
+        if let Some(at) = self.channels.wake() {
+            self.plan(at, Happening::Channels);
+        }
+    }
 }
 
 impl World for Around {
@@ -165,6 +182,11 @@ impl World for Around {
 
     fn settle(&mut self, drafts: usize) -> Option<usize> {
         (self.settles)(drafts)
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        let told = self.channels.ask(0, ask, self.now);
+        self.tell(told);
     }
 
     fn note(&mut self, what: fmt::Arguments) {
@@ -197,6 +219,11 @@ impl Driver for Simulated {
             match next.remove() {
                 Happening::Due(due) => shell.handle(due, around),
                 Happening::Signal(signal) => return Some(Event::Interrupted(signal)),
+                Happening::Told(event) => return Some(event),
+                Happening::Channels => {
+                    let told = around.channels.pass_time(around.now);
+                    around.tell(told);
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
+use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
 use crate::machine::effect::{Action, DraftId, ProcessId, Query, Run, ScopeId};
@@ -37,6 +38,9 @@ pub trait World {
         let _ = drafts;
         None
     }
+
+    /// This shell asks something of the channels that it shares with all shells of the world.
+    fn ask(&mut self, ask: Ask);
 
     /// A program is over: it ended, obeyed SIGTERM or was killed.
     fn ended(&mut self, process: ProcessId, ending: Ending) {
@@ -113,7 +117,7 @@ impl Shell {
                     self.answer(directory.as_deref(), &query, world.now()).map_err(Refusal::new);
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::Abandon(_) | Effect::Relay { .. } | Effect::Leave(..) => {}
+            Effect::Relay { .. } => {}
             Effect::FinishRelay(operation) => {
                 let result = Ok(Reply::Truth(true));
                 self.events.push_back(Event::Done { operation, result });
@@ -158,10 +162,9 @@ impl Shell {
                 let Descriptors { drafts, files, .. } = &mut self.descriptors;
                 drafts.forget_scratch(scratch, files);
             }
-            Effect::Enter(entry) => {
-                let result = Err(Refusal::new("no channels"));
-                self.events.push_back(Event::Done { operation: entry.operation, result });
-            }
+            Effect::Enter(entry) => world.ask(Ask::Enter(entry)),
+            Effect::Leave(pass, passed) => world.ask(Ask::Leave(pass, passed)),
+            Effect::Abandon(operation) => world.ask(Ask::Abandon(operation)),
             Effect::Log(record) => {
                 world.note(format_args!("{}: {:?}", record.line, record.event));
             }

@@ -1,6 +1,7 @@
 //! What the static look says, and what it says nothing about.
 
 mod branches;
+mod channels;
 mod constants;
 mod flow;
 mod functions;

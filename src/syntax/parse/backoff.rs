@@ -88,7 +88,7 @@ impl Builder<'_> {
 }
 
 /// Takes the `%` off the end of a word such as `10%` or `$p%`.
-fn strip_percent(percentage: &mut Expr) -> bool {
+pub(super) fn strip_percent(percentage: &mut Expr) -> bool {
     let ExprKind::Word(word) = &mut percentage.kind else { return false };
     let Some(Part::Bare(text)) = word.parts.last_mut() else { return false };
     if !text.ends_with('%') {

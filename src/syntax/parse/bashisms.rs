@@ -8,10 +8,10 @@ use crate::nearest::nearest;
 use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Simple, Variable, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
-use crate::syntax::vocabulary::{ALONE, KEYWORDS, OPERATORS, is_name};
+use crate::syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
 
 /// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 24] = [
+const WORDS: [(&[&str], &str); 25] = [
     (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
     (
         &["then", "do"],
@@ -67,6 +67,10 @@ const WORDS: [(&[&str], &str); 24] = [
          `catch` reacts to failures; what a failed attempt started is ended in any case",
     ),
     (&["."], "write `source file`"),
+    (
+        &["channel"],
+        "it stands on a line of its own: `channel mirror at most 4`; quote a program's name",
+    ),
     (&["unless"], "write `if .not. …`"),
     (&["wait", "jobs", "fg", "bg"], "`forall` runs commands at once, and waits for all of them"),
     (&["alias"], "write a function: `function name`, the commands, and `end`"),
@@ -200,6 +204,8 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
             format!("`{name}` stands alone on its line")
         } else if name == "local" {
             "`local` takes one name, and no more than its value".to_owned()
+        } else if DECLARATIONS.contains(&name) {
+            format!("`{name}` says what is to hold: it is no command")
         } else {
             format!("there is no `{name}` in ftsh")
         };

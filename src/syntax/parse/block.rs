@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::jump;
 use super::line::{End, Head, Line, Piped};
 use super::misspelled::{self, Candidates};
 use super::structure::Structure;
-use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES};
+use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES, channel, jump};
 use crate::syntax::ast::{
     Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind,
 };
@@ -147,9 +146,13 @@ impl Blocks {
         }
     }
 
-    /// The whole script, or all mistakes. An `end` may be missing where text was `lost` to a
-    /// string that never ends.
-    pub(super) fn finish(mut self, lost: bool) -> std::result::Result<Block, Vec<SyntaxError>> {
+    /// The whole script, where there are `channels` already, or all mistakes. An `end` may be missing where
+    /// text was `lost` to a string that never ends.
+    pub(super) fn finish(
+        mut self,
+        lost: bool,
+        channels: &[&str],
+    ) -> std::result::Result<Block, Vec<SyntaxError>> {
         let hopeless = self.hopeless();
         let mut suspects = std::mem::take(&mut self.suspects).into_iter();
         while let Some(frame) = self.frames.pop() {
@@ -158,6 +161,7 @@ impl Blocks {
             }
         }
         self.errors.extend(jump::astray(&self.script, &self.functions));
+        self.errors.extend(channel::undeclared(&self.script, channels));
         if self.errors.is_empty() {
             return Ok(Block { commands: self.script });
         }

@@ -77,7 +77,10 @@ impl Walk<'_> {
                     self.inside(STAGE, block);
                 }
             }
-            CommandKind::Comment { .. } | CommandKind::Assign { .. } | CommandKind::Shift(_) => {}
+            CommandKind::Comment { .. }
+            | CommandKind::Assign { .. }
+            | CommandKind::Shift(_)
+            | CommandKind::Channel(_) => {}
             CommandKind::If { arms, otherwise } => {
                 for block in arms.iter().map(|(_, body)| body).chain(otherwise) {
                     self.commands(&block.commands);

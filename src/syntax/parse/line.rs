@@ -73,10 +73,10 @@ impl Builder<'_> {
             Rule::return_line => Line::Command(CommandKind::Return(self.optional(pair)?)),
             Rule::shift_line => Line::Command(CommandKind::Shift(self.optional(pair)?)),
             Rule::assignment => Line::Command(self.assignment(pair, false)?),
-            Rule::local if self.functions.contains("local") => {
-                Line::Command(CommandKind::Pipeline(self.own_local(&pair)?))
-            }
+            Rule::local if self.functions.contains("local") => self.own_command(&pair)?,
             Rule::local => Line::Command(self.local(pair)?),
+            Rule::channel if self.functions.contains("channel") => self.own_command(&pair)?,
+            Rule::channel => Line::Command(CommandKind::Channel(Box::new(self.channel(pair)?))),
             _ => match self.alone(pair.as_str()) {
                 Some(line) => line,
                 None => {
@@ -135,15 +135,15 @@ impl Builder<'_> {
         }
     }
 
-    /// A call of the script's own function `local`.
-    fn own_local(&mut self, pair: &Pair) -> Result<Pipeline> {
+    /// A call of the script's own function, of a name that means something else without that.
+    fn own_command(&mut self, pair: &Pair) -> Result<Line> {
         let start = self.span(pair).start;
         let mut pairs = Grammar::parse(Rule::pipeline, pair.as_str())
             .map_err(|_| SyntaxError::new(self.span(pair), "this is no command"))?;
         let base = std::mem::replace(&mut self.base, start);
         let pipeline = self.pipeline(pairs.next().expect("what was parsed"));
         self.base = base;
-        pipeline
+        Ok(Line::Command(CommandKind::Pipeline(pipeline?)))
     }
 
     /// The one expression of a head.

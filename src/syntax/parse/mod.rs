@@ -9,6 +9,7 @@ mod bashisms;
 mod block;
 pub(crate) mod braces;
 mod builder;
+mod channel;
 mod command;
 mod document;
 mod documents;
@@ -68,14 +69,23 @@ const MAX_STEPS: usize = 500_000_000;
 
 /// Parses the script `text`, called `name` in messages.
 pub fn parse(name: &str, text: &str) -> std::result::Result<Script, SyntaxErrors> {
-    parse_among(name, text, &[])
+    parse_among(name, text, Among::default())
 }
 
-/// The same of a text that is run where there are these functions, as at a prompt.
+/// What there is already where a text is run, as at a prompt.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Among<'n> {
+    /// The functions.
+    pub functions: &'n [&'n str],
+    /// The channels.
+    pub channels: &'n [&'n str],
+}
+
+/// The same of a text that is run where there are functions and channels.
 pub fn parse_among(
     name: &str,
     text: &str,
-    functions: &[&str],
+    among: Among,
 ) -> std::result::Result<Script, SyntaxErrors> {
     let source = Arc::new(Source::new(name, text));
     if let Some(at) = text.find('\0') {
@@ -83,7 +93,7 @@ pub fn parse_among(
         return Err(SyntaxErrors { source, errors: vec![error] });
     }
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    match reader::script(source.text(), functions) {
+    match reader::script(source.text(), among) {
         Ok(body) => Ok(Script { source, body }),
         Err(errors) => Err(SyntaxErrors { source, errors }),
     }
@@ -106,19 +116,28 @@ pub enum Unfinished {
 
 /// What `text` lacks to be a script, if something is missing at its end and nothing else is wrong.
 pub fn unfinished(text: &str) -> Option<Unfinished> {
-    unfinished_among(text, &[])
+    unfinished_among(text, Among::default())
 }
 
-/// The same where there are these functions.
-pub fn unfinished_among(text: &str, functions: &[&str]) -> Option<Unfinished> {
+/// The same where there are functions and channels.
+pub fn unfinished_among(text: &str, among: Among) -> Option<Unfinished> {
     pest::set_call_limit(std::num::NonZeroUsize::new(MAX_STEPS));
-    reader::unfinished(text, functions)
+    reader::unfinished(text, among.functions)
 }
 
 /// Parses a script that may not be UTF-8.
 pub fn parse_bytes(name: &str, bytes: &[u8]) -> std::result::Result<Script, SyntaxErrors> {
+    parse_bytes_among(name, bytes, Among::default())
+}
+
+/// The same where there are functions and channels.
+pub fn parse_bytes_among(
+    name: &str,
+    bytes: &[u8],
+    among: Among,
+) -> std::result::Result<Script, SyntaxErrors> {
     let error = match std::str::from_utf8(bytes) {
-        Ok(text) => return parse(name, text),
+        Ok(text) => return parse_among(name, text, among),
         Err(error) => error,
     };
     // Enough of the text to show the line.

@@ -5,18 +5,15 @@ use pest::error::InputLocation;
 
 use super::block::{Blocks, Place};
 use super::builder::Builder;
-use super::{Grammar, Pair, Rule, Unfinished, expected};
+use super::{Among, Grammar, Pair, Rule, Unfinished, expected};
 use crate::syntax::ast::Block;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 
 /// Parses a whole script; yields all its mistakes if it has any, in the order of the text.
-pub(super) fn script(
-    text: &str,
-    functions: &[&str],
-) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = Reader::read(text, functions);
-    reader.blocks.finish(reader.lost)
+pub(super) fn script(text: &str, among: Among) -> std::result::Result<Block, Vec<SyntaxError>> {
+    let reader = Reader::read(text, among.functions);
+    reader.blocks.finish(reader.lost, among.channels)
 }
 
 /// What a text lacks at its end to be a script, if there is nothing else wrong with it.

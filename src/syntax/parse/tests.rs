@@ -3,6 +3,7 @@
 mod adversarial;
 mod bashisms;
 mod bashisms_in_commands;
+mod channels;
 mod mistakes;
 mod mistakes_in_words;
 mod pipelines;

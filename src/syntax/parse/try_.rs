@@ -13,6 +13,7 @@ impl Builder<'_> {
         let mut head = Try {
             clauses: TryClauses::NONE,
             condition: None,
+            through: None,
             body: Block::default(),
             catch: None,
             finally: None,
@@ -53,6 +54,10 @@ impl Builder<'_> {
         if rule == Rule::atomic {
             clauses.atomic = true;
             return Ok("`atomic`");
+        }
+        if rule == Rule::through {
+            head.through = Some(self.through(pair)?);
+            return Ok("`through`");
         }
         let value = pair.into_inner().last().expect("a clause ends with its value");
         Ok(match rule {

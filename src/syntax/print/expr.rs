@@ -2,7 +2,8 @@
 
 use super::Printer;
 use crate::backoff::Clauses;
-use crate::syntax::ast::{BackoffClause, Duration, Expr, ExprKind, Part, Word};
+use crate::syntax::ast::{BackoffClause, Channel, Duration, Expr, ExprKind, Part, Word};
+use crate::syntax::clauses::ChannelClauses;
 
 impl Printer {
     /// Parentheses are nodes of the tree, so none are added. The recursion is as deep as the parser
@@ -91,8 +92,48 @@ impl Printer {
         }
         if let Some(jitter) = jitter {
             self.text.push_str(" jitter ");
-            self.expr(jitter);
-            self.text.push_str(if matches!(jitter.kind, ExprKind::Word(_)) { "%" } else { " %" });
+            self.percentage(jitter);
+        }
+    }
+
+    fn percentage(&mut self, value: &Expr) {
+        self.expr(value);
+        self.text.push_str(if matches!(value.kind, ExprKind::Word(_)) { "%" } else { " %" });
+    }
+
+    pub(super) fn channel(&mut self, channel: &Channel) {
+        self.text.push_str("channel ");
+        self.text.push_str(&channel.name);
+        let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
+        if let Some(places) = at_most {
+            self.text.push_str(" at most ");
+            self.expr(places);
+        }
+        if let Some((count, per)) = rate {
+            self.text.push_str(" rate ");
+            self.expr(count);
+            self.text.push_str(" per ");
+            self.per(per);
+        }
+        if let Some(budget) = budget {
+            self.text.push_str(" budget ");
+            self.percentage(budget);
+        }
+        if let Some((count, open)) = breaker {
+            self.text.push_str(" breaker ");
+            self.expr(count);
+            self.text.push_str(if is_one(count) { " failure " } else { " failures " });
+            self.duration(open);
+        }
+    }
+
+    /// `per second` rather than `per 1 second`.
+    fn per(&mut self, time: &Duration) {
+        match time {
+            Duration::Amount { amount, unit } if is_one(amount) => {
+                self.text.push_str(unit.spelling(true));
+            }
+            _ => self.duration(time),
         }
     }
 }

@@ -56,11 +56,17 @@ impl Groups {
     fn turn(&mut self, task: TaskId, record: &Record, runs: bool) -> Verdict {
         let Some(group) = self.group(record) else { return Err("no group is here".into()) };
         let place = (record.file.to_string(), group.line);
-        if self.promises.tries.get(&place).is_some_and(|limits| limits.headless) {
+        let limits = self.promises.tries.get(&place);
+        if limits.is_some_and(|limits| limits.headless) {
             return Ok(());
         }
+        // It may be cancelled before its channel lets the first attempt through.
+        let may_wait = limits.is_some_and(|limits| limits.through);
         let tries = self.begun.entry(task).or_default();
         let Some(begun) = tries.pop_if(|begun| begun.place == place) else {
+            if may_wait {
+                return Ok(());
+            }
             let inner: Vec<_> = tries.iter().map(|begun| &begun.place.1).collect();
             return Err(format!("it isn't this group's turn, but that of {inner:?}"));
         };

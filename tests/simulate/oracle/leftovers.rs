@@ -90,7 +90,7 @@ impl Oracle for Nothing {
                 Doing::Branches(branches) => branches.printing,
                 _ => false,
             }),
-            operations: count(|doing| matches!(doing, Doing::Files)),
+            operations: count(|doing| matches!(doing, Doing::Files | Doing::Entering(_))),
             emptying: count(|doing| matches!(doing, Doing::Ending)),
             ..found
         };

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod branches;
+mod channels;
 mod deadlines;
 mod delays;
 mod families;
@@ -57,7 +58,7 @@ pub trait Oracle {
 }
 
 /// What there is to judge that not every run has.
-const JUDGED: [&str; 22] = [
+const JUDGED: [&str; 27] = [
     "commands in branches whose output is held",
     "finally after a cancellation",
     "finally after a jump, return or exit",
@@ -80,6 +81,11 @@ const JUDGED: [&str; 22] = [
     "quorum is reached",
     "quorum is reached, keep going",
     "output in order",
+    "channel: admitted",
+    "channel: waits",
+    "channel: abandoned",
+    "channel: no budget",
+    "channel: broken",
 ];
 
 /// How often something was judged that not every run has.
@@ -135,6 +141,7 @@ impl Oracles {
     pub fn new(promises: &Promises, config: &Config) -> Self {
         let oracles: Vec<Box<dyn Oracle>> = vec![
             Box::new(resources::Resources::default()),
+            Box::new(channels::Channels::default()),
             Box::new(attempts::Attempts::new(promises)),
             Box::new(delays::Delays::new(promises, config)),
             Box::new(deadlines::Deadlines::new(promises, config)),

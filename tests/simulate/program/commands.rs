@@ -2,6 +2,7 @@
 
 use super::LIBRARY;
 use super::generate::{FUNCTIONS, Generator};
+use super::tries::CHANNELS;
 
 /// Makes a command.
 type Make = fn(&mut Generator) -> String;
@@ -21,6 +22,10 @@ pub const COMMANDS: &[(u32, Make)] = &[
     (1, |g| format!("unset {}", g.variable())),
     (2, |g| format!("cd {}", g.dice.pick(&["/", "/here", "there", ""]))),
     (2, |g| format!("pwd{}", g.redirects())),
+    (1, |g| {
+        let name = *g.dice.pick(&CHANNELS);
+        g.channel(name)
+    }),
     (1, |g| format!("umask {}", g.dice.pick(&["022", "0", "077", "rw"]))),
     (1, |g| format!("umask{}", g.redirects())),
     (2, |g| if g.may_source { format!("source {LIBRARY}") } else { "success".into() }),

@@ -1,7 +1,7 @@
 //! What programs are made of. A construct more is a line more in one of two tables: `COMMANDS` in
 //! `commands` and `STRUCTURES` in `structures`.
 
-use super::tries::contained;
+use super::tries::{self, contained};
 use super::{Node, Program, commands, structures};
 use crate::dice::Dice;
 
@@ -41,6 +41,7 @@ pub fn generate(dice: Dice) -> Program {
     };
     let mut script: Vec<Node> =
         ["n=1", "v=value", "w=\"two words\"", "limit=700ms", "echo first -> o"].map(line).into();
+    script.extend(tries::CHANNELS.map(|name| line(generator.channel(name))));
     generator.left = generator.dice.number(3, 50);
     while generator.left > 0 {
         let is_safe = generator.dice.chance(0.9);

@@ -59,6 +59,8 @@ pub struct Limits {
     pub every: Option<Duration>,
     /// The policy as written; none for the run's.
     pub policy: Option<String>,
+    /// Whether its attempts go through a channel.
+    pub through: bool,
     /// Whether its head has no value, so that it makes no attempt.
     pub headless: bool,
 }

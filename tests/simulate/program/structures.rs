@@ -3,7 +3,7 @@
 use super::Node;
 use super::generate::{Generator, block, line};
 use super::sites;
-use super::tries::{attempts, deferrals};
+use super::tries::{attempts, deferrals, retries};
 
 /// Makes a structure, whose groups may nest so deep.
 type Make = fn(&mut Generator, usize) -> Node;
@@ -12,6 +12,7 @@ type Make = fn(&mut Generator, usize) -> Node;
 pub const STRUCTURES: &[(u32, Make)] = &[
     (14, attempts),
     (2, deferrals),
+    (2, retries),
     (4, decision),
     (4, |g, depth| looping(g, depth, "for", Generator::JUMPS, |_| String::new())),
     (4, |g, depth| looping(g, depth, "forany", &Generator::JUMPS[..1], Generator::in_order)),

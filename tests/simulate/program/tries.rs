@@ -19,6 +19,9 @@ const TIMES: [(&str, u64); 8] = [
     ("1m30s", 90_000),
 ];
 
+/// The channels that scripts declare.
+pub const CHANNELS: [&str; 2] = ["mirror", "disk"];
+
 /// A `try`, perhaps with its `catch`.
 pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
@@ -49,6 +52,24 @@ pub fn deferrals(g: &mut Generator, depth: usize) -> Node {
     Node::Block {
         promise: Some(Promise::Try(limits)),
         groups: vec![(head, body)],
+        redirects: g.around(),
+    }
+}
+
+/// Attempts that fail again and again, on a channel whose budget that may well use up.
+pub fn retries(g: &mut Generator, _: usize) -> Node {
+    let channel = *g.dice.pick(&CHANNELS);
+    let limits = Limits {
+        times: Some(30),
+        policy: Some("fixed from 50 ms".into()),
+        through: true,
+        ..Limits::default()
+    };
+    let head = format!("try 30 times backoff fixed from 50 ms through {channel}");
+    let body = vec![line(*g.dice.pick(&["fail 1", "flaky", "slowfail 0.1"])), line("failure")];
+    Node::Block {
+        promise: Some(Promise::Try(limits)),
+        groups: vec![(head, body), ("catch".into(), vec![line("ok")])],
         redirects: g.around(),
     }
 }
@@ -105,10 +126,39 @@ impl Generator {
             head += &format!(" backoff {policy}");
             limits.policy = Some(policy);
         }
+        if self.dice.chance(0.25) {
+            limits.through = true;
+            head += &format!(" through {}", self.dice.pick(&CHANNELS));
+        }
         if self.dice.chance(0.2) {
             head += &format!(" while {}", self.condition(1));
         }
         (head, limits)
+    }
+
+    /// The declaration of a channel.
+    pub fn channel(&mut self, name: &str) -> String {
+        let mut rules = [
+            self.maybe(0.6, |g| format!(" at most {}", g.dice.pick(&["1", "2", "(1 .add. 2)"]))),
+            self.maybe(0.4, |g| {
+                let count = *g.dice.pick(&["1", "5", "$n"]);
+                format!(" rate {count} per {}", g.dice.pick(&["second", "$limit", "10 seconds"]))
+            }),
+            self.maybe(0.4, |g| {
+                format!(" budget {}", g.dice.pick(&["10%", "100%", "(5 .mul. 5) %"]))
+            }),
+            self.maybe(0.25, |g| {
+                let count = *g.dice.pick(&["1", "3", "$n"]);
+                format!(" breaker {count} failures {}", g.dice.pick(&["2s", "$limit", "1 minute"]))
+            }),
+        ];
+        if rules.concat().is_empty() {
+            rules[0] = " at most 1".into();
+        }
+        let first = self.dice.number(0, rules.len() - 1);
+        rules.rotate_left(first);
+        // The log has lines of commands.
+        format!("channel {name}{}; success", rules.concat())
     }
 
     fn length(&mut self, into: &mut Option<Duration>) -> String {

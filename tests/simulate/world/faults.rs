@@ -14,6 +14,8 @@ pub struct Faults {
     pub open: f64,
     /// A question can't be answered.
     pub query: f64,
+    /// A channel can't be used.
+    pub channel: f64,
     /// A file system never answers.
     pub hang: f64,
     /// An event comes late.
@@ -43,6 +45,7 @@ impl Faults {
             &mut faults.spawn,
             &mut faults.open,
             &mut faults.query,
+            &mut faults.channel,
             &mut faults.hang,
             &mut faults.late,
             &mut faults.jump,

@@ -56,6 +56,11 @@ fn of(event: &Event) -> Option<ProcessId> {
 }
 
 fn comes_before(earlier: &Event, later: &Event) -> bool {
+    if let (Event::Queued { operation: queued }, Event::Done { operation, .. }) = (earlier, later)
+        && queued == operation
+    {
+        return true;
+    }
     match (of(earlier), later) {
         (Some(_), Event::Emptied { .. }) => true,
         (Some(process), later) => of(later) == Some(process),

@@ -7,7 +7,7 @@ mod models;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Call, Due, Model, Shell, World};
+use ftsh::driver::simulated::{Ask, Call, Channels, Due, Model, Shell, World};
 use ftsh::machine::effect::{Action, OperationId, ProcessId, Run, ScopeId};
 use ftsh::machine::event::{Refusal, SpawnError, SpawnErrorKind};
 use ftsh::machine::{Effect, Event, Time};
@@ -51,6 +51,11 @@ struct Around {
     dice: Dice,
     future: BTreeMap<(Time, u64), Due>,
     count: u64,
+    channels: Channels,
+    /// What channels have to say.
+    told: Vec<Event>,
+    /// When they have to look at the clock.
+    wake: Option<Time>,
 }
 
 impl World for Around {
@@ -66,6 +71,18 @@ impl World for Around {
         self.count += 1;
         self.future.insert((at, self.count), due);
     }
+
+    fn ask(&mut self, ask: Ask) {
+        let told = self.channels.ask(0, ask, self.now);
+        self.tell(told);
+    }
+}
+
+impl Around {
+    fn tell(&mut self, told: Vec<(usize, Event)>) {
+        self.told.extend(told.into_iter().map(|(_, event)| event));
+        self.wake = self.channels.wake().or(self.wake);
+    }
 }
 
 impl Faulty {
@@ -79,8 +96,15 @@ impl Faulty {
         for (at, signal) in &faults.signals {
             mail.post(Time::after(*at), Event::Interrupted(*signal));
         }
-        let around =
-            Around { now: Time::START, dice: dice.fork(), future: BTreeMap::new(), count: 0 };
+        let around = Around {
+            now: Time::START,
+            dice: dice.fork(),
+            future: BTreeMap::new(),
+            count: 0,
+            channels: Channels::default(),
+            told: Vec::new(),
+            wake: None,
+        };
         Self {
             shell,
             around,
@@ -106,7 +130,15 @@ impl Faulty {
 
     /// Whether something goes on of which the machine may well hear nothing.
     pub fn is_busy(&self) -> bool {
-        !self.hung.is_empty() || self.shell.alive().next().is_some()
+        // Who has a place and waits for another one may wait for ever.
+        !self.hung.is_empty()
+            || self.shell.alive().next().is_some()
+            || !self.around.channels.is_quiet()
+    }
+
+    /// Whether nobody is in a channel, or waits for one.
+    pub fn channels_are_quiet(&self) -> bool {
+        self.around.channels.is_quiet()
     }
 
     /// Tells the shell to end.
@@ -144,8 +176,13 @@ impl Faulty {
             Effect::Query { operation, .. } if faults.happens(dice, "query", faults.query) => {
                 self.post(Event::Done { operation, result: Err(Refusal::new("can't be known")) });
             }
+            Effect::Enter(entry) if faults.happens(dice, "channel", faults.channel) => {
+                let result = Err(Refusal::new("the channel can't be used"));
+                self.post(Event::Done { operation: entry.operation, result });
+            }
             Effect::Abandon(operation) => {
                 self.hung.remove(&operation);
+                self.forward(Effect::Abandon(operation));
             }
             Effect::Kill { scope, strong } if faults.happens(dice, "kill", faults.unkillable) => {
                 let at = self.around.now + self.dice.time(Duration::from_secs(60));
@@ -185,6 +222,9 @@ impl Faulty {
     /// Takes what the modelled world has to say.
     fn collect(&mut self) {
         while let Some(event) = self.shell.poll_event() {
+            self.report(event);
+        }
+        for event in std::mem::take(&mut self.around.told) {
             self.report(event);
         }
     }
@@ -228,7 +268,7 @@ impl Faulty {
             }
             let due = self.around.future.first_key_value().map(|(key, _)| key.0);
             let kill = self.kills.first_key_value().map(|(key, _)| key.0);
-            let next = [due, kill, self.mail.next()].into_iter().flatten().min();
+            let next = [due, kill, self.around.wake, self.mail.next()].into_iter().flatten().min();
             match next.filter(|next| *next <= until) {
                 Some(next) => self.around.now = self.around.now.max(next),
                 None if until == Time::NEVER => return Told::Never,
@@ -258,6 +298,11 @@ impl Faulty {
         while let Some(due) = self.around.future.first_entry().filter(|it| it.key().0 <= now) {
             let due = due.remove();
             self.shell.handle(due, &mut self.around);
+            self.collect();
+        }
+        if self.around.wake.take_if(|wake| *wake <= now).is_some() {
+            let told = self.around.channels.pass_time(now);
+            self.around.tell(told);
             self.collect();
         }
         while let Some(kill) = self.kills.first_entry().filter(|it| it.key().0 <= now) {

@@ -64,13 +64,13 @@ fn what_is_whole_or_wrong_lacks_nothing() {
 
 #[test]
 fn what_is_run_among_functions_may_call_them() {
-    use crate::syntax::{parse_among, unfinished_among};
-    let functions = ["length", "break", "set"];
+    use crate::syntax::{Among, parse_among, unfinished_among};
+    let among = Among { functions: &["length", "break", "set"], ..Among::default() };
     for text in ["x=length(a, b)", "break", "set -e", "for x in length(); break; end"] {
-        assert!(parse_among("t", text, &[]).is_err(), "{text}");
-        assert!(parse_among("t", text, &functions).is_ok(), "{text}");
+        assert!(parse_among("t", text, Among::default()).is_err(), "{text}");
+        assert!(parse_among("t", text, among).is_ok(), "{text}");
     }
     let text = "if length(a, b) .eql. 2\n";
-    assert_eq!(unfinished_among(text, &[]), None);
-    assert_eq!(unfinished_among(text, &functions), Some(Unfinished::Block("if")));
+    assert_eq!(unfinished_among(text, Among::default()), None);
+    assert_eq!(unfinished_among(text, among), Some(Unfinished::Block("if")));
 }
