@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use thiserror::Error;
 
@@ -11,12 +12,16 @@ use crate::os_error::plain;
 /// Where it is: the same for runs by cron, at a prompt and as a service, so it depends on nothing but
 /// the user.
 pub fn path() -> PathBuf {
-    let user = nix::unistd::geteuid();
-    if user.is_root() && Path::new("/run").is_dir() {
-        "/run/ftsh".into()
-    } else {
-        format!("/tmp/ftsh-{user}").into()
-    }
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let user = nix::unistd::geteuid();
+        if user.is_root() && Path::new("/run").is_dir() {
+            "/run/ftsh".into()
+        } else {
+            format!("/tmp/ftsh-{user}").into()
+        }
+    };
+    PATH.get_or_init(find).clone()
 }
 
 /// Why a directory can't be used.

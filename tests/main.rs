@@ -46,3 +46,4 @@ mod tagged;
 mod terminal;
 mod tidy;
 mod timing;
+mod torn;

@@ -166,8 +166,9 @@ impl ProcessDriver {
         umask();
         // What is open now is what scripts see: before anything of our own is opened.
         let cleanup = Cleanup::new(settings.supervision.as_ref().map(Supervision::socket));
-        let io = FdTables::new(cleanup.registry.clone());
+        let mut io = FdTables::new(cleanup.registry.clone());
         let adopts = become_subreaper();
+        io.adopts = adopts;
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();

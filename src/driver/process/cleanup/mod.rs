@@ -11,6 +11,8 @@ mod registry;
 mod remove;
 mod scratch;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;

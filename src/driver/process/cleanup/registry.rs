@@ -135,6 +135,22 @@ impl Registry {
     }
 }
 
+#[cfg(test)]
+impl Registry {
+    /// The run's directory, if it is there.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.state().run.as_ref().map(|run| run.path.clone())
+    }
+
+    /// As if this process were killed. Unlocking would free what others hold as well.
+    pub fn die(&self) {
+        if let Some(run) = self.state().run.take() {
+            sys::close_number(run.directory.as_raw_fd());
+            std::mem::forget(run);
+        }
+    }
+}
+
 /// While it is there, the end of the run waits.
 pub struct Busy(Arc<Registry>);
 

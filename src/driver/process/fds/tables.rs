@@ -22,6 +22,9 @@ use crate::machine::effect::{
 };
 use crate::machine::size::LONGEST;
 
+/// So many are kept for later.
+const MOST_SPARE: usize = 4;
+
 /// What is written to descriptors up to this one is held even where nobody would read it.
 const HIGHEST_STANDARD: u8 = 2;
 
@@ -36,6 +39,11 @@ pub struct FdTables {
     registry: Arc<Registry>,
     pipes: HashMap<PipeId, Ends>,
     null: Option<Fd>,
+    /// Whether all that commands leave behind comes to this process.
+    pub adopts: bool,
+    /// Buffers that are dropped and that nothing was written to: most attempts write nothing, and need
+    /// not have a file made for that.
+    spare: Vec<Buffer>,
 }
 
 /// What a buffer holds that has no descriptor yet.
@@ -70,12 +78,14 @@ impl FdTables {
             registry,
             pipes: HashMap::new(),
             null: None,
+            adopts: false,
+            spare: Vec::new(),
         }
     }
 
     /// How many descriptors it may hold, roughly.
     pub fn size(&self) -> usize {
-        self.tables.len() + self.buffers.len() + 2 * self.pipes.len()
+        self.tables.len() + self.buffers.len() + self.spare.len() + 2 * self.pipes.len()
     }
 
     /// The end of a pipe that waits for somebody, if the other one has been taken.
@@ -128,13 +138,15 @@ impl FdTables {
 
     /// Whether there are variables that hold a descriptor without need, as far as the shell knows.
     pub fn has_idle(&self) -> bool {
-        self.buffers.values().any(Buffer::is_idle)
+        !self.spare.is_empty() || self.buffers.values().any(Buffer::is_idle)
     }
 
     /// Keeps the content of variables without a descriptor where no command may write to them any
     /// more, unless the file is among those that others have `open`; false if that is none.
     pub fn put_away(&mut self, open: &HashSet<(u64, u64)>) -> bool {
-        let (unmade, before) = (&mut self.unmade, self.buffers.len());
+        let before = self.buffers.len() + self.spare.len();
+        self.spare.clear();
+        let unmade = &mut self.unmade;
         self.buffers.retain(|id, buffer| {
             let is_needed = !buffer.is_idle()
                 || buffer.len() > LONGEST as u64
@@ -150,8 +162,14 @@ impl FdTables {
 
     /// Forgets a buffer; readers and writers that have it open keep it.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
-        self.buffers.remove(&buffer);
+        let dropped = self.buffers.remove(&buffer);
         self.unmade.remove(&buffer);
+        if let Some(buffer) = dropped.filter(Buffer::is_unused)
+            && self.adopts
+            && self.spare.len() < MOST_SPARE
+        {
+            self.spare.push(buffer);
+        }
     }
 
     /// Takes note of buffers that are to be created later, or never: they have a content now.
@@ -288,12 +306,22 @@ impl FdTables {
         if let Some((_, writer)) = held.iter().find(|(known, _)| Some(*known) == leads_to) {
             return Ok(Some(writer.clone()));
         }
-        let buffer = Buffer::large().map_err(FdError::Variable)?;
+        let spare = self.take_spare().map_or_else(Buffer::large, Ok);
+        let buffer = spare.map_err(FdError::Variable)?;
         self.unmade.remove(&id);
         let writer = buffer.writer();
         self.buffers.insert(id, buffer);
         held.extend(leads_to.map(|it| (it, writer.clone())));
         Ok(Some(writer))
+    }
+
+    /// A buffer that nothing was written to, if no other process can have it.
+    fn take_spare(&mut self) -> Option<Buffer> {
+        if self.spare.is_empty() || !sys::has_no_children() {
+            return None;
+        }
+        self.spare.retain(|buffer| buffer.is_unused() && buffer.is_idle());
+        self.spare.pop()
     }
 
     /// Drafts, to be settled.

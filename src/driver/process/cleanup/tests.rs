@@ -1,0 +1,156 @@
+//! What is left at each moment at which a shell can be killed.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, mkdirat};
+
+use super::super::sys::{self, Parcel};
+use super::registry::Registry;
+use super::{Kind, Scratch, clean_up_after_interpreter, sweep};
+
+/// A registry, and what its supervisor gets of it.
+fn registry() -> (Arc<Registry>, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    (Arc::new(Registry::new(Some(Arc::new(ours)))), theirs)
+}
+
+/// The steps of a file on its way to its place, and of a directory; after each of them a shell may die.
+const STEPS: usize = 7;
+
+/// Does the first steps in a directory, and nothing of what would come then.
+fn steps(registry: &Arc<Registry>, place: &Path, count: usize) {
+    let hidden = place.join("hidden");
+    let steps: [&dyn Fn(); STEPS] = [
+        &|| std::mem::forget(registry.note(Kind::File, hidden.clone())),
+        &|| fs::write(&hidden, "new").expect("a file"),
+        &|| fs::rename(&hidden, place.join("f")).expect("it is there"),
+        &|| {
+            std::mem::forget(registry.note(Kind::File, place.join("none/hidden")));
+            std::mem::forget(registry.note(Kind::Tree, place.join("tree")));
+        },
+        &|| fs::create_dir(place.join("tree")).expect("a directory"),
+        &|| fs::create_dir_all(place.join("tree/a/b")).expect("directories"),
+        &|| {
+            fs::write(place.join("tree/a/b/c"), "").expect("a file");
+            symlink("../../..", place.join("tree/a/b/link")).expect("a link");
+            let rights = fs::Permissions::from_mode(0o500);
+            fs::set_permissions(place.join("tree/a"), rights).expect("its mode");
+        },
+    ];
+    steps[..count].iter().for_each(|step| step());
+}
+
+fn names(place: &Path) -> Vec<PathBuf> {
+    fs::read_dir(place).expect("a directory").flatten().map(|it| it.path()).collect()
+}
+
+#[test]
+fn the_one_that_is_left_cleans_up_after_each_step() {
+    for count in 0..=STEPS {
+        let place = tempfile::tempdir().expect("a directory");
+        let (registry, supervisor) = registry();
+        steps(&registry, place.path(), count);
+        let run = registry.path();
+        // Nobody else may: it lives.
+        sweep::clean_up_after_others();
+        assert_eq!(names(place.path()).is_empty(), count < 2);
+        if count % 2 == 0 {
+            registry.close();
+        } else {
+            let (parcel, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
+            assert_eq!(parcel, Parcel::Lock);
+            clean_up_after_interpreter(&locks);
+        }
+        assert!(sys::receive_descriptors(&supervisor).is_err() || count % 2 == 0);
+        let wanted: &[PathBuf] = if count < 3 { &[] } else { &[place.path().join("f")] };
+        assert_eq!(names(place.path()), wanted, "after {count} steps");
+        assert!(run.is_none_or(|run| !run.exists()));
+    }
+}
+
+#[test]
+fn the_next_shell_cleans_up_after_each_step() {
+    for count in 1..=STEPS {
+        let place = tempfile::tempdir().expect("a directory");
+        let (registry, supervisor) = registry();
+        steps(&registry, place.path(), count);
+        let run = registry.path().expect("a directory of the run");
+        // One of both is gone: the other one still holds the lock.
+        registry.die();
+        sweep::clean_up_after_others();
+        assert_eq!(names(place.path()).is_empty(), count < 2);
+        drop(supervisor);
+        assert!(sweep::may_have_remains());
+        sweep::clean_up_after_others();
+        let wanted: &[PathBuf] = if count < 3 { &[] } else { &[place.path().join("f")] };
+        assert_eq!(names(place.path()), wanted, "after {count} steps");
+        assert!(!run.exists());
+    }
+}
+
+#[test]
+fn what_cannot_be_removed_stays_noted() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (registry, _supervisor) = registry();
+    let path = place.path().join("full");
+    fs::create_dir_all(path.join("inner")).expect("directories");
+    // It isn't a file, so the note is wrong; it isn't followed all the same.
+    drop(registry.note(Kind::File, path.clone()));
+    assert!(path.join("inner").exists());
+    let run = registry.path().expect("a directory of the run");
+    assert_eq!(names(&run).len(), 1);
+    fs::remove_dir_all(&path).expect("it is there");
+    registry.close();
+    assert!(!run.exists());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_directory_is_left_alone() {
+    let place = tempfile::tempdir().expect("a directory");
+    let kept = place.path().join("kept");
+    fs::create_dir(&kept).expect("a directory");
+    fs::write(kept.join("f"), "").expect("a file");
+    let (registry, _supervisor) = registry();
+    let note = registry.note(Kind::Tree, place.path().join("tree"));
+    symlink("kept", note.path()).expect("a link");
+    drop(note);
+    assert!(kept.join("f").exists());
+    registry.close();
+    assert!(kept.join("f").exists());
+    fs::remove_file(place.path().join("tree")).expect("the link is there");
+    assert!(registry.begin().is_none());
+    assert!(Scratch::default().path(&registry).is_err());
+}
+
+#[test]
+fn much_and_deep_things_are_removed() {
+    let (registry, _supervisor) = registry();
+    let scratch = Scratch::default();
+    let path = scratch.path(&registry).expect("a directory");
+    assert_eq!(scratch.path(&registry).expect("the same"), path);
+    for number in 0..10_000 {
+        let inner = path.join((number % 3).to_string());
+        fs::create_dir_all(&inner).expect("a directory");
+        fs::write(inner.join(number.to_string()), "").expect("a file");
+    }
+    // Deeper than a path can be long, with names that are used on the way out.
+    let mut directory: OwnedFd = fs::File::open(&path).expect("a directory").into();
+    for _ in 0..200 {
+        let name = "0123456789012345678901234567890123456789";
+        for name in [name, ".1", ".3"] {
+            mkdirat(&directory, name, Mode::S_IRWXU).expect("a directory");
+        }
+        directory =
+            openat(&directory, name, OFlag::O_DIRECTORY, Mode::empty()).expect("it is there");
+    }
+    scratch.remove(&registry);
+    assert!(!path.exists());
+    assert!(scratch.path(&registry).is_err());
+    registry.close();
+}

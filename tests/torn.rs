@@ -1,0 +1,151 @@
+//! The shell's two processes are killed at random moments while files take their places: a file is as it was
+//! or as it was to be, and nothing else is left.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::support::Ftsh;
+use crate::support::rounds;
+use crate::support::run::Running;
+
+/// Kills in each round.
+const KILLS: usize = 40;
+
+/// Files that are replaced again and again, one that is made, and directories of attempts. What is
+/// written is written by the shell itself, so that it is nearly always on its way.
+const SCRIPT: &str = "
+    cat new -> text
+    while true
+        try 1 time atomic
+            echo $text
+            echo $text > made
+            echo x > $scratch/file
+            echo x > link
+        end > replaced
+        rm -f made
+    end";
+
+#[test]
+fn a_kill_at_any_moment_leaves_a_file_old_or_new() {
+    let all = rounds::count() * KILLS;
+    let half =
+        |half| move || (half..all).step_by(2).filter(|&it| catch_unwind(|| survive(it)).is_err());
+    let failed: Vec<usize> = thread::scope(|scope| {
+        let halves = [0, 1].map(|it| scope.spawn(move || half(it)().collect::<Vec<_>>()));
+        halves.into_iter().flat_map(|half| half.join().expect("no panic")).collect()
+    });
+    assert!(failed.is_empty(), "{} of {all} kills left something: {failed:?}", failed.len());
+}
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Supervisor,
+    Interpreter,
+    Both,
+}
+
+/// One kill, with choices that its number decides.
+fn survive(number: usize) {
+    let mut random = ChaCha8Rng::seed_from_u64(number as u64);
+    let victims = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
+    let (victim, way) = (victims[number % 3], ["0", "0", "0", "1"][number % 4]);
+    let unprivileged = random.random_bool(0.5);
+    let place = Place::new();
+    let user = |run: Ftsh| {
+        let run = run.env("FTSH_TEST_FALLBACK", way).env("TMPDIR", &place.temporary);
+        if unprivileged { run.unprivileged() } else { run }
+    };
+    let text = format!("cd {}; {SCRIPT}", place.files.display());
+    let run = user(Ftsh::command(&text)).session().start();
+    run.until("something replaced", |_| place.read("replaced") != "old\n");
+    thread::sleep(Duration::from_micros(random.random_range(0..20_000)));
+    let shell = run.pid().as_raw();
+    let interpreter = child_of(shell).expect("an interpreter");
+    let pids = match victim {
+        Victim::Supervisor => vec![shell],
+        Victim::Interpreter => vec![interpreter],
+        // Whichever is the first, the other one has no time to notice.
+        Victim::Both => vec![shell, interpreter],
+    };
+    for pid in pids {
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it lives");
+    }
+    let what = format!("kill {number} of {victim:?}, way {way}: nothing left");
+    run.until(&what, |run: &Running| run.processes().is_empty());
+    run.wait().killed_by(Signal::SIGKILL).nothing_left();
+    if matches!(victim, Victim::Both) {
+        user(Ftsh::command("x=1")).success();
+    }
+    place.check(&what);
+}
+
+/// Where files are made: in memory, if that can be had, so that most of the time goes into what matters.
+struct Place {
+    _directory: tempfile::TempDir,
+    files: PathBuf,
+    temporary: PathBuf,
+}
+
+const NEW: usize = 100_000;
+
+impl Place {
+    fn new() -> Self {
+        let memory = Path::new("/dev/shm");
+        let directory =
+            if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let directory = directory.expect("a directory");
+        let path = directory.path();
+        let (files, temporary) = (path.join("files"), path.join("temporary"));
+        for place in [path, &files, &temporary] {
+            let _ = fs::create_dir(place);
+            fs::set_permissions(place, fs::Permissions::from_mode(0o777)).expect("for all");
+        }
+        for (name, text) in
+            [("new", "x".repeat(NEW)), ("replaced", "old\n".into()), ("behind", "x\n".into())]
+        {
+            fs::write(files.join(name), text).expect("a file");
+            fs::set_permissions(files.join(name), fs::Permissions::from_mode(0o666))
+                .expect("for all");
+        }
+        std::os::unix::fs::symlink("behind", files.join("link")).expect("a link");
+        Self { _directory: directory, files, temporary }
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.files.join(name)).expect("a file")
+    }
+
+    fn check(&self, what: &str) {
+        let names = |place: &Path| {
+            let entries = fs::read_dir(place).expect("a directory").flatten();
+            let mut names: Vec<_> = entries.flat_map(|it| it.file_name().into_string()).collect();
+            names.sort();
+            names
+        };
+        let mut files = names(&self.files);
+        files.retain(|name| name != "made");
+        assert_eq!(files, ["behind", "link", "new", "replaced"], "{what}");
+        assert_eq!(names(&self.temporary), [""; 0], "{what}");
+        let new = "x".repeat(NEW) + "\n";
+        let made = fs::read_to_string(self.files.join("made"));
+        assert!(made.is_err() || made.is_ok_and(|made| made == new), "{what}: half of one");
+        assert!(self.read("replaced") == new, "{what}: half of one");
+        assert_eq!(self.read("behind"), "x\n", "{what}");
+    }
+}
+
+/// A process's first child, if it has one.
+fn child_of(pid: i32) -> Option<i32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}
