@@ -1,10 +1,146 @@
 //! Channels of real shells, and `--channels`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::support::Ftsh;
+use crate::support::run::Running;
+
+/// A run of a script with the channels in a directory of the test's own.
+fn script(text: &str) -> Ftsh {
+    Ftsh::script(text).env("FTSH_CHANNELS", "channels")
+}
+
+/// The lines of a file that many append to.
+fn lines(run: &Running, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(run.directory().join(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// How many are inside at most, by lines `+` and `-`.
+fn most_at_once(lines: &[String]) -> i32 {
+    let mut inside = 0;
+    let count = |line: &String| {
+        inside += if line.starts_with('+') { 1 } else { -1 };
+        inside
+    };
+    lines.iter().map(count).max().unwrap_or_default()
+}
+
+#[test]
+fn two_hundred_shells_share_four_places() {
+    const SHELLS: usize = 200;
+    let each = "channel door at most 4
+        try through door
+            echo + >> log
+            /bin/true
+            echo - >> log
+        end";
+    let all = format!("forall i in 1 .to. {SHELLS}\n ftsh each.ftsh\nend");
+    let finished = script(&all).file("each.ftsh", each).limit(Duration::from_secs(120)).success();
+    let text = finished.read("log");
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2 * SHELLS, "nobody starves");
+    let most = most_at_once(&lines);
+    assert!((1..=4).contains(&most), "{most} at once");
+    finished.check_health();
+}
+
+#[test]
+fn killed_shells_leave_their_places_to_others() {
+    const SHELLS: usize = 24;
+    const KILLED: usize = 8;
+    // The one that the user knows, and the interpreter, which is the command's parent.
+    let each = "channel door at most 2
+        try through door
+            sh -c 'echo $PPID >> log; until test -e go.$PPID; do sleep 0.005; done'
+        end";
+    let all = format!("forall i in 1 .to. {SHELLS} keep going\n ftsh each.ftsh\nend");
+    let run = script(&all).file("each.ftsh", each).options(["-l", "0"]).start();
+    let mut done = HashSet::new();
+    let mut killed = 0;
+    while done.len() < SHELLS {
+        run.until("somebody else is inside", |run| {
+            lines(run, "log").iter().any(|line| !done.contains(line))
+        });
+        for holder in lines(&run, "log") {
+            if !done.insert(holder.clone()) {
+                continue;
+            }
+            if killed < KILLED {
+                killed += 1;
+                let pid = Pid::from_raw(holder.parse().expect("a process id"));
+                kill(pid, Signal::SIGKILL).expect("it is there");
+            } else {
+                fs::write(run.directory().join(format!("go.{holder}")), "").expect("a file");
+            }
+        }
+    }
+    let directory = run.directory().join("channels");
+    let finished = run.wait();
+    finished.expect_code(137);
+    finished.nothing_left();
+    let list = Ftsh::new().arg("--channels").env("FTSH_CHANNELS", &directory).success().text();
+    let row: Vec<&str> = list.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!(row, ["door", "0/2", "0", "-", "0", "-"], "{list}");
+}
+
+#[test]
+fn nested_shells_share_channels_wherever_they_run() {
+    let inner = "channel door at most 1; try for 0.2 seconds through door; echo inside; end";
+    let outer = format!(
+        "channel door at most 1\nmkdir elsewhere\ntry through door\n cd elsewhere\n ftsh -c '{inner}'\nend"
+    );
+    script(&outer).stdout("").failure(124);
+    let free = outer.replace("at most 1\n", "at most 2\n").replace("at most 1;", "at most 2;");
+    script(&free).stdout("inside\n").success();
+}
+
+#[test]
+fn a_breaker_is_opened_by_others() {
+    let shared = tempfile::tempdir().expect("a directory");
+    let channels = shared.path().join("channels");
+    let with = |body: &str| {
+        let text = format!(
+            "channel server breaker 3 failures 1 hour\ntry 3 times every 10 ms through server\n{body}\nend"
+        );
+        Ftsh::script(text).env("FTSH_CHANNELS", &channels)
+    };
+    with("false").failure(1);
+    let refused = with("echo never").stdout("").failure(75);
+    refused.expect_stderr("server");
+    let list = Ftsh::new().arg("--channels").env("FTSH_CHANNELS", &channels).success().text();
+    assert!(list.contains("3         open for "), "{list}");
+}
+
+#[test]
+fn what_waits_in_a_channel_ends_at_once() {
+    let each = "channel door at most 1; try through door; echo x >> log; /bin/sleep 1000; end";
+    let all = "forall i in 1 .to. 20\n ftsh each.ftsh\nend";
+    let run = script(all).file("each.ftsh", each).start();
+    run.until_lines("log", 1);
+    run.signal(Signal::SIGTERM);
+    run.wait().killed_by(Signal::SIGTERM).nothing_left();
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_said_once() {
+    let through =
+        "channel door at most 1\ntry through door; true; end\ntry through door; true; end";
+    let shell = script(through);
+    make_private(&shell.path("channels"));
+    fs::write(shell.path("channels/door"), "no channel").expect("a file");
+    let finished = shell.success();
+    let errors = finished.errors();
+    assert_eq!(errors.matches("damaged").count(), 2, "a line that names the copy: {errors}");
+    assert_eq!(finished.read("channels/door.damaged"), "no channel");
+}
 
 /// `--channels` with the channels in a directory of the test's own.
 fn lists() -> Ftsh {

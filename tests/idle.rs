@@ -95,9 +95,23 @@ fn a_script_that_waits_costs_nothing() {
     let second = Ftsh::command("echo wrong").options([&*lock, "--lock-wait=1000s", "-l", "20"]);
     let second = second.start();
     second.until("its turn", |run| run.errors().contains("waiting"));
+    let through = "channel door at most 1; try through door; echo rea''dy; /bin/sleep 1000; end";
+    let door = || {
+        let run = Ftsh::command(through).options(["-l", "20"]);
+        run.env("FTSH_CHANNELS", place.path().join("channels")).start()
+    };
+    let inside = door();
+    inside.until("a place", Running::has_output);
+    let outside = [door(), door()];
+    for run in &outside {
+        run.until("its turn", |run| run.errors().contains("waits for channel"));
+    }
     for (_, run) in &all {
         run.until("a beginning", Running::has_output);
     }
+    let others = outside.into_iter().map(|run| ("who waits for a channel".into(), run));
+    all.extend(others);
+    all.push(("who is in a channel".into(), inside));
     all.push(("who holds the lock".into(), first));
     all.push(("who waits for the lock".into(), second));
     let pids: Vec<_> = all.iter().map(|(what, run)| (what.clone(), run.pid().as_raw())).collect();

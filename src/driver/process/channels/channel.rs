@@ -333,6 +333,12 @@ impl Channel {
         failed
     }
 
+    /// As the kernel does when the last descriptor is closed.
+    #[cfg(test)]
+    pub fn lose_locks(&self) {
+        locks::unlock(self.file.as_fd(), locks::ALL).expect("locks can be given back");
+    }
+
     /// Tells the others of those who are over, if that can be done soon.
     pub fn finish(&mut self, directory: &Directory, clock: &Clock) {
         for waiter in std::mem::take(&mut self.waiting) {

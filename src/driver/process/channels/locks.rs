@@ -96,6 +96,10 @@ mod system {
     }
 }
 
+/// All there are.
+#[cfg(test)]
+pub const ALL: Bytes = (QUEUE, 4 * NUMBERS);
+
 /// Takes locks, if nobody else has one of them.
 pub fn try_lock(fd: BorrowedFd, bytes: Bytes) -> io::Result<bool> {
     match system::set(fd, bytes, libc::F_WRLCK, false) {

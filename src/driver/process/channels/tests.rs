@@ -105,9 +105,13 @@ impl Shell {
         self.answers.get(&id) == Some(&Ok(Admission::Admitted))
     }
 
-    /// As by SIGKILL.
+    /// As by SIGKILL: without a word, and with all locks. Closing the files isn't enough for that where
+    /// another thread of the tests has just forked.
     fn die(mut self) {
         self.channels.clock = None;
+        for channel in self.channels.all.values() {
+            channel.lose_locks();
+        }
     }
 
     /// Waits until somebody is answered, as a worker would.
