@@ -421,6 +421,14 @@ fn one_at_a_time() {
 }
 
 #[test]
+fn many_jobs_for_one_server() {
+    let recipe = Recipe::new("Many jobs for one server").program("rsync", &fails(3, ""));
+    let finished = recipe.args(&["a"]).success();
+    let call = "rsync -a rsync://mirror.example.org/a /srv/mirror/a";
+    assert_eq!(count(&finished, "calls", call), 4);
+}
+
+#[test]
 fn instead_of_a_retry_loop_in_bash() {
     let recipe = |curl: &str| {
         let recipe = Recipe::new("Instead of a retry loop in bash").program("curl", curl);
