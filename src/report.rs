@@ -15,6 +15,8 @@ use crate::secrets::Secrets;
 
 /// How many tries around a failure are told.
 const MAX_TRIES: usize = 3;
+/// How many lines that a failed attempt had printed are told.
+const MAX_LINES: usize = 5;
 
 /// Says which command failed, where and how, inside which tries and after how many attempts; lines
 /// that end in a newline. Without what is secret.
@@ -28,6 +30,13 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     }
     for tried in failure.tries.iter().take(MAX_TRIES) {
         let _ = writeln!(text, "  {}", attempts(tried, failure));
+    }
+    let printed = failure.last_lines(MAX_LINES);
+    if !printed.is_empty() {
+        text += "  it had printed last:\n";
+    }
+    for line in printed {
+        let _ = writeln!(text, "    {}", excerpt(&secrets.hide(&line)));
     }
     if let Some(branches) = &failure.branches {
         tell_branches(&mut text, branches);
@@ -144,6 +153,29 @@ mod tests {
         "#);
         let said = Failure { message: "no luck: ran out of time".into(), ..failure };
         assert!(!render(&said, &Secrets::default()).contains("before"));
+    }
+
+    #[test]
+    fn what_a_failed_attempt_had_printed_is_told() {
+        let output = "a\n1\n2\n\n3\x1b[3m\ntoken\nno end";
+        let failure = Failure {
+            tries: vec![tried(2, 3)],
+            output: Some(Arc::new(output.into())),
+            ..failure()
+        };
+        let secrets = Secrets::new(vec!["T".into()], b"");
+        secrets.learn("T", b"token");
+        insta::assert_snapshot!(render(&failure, &secrets), @r#"
+        ftsh: mirror.ftsh:3: `wget http://a` exited with 4 after 12.3 s
+          3 | wget "$url"
+          in the `try` at line 2: 3 attempts in 12.6 s
+          it had printed last:
+            1
+            2
+            3�[3m
+            ***
+            no end
+        "#);
     }
 
     #[test]

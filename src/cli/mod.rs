@@ -16,10 +16,12 @@ mod values;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
+use nix::sys::stat::{SFlag, fstat};
 
 use self::flags::Request;
 use self::messages::{complain, tell};
@@ -78,6 +80,12 @@ fn end(result: Result<Outcome>) -> ! {
     process::exit_now(code.into())
 }
 
+/// Whether what comes from there is there once: a pipe or a socket.
+fn is_passing(fd: impl AsFd) -> bool {
+    let kind = |mode| SFlag::from_bits_truncate(mode) & SFlag::S_IFMT;
+    fstat(fd).is_ok_and(|stat| matches!(kind(stat.st_mode), SFlag::S_IFIFO | SFlag::S_IFSOCK))
+}
+
 fn obey(words: Vec<OsString>) -> Result<Outcome> {
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let around = Surroundings {
@@ -87,6 +95,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
         now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
         pid: std::process::id(),
         umask: process::umask(),
+        passing_input: is_passing(io::stdin()),
         terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
     };
     let flags = match flags::parse(shebang::split(words)?) {

@@ -90,6 +90,8 @@ pub struct Surroundings<'a> {
     pub pid: u32,
     /// The rights that new files don't get.
     pub umask: u16,
+    /// Whether the standard input is a pipe or a socket.
+    pub passing_input: bool,
     /// Whether someone is there to talk to.
     pub terminal: bool,
 }
@@ -302,6 +304,7 @@ impl Settings {
             config: Config {
                 pid: around.pid,
                 umask: around.umask,
+                passing_input: around.passing_input,
                 backoff: policy.or(policy_of_2003).unwrap_or_default(),
                 kill_timeout: patience.time(),
                 kill_strong,

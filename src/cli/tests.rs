@@ -36,6 +36,7 @@ fn resolve_at(
         now: Duration::from_secs(1000),
         pid: 7,
         umask: 0o027,
+        passing_input: false,
         terminal,
     };
     Settings::resolve(&flags, &around).map_err(|error| error.to_string())

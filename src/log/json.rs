@@ -75,6 +75,9 @@ pub fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
     failure.map_or("succeeded", |(kind, _)| kind.name())
 }
 
+/// So many of the lines are told that a failed attempt had printed last.
+const MOST_LINES: usize = 20;
+
 type Details = Vec<(&'static str, Value)>;
 
 pub fn seconds(duration: Duration) -> Value {
@@ -107,6 +110,10 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             // Where the failed command stands; the record's own line is that of the `try`.
             details.push(("command_line", json!(cause.line)));
             details.extend([("attempts", json!(attempts)), ("duration", seconds(*elapsed))]);
+            let lines = cause.last_lines(MOST_LINES);
+            if !lines.is_empty() {
+                details.push(("output", json!(lines.join("\n"))));
+            }
             ("try_failed", details)
         }
         LogEvent::Waiting { reason, time } => {
@@ -145,6 +152,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
                 ("waited", seconds(*waited)),
             ],
         ),
+        LogEvent::InputEnded(attempt) => ("input_ended", vec![("attempt", json!(attempt))]),
         LogEvent::TrySucceeded(attempt) => ("try_succeeded", vec![("attempt", json!(attempt))]),
         LogEvent::Catch => ("catch", vec![]),
         LogEvent::Finally => ("finally", vec![]),

@@ -96,6 +96,7 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Queued { channel: "mirror".into(), attempt: 3, time: Some(second) },
         LogEvent::Queued { channel: "mirror".into(), attempt: 1, time: None },
         LogEvent::Entered { channel: "mirror".into(), attempt: 3, waited: second },
+        LogEvent::InputEnded(2),
         LogEvent::TrySucceeded(3),
         LogEvent::Catch,
         LogEvent::Finally,
@@ -140,6 +141,7 @@ fn text_lines() {
     try: attempt 3 waits for channel mirror, for up to 1.5 s
     try: attempt 1 waits for channel mirror
     try: attempt 3 goes through channel mirror after 1.5 s
+    try: the standard input has ended since the first attempt, so that attempt 2 reads nothing; with `atomic` each would read it anew
     try: attempt 3 succeeded
     catch
     finally
@@ -189,6 +191,7 @@ fn json_lines() {
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":3,"delay":1.5}
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":1}
     {"event":"entered","channel":"mirror","attempt":3,"waited":1.5}
+    {"event":"input_ended","attempt":2}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}
     {"event":"finally"}

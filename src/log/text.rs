@@ -80,6 +80,11 @@ impl fmt::Display for Told<'_> {
                 write!(f, "try: attempt {attempt} goes through channel {channel}")?;
                 write!(f, " after {}", Human(*waited))
             }
+            LogEvent::InputEnded(attempt) => write!(
+                f,
+                "try: the standard input has ended since the first attempt, so that attempt {attempt} \
+                 reads nothing; with `atomic` each would read it anew"
+            ),
             LogEvent::TrySucceeded(attempt) => write!(f, "try: attempt {attempt} succeeded"),
             LogEvent::Catch => f.write_str("catch"),
             LogEvent::Finally => f.write_str("finally"),

@@ -60,8 +60,9 @@ impl Machine {
         let operation = self.new_operation(task);
         let io = self.open_io(&task.io, task, operation, changes);
         let before = task.io.clone();
-        let transaction =
-            Box::new(Transaction { kind, before, held, drafts, written, commit: None });
+        let inner = Vec::new();
+        let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
+        let transaction = Box::new(transaction);
         Ok(Flow::Wait(State::Beginning(Beginning { operation, io, transaction })))
     }
 

@@ -97,6 +97,7 @@ impl Machine {
         match std::mem::replace(&mut task.state, State::Ready) {
             State::Query(operation, _)
             | State::Piped(operation)
+            | State::Asking(operation)
             | State::Telling(operation, _)
             | State::Committing(Committing::Files(operation) | Committing::Filled(operation)) => {
                 self.abandon(operation);

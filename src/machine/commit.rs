@@ -42,12 +42,13 @@ impl Machine {
         then: Leaving,
     ) -> Flow {
         transaction.commit = Some(Commit { then, streams: None });
-        let mut drafts = std::mem::take(&mut transaction.drafts);
+        let mut drafts = std::mem::take(&mut transaction.inner);
+        drafts.append(&mut transaction.drafts);
         if !matches!(transaction.kind, Kind::Redirected { .. })
             && !drafts.is_empty()
             && let Some(outer) = self.enclosing(task)
         {
-            outer.drafts.append(&mut drafts);
+            outer.inner.append(&mut drafts);
         }
         let wanted: Vec<DraftId> = drafts.iter().map(Handle::id).collect();
         transaction.drafts = drafts;

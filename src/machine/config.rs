@@ -14,6 +14,8 @@ pub struct Config {
     pub pid: u32,
     /// The umask that the shell was started with.
     pub umask: u16,
+    /// Whether the shell's standard input is a pipe or a socket: what comes through is there once.
+    pub passing_input: bool,
     /// The delays of every `try` that names no policy.
     pub backoff: Policy,
     /// From the request to end to SIGKILL.
@@ -35,6 +37,7 @@ impl Default for Config {
         Self {
             pid: 0,
             umask: 0o022,
+            passing_input: false,
             backoff: Policy::default(),
             kill_timeout: Duration::from_secs(30),
             kill_strong: true,

@@ -108,6 +108,8 @@ pub struct TryFrame {
     pub outer_scope: ScopeId,
     /// How the last attempt failed.
     pub failure: Option<Arc<Failure>>,
+    /// Whether its standard input was still there, if that was asked.
+    pub input: Option<bool>,
     /// What all attempts read, if it is atomic.
     pub replay: Option<Handle<ReplayId>>,
     /// What the attempt that is failing has written.

@@ -28,6 +28,7 @@ mod hedge;
 mod hedging;
 mod held;
 mod id;
+mod input;
 mod invocation;
 mod items;
 mod join;
@@ -170,7 +171,7 @@ impl Machine {
             args: Arc::new(args),
             directory: None,
             umask: None,
-            io: Table::new(Handle::new(IoId::INHERITED, &released)),
+            io: Table::new(Handle::new(IoId::INHERITED, &released), config.passing_input),
             scope: ScopeId::SCRIPT,
             inherited: Inherited { deadline: config.deadline, ..Inherited::default() },
             state: State::Ready,

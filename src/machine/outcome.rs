@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 
 use crate::syntax::Source;
 
@@ -198,6 +198,15 @@ impl Failure {
     /// The name of the script it stands in.
     pub fn file(&self) -> &Arc<str> {
         self.source.name()
+    }
+
+    /// The last lines that the atomic attempt had printed which it ended, of so many at most.
+    pub fn last_lines(&self, most: usize) -> Vec<String> {
+        let output = self.output.as_deref().map_or(&b""[..], |output| output);
+        let lines = output.lines().rev().filter(|line| !line.trim_ascii().is_empty());
+        let mut lines: Vec<_> = lines.take(most).map(|line| line.to_str_lossy().into()).collect();
+        lines.reverse();
+        lines
     }
 
     /// One line for people: what happened, after how many attempts; without the place.

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bstr::BString;
+
 use super::id::TaskId;
 use super::outcome::{Failure, FailureKind};
 use super::time::Time;
@@ -123,6 +125,8 @@ pub enum LogEvent {
         /// How long it has waited.
         waited: Duration,
     },
+    /// What the attempts of a `try` read has come to its end since the first: this one reads nothing.
+    InputEnded(u64),
     /// A `try` succeeded at this attempt.
     TrySucceeded(u64),
     /// A `catch` block begins.
@@ -228,6 +232,9 @@ impl Record {
             return Cow::Borrowed(self);
         }
         let mut record = self.clone();
+        if let Some(output) = record.event.output() {
+            *output = Arc::new(secrets.hide_bytes(output).into_owned().into());
+        }
         record.event.texts().into_iter().for_each(|text| secrets.hide_in(text));
         record.file = secrets.hide(&self.file).into();
         Cow::Owned(record)
@@ -257,6 +264,7 @@ impl LogEvent {
             | Self::Deferred { .. }
             | Self::Queued { .. }
             | Self::Entered { .. }
+            | Self::InputEnded(_)
             | Self::TrySucceeded(_)
             | Self::Catch
             | Self::Finally
@@ -268,6 +276,16 @@ impl LogEvent {
             | Self::Emptying { .. }
             | Self::Emptied { .. }
             | Self::Interrupted(_) => Vec::new(),
+        }
+    }
+
+    /// What the attempt had printed of whose failure it tells.
+    fn output(&mut self) -> Option<&mut Arc<BString>> {
+        match self {
+            Self::CommandFailed(failure)
+            | Self::Failed(failure)
+            | Self::TryFailed { failure, .. } => failure.output.as_mut(),
+            _ => None,
         }
     }
 
@@ -288,6 +306,7 @@ impl LogEvent {
             | Self::Failed(_)
             | Self::TryFailed { .. }
             | Self::FinallyCut { .. }
+            | Self::InputEnded(_)
             | Self::Survivor { .. }
             | Self::Interrupted(_) => Level::FAILURES,
             Self::Waiting { .. }

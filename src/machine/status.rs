@@ -267,6 +267,7 @@ impl Machine {
             | State::Opening(..)
             | State::Piped(_)
             | State::Settling(_)
+            | State::Asking(_)
             | State::Beginning(_)
             | State::Committing(_) => Doing::Files,
             State::Entering(entering) => Doing::Entering(Arc::clone(&entering.channel)),

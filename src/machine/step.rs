@@ -69,6 +69,7 @@ impl Machine {
     ) -> Flow {
         match (std::mem::replace(&mut task.state, State::Ready), result) {
             (State::Beginning(beginning), result) => Self::begun(task, beginning, result),
+            (State::Asking(_), result) => self.input_told(task, &result),
             (State::Settling(settling), result) => self.files_settled(task, *settling, result),
             (State::Committing(waited), result) => self.go_on_committing(task, waited, result),
             (State::Telling(_, then), result) => self.output_told(task, then, result),

@@ -9,17 +9,21 @@ pub struct Table {
     io: Handle<IoId>,
     /// A bit for each descriptor that leads to where later stages of a pipeline read.
     piped: u16,
+    /// A bit for each descriptor that may read what comes to an end: a pipe or a socket.
+    passing: u16,
 }
 
 impl Table {
-    /// One that leads to no other stage.
-    pub fn new(io: Handle<IoId>) -> Self {
-        Self { io, piped: 0 }
+    /// One that leads to no other stage, and whose descriptor 0 may come to an end.
+    pub fn new(io: Handle<IoId>, passing: bool) -> Self {
+        Self { io, piped: 0, passing: u16::from(passing) }
     }
 
     /// This one with changes made to it, under another name.
     pub fn changed(&self, io: Handle<IoId>, changes: &[FdChange]) -> Self {
-        Self { io, piped: self.piped_after(changes) }
+        let passing =
+            follow(self.passing, changes, |source, _| matches!(source, FdSource::PipeReader(_)));
+        Self { io, piped: self.piped_after(changes), passing }
     }
 
     /// Its name.
@@ -40,15 +44,28 @@ impl Table {
 
     /// A bit for each descriptor that leads, after these changes, to where later stages read.
     pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
-        changes.iter().fold(self.piped, |piped, change| {
-            let leads = match change.source {
-                FdSource::PipeWriter(_) => true,
-                FdSource::Relay { .. } => piped & 1 << change.descriptor != 0,
-                FdSource::Descriptor(from) => piped & 1 << from != 0,
-                _ => false,
-            };
-            let bit = 1 << change.descriptor;
-            if leads { piped | bit } else { piped & !bit }
+        follow(self.piped, changes, |source, before| match source {
+            FdSource::PipeWriter(_) => true,
+            FdSource::Relay { .. } => before,
+            _ => false,
         })
     }
+
+    /// Whether descriptor 0 is something that may come to an end, and then is there no more.
+    pub fn may_end(&self) -> bool {
+        self.passing & 1 != 0
+    }
+}
+
+/// What bits for descriptors are after changes; `is` says of other sources than descriptors whether they
+/// have it, where the one before them had it or not.
+fn follow(bits: u16, changes: &[FdChange], is: impl Fn(&FdSource, bool) -> bool) -> u16 {
+    changes.iter().fold(bits, |bits, change| {
+        let bit = 1 << change.descriptor;
+        let set = match &change.source {
+            FdSource::Descriptor(from) => bits & 1 << from != 0,
+            source => is(source, bits & bit != 0),
+        };
+        if set { bits | bit } else { bits & !bit }
+    })
 }

@@ -148,6 +148,8 @@ pub enum State {
     Command(Command),
     /// The files that a command has written, to take their places.
     Settling(Box<Settling>),
+    /// Whether the standard input of an attempt has ended; then that goes on.
+    Asking(OperationId),
     /// The descriptors of a transaction; then it begins.
     Beginning(Beginning),
     /// A step of a commit.

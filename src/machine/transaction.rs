@@ -26,6 +26,8 @@ pub struct Transaction {
     pub held: Vec<Held>,
     /// What is written to files, in order.
     pub drafts: Vec<Handle<DraftId>>,
+    /// What was written to files by attempts inside that have succeeded, which take their places first.
+    pub inner: Vec<Handle<DraftId>>,
     /// What is written to variables.
     pub written: Vec<Written>,
     /// How it is being committed, if it has come to that.
@@ -91,7 +93,8 @@ impl Transaction {
     /// What is written to these files is there when what is redirected has succeeded.
     pub fn redirected(before: Table, around_call: bool, drafts: Vec<Handle<DraftId>>) -> Self {
         let kind = Kind::Redirected { around_call };
-        Self { kind, before, held: Vec::new(), drafts, written: Vec::new(), commit: None }
+        let (held, inner, written) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kind, before, held, drafts, inner, written, commit: None }
     }
 
     /// Whether it ends with the call inside.

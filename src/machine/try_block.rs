@@ -67,6 +67,7 @@ impl Machine {
             outer_scope: task.scope,
             scope: task.scope,
             failure: None,
+            input: None,
             replay: None,
             dropped: None,
         };
@@ -104,7 +105,7 @@ impl Machine {
         let body = frame.code.body;
         task.scope = scope;
         task.jump(body);
-        Flow::Continue
+        self.ask_input(task)
     }
 
     /// The body succeeded.

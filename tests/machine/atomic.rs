@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ftsh::driver::simulated::{Model, Simulated};
 use ftsh::machine::Outcome;
+use ftsh::machine::record::Level;
 
 use super::{Ran, World, world};
 
@@ -211,6 +212,8 @@ fn files_take_their_places_in_the_order_they_were_written() {
     holds(&atomic().run(script).succeeds(), "f", "2\n");
     let script = "try atomic\ntry atomic; echo 1; end >> f\ntry atomic; echo 2; end >> f\nend";
     holds(&atomic().run(script).succeeds(), "f", "old\n1\n2\n");
+    let script = "try atomic\necho 2\ntry atomic; echo 1; end > f\nend >> f";
+    holds(&atomic().run(script).succeeds(), "f", "1\n2\n");
 }
 
 #[test]
@@ -364,4 +367,33 @@ fn exec_is_refused() {
     assert!(ftsh::syntax::parse("t", "try atomic; function f; exec ls; end; end").is_ok());
     let ran = atomic().run("function f; exec ok; end; try atomic; f; end").fails("failure", 1);
     assert!(ran.message().contains("exec can't stand in an atomic `try`"), "{}", ran.message());
+}
+
+#[test]
+fn a_retry_that_reads_nothing_any_more_is_told_of() {
+    let told = |script: &str| {
+        let world = atomic().logging(Level::FAILURES);
+        let world = world.config(|it| it.passing_input = true).model(|it| it.stdin("1\n2\n"));
+        world.run(script).world.trace().matches("InputEnded").count()
+    };
+    let uploads = |head: &str| format!("{head}; drain; if $attempt .lt. 3; fail; end; end");
+    assert_eq!(told(&uploads("try 3 times")), 1);
+    for quiet in [
+        &*uploads("try 3 times atomic"),
+        &uploads("drain; try 3 times"),
+        "try 3 times; read a; if $attempt .eql. 1; fail; end; end",
+        "try 3 times; drain; end",
+        "try atomic; try 3 times; drain; fail; end; end",
+        "try 3 times; cat < in; fail; end",
+        "try 3 times; drain; fail; end < in",
+        "forall x in a; try 3 times; drain; fail; end; end",
+        "try 3 times; fail; end",
+    ] {
+        assert_eq!(told(quiet), 0, "{quiet}");
+    }
+    assert_eq!(told("echo a | try 3 times; drain; fail; end"), 1);
+    assert_eq!(told("echo a | if a .eq. a; try 3 times; drain; fail; end 3<&0; end"), 1);
+    // A file is there for every attempt, if the script says so; of other input nothing is known.
+    let world = atomic().logging(Level::FAILURES).model(|it| it.stdin("1\n2\n"));
+    assert!(!world.run(&uploads("try 3 times")).world.trace().contains("InputEnded"));
 }
