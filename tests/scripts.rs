@@ -55,5 +55,5 @@ macro_rules! folders {
 
 folders! {
     words variables commands redirection pipelines groups loops functions expressions
-    attempts backoff failures cancel hints cli
+    attempts atomic backoff failures cancel hints cli
 }

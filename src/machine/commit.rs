@@ -97,11 +97,19 @@ impl Machine {
                 let Some(transaction) = task.top_transaction() else {
                     return Flow::Throw(task.broken(NO_TRANSACTION));
                 };
+                // Of a `catch` that has nothing to say nothing takes the place of what was there.
+                let mut written = std::mem::take(&mut transaction.written);
+                if let Kind::Catch = transaction.kind {
+                    written.retain(|written| filled.contains(&written.buffer.id()));
+                }
                 let is_filled = |(_, buffer): &Held| filled.contains(&buffer.id());
                 let streams: VecDeque<Held> =
                     transaction.held.iter().filter(|held| is_filled(held)).cloned().collect();
                 if let Some(commit) = &mut transaction.commit {
                     commit.streams = Some(streams);
+                }
+                for written in written {
+                    written.commit(&mut task.variables);
                 }
                 self.next_stream(task)
             }
@@ -115,7 +123,8 @@ impl Machine {
         }
     }
 
-    /// Files are in their places: what was read is read for good, and variables change.
+    /// Files are in their places: what was read is read for good, and what else is there to take place is
+    /// asked for.
     fn keep_input(&mut self, task: &mut Task) -> Flow {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
@@ -124,16 +133,14 @@ impl Machine {
         if let Kind::Attempt { replay, .. } = transaction.kind {
             self.effects.push_back(Effect::KeepInput(replay));
         }
-        let written = std::mem::take(&mut transaction.written);
-        let held = transaction.held.iter().map(|(_, buffer)| buffer.id()).collect::<Vec<_>>();
-        for written in written {
-            written.commit(&mut task.variables);
-        }
-        if held.is_empty() {
+        let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
+        let written = transaction.written.iter().map(|written| written.buffer.id());
+        let buffers: Vec<_> = held.chain(written).collect();
+        if buffers.is_empty() {
             return self.committed(task);
         }
         let operation = self.new_operation(task);
-        let (directory, query) = (task.directory.clone(), Query::Filled(held));
+        let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
         self.effects.push_back(Effect::Query { operation, directory, query });
         Flow::Wait(State::Committing(Committing::Filled(operation)))
     }

@@ -140,7 +140,10 @@ impl<'a> Expander<'a> {
                 "_code" => failure.code.to_string().into(),
                 "_command" => failure.command.as_str().into(),
                 "_line" => failure.line.to_string().into(),
-                "_output" => failure.output.as_deref().cloned().unwrap_or_default(),
+                "_output" => {
+                    let output = failure.output.as_deref().map_or(&b""[..], |output| output);
+                    output.strip_suffix(b"\n").unwrap_or(output).into()
+                }
                 _ => return None,
             });
         }

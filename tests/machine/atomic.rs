@@ -143,6 +143,11 @@ fn what_catch_writes_takes_the_place_of_the_attempts() {
     let ran = atomic().run(&thrice("fail\ncatch\necho c\nfinally\necho d\nend > f")).succeeds();
     holds(&ran, "f", "c\n");
     ran.prints("d\n");
+    // Where it writes nothing it leaves alone what is there.
+    let ran = atomic().run("try atomic; echo a; fail; catch; ok; end > f").succeeds();
+    holds(&ran, "f", "old\n");
+    let ran = atomic().run("try atomic; ok; end > f").succeeds();
+    holds(&ran, "f", "");
     let ran = atomic().run("try atomic; fail; catch; echo c; fail 2; end > f").fails("exit", 2);
     holds(&ran, "f", "old\n");
     atomic().run("try atomic; echo a; fail; catch; echo c; end").succeeds().prints("c\n");
@@ -162,7 +167,12 @@ fn variables_become_what_the_successful_attempt_wrote() {
     atomic()
         .run("v=old; try atomic; echo b; fail; catch; success; end -> v; echo \"<$v>\"")
         .succeeds()
-        .prints("<>\n");
+        .prints("<old>\n");
+    atomic()
+        .run("v=old; try atomic; echo b; fail; catch; echo c; end -> v; echo \"<$v>\"")
+        .succeeds()
+        .prints("<c>\n");
+    atomic().run("v=old; try atomic; ok; end -> v; echo \"<$v>\"").succeeds().prints("<>\n");
     atomic()
         .run("v=old; try; try atomic; echo b; fail; end -> v; catch; echo $v; end")
         .succeeds()
@@ -265,28 +275,28 @@ fn a_single_commands_file_is_there_when_the_command_has_succeeded() {
 fn a_failed_attempt_tells_what_it_had_printed() {
     let ran =
         atomic().run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\"; end");
-    ran.prints("<b\na\n>\n");
+    ran.prints("<b\na>\n");
     let ran = atomic().run(
         "try for 3 seconds or 1 time atomic; warn b; hang; catch; echo \"$error_output\"; end",
     );
-    ran.prints("b\n\n");
+    ran.prints("b\n");
     let ran = atomic().run("try; fail; catch; echo \"<$error_output>\"; end").prints("<>\n");
     ran.succeeds();
     atomic().run("try atomic; ok; finally; echo \"<$error_output>\"; end").prints("<>\n");
     atomic()
         .run("try atomic; warn b; fail; finally; echo \"<$error_output>\"; end")
-        .prints("<b\n>\n");
+        .prints("<b>\n");
     // What an inner attempt had printed is part of it.
     let inner =
         "try atomic; warn a; try atomic; warn b; fail; end; catch; echo \"$error_output\"; end";
-    atomic().run(inner).prints("a\nb\n\n");
+    atomic().run(inner).prints("a\nb\n");
     // Not more than 64 KiB, in whole lines; standard error comes first.
     let long = "x".repeat(100);
     let script = format!(
         "try atomic; for n in 1 .to. 1000; warn {long}; end; echo out; fail\n\
          catch; x=\"$error_output\"; n=length($x); echo $n; end"
     );
-    atomic().run(&script).prints(&format!("{}\n", 65536 / 101 * 101 + 4));
+    atomic().run(&script).prints(&format!("{}\n", 65536 / 101 * 101 + 3));
 }
 
 #[test]
