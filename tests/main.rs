@@ -30,6 +30,7 @@ mod printing;
 mod prompt;
 mod prompt_alone;
 mod reference;
+mod replayed;
 mod resources;
 mod results;
 mod scripts;

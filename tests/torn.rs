@@ -31,6 +31,9 @@ const SCRIPT: &str = "
             echo x > $scratch/file
             echo x > link
         end > replaced
+        try 1 time atomic
+            echo $text
+        end >> added
         rm -f made
     end";
 
@@ -86,7 +89,7 @@ fn survive(number: usize) {
     if matches!(victim, Victim::Both) {
         user(Ftsh::command("x=1")).success();
     }
-    place.check(&what);
+    place.check(&what, matches!(victim, Victim::Both));
 }
 
 /// Where files are made: in memory, if that can be had, so that most of the time goes into what matters.
@@ -110,9 +113,12 @@ impl Place {
             let _ = fs::create_dir(place);
             fs::set_permissions(place, fs::Permissions::from_mode(0o777)).expect("for all");
         }
-        for (name, text) in
-            [("new", "x".repeat(NEW)), ("replaced", "old\n".into()), ("behind", "x\n".into())]
-        {
+        for (name, text) in [
+            ("new", "x".repeat(NEW)),
+            ("replaced", "old\n".into()),
+            ("added", String::new()),
+            ("behind", "x\n".into()),
+        ] {
             fs::write(files.join(name), text).expect("a file");
             fs::set_permissions(files.join(name), fs::Permissions::from_mode(0o666))
                 .expect("for all");
@@ -125,7 +131,7 @@ impl Place {
         fs::read_to_string(self.files.join(name)).expect("a file")
     }
 
-    fn check(&self, what: &str) {
+    fn check(&self, what: &str, nobody_survived: bool) {
         let names = |place: &Path| {
             let entries = fs::read_dir(place).expect("a directory").flatten();
             let mut names: Vec<_> = entries.flat_map(|it| it.file_name().into_string()).collect();
@@ -134,12 +140,19 @@ impl Place {
         };
         let mut files = names(&self.files);
         files.retain(|name| name != "made");
-        assert_eq!(files, ["behind", "link", "new", "replaced"], "{what}");
+        assert_eq!(files, ["added", "behind", "link", "new", "replaced"], "{what}");
         assert_eq!(names(&self.temporary), [""; 0], "{what}");
         let new = "x".repeat(NEW) + "\n";
         let made = fs::read_to_string(self.files.join("made"));
         assert!(made.is_err() || made.is_ok_and(|made| made == new), "{what}: half of one");
         assert!(self.read("replaced") == new, "{what}: half of one");
+        // What is added is taken back by who survives; later, others may have added something.
+        let added = self.read("added");
+        assert!(
+            nobody_survived || added.len().is_multiple_of(new.len()),
+            "{what}: {}",
+            added.len()
+        );
         assert_eq!(self.read("behind"), "x\n", "{what}");
     }
 }

@@ -5,9 +5,12 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::fds::{ended, settle};
 use super::jobs::Answer;
+use super::os::poll::Token;
 use super::{FdError, ProcessDriver};
 use crate::machine::effect::{BufferId, DraftId, IoId, OperationId, ReplayId, ScratchId};
 use crate::machine::event::Reply;
+use crate::machine::record::LogEvent;
+use crate::os_error::plain;
 
 impl ProcessDriver {
     /// Has drafts take their places.
@@ -66,6 +69,14 @@ impl ProcessDriver {
         let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
         let has_ended = known.unwrap_or_else(is_so);
         self.answer(operation, Ok(Reply::Truth(has_ended)));
+    }
+
+    /// Something has come, or there is room for it.
+    pub(super) fn feed_inputs(&mut self, token: Token) {
+        if let Err(error) = self.replays.go_on(token, &mut self.poller) {
+            let note = format!("the input can't be read to its end: {}", plain(&error));
+            self.log(0, LogEvent::Note(note));
+        }
     }
 
     /// Commands that read what is fed to them have ended, or tables were closed.

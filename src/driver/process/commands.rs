@@ -160,7 +160,11 @@ impl ProcessDriver {
             let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
             return self.refuse(process, error);
         };
-        let plan = match self.io.plan(io, &directory, umask, redirects) {
+        let plan = self.io.plan(io, &directory, umask, redirects).and_then(|mut plan| {
+            self.replays.hand_over(&mut plan)?;
+            Ok(plan)
+        });
+        let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };

@@ -74,7 +74,7 @@ impl ProcessDriver {
                 SUPERVISOR => self.die_with_supervisor(),
                 KEYS => self.heed_keys(),
                 BACKGROUND => {} // whoever attends to it will see
-                REPLAYS.. => self.replays.go_on(token, &mut self.poller),
+                REPLAYS.. => self.feed_inputs(token),
                 RELAYS.. => {
                     let (relays, mut outside) = self.relays();
                     relays.read_some(&mut outside, token - RELAYS);

@@ -1,6 +1,8 @@
 //! What there is to be removed.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::remove;
@@ -12,22 +14,42 @@ pub enum Kind {
     File,
     /// A directory with all in it.
     Tree,
+    /// The part of what is added to a file, if that isn't all.
+    Addition {
+        /// How long the file is without it.
+        from: u64,
+        /// How long it is with it.
+        to: u64,
+    },
 }
 
 impl Kind {
-    /// How its notes begin.
-    const ALL: [(Self, &str); 2] = [(Self::File, "file-"), (Self::Tree, "tree-")];
-
     /// The name of a note, by its number.
     pub fn note(self, number: u64) -> String {
-        let start = Self::ALL.into_iter().find(|(kind, _)| *kind == self).map_or("", |it| it.1);
-        format!("{start}{number}")
+        match self {
+            Self::File => format!("file-{number}"),
+            Self::Tree => format!("tree-{number}"),
+            Self::Addition { from, to } => format!("addition-{number}-{from}-{to}"),
+        }
     }
 
     /// What a note stands for.
     pub fn of(note: &[u8]) -> Option<Self> {
-        let found = Self::ALL.into_iter().find(|(_, start)| note.starts_with(start.as_bytes()));
-        found.map(|(kind, _)| kind)
+        let mut words = str::from_utf8(note).ok()?.split('-');
+        let kind = words.next()?;
+        let mut number = || words.next()?.parse().ok();
+        let _: u64 = number()?;
+        match kind {
+            "file" => Some(Self::File),
+            "tree" => Some(Self::Tree),
+            "addition" => Some(Self::Addition { from: number()?, to: number()? }),
+            _ => None,
+        }
+    }
+
+    /// Whether it is still to be removed long after it was noted. To a file others may have added since.
+    pub fn lasts(self) -> bool {
+        !matches!(self, Self::Addition { .. })
     }
 
     /// Removes it, if it is there.
@@ -38,6 +60,12 @@ impl Kind {
                 _ => Ok(()),
             },
             Self::Tree => remove::tree(path),
+            Self::Addition { from, to } => {
+                let mut options = File::options();
+                let file = options.write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+                let length = file.metadata()?.len();
+                if from < length && length < to { file.set_len(from) } else { Ok(()) }
+            }
         }
     }
 }

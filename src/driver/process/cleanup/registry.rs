@@ -76,7 +76,13 @@ impl Registry {
         let is_noted = state.run.as_ref().is_some_and(|run| {
             symlinkat(path.as_path(), run.directory.as_fd(), name.as_str()).is_ok()
         });
-        Note { registry: self.clone(), name: is_noted.then_some(name), kind, path }
+        Note {
+            registry: self.clone(),
+            name: is_noted.then_some(name),
+            kind,
+            path,
+            is_settled: false,
+        }
     }
 
     fn open(&self) -> io::Result<Run> {
@@ -129,7 +135,7 @@ impl Registry {
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Some(run) = state.run.take() {
-            sweep::clean(run.directory.as_fd());
+            sweep::clean(run.directory.as_fd(), true);
             sweep::forget(&run.path);
         }
     }
@@ -170,9 +176,15 @@ pub struct Note {
     name: Option<String>,
     kind: Kind,
     path: PathBuf,
+    is_settled: bool,
 }
 
 impl Note {
+    /// What is there is to stay, after all.
+    pub fn settle(mut self) {
+        self.is_settled = true;
+    }
+
     /// What is to be made.
     pub fn path(&self) -> &Path {
         &self.path
@@ -181,7 +193,7 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        if self.kind.remove(&self.path).is_err() {
+        if !self.is_settled && self.kind.remove(&self.path).is_err() {
             return; // the end of the run tries once more
         }
         let state = self.registry.state();

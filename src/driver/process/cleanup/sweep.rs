@@ -16,15 +16,16 @@ use crate::user_directory;
 /// The directory of the runs, in the user's own.
 pub const RUNS: &str = "runs";
 
-/// Removes what the notes in a run's directory name, and the notes.
-pub fn clean(run: BorrowedFd) {
+/// Removes what the notes in a run's directory name, and the notes. They may be old, or its shell ended
+/// `just_now`.
+pub fn clean(run: BorrowedFd, just_now: bool) {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return };
     for note in notes.iter().flatten() {
         let name = note.file_name();
         let Some(kind) = Kind::of(name.to_bytes()) else { continue };
         let Ok(path) = readlinkat(run, name) else { continue };
-        if kind.remove(Path::new(&path)).is_ok() {
+        if !(just_now || kind.lasts()) || kind.remove(Path::new(&path)).is_ok() {
             let _ = unlinkat(run, name, UnlinkatFlags::NoRemoveDir);
         }
     }
@@ -61,7 +62,7 @@ pub fn clean_up_after_others() {
         if let Ok(directory) = options.open(&path)
             && let Ok(directory) = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
         {
-            clean(directory.as_fd());
+            clean(directory.as_fd(), false);
             forget(&path);
         }
     }
@@ -70,7 +71,7 @@ pub fn clean_up_after_others() {
 /// Removes what an interpreter left that held these locks.
 pub fn clean_up_after_interpreter(locks: &[OwnedFd]) {
     for lock in locks {
-        clean(lock.as_fd());
+        clean(lock.as_fd(), true);
         // The run's directory; unknown where the system doesn't say, and then it stays, empty.
         let own = format!("/proc/self/fd/{}", lock.as_raw_fd());
         if let Ok(path) = std::fs::read_link(own) {

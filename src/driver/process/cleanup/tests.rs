@@ -95,6 +95,44 @@ fn the_next_shell_cleans_up_after_each_step() {
 }
 
 #[test]
+fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("f");
+    // What is there when the shell is killed while `old` becomes `old and new`.
+    for (text, just_now) in [
+        ("old", "old"),
+        ("old and", "old"),
+        ("old and new", "old and new"),
+        ("ol", "ol"),
+        ("old and other", "old and other"),
+    ] {
+        for survives in [true, false] {
+            fs::write(&path, text).expect("a file");
+            let (registry, supervisor) = registry();
+            std::mem::forget(registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()));
+            let run = registry.path().expect("a directory of the run");
+            registry.die();
+            let (_, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
+            if survives {
+                clean_up_after_interpreter(&locks);
+            } else {
+                drop(locks);
+                sweep::clean_up_after_others();
+            }
+            let wanted = if survives { just_now } else { text };
+            assert_eq!(fs::read_to_string(&path).expect("a file"), wanted, "{text} {survives}");
+            assert!(!run.exists());
+        }
+    }
+    // Who has dealt with it says so.
+    fs::write(&path, "old and").expect("a file");
+    let (registry, _supervisor) = registry();
+    registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()).settle();
+    registry.close();
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "old and");
+}
+
+#[test]
 fn what_cannot_be_removed_stays_noted() {
     let place = tempfile::tempdir().expect("a directory");
     let (registry, _supervisor) = registry();

@@ -124,7 +124,7 @@ impl Held {
             Err(error) => return Err(error.into()),
         };
         match &self.how {
-            How::Append(mode) => self.append(there, *mode),
+            How::Append(mode) => self.append(there, *mode, registry),
             How::Replace { hidden: Some(hidden), .. } => {
                 Ok(std::fs::rename(hidden.path(), &self.target)?)
             }
@@ -156,17 +156,25 @@ impl Held {
     }
 
     /// Adds what is held; if it fails midway and nobody else has added anything, what was added is taken back.
-    fn append(&self, before: Option<u64>, mode: Mode) -> Result<(), Trouble> {
+    fn append(
+        &self,
+        before: Option<u64>,
+        mode: Mode,
+        registry: &Arc<Registry>,
+    ) -> Result<(), Trouble> {
         let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_CLOEXEC;
         let file = File::from(open(&self.target, flags, mode)?);
         if before.is_none() {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode.bits()))?;
         }
         let start = file.metadata()?.len();
+        let kind = Kind::Addition { from: start, to: start + fstat(&self.file)?.st_size as u64 };
+        // Killed meanwhile, whoever is left takes it back.
+        let note = registry.note(kind, self.target.clone());
         let mut done = 0;
-        let Err(error) = self.copy(&file, &mut done).and_then(|()| file.sync_all()) else {
-            return Ok(());
-        };
+        let result = self.copy(&file, &mut done).and_then(|()| file.sync_all());
+        note.settle();
+        let Err(error) = result else { return Ok(()) };
         let is_ours = file.metadata().is_ok_and(|it| it.size() == start + done);
         let is_whole = is_ours && file.set_len(start).is_ok();
         if is_whole && before.is_none() {

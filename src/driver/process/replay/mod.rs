@@ -176,12 +176,30 @@ impl Replays {
         self.tapes[at].has_ended(&table.replays)
     }
 
-    /// The poller tells of something.
-    pub fn go_on(&mut self, token: Token, poller: &mut Poller) {
+    /// Gives a program that takes the shell's place what was read past its turn.
+    pub fn hand_over(&mut self, plan: &mut Plan) -> Result<(), FdError> {
+        let known = plan.known().map(Option::<&Fd>::cloned);
+        for (number, fd) in known.into_iter().enumerate() {
+            let Some(at) = fd.and_then(|fd| self.tape_of(&fd)) else { continue };
+            self.block.resize(BLOCK, 0);
+            let rest = self.tapes[at].rest(&plan.table.replays, &mut self.block);
+            let rest = rest.map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => FdError::Ahead,
+                _ => FdError::Input(error),
+            });
+            if let Some(rest) = rest? {
+                plan.set(number as u8, rest);
+            }
+        }
+        Ok(())
+    }
+
+    /// The poller tells of something. An error says why an input ends before its end.
+    pub fn go_on(&mut self, token: Token, poller: &mut Poller) -> io::Result<()> {
         self.block.resize(BLOCK, 0);
-        let meant = self.tapes.iter_mut().find(|tape| tape.is_meant(token));
-        if let Some(tape) = meant {
-            tape.go_on(token, &mut self.block, poller);
+        match self.tapes.iter_mut().find(|tape| tape.is_meant(token)) {
+            Some(tape) => tape.go_on(token, &mut self.block, poller),
+            None => Ok(()),
         }
     }
 

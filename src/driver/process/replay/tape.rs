@@ -4,13 +4,18 @@
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use super::super::fds::Fd;
+use super::super::fds::buffer::Buffer;
 use super::super::os::poll::{Poller, Token};
 use super::feed::{Fed, Feed};
 use super::log::Log;
 use super::source::{self, Source};
 use crate::machine::effect::ReplayId;
+
+/// No more is read at once for a program that takes the shell's place.
+const MOST_AT_ONCE: u64 = 64 * 1024 * 1024;
 
 /// An input that is kept as it is read.
 pub struct Tape {
@@ -146,6 +151,37 @@ impl Tape {
         Ok(Some(Fd::Owned(feed.reader())))
     }
 
+    /// All that is left for commands in these attempts, as a file for a program that nobody will feed; none
+    /// if that is the source itself. More may not come.
+    pub fn rest(&mut self, inside: &[ReplayId], block: &mut [u8]) -> io::Result<Option<Fd>> {
+        let innermost = self.innermost(inside);
+        let mut place = self.reader(innermost).place();
+        if place >= self.log.end() {
+            return Ok(None);
+        }
+        while !self.has_ended {
+            if self.log.end() - place > MOST_AT_ONCE {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            match self.source.fd().map(|fd| source::read_now(&fd, block)) {
+                Some(Ok(0)) | None => self.has_ended = true,
+                Some(Ok(count)) => self.log.append(&block[..count]),
+                Some(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Some(Err(error)) => return Err(error),
+            }
+        }
+        let rest = Buffer::large()?;
+        loop {
+            match self.log.read(place, block)? {
+                0 => return Ok(Some(Fd::Reader(Arc::new(rest.reader()?)))),
+                count => {
+                    rest.append(&block[..count])?;
+                    place += count as u64;
+                }
+            }
+        }
+    }
+
     /// Whether who reads in these attempts finds nothing more; none if only the source itself can say.
     pub fn has_ended(&mut self, inside: &[ReplayId]) -> Option<bool> {
         let (end, has_ended) = (self.log.end(), self.has_ended);
@@ -173,26 +209,32 @@ impl Tape {
         self.token == token || readers.any(feeds)
     }
 
-    /// Something has come, or there is room in a pipe.
-    pub fn go_on(&mut self, token: Token, block: &mut [u8], poller: &mut Poller) {
+    /// Something has come, or there is room in a pipe. An error is an end that isn't that of the input.
+    pub fn go_on(&mut self, token: Token, block: &mut [u8], poller: &mut Poller) -> io::Result<()> {
+        let mut result = Ok(());
         if self.token == token {
-            self.read(block);
+            result = self.read(block);
         } else {
             let readers = self.attempts.values_mut().map(|it| &mut it.reader);
             let feeds = readers.chain([&mut self.root]).filter_map(|it| it.feed.as_mut());
             feeds.filter(|feed| feed.is(token)).for_each(Feed::widen);
         }
         self.feed(block, poller);
+        result
     }
 
-    fn read(&mut self, block: &mut [u8]) {
-        let Some(fd) = &self.watched else { return };
+    fn read(&mut self, block: &mut [u8]) -> io::Result<()> {
+        let Some(fd) = &self.watched else { return Ok(()) };
         match source::read_now(fd, block) {
             Ok(0) => self.has_ended = true,
             Ok(count) => self.log.append(&block[..count]),
             Err(error) if is_passing(&error) => {}
-            Err(_) => self.has_ended = true,
+            Err(error) => {
+                self.has_ended = true;
+                return Err(error);
+            }
         }
+        Ok(())
     }
 
     /// Gives those who read what there is, and asks for more if they want it.
