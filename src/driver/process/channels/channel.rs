@@ -215,16 +215,16 @@ impl Channel {
         answers: &mut Vec<(Entry, Admission)>,
     ) -> io::Result<Option<Reason>> {
         let mut first = None;
-        let mut result = Ok(());
-        for mut waiter in std::mem::take(&mut self.waiting) {
-            if result.is_err() {
-                self.waiting.push_back(waiter);
-                continue;
-            }
+        let mut at = 0;
+        while let Some(mut waiter) = self.waiting.remove(at) {
             match self.fate(&mut waiter, stored, now, first.is_some()) {
                 Ok(Fate::Waits(reason)) => {
-                    first.get_or_insert(reason);
-                    self.waiting.push_back(waiter);
+                    self.waiting.insert(at, waiter);
+                    at += 1;
+                    if first.is_none() {
+                        first = Some(reason);
+                        at = self.numbered().max(at);
+                    }
                 }
                 Ok(Fate::Refused(refusal)) => {
                     waiter.give_up(&self.file);
@@ -236,12 +236,17 @@ impl Channel {
                     answers.push((waiter.entry, Admission::Admitted));
                 }
                 Err(error) => {
-                    result = Err(error);
-                    self.waiting.push_back(waiter);
+                    self.waiting.insert(at, waiter);
+                    return Err(error);
                 }
             }
         }
-        result.map(|()| first)
+        Ok(first)
+    }
+
+    /// Up to where all who wait have numbers; only who came last has none.
+    fn numbered(&self) -> usize {
+        self.waiting.iter().rposition(Waiter::has_number).map_or(0, |last| last + 1)
     }
 
     /// What becomes of somebody; whoever may have to wait does if somebody waits who came before.
@@ -309,9 +314,10 @@ impl Channel {
 
     /// Those who weren't told yet that they wait.
     fn newly_queued(&mut self) -> Vec<OperationId> {
-        let new = self.waiting.iter_mut().filter_map(|waiter| {
-            let told = std::mem::replace(&mut waiter.told, true);
-            (!told).then_some(waiter.entry.operation)
+        let told = self.waiting.iter().rposition(|waiter| waiter.told).map_or(0, |last| last + 1);
+        let new = self.waiting.iter_mut().skip(told).map(|waiter| {
+            waiter.told = true;
+            waiter.entry.operation
         });
         new.collect()
     }

@@ -48,6 +48,11 @@ impl Waiter {
         Ok(number)
     }
 
+    /// Whether it has a number.
+    pub fn has_number(&self) -> bool {
+        self.number.is_some()
+    }
+
     /// It waits no more.
     pub fn give_up(&self, file: &ChannelFile) {
         if let Some(number) = self.number {
