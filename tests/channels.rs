@@ -92,6 +92,44 @@ fn killed_shells_leave_their_places_to_others() {
 }
 
 #[test]
+fn a_stopped_shell_holds_up_nobody_behind_it() {
+    let shared = tempfile::tempdir().expect("a directory");
+    let come = || {
+        let text = "channel door at most 1
+            try through door
+                echo inside
+                sh -c 'until test -e go; do sleep 0.005; done'
+            end";
+        let run = Ftsh::script(text).options(["-l", "20"]);
+        run.env("FTSH_CHANNELS", shared.path().join("channels")).start()
+    };
+    let go = |run: &Running| fs::write(run.directory().join("go"), "").expect("a file");
+    let first = come();
+    first.until("a place", Running::has_output);
+    let [stopped, last] = [0, 1].map(|_| {
+        let run = come();
+        run.until("its turn", |run| run.errors().contains("waits for channel"));
+        run
+    });
+    stopped.signal_group(Signal::SIGTSTP);
+    let is_stopped = |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"))
+    };
+    stopped.until("a stop", |run| run.processes().iter().all(|it| is_stopped(it.pid)));
+    go(&first);
+    first.wait().expect_code(0);
+    last.until("a place", Running::has_output);
+    assert!(!stopped.has_output());
+    stopped.signal_group(Signal::SIGCONT);
+    go(&last);
+    last.wait().expect_code(0);
+    stopped.until("a place", Running::has_output);
+    go(&stopped);
+    stopped.wait().expect_code(0);
+}
+
+#[test]
 fn nested_shells_share_channels_wherever_they_run() {
     let inner = "channel door at most 1; try for 0.2 seconds through door; echo inside; end";
     let outer = format!(

@@ -76,7 +76,13 @@ impl ProcessDriver {
             }
             terminal.take_back(true);
         }
+        let mut channels = Vec::new();
+        self.take_turns(|turns, outside| {
+            channels = turns.step_aside(outside);
+            None
+        });
         sys::suspend_group();
+        self.take_turns(|turns, outside| turns.come_again(outside, &channels));
         if let Some(terminal) = &mut self.tty.terminal
             && let Some(group) = holder
             && terminal.is_own()

@@ -84,6 +84,14 @@ impl Channel {
         }
     }
 
+    /// Those who wait hold up nobody until this shell goes on; then they are at the end of the queue.
+    pub fn step_aside(&mut self) {
+        for waiter in &mut self.waiting {
+            waiter.give_up(&self.file);
+            waiter.begin_anew();
+        }
+    }
+
     /// Somebody is over.
     pub fn leave(&mut self, pass: PassId, passed: Passed) {
         if let Some(pass) = self.inside.remove(&pass) {

@@ -60,7 +60,7 @@ impl Waiter {
         }
     }
 
-    /// The file where it has its number is gone.
+    /// It has no number any more.
     pub fn begin_anew(&mut self) {
         self.number = None;
     }

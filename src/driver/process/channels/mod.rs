@@ -17,7 +17,7 @@ mod tests;
 mod wait;
 mod watch;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -121,6 +121,18 @@ impl Channels {
         self.admitted.remove(&operation);
         self.all.get_mut(&name)?.leave(pass, passed);
         Some(name)
+    }
+
+    /// The shell is going to be stopped: those who wait leave the queues. The channels to `advance` when
+    /// it goes on.
+    pub fn step_aside(&mut self) -> Vec<Name> {
+        let names: HashSet<Name> = self.waiting.values().cloned().collect();
+        for name in &names {
+            if let Some(channel) = self.all.get_mut(name) {
+                channel.step_aside();
+            }
+        }
+        names.into_iter().collect()
     }
 
     /// Nobody can wait for a channel, as there is no thread to be had: all who would have to are told.

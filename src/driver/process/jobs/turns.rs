@@ -58,6 +58,21 @@ impl Turns {
         Some(self.advance(outside, &name, None))
     }
 
+    /// The shell is going to be stopped: nobody else shall wait for those who wait. The channels in which
+    /// they come again when it goes on.
+    pub fn step_aside(&mut self, outside: &mut Outside) -> Vec<Name> {
+        for (_, (_, handle)) in self.waits.drain() {
+            forget(outside, &handle);
+        }
+        self.channels.step_aside()
+    }
+
+    /// The shell goes on.
+    pub fn come_again(&mut self, outside: &mut Outside, names: &[Name]) -> Note {
+        let notes = names.iter().map(|name| self.advance(outside, name, None));
+        notes.fold(None, Option::or)
+    }
+
     /// A worker has waited.
     pub fn waited(&mut self, outside: &mut Outside, name: &Name, waited: Waited) -> Note {
         self.waits.remove(name);
@@ -83,8 +98,7 @@ impl Turns {
             return note;
         }
         if let Some((_, handle)) = self.waits.remove(name) {
-            outside.work.waiting.remove(&handle.ticket);
-            outside.work.pool.cancel(&handle);
+            forget(outside, &handle);
         }
         let Some(wait) = next else { return note };
         let reason = wait.reason;
@@ -101,6 +115,12 @@ impl Turns {
         }
         note
     }
+}
+
+/// Nobody waits for this worker any more.
+fn forget(outside: &mut Outside, handle: &Handle) {
+    outside.work.waiting.remove(&handle.ticket);
+    outside.work.pool.cancel(handle);
 }
 
 fn tell(outside: &mut Outside, turn: Turn) {
