@@ -32,7 +32,11 @@ impl Machine {
                         Mode::Write => Access::Write,
                         Mode::Append => Access::Append,
                     };
-                    Resource::FdSource(FdSource::File { path: expander.file(word)?, access })
+                    let path = expander.file(word)?;
+                    Resource::FdSource(match named_descriptor(&path) {
+                        Some(descriptor) => FdSource::Descriptor(descriptor),
+                        None => FdSource::File { path, access },
+                    })
                 }
                 Target::Variable(word) => {
                     let name = variable_name(&expander.single(word)?)?;
@@ -226,6 +230,21 @@ fn read_port(task: &mut Task, name: &Name) -> FdSource {
         }
         Some(value) => FdSource::Bytes(value.text().unwrap_or_default().into_owned()),
         None => FdSource::Null,
+    }
+}
+
+/// The descriptor of the command's own that a name of the system stands for. Opened anew, a file that it
+/// leads to would be emptied while others write to it.
+fn named_descriptor(path: &[u8]) -> Option<u8> {
+    let number = match path {
+        b"/dev/stdin" => b"0",
+        b"/dev/stdout" => b"1",
+        b"/dev/stderr" => b"2",
+        _ => [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().find_map(|it| path.strip_prefix(*it))?,
+    };
+    match number {
+        [digit @ b'0'..=b'9'] => Some(digit - b'0'),
+        _ => None,
     }
 }
 

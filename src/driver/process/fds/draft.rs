@@ -144,7 +144,11 @@ fn target(path: &Path) -> io::Result<Option<(PathBuf, Option<Metadata>)>> {
             };
             return Ok(is_it.then_some((target, found)));
         };
-        target = target.parent().unwrap_or(Path::new("/")).join(next);
+        let directory = target.parent().unwrap_or(Path::new("/"));
+        if directory.canonicalize().is_ok_and(|it| it.starts_with("/proc")) {
+            return Ok(None); // an open file, whatever it is called
+        }
+        target = directory.join(next);
     }
     Err(Errno::ELOOP.into())
 }

@@ -214,6 +214,17 @@ each_alone! {
         write(world, draft(2, Path::new("/dev/null")), "echo nowhere");
         write(world, addition(3, Path::new("/dev/null")), "echo nowhere");
         assert_eq!(settle(world, &[1, 2, 3]), Ok(Reply::Truth(true)));
+        // What is open is written to, not replaced.
+        let open = made(place.path().join("open"), "");
+        let file = fs::OpenOptions::new().append(true).open(&open).expect("a file");
+        let link = place.path().join("link");
+        symlink(format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)), &link).expect("a link");
+        let inode = file.metadata().expect("a file").ino();
+        write(world, draft(7, &link), "echo open");
+        assert_eq!(settle(world, &[7]), Ok(Reply::Truth(true)));
+        assert_eq!((read(&open).as_str(), open.metadata().expect("a file").ino()), ("open\n", inode));
+        fs::remove_file(&open).expect("it was there");
+        fs::remove_file(&link).expect("it was there");
         world.with(&[(1, draft(4, place.path()))]);
         let process = world.start(shell("echo"));
         assert!(world.end_of(process).ends_with("is a directory"));
