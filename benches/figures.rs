@@ -17,6 +17,7 @@ fn main() {
     std::fs::copy(SHELL, &shell).expect("a copy of the shell");
     start_up(&shell, rounds * 2);
     spawning(&shell, rounds / 2);
+    channel(&shell, rounds / 10 + 1);
     deadline(&shell, rounds / 10 + 1);
     daemons(&shell, rounds / 40 + 1);
     killed(&shell, rounds / 10);
@@ -88,6 +89,26 @@ fn spawning(shell: &Path, rounds: usize) {
     let each = |times| millis(median(times)) / (MANY - FEW) as f64;
     let (ours, plain) = (each(ours), each(plain));
     println!("a command in a loop: {ours:.3} ms, {:.3} times spawn and wait", ours / plain);
+}
+
+/// What an attempt costs that goes through a channel which is free, beside one that goes through none.
+fn channel(shell: &Path, rounds: usize) {
+    const ATTEMPTS: usize = 2000;
+    let rules = "at most 4 rate 1000000 per second budget 10% breaker 5 failures 30 seconds";
+    let directory = shell.with_file_name("channels");
+    let run = |through: &str| {
+        let text = format!(
+            "channel door {rules}; for i in 1 .to. {ATTEMPTS}; try 1 time {through}; x=$i; end; end"
+        );
+        timed(script(shell, &text).env("FTSH_CHANNELS", &directory))
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        without.push(run(""));
+        with.push(run("through door"));
+    }
+    let more = millis(median(with)) - millis(median(without));
+    println!("a free channel: {:.1} µs more for an attempt", more * 1e3 / ATTEMPTS as f64);
 }
 
 /// From the limit to the end of a shell whose command obeys SIGTERM.
