@@ -9,6 +9,8 @@ pub mod cli;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;
+#[cfg(feature = "journal")]
+pub mod journal;
 pub mod lint;
 pub mod log;
 pub mod machine;

@@ -17,6 +17,8 @@ mod examples;
 mod fuzzing;
 mod idle;
 mod imports;
+#[cfg(feature = "journal")]
+mod journal;
 mod kills;
 mod leftovers;
 mod live;

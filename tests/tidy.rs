@@ -69,7 +69,7 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
@@ -97,6 +97,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "non_blocking_writer",
         ],
     ),
+    ("journal", &["driver", "machine", "channel", "backoff", "syntax", "secrets"]),
     (
         "repl",
         &[
@@ -118,6 +119,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "os_error",
             "user_directory",
             "driver",
+            "journal",
+            "status",
             "repl",
             "log",
             "non_blocking_writer",

@@ -20,7 +20,7 @@ use crate::non_blocking_writer::NonBlockingWriter;
 use crate::os_error::plain;
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
-const BUSY: u8 = 75;
+pub const BUSY: u8 = 75;
 /// The exit status when a deadline has passed.
 const OUT_OF_TIME: u8 = 124;
 

@@ -3,6 +3,8 @@
 mod begin;
 mod channels;
 pub mod flags;
+#[cfg_attr(not(feature = "journal"), path = "no_journal.rs")]
+mod journal;
 mod lock;
 mod messages;
 pub mod options;
@@ -112,6 +114,9 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
     }
     let settings = Settings::resolve(&flags, &around)?;
     messages::keep_secret(settings.config.secrets.clone());
+    if let Action::Look(look, file) = &settings.action {
+        return journal::look(*look, file, &settings);
+    }
     let program = &settings.program;
     let script = match parse_bytes(&program.name(), &program.read()?) {
         Ok(script) => script,
@@ -120,7 +125,7 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             return Ok(Outcome::Exited(NOTHING_WAS_RUN));
         }
     };
-    match settings.action {
+    match &settings.action {
         Action::Check => {
             let programs = Known::along_path(around.directory, (around.variable)("PATH"));
             let warnings = lint(&script, &settings.config.backoff, &Along(programs));
@@ -128,6 +133,6 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             Ok(Outcome::Succeeded)
         }
         Action::Print => Ok(tell(&print(&script))),
-        Action::Run => run::run(&script, settings),
+        Action::Run | Action::Look(..) => run::run(&script, settings),
     }
 }

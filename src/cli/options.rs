@@ -58,6 +58,7 @@ const GENERAL: &str = "General";
 const TRYING: &str = "Trying and ending";
 const LOG: &str = "Log";
 const CRON: &str = "Cron";
+const RECORDED: &str = "Recorded runs";
 
 /// What most options are.
 const PLAIN: Spec = Spec {
@@ -351,8 +352,40 @@ pub static SPLAY: Setting<Duration> = Setting {
     write: values::decimal,
 };
 
+/// Record the run.
+pub static JOURNAL: Spec = Spec {
+    names: &["--journal"],
+    value: Some("FILE"),
+    is_file: true,
+    variable: Some("FTSH_JOURNAL"),
+    is_private: true,
+    heading: RECORDED,
+    help: "Record the run in FILE, to be looked at meanwhile and afterwards",
+    ..PLAIN
+};
+
+/// The log of a recorded run.
+pub static REPLAY: Spec = Spec {
+    names: &["--replay"],
+    value: Some("FILE"),
+    is_file: true,
+    heading: RECORDED,
+    help: "Print the log of the run in FILE, as of -l 40; run nothing",
+    ..PLAIN
+};
+
+/// What a recorded run does.
+pub static STATUS_OF: Spec = Spec {
+    names: &["--status"],
+    value: Some("FILE"),
+    is_file: true,
+    heading: RECORDED,
+    help: "Print what the run in FILE is doing, or was doing at last",
+    ..PLAIN
+};
+
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 23] = [
+pub static TABLE: [&Spec; 26] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -376,6 +409,9 @@ pub static TABLE: [&Spec; 23] = [
     &LOCK,
     &LOCK_WAIT.option,
     &SPLAY.option,
+    &JOURNAL,
+    &REPLAY,
+    &STATUS_OF,
 ];
 
 /// What the environment says beside what options do.
@@ -394,7 +430,7 @@ pub const STATUS: [(&str, &str); 8] = [
     ("124", "out of time"),
     ("126, 127", "a program can't be executed, isn't there"),
     ("128+n", "a command was killed by signal n"),
-    ("75", "--lock: another run is on"),
+    ("75", "--lock, --journal: another run is on"),
     ("1", "any other failure"),
     ("2", "wrong usage or a syntax error: nothing was run"),
 ];

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 
+use super::journal::{Prepared, Room};
 use super::settings::Settings;
 use super::source::Program;
-use super::{begin, end, messages, options};
+use super::{begin, end, journal, messages, options};
 use crate::driver::{self, Driver, Interactive, process};
 use crate::log::{Log, Results, Style, Summary};
+use crate::machine::effect::Environment;
 use crate::machine::record::Level;
 use crate::machine::{Failure, Machine, Outcome};
 use crate::os_error::plain;
@@ -28,11 +30,12 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     let capture = begin::capture(&settings)?;
     let is_cron = capture.is_some();
     let level = settings.config.log_level;
+    let run = random()?;
     let style = Style {
         format: settings.log_format,
         decimal: settings.log_decimal,
         pid: settings.config.pid,
-        run: format!("{:016x}", random()?),
+        run: format!("{run:016x}"),
     };
     let cannot = |what: &str, file: &Path, error: &io::Error| {
         anyhow!("can't open the {what} `{}`: {}", file.display(), plain(error))
@@ -62,11 +65,24 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     if let Some(outcome) = begin::wait(&mut settings, seed, &mut log.borrow_mut())? {
         return Ok(outcome);
     }
-    let environment = std::env::vars_os()
+    let environment: Environment = std::env::vars_os()
         .filter(|(name, _)| !options::is_private(name))
-        .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
-    let machine =
-        Machine::new(script, settings.arguments, environment.collect(), settings.config, seed);
+        .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
+        .collect();
+    let prepared = match &settings.journal {
+        None => None,
+        Some(file) => match journal::prepare(file)? {
+            Prepared::Busy(reason) => {
+                messages::complain(&format!("{}: not run: {reason}", script.source.name()));
+                return Ok(Outcome::Exited(begin::BUSY));
+            }
+            Prepared::Ready(room) => {
+                let (arguments, config) = (&settings.arguments, &settings.config);
+                Some(room.of(run, script, arguments, &environment, config, seed))
+            }
+        },
+    };
+    let machine = Machine::new(script, settings.arguments, environment, settings.config, seed);
     let file = Arc::clone(script.source.name());
     let (told, patience) = (settings.told, settings.patience.inside());
     let talks = matches!(settings.program, Program::Prompt);
@@ -74,11 +90,16 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         if is_cron && supervision.is_none() {
             bail!("can't keep what is printed: there is no second process to be had");
         }
-        let hidden = secrets.clone();
+        let journal = prepared.map(Room::begin).transpose()?;
+        let (hidden, notes) = (secrets.clone(), journal.clone());
         let mut driver = process::ProcessDriver::new(process::Settings {
             file: Arc::clone(&file),
-            log_level: recorded,
+            // What only the driver knows isn't to be had again.
+            log_level: if journal.is_some() { recorded.max(Level::PROCESSES) } else { recorded },
             log: Box::new(move |record| {
+                if let Some(journal) = &notes {
+                    journal.note(record);
+                }
                 let record = record.hide(&hidden);
                 writer.borrow_mut().write(&record);
                 if let Some(summary) = &adder {
@@ -105,7 +126,10 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         if talks {
             return Ok(repl::run(machine, driver));
         }
-        let outcome = driver::run(&mut machine, &mut driver);
+        let outcome = match &journal {
+            Some(journal) => journal.run(&mut machine, &mut driver)?,
+            None => driver::run(&mut machine, &mut driver),
+        };
         // A job that goes well is silent.
         if let Some(summary) = summary
             && !(is_cron && outcome.exit_code() == 0)
@@ -134,7 +158,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     }
     let options = process::SupervisorOptions {
         capture: capture.map(Rc::new),
-        stay: settings.lock.is_some(),
+        stay: settings.lock.is_some() || settings.journal.is_some(),
         restore: if talks { repl::restore() } else { None }.map(Rc::new),
     };
     process::supervise(options, move |supervision| -> Infallible {

@@ -25,7 +25,7 @@ use crate::secrets::Secrets;
 const CHANNELS: &str = "FTSH_CHANNELS";
 
 /// What to do with the script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Run it.
     Run,
@@ -33,6 +33,17 @@ pub enum Action {
     Check,
     /// Print it.
     Print,
+    /// There is none, but a journal to look at.
+    Look(Look, PathBuf),
+}
+
+/// What is to be seen of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The log.
+    Log,
+    /// What the run does.
+    Status,
 }
 
 /// Everything that options and environment decide.
@@ -68,6 +79,8 @@ pub struct Settings {
     pub summary: bool,
     /// Where a line for each branch goes, if anywhere.
     pub results: Option<PathBuf>,
+    /// Where the run is recorded, if anywhere.
+    pub journal: Option<PathBuf>,
     /// For the machine.
     pub config: Config,
     /// How long this shell has to kill in, and others with it.
@@ -232,12 +245,23 @@ impl Given<'_> {
         (program, arguments)
     }
 
-    fn action(&self) -> Action {
-        match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
+    fn action(&mut self) -> Result<Action> {
+        for (option, look) in [(&options::REPLAY, Look::Log), (&options::STATUS_OF, Look::Status)] {
+            if let Some(file) = self.file(option)? {
+                if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
+                    bail!(
+                        "`{}` looks at a run that is recorded: it takes no script",
+                        option.name()
+                    );
+                }
+                return Ok(Action::Look(look, file));
+            }
+        }
+        Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
             (_, true) => Action::Print,
             (true, false) => Action::Check,
             (false, false) => Action::Run,
-        }
+        })
     }
 }
 
@@ -272,7 +296,12 @@ impl Settings {
         let splay = given.value(&options::SPLAY)?.unwrap_or_default();
         let (program, arguments) = given.program();
         let lock = given.lock(&program)?;
-        let talks = matches!(program, Program::Prompt);
+        let action = given.action()?;
+        let journal = given.file(&options::JOURNAL)?;
+        let talks = matches!(program, Program::Prompt) && action == Action::Run;
+        if talks && journal.is_some() {
+            bail!("a journal is of a script: at a prompt nothing is recorded");
+        }
         if talks && flags.has(&options::QUIET.option) {
             bail!("`--cron` needs a script: at a prompt one sees what is printed");
         }
@@ -286,7 +315,7 @@ impl Settings {
             None => Level(options::LOG_LEVEL.default()?),
         };
         Ok(Self {
-            action: given.action(),
+            action,
             program,
             arguments,
             seed,
@@ -301,6 +330,7 @@ impl Settings {
             splay,
             results,
             summary: flags.has(&options::SUMMARY),
+            journal,
             config: Config {
                 pid: around.pid,
                 umask: around.umask,

@@ -51,6 +51,33 @@ pub struct Style {
     pub run: String,
 }
 
+/// Makes lines of records.
+pub struct Lines {
+    style: Style,
+    /// Looked up when it is first needed.
+    zone: Option<TimeZone>,
+    line: String,
+}
+
+impl Lines {
+    /// Lines of this style.
+    pub fn new(style: Style) -> Self {
+        Self { style, zone: None, line: String::new() }
+    }
+
+    /// What is written of a record at this moment, with a newline.
+    pub fn render(&mut self, now: Timestamp, record: &Record) -> &str {
+        self.line.clear();
+        let zone = self.zone.get_or_insert_with(local_zone);
+        match self.style.format {
+            Format::Text => text::line(&mut self.line, now, zone, &self.style, record),
+            Format::Json => json::line(&mut self.line, now, zone, &self.style, record),
+        }
+        self.line.push('\n');
+        &self.line
+    }
+}
+
 /// So many stages of a pipeline may fail and still all be told.
 const MOST_WITHHELD: usize = 100;
 
@@ -60,9 +87,7 @@ pub struct Log {
     /// Whether that is standard error.
     is_error: bool,
     level: Level,
-    style: Style,
-    zone: Option<TimeZone>,
-    line: String,
+    lines: Lines,
     broken: bool,
     /// The failures that may be left to the report at the end: of each task its last.
     withheld: Vec<Record>,
@@ -84,9 +109,7 @@ impl Log {
             writer,
             is_error: path.is_none(),
             level,
-            style,
-            zone: None,
-            line: String::new(),
+            lines: Lines::new(style),
             broken: false,
             withheld: Vec::new(),
             missing: None,
@@ -119,8 +142,7 @@ impl Log {
             }
             self.finish();
         }
-        self.render(record);
-        match self.writer.offer(&self.line) {
+        match self.writer.offer(self.lines.render(Timestamp::now(), record)) {
             Ok(true) => {}
             Ok(false) => self.missing = Some((1, Arc::clone(&record.file))),
             // Nobody would be left to be told.
@@ -138,34 +160,25 @@ impl Log {
         let Some((count, file)) = self.missing.take() else { return };
         let lines = if count == 1 { "line is" } else { "lines are" };
         let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));
-        self.render(&Record {
-            at: Time::START,
-            level: event.level(),
-            task: None,
-            file,
-            line: 0,
-            attempt: None,
-            uncaught: false,
-            event,
-        });
-        self.writer.say(&self.line);
-    }
-
-    fn render(&mut self, record: &Record) {
-        self.line.clear();
-        let now = Timestamp::now();
-        let zone = self.zone.get_or_insert_with(local_zone);
-        match self.style.format {
-            Format::Text => text::line(&mut self.line, now, zone, &self.style, record),
-            Format::Json => json::line(&mut self.line, now, zone, &self.style, record),
-        }
-        self.line.push('\n');
+        self.writer.say(self.lines.render(
+            Timestamp::now(),
+            &Record {
+                at: Time::START,
+                level: event.level(),
+                task: None,
+                file,
+                line: 0,
+                attempt: None,
+                uncaught: false,
+                event,
+            },
+        ));
     }
 
     /// Whether its lines are text on standard error. Then the failure that ends the run is left to
     /// the report that comes last.
     fn is_read_by_people(&self) -> bool {
-        self.is_error && self.style.format == Format::Text
+        self.is_error && self.lines.style.format == Format::Text
     }
 
     /// The failure that was about to end the run when it was logged. Something else may have ended
@@ -190,6 +203,6 @@ impl Log {
     /// Whether its lines are JSON on standard error, for a program: then a report in words would
     /// be in the way.
     pub fn is_read_by_programs(&self) -> bool {
-        self.is_error && self.style.format == Format::Json
+        self.is_error && self.lines.style.format == Format::Json
     }
 }

@@ -11,6 +11,7 @@ mod finally;
 mod forall;
 mod hedge;
 mod hostile;
+mod journal;
 mod loops;
 mod pipelines;
 mod plumbing;

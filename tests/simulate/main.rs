@@ -13,6 +13,7 @@ mod oracle;
 mod program;
 mod run;
 mod shrink;
+mod tape;
 mod world;
 
 use std::collections::BTreeMap;

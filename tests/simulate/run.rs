@@ -15,6 +15,7 @@ use crate::coverage::constructs;
 use crate::dice::Dice;
 use crate::oracle::{Judged, Oracles, Violation};
 use crate::program::{Program, Promises, SCRIPT, generate};
+use crate::tape::Tape;
 use crate::world::{Faulty, Told};
 
 /// How many outputs a machine may have before it is told to end, and then again.
@@ -164,11 +165,14 @@ impl Ran {
         let mut oracles = (level == Level::STRUCTURES).then(|| Oracles::new(promises, &config));
         let environment = vec![("HOME".into(), "/home".into()), ("ENV".into(), "1".into())];
         let args = vec![SCRIPT.into(), "first".into(), "second one".into()];
-        let mut machine = Machine::new(script, args, environment, config, dice.seed());
+        let choices = dice.seed();
+        let mut tape = Tape::new(script, &args, &environment, &config, choices);
+        let mut machine = Machine::new(script, args, environment, config, choices);
         let mut world = Faulty::new(&mut dice, library);
-        let outcome = self.drive(&mut machine, &mut world, oracles.as_mut());
+        let outcome = self.drive(&mut machine, &mut world, oracles.as_mut(), Some(&mut tape));
         self.judged = oracles.as_ref().map(Oracles::judged).unwrap_or_default();
         let outcome = outcome?;
+        tape.judge(&mut Dice::new(seed.rotate_left(1)), &outcome)?;
         self.note(world.now(), &outcome);
         self.faults = std::mem::take(&mut world.faults.happened);
         world.calm_down();
@@ -185,7 +189,7 @@ impl Ran {
         let names = machine.variables().into_iter().map(|(name, _)| name.to_string());
         let text = format!("unset {}", names.collect::<Vec<_>>().join(" "));
         machine.go_on(&ftsh::syntax::parse("session", &text).expect("names"));
-        self.drive(machine, world, oracles.as_deref_mut())?;
+        self.drive(machine, world, oracles.as_deref_mut(), None)?;
         if !world.channels_are_quiet() {
             let what = "a place is taken when the run is over".into();
             return Err(Violation { oracle: "channels", what });
@@ -198,7 +202,11 @@ impl Ran {
         machine: &mut Machine,
         world: &mut Faulty,
         mut oracles: Option<&mut Oracles>,
+        mut tape: Option<&mut Tape>,
     ) -> Result<Outcome, Violation> {
+        if let Some(tape) = &mut tape {
+            tape.tell(world.now(), None);
+        }
         machine.handle_timeout(world.now());
         loop {
             let output = machine.poll_output();
@@ -211,6 +219,9 @@ impl Ran {
                     if let Some(oracles) = &mut oracles {
                         oracles.effect(world.now(), &effect)?;
                     }
+                    if let Some(tape) = &mut tape {
+                        tape.perform(&effect);
+                    }
                     self.perform(world, effect);
                     continue;
                 }
@@ -221,15 +232,26 @@ impl Ran {
                 }
             };
             look(machine, world, oracles.as_deref_mut(), None)?;
+            if let Some(tape) = &mut tape {
+                tape.wait(world.now());
+            }
             match world.wait(until) {
                 Told::Event(event) => {
+                    if let Some(tape) = &mut tape {
+                        tape.tell(world.now(), Some(&event));
+                    }
                     self.note(world.now(), &event);
                     if let Some(oracles) = &mut oracles {
                         oracles.event(world.now(), &event)?;
                     }
                     machine.handle_event(world.now(), event);
                 }
-                Told::Nothing => machine.handle_timeout(world.now()),
+                Told::Nothing => {
+                    if let Some(tape) = &mut tape {
+                        tape.tell(world.now(), None);
+                    }
+                    machine.handle_timeout(world.now());
+                }
                 Told::Never if world.is_busy() && !self.patience => self.interrupt(world),
                 Told::Never => {
                     let status = machine.status(usize::MAX, world.now());

@@ -166,6 +166,11 @@ impl Expectations {
 
 /// Runs one script and says what is wrong, or nothing.
 pub fn run(path: &Path) -> String {
+    run_with(path, &[])
+}
+
+/// The same with more variables in its environment.
+pub fn run_with(path: &Path, environment: &[(&str, &Path)]) -> String {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => return format!("  {error}\n"),
@@ -182,6 +187,9 @@ pub fn run(path: &Path) -> String {
     }
     ftsh = ftsh.args(&expectations.arguments);
     for (name, value) in &expectations.environment {
+        ftsh = ftsh.env(name, value);
+    }
+    for (name, value) in environment {
         ftsh = ftsh.env(name, value);
     }
     for (name, content) in &expectations.given {

@@ -1,0 +1,294 @@
+//! What a journal holds, in types of its own: the machine's may change, these only with the format.
+
+use std::time::Duration;
+
+use bstr::BString;
+use serde::{Deserialize, Serialize};
+
+use super::beginning::Beginning;
+use crate::channel::Admission;
+use crate::machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
+use crate::machine::event::{Event, Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use crate::machine::outcome::Outcome;
+use crate::machine::record::LogEvent;
+
+/// What frames hold before their entries.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Its place among the frames, from 0.
+    pub number: u64,
+    /// How many effects had been asked for when it was written.
+    pub effects: u64,
+    /// What stands for them.
+    pub digest: u32,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Entry {
+    /// The run begins.
+    Began(Box<Beginning>),
+    /// The machine is told something.
+    Told {
+        /// How long after it was told something before, in nanoseconds.
+        later: u64,
+        /// What.
+        told: Told,
+    },
+    /// Something that only the driver knows and the log tells.
+    Noted {
+        /// How long after the machine was told something, in nanoseconds.
+        later: u64,
+        /// After how many effects since then; the greatest number is when it waited.
+        effects: u32,
+        /// The script's line.
+        line: u32,
+        /// What.
+        noted: Noted,
+    },
+    /// The run is over.
+    Over(Over),
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Over {
+    /// With this exit status.
+    Exited(u8),
+    /// By this signal.
+    Interrupted(i32),
+    /// The script had a program take the shell's place: what became of that isn't known.
+    Replaced,
+}
+
+impl From<&Outcome> for Over {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Interrupted(signal) => Self::Interrupted(*signal),
+            outcome => Self::Exited(outcome.exit_code()),
+        }
+    }
+}
+
+/// What a machine is told: an [`Event`], or only the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Told {
+    /// The time.
+    Time,
+    /// `Event::Spawned`
+    Spawned { process: u64, pid: i32 },
+    /// `Event::SpawnFailed`
+    SpawnFailed { process: u64, kind: Trouble, message: String },
+    /// `Event::Exited`
+    Exited { process: u64, end: End, line: Option<BString>, unread: bool },
+    /// `Event::Done`
+    Done { operation: u64, answer: Answer },
+    /// `Event::Queued`
+    Queued { operation: u64 },
+    /// `Event::Emptied`
+    Emptied { scope: u64 },
+    /// `Event::Interrupted`
+    Interrupted(i32),
+}
+
+/// `Status`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    Exited(i32),
+    Signaled(i32),
+    Lost,
+}
+
+/// `SpawnErrorKind`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trouble {
+    NotFound,
+    NotExecutable,
+    Redirect,
+    System,
+    Builtin,
+}
+
+/// `Reply`, or a refusal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Truth(bool),
+    Text(BString),
+    Words(Vec<BString>),
+    Buffers(Vec<u64>),
+    Admitted,
+    NoBudget,
+    Broken(Duration),
+    Refused(String),
+}
+
+impl From<&Event> for Told {
+    fn from(event: &Event) -> Self {
+        match event {
+            Event::Spawned { process, pid } => Self::Spawned { process: process.0, pid: *pid },
+            Event::SpawnFailed { process, error } => Self::SpawnFailed {
+                process: process.0,
+                kind: error.kind.into(),
+                message: error.message.clone(),
+            },
+            Event::Exited { process, status, line, unread } => Self::Exited {
+                process: process.0,
+                end: (*status).into(),
+                line: line.clone(),
+                unread: *unread,
+            },
+            Event::Done { operation, result } => {
+                Self::Done { operation: operation.0, answer: result.into() }
+            }
+            Event::Queued { operation } => Self::Queued { operation: operation.0 },
+            Event::Emptied { scope } => Self::Emptied { scope: scope.0 },
+            Event::Interrupted(signal) => Self::Interrupted(*signal),
+        }
+    }
+}
+
+impl Told {
+    /// The event, if it is more than the time.
+    pub fn into_event(self) -> Option<Event> {
+        Some(match self {
+            Self::Time => return None,
+            Self::Spawned { process, pid } => Event::Spawned { process: ProcessId(process), pid },
+            Self::SpawnFailed { process, kind, message } => Event::SpawnFailed {
+                process: ProcessId(process),
+                error: SpawnError { kind: kind.into(), message },
+            },
+            Self::Exited { process, end, line, unread } => {
+                Event::Exited { process: ProcessId(process), status: end.into(), line, unread }
+            }
+            Self::Done { operation, answer } => {
+                Event::Done { operation: OperationId(operation), result: answer.into() }
+            }
+            Self::Queued { operation } => Event::Queued { operation: OperationId(operation) },
+            Self::Emptied { scope } => Event::Emptied { scope: ScopeId(scope) },
+            Self::Interrupted(signal) => Event::Interrupted(signal),
+        })
+    }
+}
+
+impl From<Status> for End {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Exited(code) => Self::Exited(code),
+            Status::Signaled(signal) => Self::Signaled(signal),
+            Status::Lost => Self::Lost,
+        }
+    }
+}
+
+impl From<End> for Status {
+    fn from(end: End) -> Self {
+        match end {
+            End::Exited(code) => Self::Exited(code),
+            End::Signaled(signal) => Self::Signaled(signal),
+            End::Lost => Self::Lost,
+        }
+    }
+}
+
+impl From<SpawnErrorKind> for Trouble {
+    fn from(kind: SpawnErrorKind) -> Self {
+        match kind {
+            SpawnErrorKind::NotFound => Self::NotFound,
+            SpawnErrorKind::NotExecutable => Self::NotExecutable,
+            SpawnErrorKind::Redirect => Self::Redirect,
+            SpawnErrorKind::System => Self::System,
+            SpawnErrorKind::Builtin => Self::Builtin,
+        }
+    }
+}
+
+impl From<Trouble> for SpawnErrorKind {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::NotFound => Self::NotFound,
+            Trouble::NotExecutable => Self::NotExecutable,
+            Trouble::Redirect => Self::Redirect,
+            Trouble::System => Self::System,
+            Trouble::Builtin => Self::Builtin,
+        }
+    }
+}
+
+impl From<&Result<Reply, Refusal>> for Answer {
+    fn from(result: &Result<Reply, Refusal>) -> Self {
+        match result {
+            Ok(Reply::Truth(truth)) => Self::Truth(*truth),
+            Ok(Reply::Text(text)) => Self::Text(text.clone()),
+            Ok(Reply::Words(words)) => Self::Words(words.clone()),
+            Ok(Reply::Buffers(buffers)) => Self::Buffers(buffers.iter().map(|it| it.0).collect()),
+            Ok(Reply::Admission(Admission::Admitted)) => Self::Admitted,
+            Ok(Reply::Admission(Admission::NoBudget)) => Self::NoBudget,
+            Ok(Reply::Admission(Admission::Broken(time))) => Self::Broken(*time),
+            Err(refusal) => Self::Refused(refusal.message.clone()),
+        }
+    }
+}
+
+impl From<Answer> for Result<Reply, Refusal> {
+    fn from(answer: Answer) -> Self {
+        Ok(match answer {
+            Answer::Truth(truth) => Reply::Truth(truth),
+            Answer::Text(text) => Reply::Text(text),
+            Answer::Words(words) => Reply::Words(words),
+            Answer::Buffers(buffers) => Reply::Buffers(buffers.into_iter().map(BufferId).collect()),
+            Answer::Admitted => Reply::Admission(Admission::Admitted),
+            Answer::NoBudget => Reply::Admission(Admission::NoBudget),
+            Answer::Broken(time) => Reply::Admission(Admission::Broken(time)),
+            Answer::Refused(message) => return Err(Refusal { message }),
+        })
+    }
+}
+
+/// What only a driver logs, a `LogEvent`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Noted {
+    Spawned { pid: i32, command: String },
+    Exited { pid: i32, status: String },
+    Signaled { pid: i32, signal: i32 },
+    Emptying { scope: u64, kill: bool },
+    Emptied { scope: u64, processes: u64, elapsed: Duration },
+    Adopted { pid: i32, command: String },
+    Survivor { pid: i32, command: String },
+    Note(String),
+}
+
+impl Noted {
+    /// None of what a machine logs: that logs it again when it is told the same.
+    pub fn new(event: &LogEvent) -> Option<Self> {
+        Some(match event.clone() {
+            LogEvent::Spawned { pid, command } => Self::Spawned { pid, command },
+            LogEvent::Exited { pid, status } => Self::Exited { pid, status },
+            LogEvent::Signaled { pid, signal } => Self::Signaled { pid, signal },
+            LogEvent::Emptying { scope, kill } => Self::Emptying { scope, kill },
+            LogEvent::Emptied { scope, processes, elapsed } => {
+                Self::Emptied { scope, processes: processes as u64, elapsed }
+            }
+            LogEvent::Adopted { pid, command } => Self::Adopted { pid, command },
+            LogEvent::Survivor { pid, command } => Self::Survivor { pid, command },
+            LogEvent::Note(text) => Self::Note(text),
+            _ => return None,
+        })
+    }
+}
+
+impl From<Noted> for LogEvent {
+    fn from(noted: Noted) -> Self {
+        match noted {
+            Noted::Spawned { pid, command } => Self::Spawned { pid, command },
+            Noted::Exited { pid, status } => Self::Exited { pid, status },
+            Noted::Signaled { pid, signal } => Self::Signaled { pid, signal },
+            Noted::Emptying { scope, kill } => Self::Emptying { scope, kill },
+            Noted::Emptied { scope, processes, elapsed } => {
+                Self::Emptied { scope, processes: processes as usize, elapsed }
+            }
+            Noted::Adopted { pid, command } => Self::Adopted { pid, command },
+            Noted::Survivor { pid, command } => Self::Survivor { pid, command },
+            Noted::Note(text) => Self::Note(text),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Journals: what a machine is told, kept in a file, so that its run can be had again.
+//!
+//! The machine is pure: the same beginning and the same events at the same times give the same run. A
+//! [`Recorder`] is a driver around a driver that writes down what the machine is about to be told; a
+//! [`replay()`] tells it to a new machine, whose effects nobody carries out. They are compared with those of
+//! the run, so that another version, which does something else, can't tell a wrong story.
+
+mod beginning;
+mod digest;
+mod entry;
+mod frame;
+mod read;
+mod recorder;
+mod replay;
+mod store;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use self::beginning::Beginning;
+pub use self::entry::Over;
+pub use self::read::{Journal, Unreadable, read};
+pub use self::recorder::Recorder;
+pub use self::replay::{Replayed, Unrepeatable, replay};
+pub use self::store::Store;
+pub use self::writer::Writer;
+
+/// Which machine it takes to repeat a run: to be raised whenever a machine may do something else than
+/// before when it is told the same. What decides counts: `rand`, `rand_distr`, `regex`, `strsim`.
+pub const BEHAVIOR: u32 = 1;

@@ -1,0 +1,242 @@
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::entry::Entry;
+use super::{Beginning, Journal, Over, Store, Unreadable, Writer, frame, read};
+use crate::machine::effect::ProcessId;
+use crate::machine::event::Status;
+use crate::machine::{Config, Event, Outcome, Time};
+use crate::syntax::parse;
+
+const RUN: u64 = 0x1234_5678_9abc_def0;
+
+/// A disk that knows all that it was told.
+#[derive(Clone, Default)]
+struct Disk(Rc<RefCell<Log>>);
+
+#[derive(Default)]
+struct Log {
+    bytes: Vec<u8>,
+    /// The content before each write, its place, and what was written.
+    writes: Vec<(Vec<u8>, usize, Vec<u8>)>,
+    synced: usize,
+}
+
+impl Store for Disk {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut log = self.0.borrow_mut();
+        // Most of the room that is made takes only time here.
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let bytes = &bytes[..bytes.len().min(used + 200)];
+        assert_eq!(log.synced, log.writes.len(), "what was written before is on the disk");
+        let before = log.bytes.clone();
+        let at = at as usize;
+        log.writes.push((before, at, bytes.to_vec()));
+        let end = log.bytes.len().max(at + bytes.len());
+        log.bytes.resize(end, 0);
+        log.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut log = self.0.borrow_mut();
+        log.synced = log.writes.len();
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.borrow_mut().bytes.truncate(length as usize);
+        Ok(())
+    }
+}
+
+fn beginning() -> Beginning {
+    let script = parse("script", "true\n").expect("valid");
+    Beginning::new(&script, &["a".into()], &[], &Config::default(), 7, Duration::from_secs(9))
+}
+
+fn exited(process: u64) -> Event {
+    let (process, status) = (ProcessId(process), Status::Exited(0));
+    Event::Exited { process, status, line: None, unread: false }
+}
+
+/// A journal of so many commits of some events each.
+fn journal(commits: usize, events: u64) -> Disk {
+    let disk = Disk::default();
+    let mut writer = Writer::begin(disk.clone(), RUN, beginning()).expect("a journal");
+    writer.commit().expect("a commit");
+    let mut now = Time::START;
+    for commit in 0..commits {
+        for event in 0..events {
+            now = now + Duration::from_millis(3);
+            writer.tell(now, Some(&exited(commit as u64 * events + event))).expect("a record");
+        }
+        writer.commit().expect("a commit");
+    }
+    disk
+}
+
+fn entries(bytes: &[u8]) -> Result<Vec<Entry>, Unreadable> {
+    read(bytes).map(|journal| journal.entries)
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let disk = journal(3, 2);
+    let bytes = disk.0.borrow().bytes.clone();
+    let Journal { run, beginning: read, over, entries, .. } = read(&bytes).expect("a journal");
+    assert_eq!((run, &read, over), (RUN, &beginning(), None));
+    let told = entries.into_iter().map(|entry| match entry {
+        Entry::Told { later, told } => (later, told.into_event()),
+        other => panic!("{other:?}"),
+    });
+    let expected = (0..6).map(|process| (3_000_000, Some(exited(process))));
+    assert!(told.eq(expected));
+}
+
+#[test]
+fn the_end_is_known_and_room_that_was_made_is_given_back() {
+    let disk = Disk::default();
+    let mut writer = Writer::begin(disk.clone(), RUN, beginning()).expect("a journal");
+    writer.commit().expect("a commit");
+    let with_room = disk.0.borrow().bytes.len();
+    writer.end(&Outcome::Exited(3)).expect("an end");
+    let bytes = disk.0.borrow().bytes.clone();
+    assert!(bytes.len() < with_room, "{} bytes", bytes.len());
+    assert_eq!(read(&bytes).expect("a journal").over, Some(Over::Exited(3)));
+}
+
+/// Whatever part of the last write is on the disk, all that was there before is read, and of what was
+/// written all or nothing.
+#[test]
+fn a_crash_in_any_write_loses_nothing_before_it() {
+    let disk = journal(4, 3);
+    let log = disk.0.borrow();
+    let mut torn_differently = 0;
+    for (number, (before, at, written)) in log.writes.iter().enumerate() {
+        let end = at + written.len();
+        let mut whole = before.clone();
+        whole.resize(end.max(before.len()), 0);
+        whole[*at..end].copy_from_slice(written);
+        let (old, new) = (entries(before), entries(&whole));
+        // What is on the disk of it, in pieces of so many bytes.
+        for (mask, piece) in (0..64_u32).flat_map(|mask| [8, 64, 512].map(|piece| (mask, piece))) {
+            let mut torn = before.clone();
+            torn.resize(whole.len(), 0);
+            for byte in *at..end {
+                if mask >> ((byte / piece) % 6) & 1 == 1 {
+                    torn[byte] = whole[byte];
+                }
+            }
+            let found = entries(&torn);
+            torn_differently += usize::from(torn != whole && torn != *before);
+            let expected = if torn == whole { &new } else { &old };
+            assert!(found == *expected || found == new, "write {number}, {mask:b} of {piece}");
+        }
+    }
+    assert!(torn_differently > 100, "{torn_differently}");
+}
+
+proptest! {
+    /// A file that ends anywhere holds the first entries, or none.
+    #[test]
+    fn a_cut_file_holds_what_was_committed_before(commits in 0..6_usize, events in 1..4_u64, cut in 0.0..1.0) {
+        let bytes = journal(commits, events).0.borrow().bytes.clone();
+        let all = entries(&bytes).expect("a journal");
+        // The room at the end would take most of the cuts.
+        let used = bytes.iter().rposition(|byte| *byte != 0).expect("something") + 2;
+        let cut = (used as f64 * cut) as usize;
+        match entries(&bytes[..cut]) {
+            Ok(some) => prop_assert!(all.starts_with(&some) && (some.len() as u64).is_multiple_of(events)),
+            Err(error) => prop_assert_eq!(error, Unreadable::Empty),
+        }
+    }
+
+    /// A bit that isn't what was written is noticed, unless it is in what was written last.
+    #[test]
+    fn a_flipped_bit_is_damage(commits in 1..6_usize, events in 1..4_u64, place in 0.0..1.0, bit in 0..8) {
+        let mut bytes = journal(commits, events).0.borrow().bytes.clone();
+        let all = entries(&bytes).expect("a journal");
+        let frames = frame::frames(&bytes, RUN).expect("frames");
+        let last = frames[frames.len() - 2].end;
+        let used = frames[frames.len() - 1].end;
+        let at = (used as f64 * place) as usize;
+        bytes[at] ^= 1_u8 << bit;
+        match entries(&bytes) {
+            Ok(some) => {
+                prop_assert!(at >= last, "byte {} of {}", at, last);
+                prop_assert_eq!(&all[..all.len() - events as usize], &some[..]);
+            }
+            Err(Unreadable::Damaged(found)) => prop_assert!(found <= at && at < last),
+            Err(_) => prop_assert!(at < frame::HEADER),
+        }
+    }
+
+    /// Whatever a file holds, nothing breaks.
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), begins: bool) {
+        let mut file = if begins { frame::header(RUN).to_vec() } else { Vec::new() };
+        file.extend(bytes);
+        prop_assert!(read(&file).is_err());
+    }
+
+    /// A frame that is whole, but whose content is none, is damage.
+    #[test]
+    fn any_content_is_read_or_refused(content in prop::collection::vec(any::<u8>(), 1..100)) {
+        let mut file = frame::header(RUN).to_vec();
+        frame::append(&mut file, RUN, &content);
+        prop_assert!(matches!(read(&file), Err(Unreadable::Damaged(_) | Unreadable::Empty)));
+    }
+}
+
+#[test]
+fn what_is_no_journal_is_told_from_what_has_not_begun() {
+    for empty in [&b""[..], &[0; 100], b"ftsh jour", b"ftsh journal 01\n", &frame::header(RUN)] {
+        assert_eq!(entries(empty), Err(Unreadable::Empty), "{empty:?}");
+    }
+    assert_eq!(entries(b"#!/bin/sh\n"), Err(Unreadable::NoJournal));
+    assert_eq!(entries(&[b"ftsh lock\n", &[0; 90][..]].concat()), Err(Unreadable::NoJournal));
+    let other = [b"ftsh journal 02\n", &[7; 90][..]].concat();
+    assert_eq!(entries(&other), Err(Unreadable::OtherFormat));
+}
+
+#[test]
+fn what_is_left_of_another_run_means_nothing() {
+    let (mut bytes, mut other) = (Vec::new(), frame::header(!RUN).to_vec());
+    frame::append(&mut bytes, RUN, b"content");
+    other.extend(bytes);
+    assert_eq!(entries(&other), Err(Unreadable::Empty));
+}
+
+/// A disk that is full after so many writes.
+struct Full(usize);
+
+impl Store for Full {
+    fn write(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn after_a_failure_nothing_is_written() {
+    assert!(Writer::begin(Full(0), RUN, beginning()).is_err());
+    let mut writer = Writer::begin(Full(1), RUN, beginning()).expect("a journal");
+    for _ in 0..2 {
+        writer.tell(Time::START, Some(&exited(1))).expect("a record");
+        assert!(writer.commit().is_err());
+    }
+    assert!(writer.end(&Outcome::Succeeded).is_err());
+}

@@ -1,0 +1,296 @@
+//! `--journal`, `--replay` and `--status`.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::scripts::{root, scripts};
+use crate::support::run::Running;
+use crate::support::side_by_side::none;
+use crate::support::{Ftsh, expectations};
+
+/// Tries that fail, branches that are cancelled, captures and questions.
+const SCRIPT: &str = "
+try 3 times every 10 ms
+    sh -c 'exit 3'
+catch
+    echo $error_kind
+end
+try 1 time
+    forall i in 1 2 3
+        try 2 times every 10 ms
+            sh -c 'echo $0; test $0 != 2' $i -> x
+            if .exists. /
+                echo $x > $i.txt
+            end
+        end
+    end
+catch
+    ls | wc -l
+end
+try for 200 ms
+    /bin/sleep 100 | sh -c 'sleep 100'
+end
+";
+
+/// Says that it is there, and waits for ever.
+const WAITS: &str = "x=1\nsh -c 'echo ready > ready; exec sleep 1000'\necho never";
+
+/// A look at a journal in the directory of a run.
+fn look(option: &str, journal: &Path) -> Ftsh {
+    Ftsh::new().arg(option).arg(journal)
+}
+
+/// What is printed has this in it.
+fn says(look: Ftsh, text: &str) {
+    let said = look.success().text();
+    assert!(said.contains(text), "{said}");
+}
+
+/// The lines of a log without their times.
+fn without_times(log: &str) -> Vec<String> {
+    let line = |line: &str| line.split_once('[').expect("a line of the log").1.to_owned();
+    log.lines().map(line).collect()
+}
+
+#[test]
+fn the_log_is_had_again_line_by_line_at_any_level() {
+    for level in ["10", "20", "30", "40"] {
+        let run = Ftsh::command(SCRIPT).options(["--journal=j", "-f", "log", "-l", level]).run();
+        let log = fs::read_to_string(run.directory.path().join("log")).expect("a log");
+        let again = look("--replay", &run.directory.path().join("j")).args(["-l", level]).success();
+        assert_eq!(without_times(&again.text()), without_times(&log), "at level {level}");
+        assert_eq!(again.errors(), "");
+        assert!(log.lines().count() > 5, "{log}");
+    }
+}
+
+#[test]
+fn the_log_of_then_has_the_times_of_then_and_any_format() {
+    let options = ["--journal=j", "-f", "log", "-l", "30", "--log-format=json"];
+    let run = Ftsh::command(SCRIPT).options(options).run();
+    let log = fs::read_to_string(run.directory.path().join("log")).expect("a log");
+    let journal = run.directory.path().join("j");
+    let again = look("--replay", &journal).args(["-l", "30", "--log-format=json"]).success().text();
+    let parse = |text: &str| -> Vec<serde_json::Value> {
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let (log, again) = (parse(&log), parse(&again));
+    assert_eq!(log.len(), again.len());
+    for (mut then, mut now) in log.into_iter().zip(again) {
+        let (then, now) = (then.as_object_mut().expect("one"), now.as_object_mut().expect("one"));
+        let (written, told) = (then.remove("time"), now.remove("time"));
+        assert_eq!(then, now);
+        let day =
+            |time: Option<serde_json::Value>| time.expect("a time").to_string()[..11].to_owned();
+        assert_eq!(day(written), day(told));
+    }
+}
+
+fn until_it_says(journal: &Path, text: &str) -> String {
+    loop {
+        let said = look("--status", journal).success().text();
+        if said.contains(text) {
+            return said;
+        }
+    }
+}
+
+fn waiting() -> Running {
+    let run = Ftsh::script(WAITS).options(["--journal=j"]).start();
+    run.until_lines("ready", 1);
+    run
+}
+
+#[test]
+fn a_run_that_goes_on_is_seen_from_outside_and_not_begun_twice() {
+    let run = waiting();
+    let journal = run.directory().join("j");
+    let said = look("--status", &journal).success().text();
+    for text in
+        [&format!("status of script.ftsh [{}]", run.pid()), "line 2: running `sh", "goes on"]
+    {
+        assert!(said.contains(text), "{said}");
+    }
+    let refused = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    let refused = refused.stdout("").failure(75);
+    refused.one_line();
+    refused.expect_stderr(&format!("process {} records a run", run.pid()));
+    run.signal(Signal::SIGTERM);
+    let _finished = run.wait();
+    assert!(until_it_says(&journal, "ended").contains("ended by signal 15"));
+}
+
+#[test]
+fn a_run_that_was_cut_short_is_there_to_be_looked_at() {
+    let run = waiting();
+    let journal = run.directory().join("j");
+    run.signal(Signal::SIGKILL);
+    let _finished = run.wait();
+    let said = until_it_says(&journal, "cut short");
+    assert!(said.contains("line 2: running `sh"), "{said}");
+    let log = look("--replay", &journal).args(["-l", "20"]).success().text();
+    assert!(log.lines().count() == 2 && log.ends_with("exec sleep 1000'\n"), "{log}");
+    let again = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    again.refused(&["cut short", "ftsh --status", "name another file"]);
+}
+
+#[test]
+fn a_run_that_is_over_makes_room_for_the_next_one() {
+    let run = Ftsh::command("echo one; exit 3").options(["--journal=j"]).failure(3);
+    let journal = run.directory.path().join("j");
+    let mode = fs::metadata(&journal).expect("a journal").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    says(look("--status", &journal), "nothing runs\n  the run has ended with exit status 3\n");
+    fs::set_permissions(&journal, Permissions::from_mode(0o644)).expect("permissions");
+    Ftsh::command("echo two").env("FTSH_JOURNAL", &journal).stdout("two\n").success();
+    says(look("--status", &journal), "the run has succeeded\n");
+    says(look("--replay", &journal).args(["-l", "20"]), "start: echo two\n");
+    let mode = fs::metadata(&journal).expect("a journal").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn what_is_no_journal_is_left_alone() {
+    let directory = TempDir::new().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("text"), "echo something else").expect("a file");
+    fs::write(path("empty"), "").expect("a file");
+    symlink(path("empty"), path("link")).expect("a link");
+    fs::write(path("other"), "ftsh journal 77\nand more, of another version").expect("a file");
+    let fifo = Ftsh::new().fifo("fifo");
+    let cases = [
+        (path("text"), "it is no journal"),
+        (path("link"), "symbolic link"),
+        (path("other"), "another version of ftsh"),
+        (directory.path().to_owned(), "is a directory"),
+        (path("none/j"), "no such file or directory"),
+        (fifo.path("fifo"), "it is no plain file"),
+    ];
+    for (file, reason) in &cases {
+        let run = Ftsh::command("echo never").options(["--journal".as_ref(), file.as_os_str()]);
+        run.refused(&[reason]);
+    }
+    assert_eq!(fs::read(path("text")).expect("a file"), b"echo something else");
+    for (file, reason) in
+        [(path("text"), "no journal"), (path("empty"), "no run"), (path("x"), "no such")]
+    {
+        look("--status", &file).refused(&["can't look at", reason]);
+        look("--replay", &file).refused(&["can't look at", reason]);
+    }
+    Ftsh::command("true").options(["--journal".as_ref(), path("empty").as_os_str()]).success();
+}
+
+#[test]
+fn damage_is_told_and_nothing_is_run() {
+    let run = Ftsh::command("true; true; true").options(["--journal=j"]).success();
+    let journal = run.directory.path().join("j");
+    let mut bytes = fs::read(&journal).expect("a journal");
+    bytes[60] ^= 1;
+    fs::write(&journal, bytes).expect("a journal");
+    look("--replay", &journal).refused(&["damaged at byte"]);
+    let again = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    again.refused(&["damaged at byte"]);
+}
+
+#[test]
+fn looks_take_no_script() {
+    look("--replay", Path::new("j")).arg("script.ftsh").refused(&["it takes no script"]);
+    look("--status", Path::new("j")).args(["-c", "true"]).refused(&["it takes no script"]);
+}
+
+#[test]
+fn what_is_secret_is_hidden_when_it_is_looked_at() {
+    let script = "TOKEN=abcdefgh\nsh -c 'echo $0 >&2; exit 1' abcdefgh";
+    let run = Ftsh::command(script).options(["--journal=j", "--redact=TOKEN"]).failure(1);
+    let journal = run.directory.path().join("j");
+    let log = look("--replay", &journal).args(["-l", "40"]).success().text();
+    assert!(log.contains("***") && !log.contains("abcdefgh"), "{log}");
+}
+
+#[test]
+fn shells_that_a_script_starts_have_no_part_in_it() {
+    let script = "ftsh -c 'echo in'\nenv | sh -c \"grep -c FTSH_JOURNAL || true\"";
+    Ftsh::command(script).env("FTSH_JOURNAL", "j").stdout("in\n0\n").success();
+}
+
+#[test]
+fn a_program_may_take_the_shell_s_place() {
+    let run = Ftsh::command("exec sh -c 'exit 4'").options(["--journal=j"]).failure(4);
+    let journal = run.directory.path().join("j");
+    says(look("--status", &journal), "a program took the shell's place\n");
+    let script = "try\n exec nothing-like-this\ncatch\n true\nend";
+    let run = Ftsh::command(script).options(["--journal=j"]).success();
+    says(look("--status", &run.directory.path().join("j")), "the run has succeeded\n");
+}
+
+/// Limits how large files can get, in blocks of 512 bytes.
+fn small_files(ftsh: Ftsh, blocks: u32) -> Ftsh {
+    let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    ftsh.through(["sh", "-c", &limit, "sh"])
+}
+
+#[test]
+fn without_room_nothing_is_run() {
+    let run = small_files(Ftsh::command("echo never").options(["--journal=j"]), 1);
+    run.refused(&["can't write the journal", "file too large"]);
+}
+
+#[test]
+fn a_run_whose_journal_is_full_begins_nothing_more() {
+    let script = "i=0\nwhile $i .lt. 5000\n i=$i .add. 1\n echo $i >> out\nend";
+    let run = small_files(Ftsh::command(script).options(["--journal=j"]), 140).run();
+    let errors = run.errors();
+    assert!(
+        errors.contains("can't write the journal") && errors.contains("the run ends"),
+        "{errors}"
+    );
+    run.killed_by(Signal::SIGTERM);
+    let journal = run.directory.path().join("j");
+    assert!(look("--status", &journal).success().text().contains("cut short"));
+    let out = fs::read_to_string(run.directory.path().join("out")).expect("lines");
+    let log = look("--replay", &journal).args(["-l", "20"]).success().text();
+    let begun = log.lines().filter(|line| line.contains("start: echo")).count();
+    assert_eq!(out.lines().count(), begun - 1, "{}", &log[log.len().saturating_sub(300)..]);
+}
+
+/// The scripts of `tests/scripts` do what they should while they are recorded, and can be had again.
+#[test]
+fn every_script_is_had_again() {
+    // Whoever holds a lock stays the process that it was.
+    let all = scripts(&root()).into_iter().filter(|path| !path.ends_with("exec_same_process.ftsh"));
+    none(all.collect(), |path| {
+        let directory = TempDir::new().expect("a directory");
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("for all");
+        let journal = directory.path().join("j");
+        let mut troubles = expectations::run_with(&path, &[("FTSH_JOURNAL", &journal)]);
+        // What isn't run isn't recorded.
+        if journal.exists() {
+            let again = look("--replay", &journal).args(["-l", "40"]).run();
+            if again.status.and_then(|status| status.code()) != Some(0) {
+                troubles += &again.errors();
+            }
+        }
+        (!troubles.is_empty()).then(|| format!("{}\n{troubles}", path.display()))
+    });
+}
+
+/// Journals that were recorded by versions with the same behavior.
+#[test]
+fn journals_of_then_are_had_again() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals");
+    let mut journals = 0;
+    for entry in fs::read_dir(folder).expect("journals") {
+        let path = entry.expect("a readable folder").path();
+        if path.extension().is_some_and(|end| end == "journal") {
+            let log = fs::read_to_string(path.with_extension("log")).expect("its log");
+            let again = look("--replay", &path).args(["-l", "40", "-D"]).success().text();
+            assert_eq!(again, log, "{}: see tests/journals/README.md", path.display());
+            journals += 1;
+        }
+    }
+    assert!(journals > 0);
+}

@@ -1,0 +1,169 @@
+//! Runs that are recorded and repeated, in virtual time.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ftsh::driver;
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::journal::{
+    Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay,
+};
+use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Machine, Outcome};
+use ftsh::syntax::parse;
+
+/// A disk in memory, which may have room for so many writes only.
+#[derive(Clone, Default)]
+struct Disk(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    writes: usize,
+    syncs: usize,
+    most: Option<usize>,
+}
+
+impl Store for Disk {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.0.borrow_mut();
+        if state.most == Some(state.writes) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.writes += 1;
+        state.bytes.truncate(at as usize);
+        state.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.borrow_mut().syncs += 1;
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.borrow_mut().bytes.truncate(length as usize);
+        Ok(())
+    }
+}
+
+impl Disk {
+    fn journal(&self) -> Journal {
+        read(&self.0.borrow().bytes).expect("a journal")
+    }
+}
+
+fn world() -> Simulated {
+    Simulated::new(1)
+        .command("ok", |_, _| Model::succeeds())
+        .command("slow", |_, _| Model::succeeds().takes(Duration::from_secs(60)))
+        .command("fail", |_, _| Model::fails(1))
+}
+
+/// Records a run on a disk; the run's end, and the world after it.
+fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
+    let script = parse("script", script).expect("valid");
+    let (arguments, environment) = (vec!["script".into()], vec![("A".into(), "1".into())]);
+    let config = Config::default();
+    let beginning =
+        Beginning::new(&script, &arguments, &environment, &config, 7, Duration::from_secs(1));
+    let mut machine = Machine::new(&script, arguments, environment, config, 7);
+    let writer = Writer::begin(disk.clone(), 3, beginning).expect("a journal");
+    let (writer, mut world) = (Rc::new(RefCell::new(writer)), world());
+    let mut recorder = Recorder::new(&mut world, Rc::clone(&writer)).expect("its beginning");
+    let outcome = driver::run(&mut machine, &mut recorder);
+    if recorder.into_failure().is_none() {
+        writer.borrow_mut().end(&outcome).expect("an end");
+    }
+    (outcome, world)
+}
+
+#[test]
+fn what_a_recorded_run_did_is_had_again() {
+    let disk = Disk::default();
+    let script = "try 3 times\n fail\ncatch\n x=$error_kind\nend\n\
+                  forall i in 1 2 3\n try for 1 hour\n ok $i -> y\n if $y .ne. 2\n slow\n end\n end\nend\nfail";
+    let (outcome, _) = record(&disk, script);
+    let journal = disk.journal();
+    assert_eq!(journal.over, Some(Over::Exited(1)));
+    let mut lines = Vec::new();
+    for level in [Level::NOTHING, Level::STRUCTURES, Level::PROCESSES] {
+        let replayed = replay(&journal, level, |record| lines.push(record.clone())).expect("again");
+        assert_eq!(replayed.outcome.as_ref(), Some(&outcome), "at level {}", level.0);
+    }
+    let attempts = lines.iter().filter(|record| record.event.level() == Level::STRUCTURES).count();
+    assert!(attempts > 10 && lines.is_sorted_by_key(|record| record.level.min(Level::NOTHING)));
+}
+
+#[test]
+fn any_beginning_of_a_run_is_had_again() {
+    let disk = Disk::default();
+    record(&disk, "for i in 1 2 3 4 5\n try 2 times\n ok $i\n fail\n catch\n ok\n end\nend");
+    let bytes = disk.0.borrow().bytes.clone();
+    let mut furthest = Vec::new();
+    for cut in 0..bytes.len() {
+        if let Ok(journal) = read(&bytes[..cut]) {
+            let replayed = replay(&journal, Level::NOTHING, |_| ()).expect("a beginning");
+            assert!(replayed.outcome.is_none() || journal.over.is_some() || cut + 20 > bytes.len());
+            furthest.push(replayed.now);
+        }
+    }
+    assert!(furthest.is_sorted() && furthest.first() < furthest.last());
+}
+
+/// A sync for each command of a sequence, and one for all that run side by side.
+#[test]
+fn what_happens_at_once_is_committed_at_once() {
+    let syncs = |script: &str| {
+        let disk = Disk::default();
+        record(&disk, script);
+        disk.0.borrow().syncs
+    };
+    let none = syncs("x=1");
+    assert_eq!(syncs(&"ok\n".repeat(50)), none + 49);
+    let branches = syncs("forall i in 1 .to. 50\n slow\nend");
+    assert!(branches <= none + 3, "{branches} instead of {none}");
+}
+
+#[test]
+fn a_loop_that_only_computes_takes_little_room() {
+    let disk = Disk::default();
+    record(&disk, "i=0\nwhile $i .lt. 20000\n i=$i .add. 1\nend");
+    let length = disk.0.borrow().bytes.len();
+    assert!(length < 2000, "{length} bytes");
+    assert!(replay(&disk.journal(), Level::NOTHING, |_| ()).is_ok());
+}
+
+/// What isn't recorded doesn't happen.
+#[test]
+fn a_full_disk_ends_the_run_before_anything_more_is_begun() {
+    for most in 2..12 {
+        let disk = Disk::default();
+        disk.0.borrow_mut().most = Some(most);
+        let (outcome, world) = record(&disk, &"try 2 times\n ok\nend\n".repeat(20));
+        assert_eq!(outcome, Outcome::Interrupted(15), "{most} writes");
+        // The header, what comes before the first command, and what comes before each other one.
+        assert_eq!(world.starts().len(), most - 1, "{most} writes");
+        let replayed = replay(&disk.journal(), Level::NOTHING, |_| ()).expect("a beginning");
+        assert_eq!(replayed.outcome, None);
+    }
+}
+
+#[test]
+fn a_machine_that_does_something_else_is_found_out() {
+    let disk = Disk::default();
+    record(&disk, "ok one\nok two\nok three");
+    let mut journal = disk.journal();
+    journal.beginning.text = "ok one\nok TWO\nok three".into();
+    let different = |journal: &Journal| match replay(journal, Level::NOTHING, |_| ()) {
+        Err(error) => error,
+        Ok(_) => panic!("it is something else"),
+    };
+    assert!(matches!(different(&journal), Unrepeatable::Different { .. }));
+    journal.beginning.text = "ok one".into();
+    assert!(matches!(different(&journal), Unrepeatable::Different { .. }));
+    journal.beginning.behavior += 1;
+    assert!(matches!(different(&journal), Unrepeatable::OtherBehavior { .. }));
+}

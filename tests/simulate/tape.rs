@@ -1,0 +1,102 @@
+//! A journal of a run, and whether the run can be had again from it.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bstr::BString;
+use ftsh::journal::{Beginning, Store, Writer, read, replay};
+use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Effect, Event, Outcome, Time};
+use ftsh::syntax::Script;
+
+use crate::dice::Dice;
+use crate::oracle::Violation;
+
+/// What is to be on the disk sooner is committed at once.
+const SOON: Duration = Duration::from_millis(100);
+
+/// A disk in memory.
+#[derive(Clone, Default)]
+struct Memory(Rc<RefCell<Vec<u8>>>);
+
+impl Store for Memory {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut memory = self.0.borrow_mut();
+        memory.truncate(at as usize);
+        memory.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.borrow_mut().truncate(length as usize);
+        Ok(())
+    }
+}
+
+/// What a machine is told, recorded.
+pub struct Tape {
+    memory: Memory,
+    writer: Writer<Memory>,
+}
+
+impl Tape {
+    pub fn new(
+        script: &Script,
+        arguments: &[BString],
+        environment: &[(BString, BString)],
+        config: &Config,
+        seed: u64,
+    ) -> Self {
+        let memory = Memory::default();
+        let beginning =
+            Beginning::new(script, arguments, environment, config, seed, Duration::ZERO);
+        let writer = Writer::begin(memory.clone(), seed, beginning).expect("memory");
+        Self { memory, writer }
+    }
+
+    pub fn perform(&mut self, effect: &Effect) {
+        self.writer.perform(effect).expect("memory");
+    }
+
+    pub fn wait(&mut self, now: Time) {
+        if self.writer.wait(now).is_some_and(|until| until <= now + SOON) {
+            self.writer.commit().expect("memory");
+        }
+    }
+
+    pub fn tell(&mut self, now: Time, event: Option<&Event>) {
+        self.writer.tell(now, event).expect("memory");
+    }
+
+    /// The run is over: it and any beginning of it can be repeated, at any level of the log.
+    pub fn judge(mut self, dice: &mut Dice, outcome: &Outcome) -> Result<(), Violation> {
+        let wrong = |what: String| Err(Violation { oracle: "replay", what });
+        self.writer.end(outcome).expect("memory");
+        let bytes = self.memory.0.borrow();
+        let journal = match read(&bytes) {
+            Ok(journal) => journal,
+            Err(error) => return wrong(error.to_string()),
+        };
+        let level = *dice.pick(&[Level::NOTHING, Level::COMMANDS, Level::PROCESSES]);
+        match replay(&journal, level, |_| ()) {
+            Err(error) => return wrong(error.to_string()),
+            Ok(again) if again.outcome.as_ref() != Some(outcome) => {
+                return wrong(format!("{:?} instead of {outcome:?}", again.outcome));
+            }
+            Ok(_) => {}
+        }
+        let cut = dice.number(0, bytes.len());
+        if let Ok(journal) = read(&bytes[..cut])
+            && let Err(error) = replay(&journal, level, |_| ())
+        {
+            return wrong(format!("of the first {cut} bytes: {error}"));
+        }
+        Ok(())
+    }
+}
