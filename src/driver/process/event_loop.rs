@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::endings::SWEEP_INTERVAL;
 use super::fds::FdError;
+use super::fds::held::HELD;
 use super::jobs::{Answer, RELAYS, Waiting};
 use super::os::signal::{self, die_by};
 use super::procs::kill_tree;
@@ -74,6 +75,7 @@ impl ProcessDriver {
                 SUPERVISOR => self.die_with_supervisor(),
                 KEYS => self.heed_keys(),
                 BACKGROUND => {} // whoever attends to it will see
+                HELD.. => self.io.held.take_in(token, &mut self.poller),
                 REPLAYS.. => self.feed_inputs(token),
                 RELAYS.. => {
                     let (relays, mut outside) = self.relays();

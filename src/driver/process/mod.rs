@@ -166,9 +166,8 @@ impl ProcessDriver {
         umask();
         // What is open now is what scripts see: before anything of our own is opened.
         let cleanup = Cleanup::new(settings.supervision.as_ref().map(Supervision::socket));
-        let mut io = FdTables::new(cleanup.registry.clone());
+        let io = FdTables::new(cleanup.registry.clone());
         let adopts = become_subreaper();
-        io.adopts = adopts;
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();
@@ -294,6 +293,13 @@ impl ProcessDriver {
                 });
             }
         };
+        if let Some(length) = self.io.held.len(id) {
+            if length > LONGEST as u64 + LINE_END {
+                return self.answer(operation, Err(TooLong(length as usize).into()));
+            }
+            let content = self.io.held.content_from(id, 0).map(|it| Reply::Text(it.into()));
+            return self.answer(operation, content.map_err(FdError::Unreadable));
+        }
         if let Some(content) = self.io.text(id) {
             let content = content.clone();
             return self.answer(operation, Ok(Reply::Text(content)));
@@ -351,7 +357,9 @@ impl ProcessDriver {
         };
         let (relays, mut outside) = self.relays();
         relays.listen(&mut outside, io, std::mem::take(&mut plan.relayed));
-        if let Err(error) = self.replays.begin(&mut plan, &mut self.poller) {
+        let held = self.io.held.listen(&mut self.poller).map_err(FdError::Pipe);
+        let begun = held.and_then(|()| self.replays.begin(&mut plan, &mut self.poller));
+        if let Err(error) = begun {
             return self.answer(operation, Err(error));
         }
         plan.table.holds = holds;

@@ -21,33 +21,31 @@ const BLOCK: usize = 16 * 1024;
 
 /// A file without a name that grows at its end.
 #[derive(Clone, Debug)]
-pub struct Buffer {
-    file: Arc<File>,
-    is_large: bool,
-}
+pub struct Buffer(Arc<File>);
 
 impl Buffer {
     /// An empty one.
     pub fn new() -> io::Result<Self> {
-        Self::of(anonymous_file()?, false)
+        Self::of(anonymous_file()?)
     }
 
     /// An empty one that may get large. On a disk the system keeps as much of it in memory as there is
     /// room for.
     pub fn large() -> io::Result<Self> {
-        Self::of(file_on_disk().or_else(|_| anonymous_file())?, true)
+        Self::of(file_on_disk().or_else(|_| anonymous_file())?)
     }
 
-    fn of(fd: OwnedFd, is_large: bool) -> io::Result<Self> {
+    /// One of a file that nobody else writes to.
+    pub fn of(fd: OwnedFd) -> io::Result<Self> {
         let fd = sys::move_up(fd)?;
         // Whoever writes, writes at the end: the descriptor's offset is shared by all writers.
         sys::add_flags(fd.as_fd(), OFlag::O_APPEND)?;
-        Ok(Self { file: Arc::new(fd.into()), is_large })
+        Ok(Self(Arc::new(fd.into())))
     }
 
     /// A descriptor that writes at the end.
     pub fn writer(&self) -> Fd {
-        Fd::Memory(self.file.clone())
+        Fd::Memory(self.0.clone())
     }
 
     /// A descriptor that reads from the beginning, at an offset of its own.
@@ -58,7 +56,7 @@ impl Buffer {
     fn open_reader(&self) -> io::Result<OwnedFd> {
         #[cfg(target_os = "linux")]
         {
-            let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
             let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
             if let Ok(fd) = open(path.as_str(), flags, Mode::empty()) {
                 return Ok(fd);
@@ -74,7 +72,7 @@ impl Buffer {
     /// What reads given bytes.
     pub fn reader_of(content: &[u8]) -> io::Result<OwnedFd> {
         // None of these descriptors stays, so none has to be one of our own numbers.
-        let buffer = Self { file: Arc::new(anonymous_file()?.into()), is_large: false };
+        let buffer = Self(Arc::new(anonymous_file()?.into()));
         buffer.append(content)?;
         let reader = buffer.open_reader()?;
         drop(buffer);
@@ -83,22 +81,17 @@ impl Buffer {
 
     /// Whether nobody else has it.
     pub fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.file) == 1
-    }
-
-    /// Whether it could serve as a new one that may get large.
-    pub fn is_unused(&self) -> bool {
-        self.is_large && self.len() == 0
+        Arc::strong_count(&self.0) == 1
     }
 
     /// What tells its file from others: device and number.
     pub fn identity(&self) -> Option<(u64, u64)> {
-        self.file.metadata().ok().map(|data| (data.dev(), data.ino()))
+        self.0.metadata().ok().map(|data| (data.dev(), data.ino()))
     }
 
     /// How many bytes it holds.
     pub fn len(&self) -> u64 {
-        self.file.metadata().map_or(0, |data| data.len())
+        self.0.metadata().map_or(0, |data| data.len())
     }
 
     /// All bytes.
@@ -108,13 +101,13 @@ impl Buffer {
 
     /// All bytes from a place on.
     pub fn content_from(&self, start: u64) -> io::Result<Vec<u8>> {
-        let length = self.file.metadata()?.len().saturating_sub(start) as usize;
+        let length = self.0.metadata()?.len().saturating_sub(start) as usize;
         let mut content = Vec::new();
         content.try_reserve_exact(length)?;
         content.resize(length, 0);
         let mut filled = 0;
         while filled < content.len() {
-            match self.file.read_at(&mut content[filled..], start + filled as u64)? {
+            match self.0.read_at(&mut content[filled..], start + filled as u64)? {
                 0 => break, // cut short by a writer
                 count => filled += count,
             }
@@ -125,7 +118,7 @@ impl Buffer {
 
     /// Adds bytes.
     pub fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        (&*self.file).write_all(bytes)
+        (&*self.0).write_all(bytes)
     }
 
     /// Adds the content of another one.
@@ -133,7 +126,7 @@ impl Buffer {
         let mut block = [0; BLOCK];
         let mut done = 0;
         loop {
-            match other.file.read_at(&mut block, done)? {
+            match other.0.read_at(&mut block, done)? {
                 0 => return Ok(()),
                 count => {
                     self.append(&block[..count])?;

@@ -9,11 +9,14 @@ use crate::machine::effect::BufferId;
 
 impl FdTables {
     /// Those of these buffers that hold anything.
-    pub fn filled(&self, ids: &[BufferId]) -> Vec<BufferId> {
+    pub fn filled(&mut self, ids: &[BufferId]) -> Vec<BufferId> {
         ids.iter().copied().filter(|id| self.len(*id) > 0).collect()
     }
 
-    fn len(&self, id: BufferId) -> u64 {
+    fn len(&mut self, id: BufferId) -> u64 {
+        if let Some(length) = self.held.len(id) {
+            return length;
+        }
         match self.made(id) {
             Some(buffer) => buffer.len(),
             None => self.text(id).map_or(0, |text| text.len() as u64),
@@ -21,14 +24,16 @@ impl FdTables {
     }
 
     /// The ends of buffers, each from the beginning of a line if there is one; of the first ones more.
-    pub fn tail(&self, ids: &[BufferId], most: usize) -> io::Result<BString> {
+    pub fn tail(&mut self, ids: &[BufferId], most: usize) -> io::Result<BString> {
         let mut result = BString::default();
         for id in ids {
-            let wanted = self.len(*id).min((most - result.len()) as u64);
+            let length = self.len(*id);
+            let wanted = length.min((most - result.len()) as u64);
             // With the byte before it, which tells whether a line begins there.
-            let start = self.len(*id).saturating_sub(wanted).saturating_sub(1);
+            let start = length.saturating_sub(wanted).saturating_sub(1);
             let end = match self.made(*id) {
                 Some(buffer) => buffer.content_from(start)?,
+                None if self.held.is_known(*id) => self.held.content_from(*id, start)?,
                 None => self.text(*id).map_or(Vec::new(), |text| text[start as usize..].to_vec()),
             };
             result.extend_from_slice(whole_lines(&end, wanted as usize));

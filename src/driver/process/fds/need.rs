@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use super::super::sys;
 use super::table::Fd;
-use super::tables::{FdTables, Unmade};
+use super::tables::{FdTables, HIGHEST_STANDARD, Unmade};
 use crate::machine::effect::{BufferId, FdChange, FdSource, IoId};
 
 /// How many descriptors something needs.
@@ -54,7 +54,12 @@ impl FdTables {
                 Need::of(usize::from(!is_changed && fd.is_some_and(inherited)), 0)
             }
             FdSource::File { .. } | FdSource::BufferCreate(..) => Need::of(1, 0),
-            FdSource::Bytes(_) | FdSource::Hold(_) | FdSource::Draft { .. } => Need::of(1, 1),
+            FdSource::Bytes(_) | FdSource::Draft { .. } => Need::of(1, 1),
+            FdSource::Hold(_) => {
+                let fd = self.table(base).and_then(|it| it.get(changes.descriptor));
+                let stays = changes.descriptor > HIGHEST_STANDARD && fd.is_none();
+                if stays { Need::NOTHING } else { Need::of(2, 1) }
+            }
             FdSource::Relay { .. } => Need::of(2, 1),
             FdSource::BufferRead(id) => match self.unmade(*id) {
                 None => Need::of(1, 0),

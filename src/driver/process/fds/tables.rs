@@ -13,6 +13,7 @@ use super::super::sys;
 use super::buffer::Buffer;
 use super::draft::Draft;
 use super::error::FdError;
+use super::held::{Content, HeldOutput};
 use super::lines::Lines;
 use super::place::Place;
 use super::plan::{Plan, Relayed, Replayed, SMALL, Step};
@@ -22,11 +23,8 @@ use crate::machine::effect::{
 };
 use crate::machine::size::LONGEST;
 
-/// So many are kept for later.
-const MOST_SPARE: usize = 4;
-
 /// What is written to descriptors up to this one is held even where nobody would read it.
-const HIGHEST_STANDARD: u8 = 2;
+pub(super) const HIGHEST_STANDARD: u8 = 2;
 
 /// All tables, buffers and pipes of a run.
 pub struct FdTables {
@@ -39,11 +37,8 @@ pub struct FdTables {
     registry: Arc<Registry>,
     pipes: HashMap<PipeId, Ends>,
     null: Option<Fd>,
-    /// Whether all that commands leave behind comes to this process.
-    pub adopts: bool,
-    /// Buffers that are dropped and that nothing was written to: most attempts write nothing, and need
-    /// not have a file made for that.
-    spare: Vec<Buffer>,
+    /// What is held of what commands write.
+    pub held: HeldOutput,
 }
 
 /// What a buffer holds that has no descriptor yet.
@@ -78,14 +73,13 @@ impl FdTables {
             registry,
             pipes: HashMap::new(),
             null: None,
-            adopts: false,
-            spare: Vec::new(),
+            held: HeldOutput::default(),
         }
     }
 
     /// How many descriptors it may hold, roughly.
     pub fn size(&self) -> usize {
-        self.tables.len() + self.buffers.len() + self.spare.len() + 2 * self.pipes.len()
+        self.tables.len() + self.buffers.len() + self.held.size() + 2 * self.pipes.len()
     }
 
     /// The end of a pipe that waits for somebody, if the other one has been taken.
@@ -138,15 +132,13 @@ impl FdTables {
 
     /// Whether there are variables that hold a descriptor without need, as far as the shell knows.
     pub fn has_idle(&self) -> bool {
-        !self.spare.is_empty() || self.buffers.values().any(Buffer::is_idle)
+        self.buffers.values().any(Buffer::is_idle)
     }
 
     /// Keeps the content of variables without a descriptor where no command may write to them any
     /// more, unless the file is among those that others have `open`; false if that is none.
     pub fn put_away(&mut self, open: &HashSet<(u64, u64)>) -> bool {
-        let before = self.buffers.len() + self.spare.len();
-        self.spare.clear();
-        let unmade = &mut self.unmade;
+        let (unmade, before) = (&mut self.unmade, self.buffers.len());
         self.buffers.retain(|id, buffer| {
             let is_needed = !buffer.is_idle()
                 || buffer.len() > LONGEST as u64
@@ -162,14 +154,9 @@ impl FdTables {
 
     /// Forgets a buffer; readers and writers that have it open keep it.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
-        let dropped = self.buffers.remove(&buffer);
+        self.buffers.remove(&buffer);
         self.unmade.remove(&buffer);
-        if let Some(buffer) = dropped.filter(Buffer::is_unused)
-            && self.adopts
-            && self.spare.len() < MOST_SPARE
-        {
-            self.spare.push(buffer);
-        }
+        self.held.drop(buffer);
     }
 
     /// Takes note of buffers that are to be created later, or never: they have a content now.
@@ -197,6 +184,14 @@ impl FdTables {
         umask: Umask,
         redirects: Vec<FdChange>,
     ) -> Result<Plan, FdError> {
+        for FdChange { source, .. } in &redirects {
+            if let FdSource::BufferRead(id)
+            | FdSource::BufferAppend(id)
+            | FdSource::BufferCopy { of: id, .. } = source
+            {
+                self.end_hold(*id)?;
+            }
+        }
         // Ends of pipes first: they must not stay behind when something else fails.
         let mut taken = Vec::new();
         for changes in &redirects {
@@ -287,7 +282,7 @@ impl FdTables {
         Ok(plan)
     }
 
-    /// What a descriptor that is held writes to, a new buffer or that of another one which leads to the
+    /// What a descriptor that is held writes to, a new pipe or that of another one which leads to the
     /// same file; none if it stays as it is.
     fn hold(
         &mut self,
@@ -306,22 +301,23 @@ impl FdTables {
         if let Some((_, writer)) = held.iter().find(|(known, _)| Some(*known) == leads_to) {
             return Ok(Some(writer.clone()));
         }
-        let spare = self.take_spare().map_or_else(Buffer::large, Ok);
-        let buffer = spare.map_err(FdError::Variable)?;
+        let writer = self.held.begin(id).and_then(Fd::new).map_err(FdError::Pipe)?;
         self.unmade.remove(&id);
-        let writer = buffer.writer();
-        self.buffers.insert(id, buffer);
         held.extend(leads_to.map(|it| (it, writer.clone())));
         Ok(Some(writer))
     }
 
-    /// A buffer that nothing was written to, if no other process can have it.
-    fn take_spare(&mut self) -> Option<Buffer> {
-        if self.spare.is_empty() || !sys::has_no_children() {
-            return None;
+    /// What is held is a buffer from now on. Nothing that is written later counts.
+    pub fn end_hold(&mut self, id: BufferId) -> Result<(), FdError> {
+        match self.held.end(id).map_err(FdError::Variable)? {
+            None => {}
+            Some(Content::Bytes(bytes)) => drop(self.unmade.insert(id, Unmade::Bytes(bytes))),
+            Some(Content::File(file)) => {
+                let buffer = Buffer::of(file.into()).map_err(FdError::Variable)?;
+                self.buffers.insert(id, buffer);
+            }
         }
-        self.spare.retain(|buffer| buffer.is_unused() && buffer.is_idle());
-        self.spare.pop()
+        Ok(())
     }
 
     /// Drafts, to be settled.

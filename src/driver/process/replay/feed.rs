@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use nix::fcntl::OFlag;
 
+use super::super::fds::log::Log;
 use super::super::os::poll::{Poller, Token};
 use super::super::sys;
-use super::log::Log;
 
 /// At first a pipe takes no more than that: who reads nothing has little read ahead for it.
 #[cfg(target_os = "linux")]

@@ -6,7 +6,6 @@
 //! wants it, and when all that was read ahead is used up, by no detour.
 
 mod feed;
-mod log;
 mod source;
 mod tape;
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::super::fds::Fd;
 use super::super::fds::buffer::Buffer;
+use super::super::fds::log::Log;
 use super::super::os::poll::{Poller, Token};
 use super::feed::{Fed, Feed};
-use super::log::Log;
 use super::source::{self, Source};
 use crate::machine::effect::ReplayId;
 

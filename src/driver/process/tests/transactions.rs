@@ -103,6 +103,67 @@ each_alone! {
         assert_eq!(fs::read(place.path().join("f")).expect("a file"), b"");
     }
 
+    fn what_is_held_cannot_be_cut_off(world) {
+        let (out, copy) = (BufferId(1), BufferId(2));
+        world.last = 10;
+        let hold = |descriptor, id| FdChange { descriptor, source: FdSource::Hold(id) };
+        world.open(IoId(1), IoId::INHERITED, vec![hold(1, out)]);
+        let script = "echo first; echo second > /dev/stdout; (sleep 60; echo late) & echo third";
+        let process = world.start_from(IoId(1), shell(script));
+        assert_eq!(world.end_of(process), "exit 0");
+        let process = world.start_from(IoId(1), Action::Print("fourth\n".into()));
+        assert_eq!(world.end_of(process), "exit 0");
+        let all = "first\nsecond\nthird\nfourth\n";
+        assert_eq!(world.content(out), all);
+        for _ in 0..2 {
+            world.with(&[(0, FdSource::BufferRead(out)), (1, FdSource::BufferCreate(copy, "".into()))]);
+            let process = world.start(Action::Copy);
+            assert_eq!(world.end_of(process), "exit 0");
+            assert_eq!(world.content(copy), all);
+        }
+        world.with(&[]);
+        world.driver.perform(Effect::DropBuffer(out));
+        world.driver.perform(Effect::CloseIo(IoId(1)));
+        assert_eq!(world.ask(Query::Filled(vec![out])), Ok(Reply::Buffers(Vec::new())));
+    }
+
+    fn much_is_held_in_little_memory(world) {
+        let (out, copy) = (BufferId(1), BufferId(2));
+        world.last = 10;
+        let before = super::replays::status("VmHWM");
+        world.open(IoId(1), IoId::INHERITED, vec![FdChange { descriptor: 1, source: FdSource::Hold(out) }]);
+        let process = world.start_from(IoId(1), program(&["head", "-c", "100000000", "/dev/zero"]));
+        assert_eq!(world.end_of(process), "exit 0");
+        assert_eq!(world.ask(Query::Filled(vec![out])), Ok(Reply::Buffers(vec![out])));
+        world.with(&[(0, FdSource::BufferRead(out)), (1, FdSource::BufferCreate(copy, "".into()))]);
+        let process = world.start(program(&["wc", "-c"]));
+        assert_eq!(world.end_of(process), "exit 0");
+        assert_eq!(world.content(copy), "100000000\n");
+        let grown = super::replays::status("VmHWM") - before;
+        assert!(grown < 10_000, "{grown} KiB");
+    }
+
+    fn holding_again_and_again_takes_no_descriptors(world) {
+        let mut most = 0;
+        for number in 0..200 {
+            let (out, err) = (BufferId(2 * number), BufferId(2 * number + 1));
+            world.last = 1000 + 10 * number;
+            let holds = [(1, out), (2, err)];
+            let holds = holds.map(|(descriptor, id)| FdChange { descriptor, source: FdSource::Hold(id) });
+            world.open(IoId(1), IoId::INHERITED, holds.to_vec());
+            let process = world.start_from(IoId(1), shell("echo x; echo y >&2"));
+            assert_eq!(world.end_of(process), "exit 0");
+            assert_eq!(world.content(out).len() + world.content(err).len(), 4);
+            world.driver.perform(Effect::DropBuffer(out));
+            world.driver.perform(Effect::DropBuffer(err));
+            world.driver.perform(Effect::CloseIo(IoId(1)));
+            if number == 20 {
+                most = super::replays::descriptors() + 6;
+            }
+            assert!(most == 0 || super::replays::descriptors() <= most, "{number}");
+        }
+    }
+
     fn a_new_file_is_there_when_it_is_settled(world) {
         let place = place();
         let path = place.path().join("new");

@@ -1,19 +1,21 @@
-//! What was read of an input and may be read again: the last of it in memory, the rest in a file without a
-//! name.
+//! What was read and is to be read again, of an input or of what commands print: the last of it in memory,
+//! the rest in a file without a name.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::super::fds::buffer::file_on_disk;
+use bstr::BString;
+
+use super::buffer::file_on_disk;
 
 /// So much is in memory, unless there is no room on a disk.
-const IN_MEMORY: usize = 1024 * 1024;
+const IN_MEMORY: usize = 256 * 1024;
 /// Room on the disk is given back in pieces of this size.
 const PIECE: u64 = 4 * 1024 * 1024;
 
-/// A part of an input, whose places are counted from where it was first looked at.
+/// Bytes, whose places are counted from where they were first looked at.
 #[derive(Default)]
 pub struct Log {
     /// Nobody will ask for what comes before.
@@ -25,6 +27,14 @@ pub struct Log {
     memory: VecDeque<u8>,
     /// The next try to put memory on the disk, after one that failed.
     next_try: usize,
+}
+
+/// All of a log.
+pub enum Content {
+    /// In memory.
+    Bytes(BString),
+    /// In a file without a name.
+    File(File),
 }
 
 impl Log {
@@ -80,6 +90,17 @@ impl Log {
                 Ok(count)
             }
         }
+    }
+
+    /// All of it, if nothing was forgotten: as long as it is small, else as a file.
+    pub fn finish(mut self) -> io::Result<Content> {
+        if self.file.is_some() {
+            self.put_on_disk()?;
+        }
+        Ok(match self.file {
+            Some((file, _)) => Content::File(file),
+            None => Content::Bytes(Vec::from(self.memory).into()),
+        })
     }
 
     /// Forgets what comes before a place.
