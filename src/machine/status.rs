@@ -10,6 +10,7 @@ use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use super::outcome::Failure;
 use super::task::{State, Task};
 use super::time::Time;
+use super::transaction::Committing;
 use crate::secrets::Secrets;
 use crate::syntax::Source;
 use crate::syntax::ast::Name;
@@ -60,6 +61,8 @@ pub enum Doing {
     Command(String),
     /// Waiting for a file system: an opening, a test, a search.
     Files,
+    /// Writing what an atomic attempt has printed, which has succeeded.
+    Printing,
     /// In a `sleep`.
     Sleeping {
         /// Its end.
@@ -172,6 +175,7 @@ impl Doing {
             Self::Computing => "computing",
             Self::Command(_) => "running",
             Self::Files => "opening files",
+            Self::Printing => "printing",
             Self::Sleeping { .. } => "sleeping",
             Self::Waiting { .. } => "waiting",
             Self::Entering(_) => "waiting for a channel",
@@ -263,7 +267,9 @@ impl Machine {
     fn doing(&self, task: &Task) -> Doing {
         match &task.state {
             State::Ready => Doing::Computing,
+            State::Committing(Committing::LettingOut(..)) => Doing::Printing,
             State::Query(..)
+            | State::Telling(..)
             | State::Opening(..)
             | State::Piped(_)
             | State::Settling(_)
@@ -280,7 +286,7 @@ impl Machine {
                 Some(join) => self.joining(join),
                 None => Doing::Stages,
             },
-            State::Emptying(..) | State::Telling(..) => Doing::Ending,
+            State::Emptying(..) => Doing::Ending,
             State::Doomed | State::Cleaning => Doing::CleaningUp,
         }
     }

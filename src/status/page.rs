@@ -72,6 +72,7 @@ fn doing(task: &TaskStatus, now: Time) -> String {
             }
             None => format!("waiting for channel {channel} for {since}"),
         },
+        Doing::Printing => format!("writing what an attempt has printed for {since}"),
         Doing::Files => format!("waiting for a file or directory for {since}"),
         Doing::Sleeping { until } => {
             format!("sleeping for {since}, {} to go", countdown(*until - now))

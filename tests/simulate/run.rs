@@ -150,6 +150,7 @@ fn config(dice: &mut Dice, log_level: Level) -> Config {
         kill_timeout: seconds(if dice.chance(0.5) { 7 } else { 0 }),
         kill_strong: dice.chance(0.8),
         unset_is_empty: dice.chance(0.5),
+        passing_input: dice.chance(0.5),
         deadline: dice.chance(0.3).then(|| Time::after(dice.time(seconds(200)))),
         log_level,
         ..Config::default()

@@ -98,7 +98,7 @@ impl Simulated {
     /// Gives the shell a standard input: a pipe that this has been written to.
     #[must_use]
     pub fn stdin(mut self, content: &str) -> Self {
-        self.shell.descriptors.set_stdin(content.into());
+        self.shell.set_stdin(content);
         self
     }
 

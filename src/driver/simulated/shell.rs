@@ -103,6 +103,11 @@ impl Shell {
         self.descriptors.files.insert(path.into(), content.into());
     }
 
+    /// Gives the shell a standard input: a pipe that this has been written to.
+    pub fn set_stdin(&mut self, content: &str) {
+        self.descriptors.set_stdin(content.into());
+    }
+
     /// Carries out an effect of the shell's machine.
     pub fn perform(&mut self, effect: Effect, world: &mut impl World) {
         match effect {

@@ -56,6 +56,8 @@ pub struct Held {
     last: BTreeMap<TaskId, (usize, TaskId)>,
     /// Branches that were let out since the last look.
     let_out: Vec<(TaskId, TaskId)>,
+    /// What atomic attempts print is somebody else's matter.
+    of_attempts: BTreeSet<BufferId>,
     started: BTreeMap<ProcessId, [Option<Sink>; 2]>,
     /// For which tasks something could not be let out.
     refused: BTreeSet<TaskId>,
@@ -77,6 +79,7 @@ impl Held {
             done: BTreeSet::new(),
             last: BTreeMap::new(),
             let_out: Vec::new(),
+            of_attempts: BTreeSet::new(),
             started: BTreeMap::new(),
             refused: BTreeSet::new(),
             count: 0,
@@ -111,6 +114,10 @@ impl Held {
             _ => None,
         });
         let held: Vec<_> = held.collect();
+        if redirects.iter().any(|change| matches!(change.source, FdSource::Replay(_))) {
+            self.of_attempts.extend(held);
+            return;
+        }
         if let [output, errors] = held[..]
             && let Some((task, hedged, variable)) = self.begins.take()
         {
@@ -132,7 +139,9 @@ impl Held {
         self.started.insert(run.process, [1, 2].map(|number| table.get(&number).copied()));
         let source = run.redirects.first().map(|change| &change.source);
         match (&run.action, source) {
-            (Action::Copy, Some(FdSource::BufferRead(buffer))) => {
+            (Action::Copy, Some(FdSource::BufferRead(buffer)))
+                if !self.of_attempts.contains(buffer) =>
+            {
                 self.copy(run.task, run.process, *buffer)
             }
             _ => Ok(()),

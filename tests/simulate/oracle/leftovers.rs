@@ -86,7 +86,7 @@ impl Oracle for Nothing {
         let said = InProgress {
             tasks: look.status.tasks.len(),
             commands: count(|doing| match doing {
-                Doing::Command(_) => true,
+                Doing::Command(_) | Doing::Printing => true,
                 Doing::Branches(branches) => branches.printing,
                 _ => false,
             }),

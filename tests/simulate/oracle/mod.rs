@@ -1,6 +1,7 @@
 //! What must hold in every run, whatever goes wrong: each oracle looks at what is asked of the
 //! world, at what the world says, and at the run before each wait, and knows one promise.
 
+mod atomic;
 mod attempts;
 mod branches;
 mod channels;
@@ -58,7 +59,18 @@ pub trait Oracle {
 }
 
 /// What there is to judge that not every run has.
-const JUDGED: [&str; 27] = [
+const JUDGED: [&str; 38] = [
+    "atomic retries",
+    "attempts take place",
+    "attempts take place in others",
+    "directories of attempts",
+    "files are refused",
+    "files of attempts",
+    "files of commands",
+    "files of structures in attempts",
+    "output of attempts is let out",
+    "some files are refused",
+    "what failed attempts have printed",
     "commands in branches whose output is held",
     "finally after a cancellation",
     "finally after a jump, return or exit",
@@ -148,6 +160,7 @@ impl Oracles {
             Box::new(quorum::Quorum::new(promises)),
             Box::new(hedges::Hedges::new(promises)),
             Box::new(held::Held::new(promises)),
+            Box::new(atomic::Atomic::default()),
             Box::new(groups::Groups::new(promises, config)),
             Box::new(leftovers::Leftovers),
             Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),

@@ -53,6 +53,7 @@ fn end(g: &mut Generator) -> String {
         // Nothing leaves a `finally`.
         _ if !g.leaves => return "failure".into(),
         0 => format!("exit {}", g.dice.pick(&["", "0", "4"])),
+        1 if g.atomic => "exit 0".into(),
         1 => format!("exec {}", g.program()),
         2 => "return".into(),
         _ => format!("return {}", g.number(1)),
@@ -160,8 +161,14 @@ impl Generator {
             0..=2 => format!("${name}"),
             3 => format!("${{{name}:-none}}"),
             4 => format!("${{{name}:+some}}"),
-            5 => (*self.dice.pick(&["$attempt", "$remaining", "${elapsed:-}"])).into(),
-            6 => (*self.dice.pick(&["${error_kind:-}", "${error:-}", "$error_code"])).into(),
+            5 => (*self.dice.pick(&["$attempt", "$remaining", "${elapsed:-}", "$scratch"])).into(),
+            6 => (*self.dice.pick(&[
+                "${error_kind:-}",
+                "${error:-}",
+                "$error_code",
+                "$error_output",
+            ]))
+            .into(),
             7 => (*self.dice.pick(&["$#", "$1", "$$", "$*"])).into(),
             _ => (*self.dice.pick(&["a", "7", "b.c"])).into(),
         }
@@ -197,7 +204,7 @@ impl Generator {
         let mut redirects = String::new();
         while redirects.len() < 20 && self.dice.chance(0.3) {
             let name = self.variable();
-            let file = *self.dice.pick(&["/out", "/data", "relative", "/$v"]);
+            let file = *self.dice.pick(&["/out", "/data", "relative", "/$v", "$scratch/a"]);
             let to = *self.dice.pick(&[">", ">", ">>", "2>", "2>>", ">&", ">>&", "3>"]);
             let into = *self.dice.pick(&["->", "->", "->>", "->>", "2->", "2->>", "->&", "->>&"]);
             redirects += &match self.dice.number(0, 13) {

@@ -26,7 +26,7 @@ pub const CHANNELS: [&str; 2] = ["mirror", "disk"];
 pub fn attempts(g: &mut Generator, depth: usize) -> Node {
     let kinds = *g.dice.pick(&["", "n", "d", "d", "dn", "nd"]);
     let (head, limits) = g.head(kinds);
-    let mut groups = vec![(head, g.group(depth))];
+    let mut groups = vec![g.attempt(head, depth)];
     if g.dice.chance(0.4) {
         groups.push(("catch".into(), g.group(depth)));
     }
@@ -38,7 +38,8 @@ pub fn attempts(g: &mut Generator, depth: usize) -> Node {
         groups.push(("finally".into(), g.group(depth)));
         (g.jumps, g.leaves) = around;
     }
-    Node::Block { promise: Some(Promise::Try(limits)), groups, redirects: g.around() }
+    let redirects = g.outputs(&groups[0].0);
+    Node::Block { promise: Some(Promise::Try(limits)), groups, redirects }
 }
 
 /// Attempts that now and then come too early, as long as there is time.
@@ -77,11 +78,31 @@ pub fn retries(g: &mut Generator, _: usize) -> Node {
 /// A part of a script that neither ends it by failing nor hangs for ever.
 pub fn contained(g: &mut Generator, depth: usize) -> Node {
     let (head, limits) = g.head("dn");
-    let groups = vec![(head, g.group(depth)), ("catch".into(), vec![line("ok")])];
-    Node::Block { promise: Some(Promise::Try(limits)), groups, redirects: g.around() }
+    let groups = vec![g.attempt(head, depth), ("catch".into(), vec![line("ok")])];
+    let redirects = g.outputs(&groups[0].0);
+    Node::Block { promise: Some(Promise::Try(limits)), groups, redirects }
 }
 
 impl Generator {
+    /// The head of a `try` and its body, which is now and then atomic.
+    fn attempt(&mut self, head: String, depth: usize) -> (String, Vec<Node>) {
+        if !self.dice.chance(0.3) {
+            return (head, self.group(depth));
+        }
+        let around = std::mem::replace(&mut self.atomic, true);
+        let body = self.group(depth);
+        self.atomic = around;
+        (format!("{head} atomic"), body)
+    }
+
+    /// Redirections after the `end` of a `try`, mostly of its output if it is atomic.
+    fn outputs(&mut self, head: &str) -> String {
+        const OUTPUTS: [&str; 4] =
+            [" > /out", " > /out 2> /errors", " >> /log 2> /errors", " < /data >& /out -> v"];
+        let atomic = head.ends_with(" atomic") && self.dice.chance(0.5);
+        if atomic { (*self.dice.pick(&OUTPUTS)).into() } else { self.around() }
+    }
+
     /// A command that leaves a `try`, and more than that.
     fn way_out(&mut self) -> Option<&'static str> {
         let ends: &[&str] = match (self.leaves, self.returns) {

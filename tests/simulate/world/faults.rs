@@ -12,6 +12,8 @@ pub struct Faults {
     pub spawn: f64,
     /// A redirection can't be opened.
     pub open: f64,
+    /// Files can't take their places, or only some of them.
+    pub settle: f64,
     /// A question can't be answered.
     pub query: f64,
     /// A channel can't be used.
@@ -55,6 +57,7 @@ impl Faults {
         ] {
             *fault = *dice.pick(&[0.0, 0.0, 0.01, 0.05, 0.3]);
         }
+        faults.settle = *dice.pick(&[0.0, 0.1, 0.5]);
         while dice.chance(0.3) {
             let at = dice.time(Duration::from_secs(60));
             faults.signals.push((at, *dice.pick(&[1, 2, 3, 15])));

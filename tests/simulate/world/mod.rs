@@ -51,6 +51,8 @@ struct Around {
     dice: Dice,
     future: BTreeMap<(Time, u64), Due>,
     count: u64,
+    /// The first draft that can't take its place.
+    fails: Option<usize>,
     channels: Channels,
     /// What channels have to say.
     told: Vec<Event>,
@@ -70,6 +72,10 @@ impl World for Around {
     fn schedule(&mut self, at: Time, due: Due) {
         self.count += 1;
         self.future.insert((at, self.count), due);
+    }
+
+    fn settle(&mut self, _: usize) -> Option<usize> {
+        self.fails.take()
     }
 
     fn ask(&mut self, ask: Ask) {
@@ -92,6 +98,7 @@ impl Faulty {
         for (path, content) in [(LIBRARY, library), ("/data", "one\ntwo\n"), ("/a.c", "")] {
             shell.add_file(path, content);
         }
+        shell.set_stdin("first\nsecond\nthird\n");
         let mut mail = Mail::default();
         for (at, signal) in &faults.signals {
             mail.post(Time::after(*at), Event::Interrupted(*signal));
@@ -101,6 +108,7 @@ impl Faulty {
             dice: dice.fork(),
             future: BTreeMap::new(),
             count: 0,
+            fails: None,
             channels: Channels::default(),
             told: Vec::new(),
             wake: None,
@@ -179,6 +187,15 @@ impl Faulty {
             Effect::Enter(entry) if faults.happens(dice, "channel", faults.channel) => {
                 let result = Err(Refusal::new("the channel can't be used"));
                 self.post(Event::Done { operation: entry.operation, result });
+            }
+            Effect::Settle { operation, .. } if faults.happens(dice, "hang", faults.hang) => {
+                self.hung.insert(operation);
+            }
+            Effect::Settle { operation, drafts } => {
+                if faults.happens(dice, "settle", faults.settle) {
+                    self.around.fails = Some(self.dice.number(0, drafts.len() - 1));
+                }
+                self.forward(Effect::Settle { operation, drafts });
             }
             Effect::Abandon(operation) => {
                 self.hung.remove(&operation);

@@ -25,7 +25,7 @@ pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
         "demon" => Model::succeeds().leaves_a_daemon().stubborn(),
         "dies" => Model::ends(Status::Signaled(argument as i32)),
         "noisy" => Model { errors: "errors\n".into(), ..Model::succeeds().prints("output\n") },
-        "cat" => Model::succeeds().prints(call.input.clone()),
+        "cat" => Model::succeeds().prints(call.input.clone()).consumes(),
         _ => return None,
     };
     // Nothing takes exactly as long as it should.

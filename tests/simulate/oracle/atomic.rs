@@ -1,0 +1,367 @@
+//! Atomic attempts are all or nothing: what a failed one has written is never seen, what takes place
+//! does so once, whole and in order, and then no other attempt is made. The same of the files of single
+//! commands.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ftsh::machine::effect::{
+    Action, BufferId, DraftId, FdChange, FdSource, IoId, OperationId, ProcessId, Query, ReplayId,
+    Run, ScratchId,
+};
+use ftsh::machine::event::{Reply, Status};
+use ftsh::machine::{Effect, Event, Time};
+
+use super::{Judged, Oracle, Verdict};
+
+/// Where a descriptor leads.
+#[derive(Clone, Copy, PartialEq)]
+enum Sink {
+    /// Where that of the shell does.
+    Inherited(u8),
+    Held(BufferId),
+    /// Something that was opened, the how manieth.
+    Other(usize),
+}
+
+/// An attempt, which begins with its descriptors.
+struct Attempt {
+    base: IoId,
+    /// The attempt around it.
+    outer: Option<IoId>,
+    buffers: Vec<BufferId>,
+    /// Files of its own, and before them those of attempts inside that were committed.
+    drafts: Vec<DraftId>,
+    inner: Vec<DraftId>,
+    kept: bool,
+    failed: bool,
+    /// What it has written to, once that is known, and how much of that has been let out.
+    filled: Option<Vec<BufferId>>,
+    let_out: usize,
+    refused: bool,
+}
+
+/// What drafts belong to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Attempt(IoId),
+    /// A structure, a call or a `catch`.
+    Block(IoId),
+    Command(ProcessId),
+}
+
+#[derive(Default)]
+pub struct Atomic {
+    bases: BTreeMap<IoId, IoId>,
+    sinks: BTreeMap<IoId, BTreeMap<u8, Sink>>,
+    attempts: BTreeMap<IoId, Attempt>,
+    /// The present attempt that reads this.
+    present: BTreeMap<ReplayId, IoId>,
+    /// No other attempt may read this.
+    over: BTreeSet<ReplayId>,
+    replays: BTreeSet<ReplayId>,
+    drafts: BTreeMap<DraftId, Owner>,
+    dropped: BTreeSet<DraftId>,
+    asked: BTreeSet<DraftId>,
+    settled: BTreeSet<DraftId>,
+    settling: BTreeMap<OperationId, Vec<DraftId>>,
+    filling: BTreeMap<OperationId, IoId>,
+    copying: BTreeMap<ProcessId, IoId>,
+    scratches: BTreeSet<ScratchId>,
+    succeeded: BTreeSet<ProcessId>,
+    terminated: bool,
+    count: usize,
+    judged: Judged,
+}
+
+fn demand(truth: bool, what: &str) -> Verdict {
+    if truth { Ok(()) } else { Err(what.into()) }
+}
+
+impl Atomic {
+    fn table(&mut self, base: IoId, redirects: &[FdChange]) -> BTreeMap<u8, Sink> {
+        let inherited = || [1, 2].map(|number| (number, Sink::Inherited(number))).into();
+        let mut table = self.sinks.get(&base).cloned().unwrap_or_else(inherited);
+        for FdChange { descriptor, source } in redirects {
+            self.count += 1;
+            let sink = match source {
+                FdSource::Hold(_) if *descriptor > 2 && !table.contains_key(descriptor) => None,
+                FdSource::Hold(buffer) => Some(Sink::Held(*buffer)),
+                FdSource::Descriptor(other) => table.get(other).copied(),
+                _ => Some(Sink::Other(self.count)),
+            };
+            match sink {
+                Some(sink) => table.insert(*descriptor, sink),
+                None => table.remove(descriptor),
+            };
+        }
+        table
+    }
+
+    /// The innermost attempt that descriptors are of.
+    fn around(&self, io: IoId) -> Option<IoId> {
+        let up = |io: &IoId| self.bases.get(io).copied();
+        std::iter::successors(Some(io), up).find(|io| self.attempts.contains_key(io))
+    }
+
+    fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Verdict {
+        let outer = self.around(base);
+        let table = self.table(base, redirects);
+        self.sinks.insert(io, table);
+        self.bases.insert(io, base);
+        let replay = redirects.iter().find_map(|change| match change.source {
+            FdSource::Replay(replay) => Some(replay),
+            _ => None,
+        });
+        let owner = replay.map_or(Owner::Block(io), |_| Owner::Attempt(io));
+        let drafts = self.drafts_of(owner, redirects);
+        let Some(replay) = replay else { return Ok(()) };
+        demand(!self.over.contains(&replay), "another attempt after one that took place")?;
+        if self.present.insert(replay, io).is_some() {
+            self.judged.count("atomic retries");
+        }
+        self.replays.insert(replay);
+        let buffers = redirects.iter().filter_map(|change| match change.source {
+            FdSource::Hold(buffer) => Some(buffer),
+            _ => None,
+        });
+        let attempt = Attempt {
+            base,
+            outer,
+            buffers: buffers.collect(),
+            drafts,
+            inner: Vec::new(),
+            kept: false,
+            failed: false,
+            filled: None,
+            let_out: 0,
+            refused: false,
+        };
+        self.attempts.insert(io, attempt);
+        Ok(())
+    }
+
+    fn drafts_of(&mut self, owner: Owner, redirects: &[FdChange]) -> Vec<DraftId> {
+        let drafts = redirects.iter().filter_map(|change| match change.source {
+            FdSource::Draft { draft, .. } => Some(draft),
+            _ => None,
+        });
+        let drafts: Vec<_> = drafts.collect();
+        self.drafts.extend(drafts.iter().map(|draft| (*draft, owner)));
+        drafts
+    }
+
+    fn run(&mut self, run: &Run) -> Verdict {
+        self.drafts_of(Owner::Command(run.process), &run.redirects);
+        let table = self.table(run.io, &run.redirects);
+        let mut inside = self.around(run.io);
+        while let Some(attempt) = inside.and_then(|io| self.attempts.get(&io)) {
+            let past = self.sinks.get(&attempt.base);
+            let is_past = |sink: &Sink| match past {
+                Some(past) => past.values().any(|outer| outer == sink),
+                None => matches!(sink, Sink::Inherited(_)),
+            };
+            demand(!table.values().any(is_past), "it prints past its attempt")?;
+            inside = attempt.outer;
+        }
+        let source = run.redirects.first().map(|change| &change.source);
+        if let (Action::Copy, Some(FdSource::BufferRead(buffer))) = (&run.action, source)
+            && let Some(io) = self.owner(*buffer)
+        {
+            return self.let_out(io, *buffer, run);
+        }
+        Ok(())
+    }
+
+    /// The attempt that a buffer holds the output of.
+    fn owner(&self, buffer: BufferId) -> Option<IoId> {
+        let mut attempts = self.attempts.iter();
+        attempts.find(|(_, attempt)| attempt.buffers.contains(&buffer)).map(|(io, _)| *io)
+    }
+
+    fn let_out(&mut self, io: IoId, buffer: BufferId, run: &Run) -> Verdict {
+        let Some(attempt) = self.attempts.get_mut(&io) else { return Ok(()) };
+        demand(attempt.kept && !attempt.failed, "what is let out hasn't succeeded")?;
+        demand(attempt.base == run.io, "it is let out somewhere else")?;
+        let next = attempt.filled.as_ref().and_then(|filled| filled.get(attempt.let_out));
+        demand(next == Some(&buffer), "it isn't what comes next")?;
+        demand(!self.copying.values().any(|other| *other == io), "beside another one")?;
+        self.judged.count("output of attempts is let out");
+        self.copying.insert(run.process, io);
+        Ok(())
+    }
+
+    /// An attempt has read for good: its files have taken their places, or are an outer one's.
+    fn keep(&mut self, replay: ReplayId) -> Verdict {
+        let present = self.present.get(&replay).copied();
+        let Some(io) = present else { return Err("no attempt reads that".into()) };
+        let Some(attempt) = self.attempts.get_mut(&io) else { return Ok(()) };
+        demand(!attempt.kept && !attempt.failed, "an attempt that can't be kept")?;
+        attempt.kept = true;
+        self.over.insert(replay);
+        let mut drafts = std::mem::take(&mut attempt.inner);
+        drafts.extend(&attempt.drafts);
+        self.judged.count("attempts take place");
+        let Some(outer) = attempt.outer else {
+            let settled = drafts.iter().all(|draft| self.settled.contains(draft));
+            return demand(settled, "it reads for good before its files are there");
+        };
+        self.judged.count("attempts take place in others");
+        if let Some(outer) = self.attempts.get_mut(&outer) {
+            outer.inner.extend(drafts);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, drafts: &[DraftId]) -> Verdict {
+        let mut owners = BTreeSet::new();
+        for draft in drafts {
+            demand(self.asked.insert(*draft), "a file is to take its place twice")?;
+            demand(!self.dropped.contains(draft), "a file was dropped before")?;
+            let Some(owner) = self.drafts.get(draft) else { return Err("no such file".into()) };
+            owners.insert(*owner);
+        }
+        for owner in &owners {
+            let of = |draft: &&DraftId| self.drafts.get(draft) == Some(owner);
+            let (all, here) = (self.drafts.keys().filter(of), drafts.iter().filter(of));
+            demand(all.eq(here), "not all files of a kind take their places, or in another order")?;
+            match owner {
+                Owner::Attempt(io) => {
+                    let failed = self.attempts.get(io).is_some_and(|attempt| attempt.failed);
+                    demand(!failed, "the file of an attempt that has failed")?;
+                }
+                Owner::Command(process) => {
+                    self.judged.count("files of commands");
+                    demand(owners.len() == 1, "a command's file among others")?;
+                    let good = self.succeeded.contains(process);
+                    demand(good, "the file of a command that hasn't succeeded")?;
+                }
+                Owner::Block(_) => self.judged.count("files of structures in attempts"),
+            }
+        }
+        // The outermost is last, and brings along what the inner ones have left to it.
+        if let Some(Owner::Attempt(io)) = drafts.last().and_then(|draft| self.drafts.get(draft))
+            && let Some(attempt) = self.attempts.get(io)
+            && attempt.outer.is_none()
+        {
+            self.judged.count("files of attempts");
+            let known =
+                |draft: &&DraftId| matches!(self.drafts.get(draft), Some(Owner::Attempt(_)));
+            let expected = attempt.inner.iter().chain(&attempt.drafts);
+            demand(drafts.iter().filter(known).eq(expected), "not the files of an attempt")?;
+        }
+        Ok(())
+    }
+
+    /// Files have taken their places, or can't.
+    fn settled(&mut self, drafts: Vec<DraftId>, reply: Option<&Reply>) {
+        match reply {
+            None => self.judged.count("files are refused"),
+            Some(Reply::Text(_)) => {
+                self.judged.count("some files are refused");
+                let owners = drafts.iter().filter_map(|draft| self.drafts.get(draft));
+                for owner in owners {
+                    let of = self.present.iter().find(|(_, io)| Owner::Attempt(**io) == *owner);
+                    self.over.extend(of.map(|(replay, _)| *replay));
+                }
+            }
+            Some(_) => self.settled.extend(drafts),
+        }
+    }
+
+    fn copied(&mut self, process: ProcessId, good: bool) {
+        let io = self.copying.remove(&process);
+        if let Some(attempt) = io.and_then(|io| self.attempts.get_mut(&io)) {
+            attempt.let_out += usize::from(good);
+            attempt.refused |= !good;
+        }
+    }
+}
+
+impl Oracle for Atomic {
+    fn name(&self) -> &'static str {
+        "all or nothing"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        match effect {
+            Effect::Open { io, base, redirects, .. } => self.open(*io, *base, redirects)?,
+            Effect::Run(run) | Effect::Exec(run) => {
+                self.run(run).map_err(|what| format!("line {}: {what}", run.line))?;
+            }
+            Effect::Query { query: Query::Tail(buffers, _), .. } => {
+                for io in
+                    buffers.iter().filter_map(|buffer| self.owner(*buffer)).collect::<Vec<_>>()
+                {
+                    self.judged.count("what failed attempts have printed");
+                    if let Some(attempt) = self.attempts.get_mut(&io) {
+                        attempt.failed = true;
+                    }
+                }
+            }
+            Effect::Query { operation, query: Query::Filled(buffers), .. } => {
+                let io = buffers.first().and_then(|buffer| self.owner(*buffer));
+                self.filling.extend(io.map(|io| (*operation, io)));
+            }
+            Effect::Query { query: Query::Scratch(scratch), .. } => {
+                self.judged.count("directories of attempts");
+                self.scratches.insert(*scratch);
+            }
+            Effect::Settle { operation, drafts } => {
+                self.settle(drafts)?;
+                self.settling.insert(*operation, drafts.clone());
+            }
+            Effect::KeepInput(replay) => self.keep(*replay)?,
+            Effect::DropDraft(draft) => {
+                demand(self.dropped.insert(*draft), "a file is dropped twice")?;
+            }
+            Effect::DropReplay(replay) => {
+                demand(self.replays.remove(replay), "what isn't read is dropped")?;
+            }
+            Effect::DropScratch(scratch) => _ = self.scratches.remove(scratch),
+            Effect::Terminate(_) => self.terminated = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        match event {
+            Event::Done { operation, result } => {
+                if let Some(drafts) = self.settling.remove(operation) {
+                    self.settled(drafts, result.as_ref().ok());
+                }
+                if let Some(io) = self.filling.remove(operation)
+                    && let (Some(attempt), Ok(Reply::Buffers(filled))) =
+                        (self.attempts.get_mut(&io), result)
+                {
+                    let held = filled.iter().filter(|buffer| attempt.buffers.contains(buffer));
+                    attempt.filled = Some(held.copied().collect());
+                }
+            }
+            Event::Exited { process, status, .. } => {
+                let good = *status == Status::Exited(0);
+                self.succeeded.extend(Some(*process).filter(|_| good));
+                self.copied(*process, good);
+            }
+            Event::SpawnFailed { process, .. } => self.copied(*process, false),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Verdict {
+        let left = self.drafts.keys().any(|draft| !self.dropped.contains(draft));
+        demand(!left, "a file is left that isn't in its place")?;
+        demand(self.replays.is_empty(), "input is kept at the end")?;
+        demand(self.scratches.is_empty(), "a directory is left")?;
+        for attempt in self.attempts.values().filter(|attempt| attempt.kept && !self.terminated) {
+            let filled = attempt.filled.as_ref().map_or(0, Vec::len);
+            demand(attempt.refused || attempt.let_out == filled, "not all of it is let out")?;
+        }
+        Ok(())
+    }
+
+    fn judged(&self) -> &Judged {
+        &self.judged
+    }
+}
