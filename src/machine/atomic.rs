@@ -8,10 +8,12 @@ use super::Machine;
 use super::effect::{
     Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, Query, ReplayId, ScratchId,
 };
+use super::ending::{Retry, Thrown};
 use super::event::{Refusal, Reply};
-use super::flow::{Flow, Step};
+use super::flow::Flow;
 use super::frame::FrameKind;
-use super::opening::{Resolved, Resource, Written};
+use super::halt::Halt;
+use super::opening::{Resolved, Resource, Targets, Written};
 use super::outcome::Failure;
 use super::task::{AfterEmptied, State, Task};
 use super::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
@@ -23,21 +25,25 @@ use crate::syntax::ast::{Mode, Redirect};
 pub const MOST_TOLD: usize = 64 * 1024;
 
 impl Machine {
+    /// Where the output of all attempts is to go is known before the first, whatever they change.
+    pub(super) fn find_targets(&self, task: &mut Task, redirects: &[Redirect]) -> Result<(), Halt> {
+        let resolved = self.resolve(task, redirects)?.pending;
+        let (directory, umask) = (task.directory.clone(), task.umask);
+        task.enter(FrameKind::Targets(Arc::new(Targets { resolved, directory, umask })));
+        Ok(())
+    }
+
     /// An attempt of an atomic `try` begins, or its `catch`: what it writes is held from here on.
-    pub(super) fn begin_atomic(
-        &mut self,
-        task: &mut Task,
-        redirects: &Arc<[Redirect]>,
-        attempt: bool,
-    ) -> Step {
-        let resolved = self.resolve(task, redirects)?;
+    pub(super) fn begin_atomic(&mut self, task: &mut Task, attempt: bool) -> Flow {
+        let targets = task.targets();
+        let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
         let mut changes = Vec::new();
         let mut held = Vec::new();
         let kind =
             if attempt { self.attempt(task, &mut changes, &mut held) } else { Some(Kind::Catch) };
-        let Some(kind) = kind else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
+        let Some(kind) = kind else { return Flow::Throw(task.broken(NO_TRY)) };
         let (mut drafts, mut written) = (Vec::new(), Vec::new());
-        for Resolved { descriptor, with_errors, target } in resolved.pending {
+        for Resolved { descriptor, with_errors, target } in resolved.into_iter().flatten() {
             let source = match target {
                 Resource::FdSource(source) => {
                     // A `catch` that writes nothing leaves what is there.
@@ -58,12 +64,16 @@ impl Machine {
             }
         }
         let operation = self.new_operation(task);
-        let io = self.open_io(&task.io, task, operation, changes);
+        let place = match &targets {
+            Some(targets) => (targets.directory.clone(), targets.umask),
+            None => (task.directory.clone(), task.umask),
+        };
+        let io = self.open_io_in(place, &task.io, operation, changes);
         let before = task.io.clone();
         let inner = Vec::new();
         let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
         let transaction = Box::new(transaction);
-        Ok(Flow::Wait(State::Beginning(Beginning { operation, io, transaction })))
+        Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
     }
 
     /// What only an attempt has: input that is read anew, held output, a directory.
@@ -160,7 +170,10 @@ impl Machine {
         result: Result<Reply, Refusal>,
     ) -> Flow {
         if let Err(refusal) = result {
-            return Flow::Throw(task.not_opened(refusal));
+            // Where nothing has been done yet, nothing is to be hoped for.
+            let is_first = task.top_try().is_some_and(|frame| frame.first_failed.is_none());
+            let retry = if is_first { Retry::Never } else { Retry::AsUsual };
+            return Flow::Throw(Thrown { retry, ..task.not_opened(refusal) });
         }
         task.io = beginning.io;
         task.enter(FrameKind::Transaction(beginning.transaction));
@@ -251,6 +264,15 @@ impl AfterEmptied {
 }
 
 impl Task {
+    /// Where the output of the innermost structure is to go, which is a `try` or its `catch`.
+    fn targets(&self) -> Option<Arc<Targets>> {
+        let mut around = self.frames.iter().rev().skip(1).map(|frame| &frame.kind);
+        match around.find(|kind| !matches!(kind, FrameKind::Guard(_)))? {
+            FrameKind::Targets(targets) => Some(Arc::clone(targets)),
+            _ => None,
+        }
+    }
+
     /// The directory of the innermost atomic attempt.
     pub fn scratch(&self) -> Option<&Scratch> {
         let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {

@@ -141,10 +141,10 @@ pub enum Instruction {
     TryAgain,
     /// The body of a `try` succeeded.
     EndTry,
-    /// An attempt of an atomic `try` begins, or its `catch`, each with the redirections of its output.
+    /// Finds out where the output of an atomic `try` is to go, up to `EndRedirect`.
+    Targets(Arc<[Redirect]>),
+    /// An attempt of an atomic `try` begins, or its `catch`.
     Atomic {
-        /// These.
-        redirects: Arc<[Redirect]>,
         /// Whether it is an attempt.
         attempt: bool,
     },

@@ -13,6 +13,7 @@ use super::hedge::Hedge;
 use super::held::Outputs;
 use super::items::Items;
 use super::leaving::Leaving;
+use super::opening::Targets;
 use super::outcome::Failure;
 use super::relay::Relay;
 use super::table::Table;
@@ -63,6 +64,8 @@ pub enum FrameKind {
         /// Whether they end with the call inside.
         around_call: bool,
     },
+    /// Where the output of an atomic `try` is to go, around its attempts, its `catch` and its `finally`.
+    Targets(Arc<Targets>),
     /// An attempt of an atomic `try`, or what is written to files in one.
     Transaction(Box<Transaction>),
     /// A command that is a question; where to go if the answer is no.

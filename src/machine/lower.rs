@@ -97,17 +97,25 @@ impl<'a> Lower<'a> {
             }
             _ => (command.redirects.clone(), Vec::new()),
         };
-        if around.is_empty() {
-            return self.command_kind(command, within);
+        let mut frames = 0;
+        for (redirects, instruction) in [
+            (around, Instruction::Redirect as fn(Arc<[Redirect]>) -> Instruction),
+            (within, Instruction::Targets),
+        ] {
+            if !redirects.is_empty() {
+                frames += 1;
+                self.emit(instruction(redirects.into()));
+            }
         }
-        self.emit(Instruction::Redirect(around.into()));
-        self.loops.depth += 1;
-        self.command_kind(command, within);
-        self.loops.depth -= 1;
-        self.emit(Instruction::EndRedirect);
+        self.loops.depth += frames;
+        self.command_kind(command);
+        self.loops.depth -= frames;
+        for _ in 0..frames {
+            self.emit(Instruction::EndRedirect);
+        }
     }
 
-    fn command_kind(&mut self, command: &'a Command, outputs: Vec<Redirect>) {
+    fn command_kind(&mut self, command: &'a Command) {
         match &command.kind {
             CommandKind::Comment { .. } => {}
             CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
@@ -142,7 +150,7 @@ impl<'a> Lower<'a> {
                 self.loops.leave(0, &exits, &mut self.code);
             }
             CommandKind::For(details) => self.for_loop(details),
-            CommandKind::Try(details) => self.try_block(details, outputs.into()),
+            CommandKind::Try(details) => self.try_block(details, writes(&command.redirects)),
             CommandKind::Function { name, body, .. } => self.pending.push((name, body)),
             CommandKind::Return(value) => {
                 if let Some(value) = value {
@@ -263,13 +271,13 @@ impl<'a> Lower<'a> {
         self.code[tail] = last;
     }
 
-    fn try_block(&mut self, details: &'a Try, outputs: Arc<[Redirect]>) {
+    fn try_block(&mut self, details: &'a Try, redirected: bool) {
         let Some((span, finally)) = &details.finally else {
-            return self.attempts(details, outputs);
+            return self.attempts(details, redirected);
         };
         let guard = self.reserve();
         self.loops.depth += 1;
-        self.attempts(details, outputs);
+        self.attempts(details, redirected);
         self.loops.depth -= 1;
         self.emit(Instruction::EndGuard);
         self.at(*span);
@@ -282,7 +290,7 @@ impl<'a> Lower<'a> {
     }
 
     /// A `try`, but for its `finally`.
-    fn attempts(&mut self, details: &'a Try, outputs: Arc<[Redirect]>) {
+    fn attempts(&mut self, details: &'a Try, redirected: bool) {
         let line = self.line;
         let start = self.reserve();
         let clauses =
@@ -298,16 +306,14 @@ impl<'a> Lower<'a> {
             address
         });
         let body = self.here();
-        let atomic = details.clauses.atomic.then(|| Arc::clone(&outputs));
-        self.perhaps_atomic(atomic, true, &details.body);
+        self.perhaps_atomic(details.clauses.atomic, true, &details.body);
         self.line = line;
         self.emit(Instruction::EndTry);
         let catch = details.catch.as_ref().map(|(span, block)| {
             let address = self.here();
             self.at(*span);
             let catch_line = self.line;
-            let atomic = Some(outputs).filter(|outputs| !outputs.is_empty());
-            self.perhaps_atomic(atomic, false, block);
+            self.perhaps_atomic(details.clauses.atomic && redirected, false, block);
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });
@@ -319,15 +325,12 @@ impl<'a> Lower<'a> {
     }
 
     /// The block of an attempt or of a `catch`; what it writes is held if it is atomic.
-    fn perhaps_atomic(
-        &mut self,
-        outputs: Option<Arc<[Redirect]>>,
-        attempt: bool,
-        block: &'a Block,
-    ) {
-        let Some(redirects) = outputs else { return self.inside(1, block) };
+    fn perhaps_atomic(&mut self, atomic: bool, attempt: bool, block: &'a Block) {
+        if !atomic {
+            return self.inside(1, block);
+        }
         let line = self.line;
-        self.emit(Instruction::Atomic { redirects, attempt });
+        self.emit(Instruction::Atomic { attempt });
         self.inside(2, block);
         self.line = line;
         self.emit(Instruction::EndAtomic);
@@ -409,4 +412,9 @@ impl<'a> Lower<'a> {
             }
         }
     }
+}
+
+/// Whether any of these redirections is one of output.
+fn writes(redirects: &[Redirect]) -> bool {
+    redirects.iter().any(|redirect| redirect.mode != Mode::Read)
 }

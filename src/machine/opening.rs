@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::effect::{BufferId, DraftId, FdChange, FdSource, OperationId};
+use super::effect::{BufferId, Directory, DraftId, FdChange, FdSource, OperationId, Umask};
 use super::table::Table;
 use super::value::{Handle, Value};
 use super::variables::Variables;
@@ -19,8 +19,19 @@ pub struct Redirects {
     pub drafts: Vec<Handle<DraftId>>,
 }
 
-/// One of them.
+/// Redirections whose words are expanded, and that are set up again and again.
 #[derive(Debug)]
+pub struct Targets {
+    /// From left to right.
+    pub resolved: VecDeque<Resolved>,
+    /// Where relative paths start.
+    pub directory: Directory,
+    /// What new files are made without.
+    pub umask: Umask,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
 pub struct Resolved {
     /// The descriptor it sets.
     pub descriptor: u8,
@@ -31,7 +42,7 @@ pub struct Resolved {
 }
 
 /// What one leads to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Resource {
     /// A source that is known by now.
     FdSource(FdSource),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::Machine;
-use super::effect::{Access, BufferId, Effect, FdChange, FdSource, IoId, OperationId};
+use super::effect::{
+    Access, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask,
+};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
 use super::halt::Halt;
@@ -141,8 +143,18 @@ impl Machine {
         operation: OperationId,
         redirects: Vec<FdChange>,
     ) -> Table {
+        self.open_io_in((task.directory.clone(), task.umask), base, operation, redirects)
+    }
+
+    /// The same where files are opened in another directory, or made without other rights.
+    pub(super) fn open_io_in(
+        &mut self,
+        (directory, umask): (Directory, Umask),
+        base: &Table,
+        operation: OperationId,
+        redirects: Vec<FdChange>,
+    ) -> Table {
         let io = IoId(self.next_id());
-        let (directory, umask) = (task.directory.clone(), task.umask);
         let table = base.changed(Handle::new(io, &self.released), &redirects);
         let base = base.id();
         let effect = Effect::Open { operation, io, base, directory, umask, redirects };

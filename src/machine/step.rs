@@ -193,9 +193,8 @@ impl Machine {
             Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
             Instruction::Try(code) => return self.begin_try(task, code),
             Instruction::TryAgain => return self.try_again(task),
-            Instruction::Atomic { redirects, attempt } => {
-                return self.begin_atomic(task, redirects, *attempt);
-            }
+            Instruction::Targets(redirects) => self.find_targets(task, redirects)?,
+            Instruction::Atomic { attempt } => return Ok(self.begin_atomic(task, *attempt)),
             Instruction::EndAtomic => return Ok(self.end_transaction(task)),
             Instruction::EndTry => return Ok(self.try_succeeded(task)),
             Instruction::EndCatch => match task.frames.pop() {

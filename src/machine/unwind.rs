@@ -86,6 +86,7 @@ impl Machine {
             | FrameKind::For(_)
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. }
+            | FrameKind::Targets(_)
             | FrameKind::Transaction(_) => false,
             FrameKind::Join(join) => outlives_a_failure(&join.kind, thrown),
         };
@@ -147,6 +148,7 @@ impl Machine {
             | FrameKind::Guard(_)
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
+            | FrameKind::Targets(_)
             | FrameKind::Question(_) => {}
             FrameKind::Join(mut join) => {
                 self.timers.cancel(join.timer());
@@ -304,6 +306,7 @@ fn barrier(task: &Task) -> Option<&FrameKind> {
         | FrameKind::Join(_)
         | FrameKind::Call(_)
         | FrameKind::Redirected { .. }
+        | FrameKind::Targets(_)
         | FrameKind::Transaction(_) => false,
     })
 }

@@ -139,6 +139,23 @@ fn files_are_those_of_one_attempt() {
 }
 
 #[test]
+fn where_output_goes_is_decided_before_the_first_attempt() {
+    let ran =
+        atomic().run(&format!("g=g; {}; end > $g", thrice("g=h; cd there; fail; catch; echo c")));
+    holds(&ran, "g", "c\n");
+    let ran =
+        atomic().run(&format!("g=g; try 3 times backoff none atomic; g=h; {THIRD}; end > $g"));
+    holds(&ran, "g", "3\n");
+    assert_eq!(ran.world.content("h"), None);
+    let ran = atomic().run("try for 1 hour atomic; ok; catch; echo no; end > $unset");
+    ran.fails("expression", 1).prints("").takes(0.0);
+    let ran =
+        atomic().run("for x in 1; try for 1 hour atomic; break; finally; echo f; end > f; end");
+    holds(&ran, "f", "");
+    ran.succeeds().prints("f\n");
+}
+
+#[test]
 fn what_catch_writes_takes_the_place_of_the_attempts() {
     let ran = atomic().run(&thrice("fail\ncatch\necho c\nfinally\necho d\nend > f")).succeeds();
     holds(&ran, "f", "c\n");

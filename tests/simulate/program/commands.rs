@@ -53,7 +53,7 @@ fn end(g: &mut Generator) -> String {
         // Nothing leaves a `finally`.
         _ if !g.leaves => return "failure".into(),
         0 => format!("exit {}", g.dice.pick(&["", "0", "4"])),
-        1 if g.atomic => "exit 0".into(),
+        1 if g.atomic > 0 => "exit 0".into(),
         1 => format!("exec {}", g.program()),
         2 => "return".into(),
         _ => format!("return {}", g.number(1)),

@@ -20,8 +20,8 @@ pub struct Generator {
     pub leaves: bool,
     /// Whether a function may be left here by `return`.
     pub returns: bool,
-    /// Whether it is in an atomic attempt, which nothing may take the place of.
-    pub atomic: bool,
+    /// How many atomic attempts are around, which nothing may take the place of.
+    pub atomic: usize,
     /// Counts names.
     pub names: usize,
 }
@@ -39,7 +39,7 @@ pub fn generate(dice: Dice) -> Program {
         jumps: &[],
         leaves: true,
         returns: true,
-        atomic: false,
+        atomic: 0,
         names: 0,
     };
     let mut script: Vec<Node> =

@@ -89,9 +89,9 @@ impl Generator {
         if !self.dice.chance(0.3) {
             return (head, self.group(depth));
         }
-        let around = std::mem::replace(&mut self.atomic, true);
+        self.atomic += 1;
         let body = self.group(depth);
-        self.atomic = around;
+        self.atomic -= 1;
         (format!("{head} atomic"), body)
     }
 
