@@ -46,6 +46,9 @@ impl ProcessDriver {
             self.io.close(io);
         }
         let plan = plan.and_then(|mut plan| {
+            if matches!(action, Action::Print(_)) {
+                return Ok(plan); // it reads nothing, so nothing is read ahead for it
+            }
             command.kept =
                 self.replays.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
             Ok(plan)

@@ -204,6 +204,8 @@ each_alone! {
         read_from(world, reader.into());
         begin(world, 1, OUTER, BASE);
         let unread = || crate::driver::process::sys::unread(copy.as_fd()).expect("a pipe");
+        let process = world.start_from(OUTER, Action::Print("x".into()));
+        let _ = world.end_of(process);
         assert_eq!(unread(), LINES.len());
         drop_replay(world, 1);
         assert_eq!(unread(), LINES.len());
