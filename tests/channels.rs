@@ -130,14 +130,45 @@ fn a_stopped_shell_holds_up_nobody_behind_it() {
 }
 
 #[test]
-fn nested_shells_share_channels_wherever_they_run() {
-    let inner = "channel door at most 1; try for 0.2 seconds through door; echo inside; end";
+fn shells_inside_an_attempt_take_no_second_place() {
+    let inner = "channel door at most 1\ntry for 1 minute through door\n echo $0\nend";
+    let outer = "channel door at most 1
+        mkdir elsewhere
+        try 1 time through door
+            ftsh inner.ftsh
+            cd elsewhere
+            ftsh -c 'ftsh ../inner.ftsh'
+            try 1 time through door
+                ftsh ../inner.ftsh
+            end
+        end";
+    let expected = "inner.ftsh\n../inner.ftsh\n../inner.ftsh\n";
+    script(outer).file("inner.ftsh", inner).stdout(expected).success();
+}
+
+#[test]
+fn shells_beside_an_attempt_wait_for_their_turn() {
+    let inner = "channel door at most 1; try for 100 ms through door; echo never; end";
     let outer = format!(
-        "channel door at most 1\nmkdir elsewhere\ntry through door\n cd elsewhere\n ftsh -c '{inner}'\nend"
+        "channel door at most 1
+        try 1 time through door
+            env FTSH_INSIDE= ftsh -l 0 -c '{inner}'
+        end"
     );
     script(&outer).stdout("").failure(124);
-    let free = outer.replace("at most 1\n", "at most 2\n").replace("at most 1;", "at most 2;");
-    script(&free).stdout("inside\n").success();
+    // What somebody was told who outlives the attempt isn't true any more.
+    let daemon = "until test -e left; do sleep 0.005; done; ftsh -l 0 late.ftsh; echo $? > code";
+    let outer = format!(
+        "channel door at most 1
+        try 1 time through door
+            sh -c '( {daemon} ) > /dev/null 2>&1 &'
+        end
+        try 1 time through door
+            echo > left
+            sh -c 'until test -s code; do sleep 0.005; done; cat code'
+        end"
+    );
+    script(&outer).file("late.ftsh", inner).stdout("124\n").success();
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub enum Effect {
         scope: ScopeId,
         /// The one around it.
         parent: ScopeId,
+        /// How the attempt that it is of went through a channel: what runs in it is inside as well.
+        pass: Option<PassId>,
     },
     /// Ask everything in the scope, and in those below it, to end: SIGTERM and SIGCONT.
     /// Answered by `Emptied`, at once if nothing is left. Commands of the scope that end from now on

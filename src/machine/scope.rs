@@ -137,12 +137,12 @@ impl Machine {
             if std::mem::replace(&mut scope.opened, true) {
                 break;
             }
-            chain.push((id, scope.parent));
+            chain.push((id, scope.parent, scope.pass.as_ref().map(|pass| pass.id)));
             next = scope.parent;
         }
-        for (scope, parent) in chain.into_iter().rev() {
+        for (scope, parent, pass) in chain.into_iter().rev() {
             let Some(parent) = parent else { continue };
-            self.effects.push_back(Effect::OpenScope { scope, parent });
+            self.effects.push_back(Effect::OpenScope { scope, parent, pass });
         }
     }
 

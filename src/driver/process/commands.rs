@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
+use super::channels;
 use super::fds::stream::{self, Ended};
 use super::fds::{Fd, FdError, Readers};
 use super::jobs::{Answer, Command, Stage, Waiting};
@@ -78,6 +79,9 @@ impl ProcessDriver {
             Action::Program { words, environment, overrides } => {
                 let patience = self.patience(grace);
                 let mut told = self.told(deadline, patience, &directory, &environment);
+                if let Some(inside) = self.turns.told(|| self.scopes.around(scope)) {
+                    told.push((channels::VARIABLE, inside.into()));
+                }
                 let notes = patience.note() + &self.leases(scope, deadline);
                 told.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
                 let mut program =

@@ -422,7 +422,12 @@ impl Driver for ProcessDriver {
                 self.request(Request::Query(operation, directory, query));
             }
             Effect::Abandon(operation) => self.abandon(operation),
-            Effect::OpenScope { scope, parent } => self.open_scope(scope, parent),
+            Effect::OpenScope { scope, parent, pass } => {
+                self.open_scope(scope, parent);
+                if let Some(pass) = pass {
+                    self.turns.belongs(scope, pass);
+                }
+            }
             Effect::Terminate(scope) => {
                 self.scopes.terminate(scope, Instant::now());
                 self.act();

@@ -127,7 +127,7 @@ impl Shell {
                 let result = Ok(Reply::Truth(true));
                 self.events.push_back(Event::Done { operation, result });
             }
-            Effect::OpenScope { scope, parent } => {
+            Effect::OpenScope { scope, parent, .. } => {
                 self.parents.insert(scope, parent);
             }
             Effect::Terminate(scope) => self.terminate(scope, world),

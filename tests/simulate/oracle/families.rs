@@ -56,7 +56,7 @@ impl Families {
     pub fn effect(&mut self, now: Time, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.fresh.push((now, (**run).clone())),
-            Effect::OpenScope { scope, parent } => {
+            Effect::OpenScope { scope, parent, .. } => {
                 self.parents.insert(*scope, *parent);
             }
             Effect::HandOver { scope, into } => {

@@ -140,7 +140,7 @@ impl Oracle for Resources {
                 self.operations.remove(operation);
                 demand(self.asked.contains(operation), || format!("{operation:?} isn't there"))
             }
-            Effect::OpenScope { scope, parent } => {
+            Effect::OpenScope { scope, parent, .. } => {
                 self.scope(*parent)?;
                 let new = self.scopes.insert(*scope, *parent).is_none();
                 demand(new, || format!("{scope:?} is opened twice"))

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::around::Around;
 use super::clock::Clock;
 use super::directory::Directory;
 use super::error::Unusable;
@@ -69,6 +70,16 @@ impl Channel {
             watch: None,
             look: FIRST_LOOK,
         })
+    }
+
+    /// Whether a shell around this one is inside.
+    pub fn is_inside(&self, around: &Around) -> bool {
+        around.is_inside(&self.name, &self.file)
+    }
+
+    /// The place of somebody who is inside.
+    pub fn number(&self, pass: PassId) -> Option<u64> {
+        self.inside.get(&pass).map(|pass| pass.number)
     }
 
     /// Somebody comes.

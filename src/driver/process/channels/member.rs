@@ -80,7 +80,8 @@ fn take(file: &ChannelFile, stored: &mut Stored, byte: fn(u64) -> locks::Bytes) 
 
 /// Somebody who is inside.
 pub struct Pass {
-    number: u64,
+    /// Its place.
+    pub number: u64,
     /// Whether it is the probe of an open breaker.
     pub probe: bool,
     /// What it obeys.

@@ -4,6 +4,7 @@
 //! drops with their holder: one for each attempt that is inside, one for each that waits, one for
 //! whoever changes the text. Here nothing waits: what is to be waited for is a [`Wait`] for a worker.
 
+mod around;
 mod channel;
 mod clock;
 mod directory;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use self::around::Around;
 use self::channel::Channel;
 use self::clock::Clock;
 use self::directory::Directory;
@@ -32,6 +34,7 @@ use crate::channel::{Admission, Passed};
 use crate::machine::effect::{Entry, OperationId, PassId};
 use crate::syntax::ast::Name;
 
+pub use self::around::VARIABLE;
 pub use self::list::{Listed, Seen, Shown, list_channels};
 pub use self::wait::{Reason, Wait, Waited};
 
@@ -41,6 +44,15 @@ pub use self::wait::{Reason, Wait, Waited};
 pub struct ChannelError {
     name: Name,
     reason: Unusable,
+}
+
+/// How somebody enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// It will hear what becomes of it.
+    Comes,
+    /// It is inside an attempt of another shell that is inside.
+    Already,
 }
 
 /// What there is to say and to do for a channel.
@@ -61,6 +73,7 @@ pub struct Turn {
 /// The channels of one shell.
 pub struct Channels {
     directory: Directory,
+    around: Around,
     clock: Option<Clock>,
     all: HashMap<Name, Channel>,
     /// Who waits, and where.
@@ -76,6 +89,7 @@ impl Channels {
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self {
             directory: Directory::new(directory),
+            around: Around::told(),
             clock: None,
             all: HashMap::new(),
             waiting: HashMap::new(),
@@ -89,8 +103,9 @@ impl Channels {
         self.all.contains_key(name)
     }
 
-    /// An attempt comes. `advance` says what becomes of it.
-    pub fn enter(&mut self, entry: Entry) -> Result<(), ChannelError> {
+    /// An attempt comes. `advance` says what becomes of it; unless a shell around this one is inside
+    /// already, so that there is nothing to wait for, and nothing to count.
+    pub fn enter(&mut self, entry: Entry) -> Result<Entered, ChannelError> {
         let name = entry.channel.clone();
         if !self.all.contains_key(&name) {
             let channel = Channel::open(&self.directory, &name)
@@ -98,10 +113,22 @@ impl Channels {
             self.all.insert(name.clone(), channel);
         }
         if let Some(channel) = self.all.get_mut(&name) {
+            if channel.is_inside(&self.around) {
+                return Ok(Entered::Already);
+            }
             self.waiting.insert(entry.operation, name);
             channel.enter(entry);
         }
-        Ok(())
+        Ok(Entered::Comes)
+    }
+
+    /// What to tell commands of attempts that have these passes.
+    pub fn told(&self, passes: impl Iterator<Item = PassId>) -> String {
+        let place = |pass: PassId| {
+            let (name, _) = self.inside.get(&pass)?;
+            Some((&**name, self.all.get(name)?.number(pass)?))
+        };
+        self.around.tell(&passes.filter_map(place).collect::<Vec<_>>())
     }
 
     /// Nobody waits any more for what an operation asked for, whatever came of it; the channel to

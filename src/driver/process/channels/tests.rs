@@ -68,7 +68,7 @@ impl Shell {
             line: 1,
         };
         match self.channels.enter(entry) {
-            Ok(()) => self.go_on(None),
+            Ok(_) => self.go_on(None),
             Err(error) => drop(self.answers.insert(self.last, Err(error.to_string()))),
         }
         self.last

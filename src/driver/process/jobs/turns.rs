@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::super::channels::{Channels, Reason, Turn, Waited};
+use super::super::channels::{Channels, Entered, Reason, Turn, Waited};
 use super::super::fds::Need;
 use super::super::os::workers::Handle;
 use super::{Answer, Outside, Waiting};
-use crate::channel::Passed;
-use crate::machine::effect::{Entry, OperationId, PassId};
+use crate::channel::{Admission, Passed};
+use crate::machine::effect::{Entry, OperationId, PassId, ScopeId};
 use crate::machine::event::{Event, Refusal, Reply};
 use crate::syntax::ast::Name;
 
@@ -17,6 +17,8 @@ pub struct Turns {
     channels: Channels,
     /// What is being waited for in each, by one worker.
     waits: HashMap<Name, (Reason, Handle)>,
+    /// The attempts that scopes are of.
+    scopes: HashMap<ScopeId, PassId>,
 }
 
 /// Something that people should know.
@@ -25,7 +27,8 @@ pub type Note = Option<String>;
 impl Turns {
     /// Channels in this directory, or else the user's own.
     pub fn new(directory: Option<PathBuf>) -> Self {
-        Self { channels: Channels::new(directory), waits: HashMap::new() }
+        let (waits, scopes) = Default::default();
+        Self { channels: Channels::new(directory), waits, scopes }
     }
 
     /// The descriptors that somebody needs who enters a channel.
@@ -37,7 +40,12 @@ impl Turns {
     pub fn enter(&mut self, outside: &mut Outside, entry: Entry) -> Note {
         let (operation, name) = (entry.operation, entry.channel.clone());
         match self.channels.enter(entry) {
-            Ok(()) => self.advance(outside, &name, None),
+            Ok(Entered::Comes) => self.advance(outside, &name, None),
+            Ok(Entered::Already) => {
+                let result = Ok(Reply::Admission(Admission::Admitted));
+                outside.ready.push_back(Event::Done { operation, result });
+                None
+            }
             Err(error) => {
                 let result = Err(Refusal::new(error));
                 outside.ready.push_back(Event::Done { operation, result });
@@ -46,8 +54,23 @@ impl Turns {
         }
     }
 
+    /// What runs in a scope belongs to an attempt that was admitted.
+    pub fn belongs(&mut self, scope: ScopeId, pass: PassId) {
+        self.scopes.insert(scope, pass);
+    }
+
+    /// What to tell a command that is in these scopes, if any of them is in a channel.
+    pub fn told(&self, scopes: impl FnOnce() -> Vec<ScopeId>) -> Option<String> {
+        if self.scopes.is_empty() {
+            return None;
+        }
+        let passes = scopes().into_iter().filter_map(|scope| self.scopes.get(&scope).copied());
+        Some(self.channels.told(passes)).filter(|told| !told.is_empty())
+    }
+
     /// An attempt is over.
     pub fn leave(&mut self, outside: &mut Outside, pass: PassId, passed: Passed) -> Note {
+        self.scopes.retain(|_, other| *other != pass);
         let name = self.channels.leave(pass, passed)?;
         self.advance(outside, &name, None)
     }

@@ -196,7 +196,7 @@ each_alone! {
             let start = |code: i32| {
                 let process = world.start(shell(&format!("exit {code}")));
                 let scope = ScopeId(1000 * (round + 1) + code as u64);
-                world.driver.perform(Effect::OpenScope { scope, parent });
+                world.driver.perform(Effect::OpenScope { scope, parent, pass: None });
                 world.driver.perform(Effect::Terminate(scope));
                 process
             };

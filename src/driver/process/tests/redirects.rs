@@ -188,7 +188,7 @@ each_alone! {
         let fifo = place.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
         let scope = ScopeId(1);
-        world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT });
+        world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT, pass: None });
         world.with(&[(0, file(&fifo, Access::Read))]);
         world.start_in(scope, program(&["cat"]));
         let operation = OperationId(world.id());

@@ -10,7 +10,7 @@ const OTHER: ScopeId = ScopeId(3);
 
 fn open(world: &mut World) {
     for (scope, parent) in [(SCOPE, ScopeId::SCRIPT), (BELOW, SCOPE), (OTHER, ScopeId::SCRIPT)] {
-        world.driver.perform(Effect::OpenScope { scope, parent });
+        world.driver.perform(Effect::OpenScope { scope, parent, pass: None });
     }
 }
 
@@ -100,8 +100,8 @@ each_alone! {
         open(world);
         for round in 0..20 {
             let (scope, other) = (ScopeId(100 + round), ScopeId(200 + round));
-            world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT });
-            world.driver.perform(Effect::OpenScope { scope: other, parent: ScopeId::SCRIPT });
+            world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT, pass: None });
+            world.driver.perform(Effect::OpenScope { scope: other, parent: ScopeId::SCRIPT, pass: None });
             let start = |world: &mut World, scope, mark: &str| {
                 // Double-forked, with a session of their own, with and without their parents.
                 let script = "
@@ -162,7 +162,7 @@ each_alone! {
     fn a_fork_bomb_that_changes_sessions_ends(world) {
         for round in 0..3 {
             let scope = ScopeId(10 + round);
-            world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT });
+            world.driver.perform(Effect::OpenScope { scope, parent: ScopeId::SCRIPT, pass: None });
             let mark = mark(&format!("e{round}"));
             // Grows to 32, each of which starts the next one in its place after a moment, as long
             // as the test's directory exists.
@@ -185,7 +185,7 @@ each_alone! {
     }
 
     fn an_orphan_that_wiped_its_environment_ends_too(world) {
-        world.driver.perform(Effect::OpenScope { scope: SCOPE, parent: ScopeId::SCRIPT });
+        world.driver.perform(Effect::OpenScope { scope: SCOPE, parent: ScopeId::SCRIPT, pass: None });
         let buffer = BufferId(world.id());
         world.with(&[(1, FdSource::BufferCreate(buffer, "".into())), (2, FdSource::Null)]);
         let script = "(env -i setsid sh -c 'echo $$; exec sleep 1000' &); sleep 0.1; exit 1";
