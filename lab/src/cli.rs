@@ -10,7 +10,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::common::{Common, Output, Report};
 use crate::scenario::overload::serve::SERVE;
 use crate::scenario::{
-    advise, blackhole, buffer, delays, ethernet, occ, outage, overload, recovery,
+    advise, blackhole, buffer, channels, delays, ethernet, occ, outage, overload, recovery,
 };
 
 /// The exit status of wrong usage and of impossible parameters.
@@ -35,6 +35,7 @@ enum Scenario {
     Overload(overload::Options),
     Blackhole(blackhole::Options),
     Buffer(buffer::Options),
+    Channels(channels::Options),
 }
 
 impl Scenario {
@@ -49,6 +50,7 @@ impl Scenario {
             Self::Overload(options) => &options.common,
             Self::Blackhole(options) => &options.common,
             Self::Buffer(options) => &options.common,
+            Self::Channels(options) => &options.common,
         }
     }
 
@@ -63,6 +65,7 @@ impl Scenario {
             Self::Overload(options) => overload::run(options),
             Self::Blackhole(options) => blackhole::run(options),
             Self::Buffer(options) => buffer::run(options),
+            Self::Channels(options) => channels::run(options),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{lab, printed};
 
 /// A quick command line of each scenario.
-const SCENARIOS: [&[&str]; 9] = [
+const SCENARIOS: [&[&str]; 10] = [
     &["occ", "--clients", "10,20", "--trials", "3"],
     &["outage", "--clients", "2000", "--outage", "20s"],
     &["recovery", "--outage", "30s", "--trials", "100"],
@@ -16,6 +16,17 @@ const SCENARIOS: [&[&str]; 9] = [
     &["buffer", "--producers", "2,9", "--buffer", "5", "--time", "1min", "--trials", "1"],
     &["blackhole", "--trials", "3"],
     &["overload", "--clients", "100", "--limit", "3", "--backlog", "99", "--trials", "2"],
+    &[
+        "channels",
+        "--guard",
+        "alone,budget",
+        "--clients",
+        "50",
+        "--outage",
+        "20s",
+        "--watch",
+        "10s",
+    ],
 ];
 
 #[test]

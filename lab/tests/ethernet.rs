@@ -36,7 +36,7 @@ fn a_submission_whose_time_is_up_frees_its_descriptors() {
 #[test]
 fn a_number_of_clients_that_is_asked_for_twice_counts_for_itself_each_time() {
     let rows = rows("ethernet", &["ethernet", "--clients", "10,10", "--time", "1min"]);
-    assert!(rows.len() == 6 && rows.chunks(2).all(|same| same[0] == same[1]), "{rows:?}");
+    assert!(rows.len() == 8 && rows.chunks(2).all(|same| same[0] == same[1]), "{rows:?}");
     assert!(rows.iter().all(|row| number(row, "jobs_per_s") <= 4.0), "{rows:?}");
 }
 
@@ -44,4 +44,16 @@ fn a_number_of_clients_that_is_asked_for_twice_counts_for_itself_each_time() {
 fn the_policy_is_that_of_the_tries() {
     let with = |policy| jobs("aloha", "75", &["--policy", policy]);
     assert!(with("none") < 0.05 * with("ethernet from 10 s to 5 min"));
+}
+
+#[test]
+fn a_channel_keeps_the_queue_busy_and_serves_in_the_order_of_coming() {
+    let args =
+        ["ethernet", "--clients", "400", "--discipline", "channel,ethernet", "--time", "5min"];
+    let rows = rows("ethernet", &args);
+    let [channel, ethernet] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!(channel["crashes"].as_f64(), Some(0.0));
+    assert!(number(channel, "jobs") > 0.99 * number(ethernet, "jobs"), "{channel} {ethernet}");
+    let spread = |row| number(row, "most_jobs") - number(row, "least_jobs");
+    assert!(spread(channel) <= 2.0 && spread(ethernet) > 2.0, "{channel} {ethernet}");
 }

@@ -3,6 +3,7 @@
 mod advise;
 mod blackhole;
 mod buffer;
+mod channels;
 mod command_line;
 mod delays;
 mod ethernet;

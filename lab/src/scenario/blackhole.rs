@@ -83,7 +83,9 @@ pub fn read(options: &Options, kind: &Kind, trial: u64) -> Run {
 /// A discipline's script.
 fn reader(discipline: Discipline) -> Result<Script> {
     match discipline {
-        Discipline::Fixed => bail!("--discipline: readers are either aloha or ethernet"),
+        Discipline::Fixed | Discipline::Channel => {
+            bail!("--discipline: readers are either aloha or ethernet")
+        }
         Discipline::Aloha => {
             script("read-aloha.ftsh", include_str!("../../scripts/read-aloha.ftsh"))
         }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use ftsh::duration::Exact;
 use ftsh::syntax::Script;
 
@@ -86,6 +85,7 @@ fn producer(discipline: Discipline) -> Result<Script> {
         Discipline::Aloha => {
             script("produce-aloha.ftsh", include_str!("../../scripts/produce-aloha.ftsh"))
         }
+        Discipline::Channel => bail!("--discipline: producers have no channel"),
         Discipline::Ethernet => {
             script("produce-ethernet.ftsh", include_str!("../../scripts/produce-ethernet.ftsh"))
         }
@@ -116,7 +116,7 @@ pub fn run(options: &Options) -> Result<Report> {
         [] => vec![1, 2, 3, 4, 5, 10, 15, 20, 30, 40, 50],
         given => given.to_vec(),
     };
-    let all = Discipline::value_variants();
+    let all = &[Discipline::Fixed, Discipline::Aloha, Discipline::Ethernet];
     let kinds = kinds(&options.discipline, all, &options.common, producer)?;
     let repeats = u64::from(options.common.trials(3));
     let blocks = setting.largest.div_ceil(setting.block) as f64;

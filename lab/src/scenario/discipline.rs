@@ -21,6 +21,8 @@ pub enum Discipline {
     Aloha,
     /// Does as aloha, but looks first whether there is room
     Ethernet,
+    /// Does as aloha, but through a channel that has so many places
+    Channel,
 }
 
 impl Discipline {
@@ -30,6 +32,7 @@ impl Discipline {
             Self::Fixed => "fixed",
             Self::Aloha => "aloha",
             Self::Ethernet => "ethernet",
+            Self::Channel => "channel",
         }
     }
 }

@@ -9,10 +9,9 @@ use ftsh::duration::Exact;
 use ftsh::syntax::Script;
 
 use super::discipline::{Discipline, Kind, compare, kinds, policies};
-use crate::common::statistics::mean;
 use crate::common::{
     Axis, Column, Common, Panel, Picture, Progress, Report, Series, Style, Table, Value, input,
-    trials,
+    statistics, trials,
 };
 use crate::world::queue::{Alarm, Counts, Host, Queue};
 use crate::world::script;
@@ -72,6 +71,8 @@ pub struct Options {
 pub struct Run {
     /// What came of the submissions.
     pub counts: Counts,
+    /// The jobs of the client that has the fewest, and of the one that has the most.
+    pub extremes: (u64, u64),
     /// Free descriptors over time, if asked for: seconds and how many.
     pub samples: Vec<(f64, f64)>,
     /// Events of the simulation.
@@ -110,6 +111,9 @@ fn client(discipline: Discipline) -> Result<Script> {
         Discipline::Ethernet => {
             script("submit-ethernet.ftsh", include_str!("../../scripts/submit-ethernet.ftsh"))
         }
+        Discipline::Channel => {
+            script("submit-channel.ftsh", include_str!("../../scripts/submit-channel.ftsh"))
+        }
     }
 }
 
@@ -129,8 +133,11 @@ pub fn submit(
     }
     world.run(options.time);
     let events = world.handled();
-    let Queue { counts, samples, .. } = world.commands;
-    Run { counts, samples, events }
+    let Queue { counts, mut by_client, samples, .. } = world.commands;
+    by_client.resize(clients as usize, 0);
+    let least = by_client.iter().min().copied().unwrap_or_default();
+    let most = by_client.iter().max().copied().unwrap_or_default();
+    Run { counts, extremes: (least, most), samples, events }
 }
 
 /// Runs the scenario.
@@ -161,6 +168,8 @@ pub fn run(options: &Options) -> Result<Report> {
             Column::new("failures", "failed", ""),
             Column::new("crashes", "crashes", ""),
             Column::new("deferrals", "deferred", ""),
+            Column::new("least_jobs", "least", ""),
+            Column::new("most_jobs", "most", ""),
             Column::hidden("backoff"),
             Column::hidden("trials"),
             Column::hidden("time_s"),
@@ -170,9 +179,14 @@ pub fn run(options: &Options) -> Result<Report> {
     for (at, (kind, runs)) in kinds.iter().zip(&runs).enumerate() {
         let mut points = vec![(0.0, 0.0)];
         for (number, runs) in clients.iter().zip(runs) {
-            let mean =
-                |what: fn(&Counts) -> u64| mean(runs.iter().map(|run| what(&run.counts) as f64));
+            let mean = |what: fn(&Counts) -> u64| {
+                statistics::mean(runs.iter().map(|run| what(&run.counts) as f64))
+            };
             let jobs = mean(|counts| counts.jobs);
+            let of_a_client = |which: fn(&(u64, u64)) -> u64| {
+                statistics::mean(runs.iter().map(|run| which(&run.extremes) as f64))
+            };
+            let (fewest, most) = (of_a_client(|it| it.0), of_a_client(|it| it.1));
             points.push((f64::from(*number), jobs));
             table.push(vec![
                 kind.name.clone().into(),
@@ -186,6 +200,8 @@ pub fn run(options: &Options) -> Result<Report> {
                     Discipline::Ethernet => Value::Number(mean(Counts::deferrals), 0),
                     _ => Value::Missing,
                 },
+                Value::Number(fewest, 0),
+                Value::Number(most, 0),
                 kind.backoff().into(),
                 repeats.into(),
                 Value::number(options.time.as_secs_f64()),
@@ -236,7 +252,8 @@ fn notes(options: &Options, kinds: &[Kind], events: u64) -> Vec<String> {
         "The host has {descriptors} descriptors, {in_use} in use; a submission holds \
          {per_submission}, so {} in progress are the edge. The queue accepts {} jobs/s, one takes \
          {} alone; it comes back {} after a crash, and fails in {} until then. A look takes {}. \
-         Clients start within {}. These parameters are our choice.",
+         Clients start within {}. These parameters are our choice. least, most: the jobs of the \
+         client that has the fewest, and of the one that has the most.",
         options.edge(),
         options.rate,
         short(&options.alone),

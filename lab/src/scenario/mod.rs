@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod blackhole;
 pub mod buffer;
+pub mod channels;
 pub mod delays;
 pub mod discipline;
 pub mod ethernet;

@@ -5,6 +5,7 @@ pub mod disk;
 mod events;
 pub mod queue;
 pub mod servers;
+pub mod service;
 
 use std::time::Duration;
 
@@ -51,7 +52,8 @@ pub struct Program {
 /// What modelled commands can have happen.
 pub struct Agenda<A> {
     events: Events<Happening<A>>,
-    channels: Channels,
+    /// Those of each machine, which have nothing to do with each other.
+    channels: Vec<Channels>,
     /// For the models' own random choices.
     pub random: Random,
 }
@@ -65,8 +67,8 @@ enum Happening<A> {
     Ends(Program, Status),
     /// A channel has something to say to a client.
     Told(usize, Event),
-    /// Channels have to look at the clock.
-    Channels,
+    /// The channels of a machine have to look at the clock.
+    Channels(usize),
     /// For the models.
     Alarm(A),
 }
@@ -82,18 +84,26 @@ impl<A> Agenda<A> {
         self.events.schedule(at, Happening::Alarm(alarm));
     }
 
-    /// The channels that the clients share.
-    pub fn channels(&self) -> &Channels {
-        &self.channels
+    /// What a client asks of the channels of its machine.
+    fn ask(&mut self, client: usize, ask: Ask) {
+        let machine = client % self.channels.len();
+        let told = self.channels[machine].ask(client, ask, self.events.now());
+        self.tell(machine, told);
+    }
+
+    /// The channels of a machine look at the clock.
+    fn pass_time(&mut self, machine: usize) {
+        let told = self.channels[machine].pass_time(self.events.now());
+        self.tell(machine, told);
     }
 
     /// Has clients hear what channels say.
-    fn tell(&mut self, told: Vec<(usize, Event)>) {
+    fn tell(&mut self, machine: usize, told: Vec<(usize, Event)>) {
         for (client, event) in told {
             self.events.schedule(self.now(), Happening::Told(client, event));
         }
-        if let Some(at) = self.channels.wake() {
-            self.events.schedule(at, Happening::Channels);
+        if let Some(at) = self.channels[machine].wake() {
+            self.events.schedule(at, Happening::Channels(machine));
         }
     }
 
@@ -122,8 +132,13 @@ struct Client {
 impl<C: Commands> World<C> {
     /// A world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
-        let agenda = Agenda { events: Events::new(), channels: Channels::default(), random };
+        let agenda = Agenda { events: Events::new(), channels: vec![Channels::default()], random };
         Self { clients: Vec::new(), agenda, commands, handled: 0 }
+    }
+
+    /// Deals the clients out to so many machines, each with channels of its own; before any is added.
+    pub fn spread(&mut self, machines: usize) {
+        self.agenda.channels = vec![Channels::default(); machines.max(1)];
     }
 
     /// Adds a client that begins to run `script` at `start`; the script's arguments are its name and
@@ -175,10 +190,7 @@ impl<C: Commands> World<C> {
                     self.clients[client].machine.handle_event(now, event);
                     self.go_on(client);
                 }
-                Happening::Channels => {
-                    let told = self.agenda.channels.pass_time(self.agenda.now());
-                    self.agenda.tell(told);
-                }
+                Happening::Channels(machine) => self.agenda.pass_time(machine),
                 Happening::Alarm(alarm) => self.commands.alarm(alarm, &mut self.agenda),
             }
         }
@@ -244,8 +256,7 @@ impl<C: Commands> Around for One<'_, C> {
     }
 
     fn ask(&mut self, ask: Ask) {
-        let told = self.agenda.channels.ask(self.client, ask, self.agenda.now());
-        self.agenda.tell(told);
+        self.agenda.ask(self.client, ask);
     }
 
     fn ended(&mut self, process: ProcessId, ending: Ending) {

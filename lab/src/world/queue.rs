@@ -47,6 +47,8 @@ pub struct Queue {
     down_until: Option<Time>,
     /// What came of it.
     pub counts: Counts,
+    /// The jobs that were accepted of each client.
+    pub by_client: Vec<u64>,
     /// The free descriptors at regular moments: seconds and how many.
     pub samples: Vec<(f64, f64)>,
 }
@@ -93,6 +95,7 @@ impl Queue {
             expectation: 0,
             down_until: None,
             counts: Counts::default(),
+            by_client: Vec::new(),
             samples: Vec::new(),
         }
     }
@@ -198,6 +201,11 @@ impl Commands for Queue {
                     && *target <= self.served + NOISE
                 {
                     agenda.end(*program, Status::Exited(0));
+                    let client = program.client;
+                    if self.by_client.len() <= client {
+                        self.by_client.resize(client + 1, 0);
+                    }
+                    self.by_client[client] += 1;
                     self.submissions.pop_front();
                     self.counts.jobs += 1;
                 }

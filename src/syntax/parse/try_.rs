@@ -23,10 +23,15 @@ impl Builder<'_> {
             let span = self.span(&pair);
             let clause = self.clause(&mut head, pair)?;
             if let Some((_, first)) = given.iter().find(|(before, _)| *before == clause) {
-                return Err(Box::new(
-                    SyntaxError::new(span, format!("{clause} is given twice"))
-                        .related(*first, "first given here"),
-                ));
+                let error = SyntaxError::new(span, format!("{clause} is given twice"))
+                    .related(*first, "first given here");
+                let is_delay = clause == "the time limit"
+                    && given.last().is_some_and(|(before, _)| *before == "`backoff`");
+                return Err(Box::new(if is_delay {
+                    error.hint("a policy's delays begin with `from`: `backoff fixed from 100 ms`")
+                } else {
+                    error
+                }));
             }
             given.push((clause, span));
         }

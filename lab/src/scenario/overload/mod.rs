@@ -134,7 +134,8 @@ impl Setting {
         self.clients as f64 * self.end().div_duration_f64(shortest)
     }
 
-    fn course(&self) -> Course {
+    /// What happens, before anything has.
+    pub fn course(&self) -> Course {
         Course::new(self.clients, self.before, self.resumed(), self.end())
     }
 }

@@ -292,3 +292,11 @@ error: `exec` can't stand in an atomic `try`
   = hint: what an attempt does takes place when it succeeds, and the shell must be there then; run the command without `exec`
 ");
 }
+
+#[test]
+fn a_delay_without_from_is_no_second_limit() {
+    let told = mistakes("try for 5 seconds backoff fixed 100 ms\na\nend");
+    assert!(told.contains("`backoff fixed from 100 ms`"), "{told}");
+    let told = mistakes("try for 5 seconds 100 ms backoff fixed\na\nend");
+    assert!(!told.contains("from"), "{told}");
+}
