@@ -2,13 +2,18 @@
 //! their own.
 
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
+
+use bstr::BString;
 
 use super::fds::{ended, settle};
 use super::jobs::Answer;
 use super::os::poll::Token;
-use super::{FdError, ProcessDriver};
+use super::program::Program;
+use super::replay::FEED;
+use super::{FdError, ProcessDriver, sys};
 use crate::machine::effect::{BufferId, DraftId, IoId, OperationId, ReplayId, ScratchId};
-use crate::machine::event::Reply;
+use crate::machine::event::{Reply, SpawnError};
 use crate::machine::record::LogEvent;
 use crate::os_error::plain;
 
@@ -69,6 +74,40 @@ impl ProcessDriver {
         let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
         let has_ended = known.unwrap_or_else(is_so);
         self.answer(operation, Ok(Reply::Truth(has_ended)));
+    }
+
+    /// Has others feed the program that takes the shell's place what was read ahead, and then what comes.
+    pub(super) fn start_feeders(&mut self) -> Result<Vec<i32>, SpawnError> {
+        let environment = std::env::vars_os()
+            .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
+            .collect();
+        let feeder = Program {
+            words: ["sh", "-c", FEED].map(BString::from).to_vec(),
+            environment: Arc::new(environment),
+            told: Vec::new(),
+            overrides: Vec::new(),
+            directory: None,
+            umask: None,
+            file: None,
+        };
+        let mut pids = Vec::new();
+        for table in self.replays.take_feeders() {
+            match feeder.start(&table) {
+                Ok(started) => pids.push(started.pid),
+                Err(error) => {
+                    Self::stop_feeders(&pids);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(pids)
+    }
+
+    /// The shell keeps its place.
+    pub(super) fn stop_feeders(pids: &[i32]) {
+        for pid in pids {
+            let _ = sys::kill(-pid, libc::SIGKILL);
+        }
     }
 
     /// Something has come, or there is room for it.

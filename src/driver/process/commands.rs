@@ -192,6 +192,10 @@ impl ProcessDriver {
         self.stop_key_monitor();
         // The program that comes doesn't clean up.
         self.cleanup.registry.clear();
+        let feeders = match self.start_feeders() {
+            Ok(feeders) => feeders,
+            Err(error) => return error,
+        };
         let subreaper = self.scopes.adopts();
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),
@@ -206,6 +210,7 @@ impl ProcessDriver {
                 replacement.execute(subreaper)
             }
         };
+        Self::stop_feeders(&feeders);
         let message = format!("{}: {}", replacement.file(), plain(&error));
         SpawnError { kind: SpawnErrorKind::System, message }
     }

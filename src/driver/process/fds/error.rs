@@ -32,11 +32,6 @@ pub enum FdError {
         /// Why.
         error: io::Error,
     },
-    /// What is read ahead can't be given to who isn't fed by the shell.
-    #[error(
-        "a part of its input was read already, and more may come: let the attempt read all of it"
-    )]
-    Ahead,
     /// An input can't be read again.
     #[error("what was read can't be read again: {}", plain(.0))]
     Input(io::Error),

@@ -16,13 +16,18 @@ use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{Whence, lseek};
 
 use self::source::Source;
-use self::tape::Tape;
+use self::tape::{Rest, Tape};
 use super::fds::{Fd, FdError, FdTable, Plan, Replayed};
 use super::os::poll::{Poller, Token};
 use crate::machine::effect::ReplayId;
 
 /// What the poller knows inputs and pipes by is a number plus this.
 pub const REPLAYS: Token = 1 << 36;
+
+/// Where who feeds a program finds what was read ahead.
+const AHEAD: u8 = 3;
+/// What it does.
+pub const FEED: &str = "cat <&3 && exec cat";
 
 /// So much is read and written at once.
 const BLOCK: usize = 64 * 1024;
@@ -34,6 +39,7 @@ pub struct Replays {
     attempts: HashMap<ReplayId, Replay>,
     count: Token,
     block: Vec<u8>,
+    feeders: Vec<FdTable>,
 }
 
 /// What an attempt reads.
@@ -175,22 +181,42 @@ impl Replays {
         self.tapes[at].has_ended(&table.replays)
     }
 
-    /// Gives a program that takes the shell's place what was read past its turn.
+    /// Gives a program that takes the shell's place what was read past its turn. Where more may come, somebody
+    /// has to feed it.
     pub fn hand_over(&mut self, plan: &mut Plan) -> Result<(), FdError> {
+        self.feeders.clear();
+        self.block.resize(BLOCK, 0);
+        let mut given: HashMap<usize, Fd> = HashMap::new();
         let known = plan.known().map(Option::<&Fd>::cloned);
         for (number, fd) in known.into_iter().enumerate() {
             let Some(at) = fd.and_then(|fd| self.tape_of(&fd)) else { continue };
-            self.block.resize(BLOCK, 0);
-            let rest = self.tapes[at].rest(&plan.table.replays, &mut self.block);
-            let rest = rest.map_err(|error| match error.kind() {
-                io::ErrorKind::WouldBlock => FdError::Ahead,
-                _ => FdError::Input(error),
-            });
-            if let Some(rest) = rest? {
-                plan.set(number as u8, rest);
+            if let Some(fd) = given.get(&at) {
+                plan.set(number as u8, fd.clone());
+                continue;
             }
+            let rest = self.tapes[at].rest(&plan.table.replays, &mut self.block);
+            let input = match rest.map_err(FdError::Input)? {
+                None => continue,
+                Some(Rest { ahead, source: None }) => ahead,
+                Some(Rest { ahead, source: Some(source) }) => {
+                    let (reader, writer) = io::pipe().map_err(FdError::Pipe)?;
+                    let mut feeder = FdTable::default();
+                    feeder.set(0, source)?;
+                    feeder.set(1, Fd::new(writer.into()).map_err(FdError::Pipe)?)?;
+                    feeder.set(AHEAD, ahead)?;
+                    self.feeders.push(feeder);
+                    Fd::new(reader.into()).map_err(FdError::Pipe)?
+                }
+            };
+            plan.set(number as u8, input.clone());
+            given.insert(at, input);
         }
         Ok(())
+    }
+
+    /// What those have to begin with who feed the program that takes the shell's place.
+    pub fn take_feeders(&mut self) -> Vec<FdTable> {
+        std::mem::take(&mut self.feeders)
     }
 
     /// The poller tells of something. An error says why an input ends before its end.

@@ -15,7 +15,15 @@ use super::source::{self, Source};
 use crate::machine::effect::ReplayId;
 
 /// No more is read at once for a program that takes the shell's place.
-const MOST_AT_ONCE: u64 = 64 * 1024 * 1024;
+const MOST_AT_ONCE: u64 = 1024 * 1024;
+
+/// What a program that takes the shell's place is to read.
+pub struct Rest {
+    /// At first.
+    pub ahead: Fd,
+    /// Then, if more may come.
+    pub source: Option<Fd>,
+}
 
 /// An input that is kept as it is read.
 pub struct Tape {
@@ -151,29 +159,34 @@ impl Tape {
         Ok(Some(Fd::Owned(feed.reader())))
     }
 
-    /// All that is left for commands in these attempts, as a file for a program that nobody will feed; none
-    /// if that is the source itself. More may not come.
-    pub fn rest(&mut self, inside: &[ReplayId], block: &mut [u8]) -> io::Result<Option<Fd>> {
+    /// All that was read ahead for commands in these attempts, as a file, and the source if more may come from
+    /// that; none if nothing was read ahead.
+    pub fn rest(&mut self, inside: &[ReplayId], block: &mut [u8]) -> io::Result<Option<Rest>> {
         let innermost = self.innermost(inside);
         let mut place = self.reader(innermost).place();
         if place >= self.log.end() {
             return Ok(None);
         }
         while !self.has_ended {
-            if self.log.end() - place > MOST_AT_ONCE {
-                return Err(ErrorKind::WouldBlock.into());
-            }
             match self.source.fd().map(|fd| source::read_now(&fd, block)) {
                 Some(Ok(0)) | None => self.has_ended = true,
                 Some(Ok(count)) => self.log.append(&block[..count]),
                 Some(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Some(Err(error)) if error.kind() == ErrorKind::WouldBlock => break,
                 Some(Err(error)) => return Err(error),
+            }
+            if self.log.end() - place > MOST_AT_ONCE {
+                break;
             }
         }
         let rest = Buffer::large()?;
         loop {
             match self.log.read(place, block)? {
-                0 => return Ok(Some(Fd::Reader(Arc::new(rest.reader()?)))),
+                0 => {
+                    let ahead = Fd::Reader(Arc::new(rest.reader()?));
+                    let source = if self.has_ended { None } else { self.source.fd() };
+                    return Ok(Some(Rest { ahead, source }));
+                }
                 count => {
                     rest.append(&block[..count])?;
                     place += count as u64;
