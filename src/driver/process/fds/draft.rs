@@ -11,14 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bstr::BString;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
-use nix::sys::stat::{Mode, fchmod, fstat, mode_t};
-use nix::unistd::{AccessFlags, Gid, Uid, faccessat, fchown, geteuid};
+use nix::sys::stat::{Mode, mode_t};
+use nix::unistd::{AccessFlags, faccessat};
 
 use super::super::cleanup::{Kind, Note, Registry};
 use super::super::os::umask::umask as own_umask;
 use super::super::sys;
 use super::buffer::{file_on_disk, unnamed_file_in};
 use super::error::FdError;
+use super::rights::{set_mode, take_after};
 use crate::machine::effect::{DraftMode, Umask};
 
 /// As many links one after the other lead anywhere.
@@ -98,7 +99,7 @@ impl Draft {
             let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { rights };
             let begun = beside(directory, first, registry).and_then(|(file, note)| {
                 if let Some(old) = &old {
-                    take_after(&file, old)?;
+                    take_after(&file, &target, old)?;
                 } else if umask.is_some() {
                     set_mode(&file, rights)?; // the shell's own took away from it
                 }
@@ -172,26 +173,4 @@ fn beside(
 /// A name that no other file has.
 pub(super) fn hidden_name() -> io::Result<String> {
     Ok(format!(".ftsh-{:016x}", sys::random()?))
-}
-
-/// Gives a new file the owner and the mode of the old one, as far as that is allowed.
-fn take_after(new: &OwnedFd, old: &Metadata) -> io::Result<()> {
-    let own = fstat(new)?;
-    if own.st_uid != old.uid() {
-        let _ = fchown(new, Some(Uid::from_raw(old.uid())), None);
-    }
-    let group =
-        own.st_gid == old.gid() || fchown(new, None, Some(Gid::from_raw(old.gid()))).is_ok();
-    // As when it is written to: rights of others' programs don't come with new content, and those of a
-    // group that it doesn't have are nobody's.
-    let kept = if geteuid().is_root() { 0o7777 } else { 0o1777 };
-    let mode = old.mode() & if group { kept } else { kept & !0o070 };
-    set_mode(new, Mode::from_bits_truncate(mode as mode_t))
-}
-
-fn set_mode(file: &OwnedFd, mode: Mode) -> io::Result<()> {
-    if fstat(file)?.st_mode & 0o7777 != mode.bits() {
-        fchmod(file, mode)?;
-    }
-    Ok(())
 }

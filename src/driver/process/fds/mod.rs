@@ -15,6 +15,7 @@ pub mod path;
 mod place;
 mod plan;
 mod readers;
+mod rights;
 pub mod settle;
 pub mod stream;
 mod table;

@@ -1,5 +1,6 @@
 //! System calls that neither std nor nix offers safely: the only unsafe code of the shell.
 
+mod attributes;
 mod c_string_array;
 mod children;
 mod descriptors;
@@ -16,6 +17,7 @@ mod signals;
 mod vfork;
 mod watch;
 
+pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
 pub use c_string_array::CStringArray;
 pub use children::{
     Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
