@@ -22,4 +22,6 @@ pub mod report;
 pub mod secrets;
 pub mod status;
 pub mod syntax;
+#[cfg(feature = "journal")]
+pub mod timeline;
 pub mod user_directory;

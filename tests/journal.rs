@@ -1,4 +1,4 @@
-//! `--journal`, `--replay` and `--status`.
+//! `--journal`, `--replay`, `--status` and `--timeline`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -194,6 +194,27 @@ fn damage_is_told_and_nothing_is_run() {
     look("--replay", &journal).refused(&["damaged at byte"]);
     let again = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
     again.refused(&["damaged at byte"]);
+}
+
+#[test]
+fn a_picture_is_drawn_of_what_is_recorded() {
+    let run = Ftsh::command(SCRIPT).options(["--journal=j", "--redact=TOKEN", "-l0"]);
+    let run = run.env("TOKEN", "test $0").run();
+    let path = |name: &str| run.directory.path().join(name);
+    let picture = look("--timeline", &path("j")).success().text();
+    for text in
+        ["<svg ", ">i=1<", "; *** != 2", "attempt failed", "delay", "exited with 3", "</svg>\n"]
+    {
+        assert!(picture.contains(text), "{text} in {picture}");
+    }
+    assert!(!picture.contains("test $0"), "{picture}");
+    look("--timeline", &path("j")).arg("-o").arg(path("p.svg")).stdout("").success();
+    assert_eq!(fs::read_to_string(path("p.svg")).expect("a picture"), picture);
+    look("--timeline", &path("j")).arg("-o").arg(path("p.html")).stdout("").success();
+    let page = fs::read_to_string(path("p.html")).expect("a page");
+    assert!(page.starts_with("<!doctype html>") && page.contains(&picture), "{page}");
+    look("--timeline", &path("j")).arg("-o").arg(path("none/p.svg")).refused(&["can't draw into"]);
+    Ftsh::command("true").options(["-o", "x.svg"]).refused(&["`--timeline`"]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
@@ -84,6 +84,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("machine", &["syntax", "channel", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
     ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),
+    ("timeline", &["machine"]),
     ("log", &["machine", "diagnostic", "non_blocking_writer"]),
     (
         "driver",
@@ -121,6 +122,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "driver",
             "journal",
             "status",
+            "timeline",
             "repl",
             "log",
             "non_blocking_writer",
@@ -198,7 +200,8 @@ fn imports_go_one_way() {
 
 #[test]
 fn the_machine_and_the_syntax_are_pure() {
-    let pure = ["machine", "lint", "syntax", "channel", "backoff", "duration", "nearest"];
+    let pure =
+        ["machine", "timeline", "lint", "syntax", "channel", "backoff", "duration", "nearest"];
     let world = [
         "std::process",
         "std::fs",

@@ -1,4 +1,4 @@
-//! `--journal`, and looks at what is recorded: `--replay`, `--status`.
+//! `--journal`, and looks at what is recorded: `--replay`, `--status`, `--timeline`.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, Permissions};
@@ -19,15 +19,16 @@ use nix::fcntl::{Flock, FlockArg};
 use super::messages::{complain, tell};
 use super::settings::{Look, Settings};
 use crate::driver::{self, Driver};
-use crate::journal::{Beginning, Journal, Over, Recorder, Unreadable, Writer, read, replay};
+use crate::journal::{Beginning, Journal, Over, Recorder, Unreadable, Watch, Writer, read, replay};
 use crate::log::{Lines, Style};
-use crate::machine::effect::Environment;
+use crate::machine::effect::{Effect, Environment};
 use crate::machine::outcome::Human;
 use crate::machine::record::{Level, Record};
 use crate::machine::{Config, Machine, Outcome, Time};
 use crate::os_error::plain;
 use crate::status;
 use crate::syntax::Script;
+use crate::timeline::{self, Timeline};
 
 /// Who ends needs a moment for it, and who only looks whether a run is on holds its lock as short.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -208,6 +209,7 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
     let outcome = match look {
         Look::Log => log(&journal, settings),
         Look::Status => page(&journal, goes_on),
+        Look::Timeline => picture(&journal, settings.picture.as_deref()),
     };
     outcome.map_err(|error| cannot(error.to_string()))
 }
@@ -230,7 +232,7 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
     });
     let mut out = BufWriter::new(io::stdout().lock());
     let mut result = Ok(());
-    let replayed = replay(journal, settings.config.log_level, |record| {
+    let replayed = replay(journal, settings.config.log_level, |record: &Record| {
         if result.is_ok() {
             let at = timestamp(beginning.at + record.at.elapsed());
             result = out.write_all(lines.render(at, record).as_bytes());
@@ -250,7 +252,7 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
 /// Prints what the run is doing, or was doing at last.
 fn page(journal: &Journal, goes_on: bool) -> Result<Outcome> {
     let beginning = &journal.beginning;
-    let replayed = replay(journal, Level::NOTHING, |_| ())?;
+    let replayed = replay(journal, Level::NOTHING, |_: &Record| ())?;
     let mut now = replayed.now;
     if goes_on && journal.over.is_none() {
         now = now.max(Time::after(since_1970().saturating_sub(beginning.at)));
@@ -270,6 +272,36 @@ fn page(journal: &Journal, goes_on: bool) -> Result<Outcome> {
     };
     text.push('\n');
     Ok(tell(&text))
+}
+
+/// What a picture is made of.
+impl Watch for &mut Timeline {
+    fn logged(&mut self, record: &Record) {
+        Timeline::logged(self, record);
+    }
+
+    fn asked(&mut self, effect: &Effect) {
+        Timeline::asked(self, effect);
+    }
+}
+
+/// Draws the run, as the name of the file says.
+fn picture(journal: &Journal, path: Option<&Path>) -> Result<Outcome> {
+    let mut timeline = Timeline::default();
+    let replayed = replay(journal, Level::STRUCTURES, &mut timeline)?;
+    let now = replayed.now.elapsed();
+    let beginning = &journal.beginning;
+    let at = timestamp(beginning.at).to_zoned(crate::log::local_zone());
+    let name = beginning.secrets().hide(&beginning.name).into_owned();
+    let title = format!("{name}, {}, {}", at.strftime("%Y-%m-%d %H:%M:%S"), Human(now));
+    let (rows, left_out) = timeline.finish(now, replayed.outcome.as_ref());
+    let svg = timeline::svg(&title, &rows, left_out, now);
+    let Some(path) = path else { return Ok(tell(&svg)) };
+    let is_page = path.extension().is_some_and(|end| end == "html" || end == "htm");
+    let content = if is_page { timeline::html(&title, &svg) } else { svg };
+    std::fs::write(path, content)
+        .map_err(|error| anyhow!("can't draw into `{}`: {}", path.display(), plain(&error)))?;
+    Ok(Outcome::Succeeded)
 }
 
 fn since_1970() -> Duration {

@@ -384,8 +384,28 @@ pub static STATUS_OF: Spec = Spec {
     ..PLAIN
 };
 
+/// A picture of a recorded run.
+pub static TIMELINE: Spec = Spec {
+    names: &["--timeline"],
+    value: Some("FILE"),
+    is_file: true,
+    heading: RECORDED,
+    help: "Draw the run in FILE, into the file of -o or on standard output",
+    ..PLAIN
+};
+
+/// Where the picture goes.
+pub static OUTPUT: Spec = Spec {
+    names: &["-o"],
+    value: Some("FILE"),
+    is_file: true,
+    heading: RECORDED,
+    help: "With --timeline: draw into FILE, an .svg or an .html to look closer at",
+    ..PLAIN
+};
+
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 26] = [
+pub static TABLE: [&Spec; 28] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -412,6 +432,8 @@ pub static TABLE: [&Spec; 26] = [
     &JOURNAL,
     &REPLAY,
     &STATUS_OF,
+    &TIMELINE,
+    &OUTPUT,
 ];
 
 /// What the environment says beside what options do.

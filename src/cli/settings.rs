@@ -44,6 +44,8 @@ pub enum Look {
     Log,
     /// What the run does.
     Status,
+    /// A picture.
+    Timeline,
 }
 
 /// Everything that options and environment decide.
@@ -81,6 +83,8 @@ pub struct Settings {
     pub results: Option<PathBuf>,
     /// Where the run is recorded, if anywhere.
     pub journal: Option<PathBuf>,
+    /// Where the picture of one goes; none is standard output.
+    pub picture: Option<PathBuf>,
     /// For the machine.
     pub config: Config,
     /// How long this shell has to kill in, and others with it.
@@ -246,7 +250,15 @@ impl Given<'_> {
     }
 
     fn action(&mut self) -> Result<Action> {
-        for (option, look) in [(&options::REPLAY, Look::Log), (&options::STATUS_OF, Look::Status)] {
+        let looks = [
+            (&options::REPLAY, Look::Log),
+            (&options::STATUS_OF, Look::Status),
+            (&options::TIMELINE, Look::Timeline),
+        ];
+        if self.flags.has(&options::OUTPUT) && !self.flags.has(&options::TIMELINE) {
+            bail!("`-o` is where the picture of `--timeline` goes; there is none");
+        }
+        for (option, look) in looks {
             if let Some(file) = self.file(option)? {
                 if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
                     bail!(
@@ -298,6 +310,7 @@ impl Settings {
         let lock = given.lock(&program)?;
         let action = given.action()?;
         let journal = given.file(&options::JOURNAL)?;
+        let picture = given.file(&options::OUTPUT)?;
         let talks = matches!(program, Program::Prompt) && action == Action::Run;
         if talks && journal.is_some() {
             bail!("a journal is of a script: at a prompt nothing is recorded");
@@ -331,6 +344,7 @@ impl Settings {
             results,
             summary: flags.has(&options::SUMMARY),
             journal,
+            picture,
             config: Config {
                 pid: around.pid,
                 umask: around.umask,

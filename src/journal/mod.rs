@@ -21,7 +21,7 @@ pub use self::beginning::Beginning;
 pub use self::entry::Over;
 pub use self::read::{Journal, Unreadable, read};
 pub use self::recorder::Recorder;
-pub use self::replay::{Replayed, Unrepeatable, replay};
+pub use self::replay::{Replayed, Unrepeatable, Watch, replay};
 pub use self::store::Store;
 pub use self::writer::Writer;
 

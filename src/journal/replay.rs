@@ -55,15 +55,30 @@ pub enum Unrepeatable {
     },
 }
 
+/// Who sees a run that is repeated.
+pub trait Watch {
+    /// This is logged.
+    fn logged(&mut self, record: &Record);
+
+    /// This is asked of the driver.
+    fn asked(&mut self, _effect: &Effect) {}
+}
+
+impl<F: FnMut(&Record)> Watch for F {
+    fn logged(&mut self, record: &Record) {
+        self(record);
+    }
+}
+
 /// A run that is repeated.
-struct Replay<'a, F> {
+struct Replay<'a, W> {
     machine: Machine,
     journal: &'a Journal,
     checks: VecDeque<&'a Head>,
     digest: Digest,
     file: Arc<str>,
     secrets: Secrets,
-    each: F,
+    watch: W,
     /// When the machine was last told something.
     now: Time,
     /// How many effects there had been.
@@ -80,7 +95,7 @@ struct Replay<'a, F> {
 pub fn replay(
     journal: &Journal,
     level: Level,
-    each: impl FnMut(&Record),
+    watch: impl Watch,
 ) -> Result<Replayed, Unrepeatable> {
     let beginning = &journal.beginning;
     let version = || beginning.version.clone();
@@ -98,7 +113,7 @@ pub fn replay(
         digest: Digest::default(),
         file: beginning.name.as_str().into(),
         secrets,
-        each,
+        watch,
         now: Time::START,
         then: 0,
         notes: VecDeque::new(),
@@ -110,7 +125,7 @@ pub fn replay(
     Ok(Replayed { machine, outcome, now })
 }
 
-impl<F: FnMut(&Record)> Replay<'_, F> {
+impl<W: Watch> Replay<'_, W> {
     fn repeat(&mut self, level: Level) -> Result<(), Unrepeatable> {
         let mut latest = Time::START;
         // It is told the time before it is asked for anything.
@@ -159,8 +174,13 @@ impl<F: FnMut(&Record)> Replay<'_, F> {
             self.check()?;
             self.tell_notes(self.digest.count() - self.then);
             match self.machine.poll_output() {
-                Output::Effect(Effect::Log(record)) => (self.each)(&record.hide(&self.secrets)),
-                Output::Effect(effect) => self.digest.add(&effect),
+                Output::Effect(Effect::Log(record)) => {
+                    self.watch.logged(&record.hide(&self.secrets));
+                }
+                Output::Effect(effect) => {
+                    self.digest.add(&effect);
+                    self.watch.asked(&effect);
+                }
                 Output::Timeout(_) => break,
                 Output::Finished(outcome) => {
                     self.outcome = Some(outcome);
@@ -176,7 +196,7 @@ impl<F: FnMut(&Record)> Replay<'_, F> {
         while let Some((_, record)) =
             self.notes.front().filter(|(after, _)| u64::from(*after) <= effects)
         {
-            (self.each)(&record.hide(&self.secrets));
+            self.watch.logged(&record.hide(&self.secrets));
             self.notes.pop_front();
         }
     }

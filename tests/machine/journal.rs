@@ -10,7 +10,7 @@ use ftsh::driver::simulated::{Model, Simulated};
 use ftsh::journal::{
     Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay,
 };
-use ftsh::machine::record::Level;
+use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Machine, Outcome};
 use ftsh::syntax::parse;
 
@@ -90,7 +90,8 @@ fn what_a_recorded_run_did_is_had_again() {
     assert_eq!(journal.over, Some(Over::Exited(1)));
     let mut lines = Vec::new();
     for level in [Level::NOTHING, Level::STRUCTURES, Level::PROCESSES] {
-        let replayed = replay(&journal, level, |record| lines.push(record.clone())).expect("again");
+        let replayed =
+            replay(&journal, level, |record: &Record| lines.push(record.clone())).expect("again");
         assert_eq!(replayed.outcome.as_ref(), Some(&outcome), "at level {}", level.0);
     }
     let attempts = lines.iter().filter(|record| record.event.level() == Level::STRUCTURES).count();
@@ -105,7 +106,7 @@ fn any_beginning_of_a_run_is_had_again() {
     let mut furthest = Vec::new();
     for cut in 0..bytes.len() {
         if let Ok(journal) = read(&bytes[..cut]) {
-            let replayed = replay(&journal, Level::NOTHING, |_| ()).expect("a beginning");
+            let replayed = replay(&journal, Level::NOTHING, |_: &Record| ()).expect("a beginning");
             assert!(replayed.outcome.is_none() || journal.over.is_some() || cut + 20 > bytes.len());
             furthest.push(replayed.now);
         }
@@ -133,7 +134,7 @@ fn a_loop_that_only_computes_takes_little_room() {
     record(&disk, "i=0\nwhile $i .lt. 20000\n i=$i .add. 1\nend");
     let length = disk.0.borrow().bytes.len();
     assert!(length < 2000, "{length} bytes");
-    assert!(replay(&disk.journal(), Level::NOTHING, |_| ()).is_ok());
+    assert!(replay(&disk.journal(), Level::NOTHING, |_: &Record| ()).is_ok());
 }
 
 /// What isn't recorded doesn't happen.
@@ -146,7 +147,8 @@ fn a_full_disk_ends_the_run_before_anything_more_is_begun() {
         assert_eq!(outcome, Outcome::Interrupted(15), "{most} writes");
         // The header, what comes before the first command, and what comes before each other one.
         assert_eq!(world.starts().len(), most - 1, "{most} writes");
-        let replayed = replay(&disk.journal(), Level::NOTHING, |_| ()).expect("a beginning");
+        let replayed =
+            replay(&disk.journal(), Level::NOTHING, |_: &Record| ()).expect("a beginning");
         assert_eq!(replayed.outcome, None);
     }
 }
@@ -157,7 +159,7 @@ fn a_machine_that_does_something_else_is_found_out() {
     record(&disk, "ok one\nok two\nok three");
     let mut journal = disk.journal();
     journal.beginning.text = "ok one\nok TWO\nok three".into();
-    let different = |journal: &Journal| match replay(journal, Level::NOTHING, |_| ()) {
+    let different = |journal: &Journal| match replay(journal, Level::NOTHING, |_: &Record| ()) {
         Err(error) => error,
         Ok(_) => panic!("it is something else"),
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh::journal::{Beginning, Store, Writer, read, replay};
-use ftsh::machine::record::Level;
+use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Effect, Event, Outcome, Time};
 use ftsh::syntax::Script;
 
@@ -84,7 +84,7 @@ impl Tape {
             Err(error) => return wrong(error.to_string()),
         };
         let level = *dice.pick(&[Level::NOTHING, Level::COMMANDS, Level::PROCESSES]);
-        match replay(&journal, level, |_| ()) {
+        match replay(&journal, level, |_: &Record| ()) {
             Err(error) => return wrong(error.to_string()),
             Ok(again) if again.outcome.as_ref() != Some(outcome) => {
                 return wrong(format!("{:?} instead of {outcome:?}", again.outcome));
@@ -93,7 +93,7 @@ impl Tape {
         }
         let cut = dice.number(0, bytes.len());
         if let Ok(journal) = read(&bytes[..cut])
-            && let Err(error) = replay(&journal, level, |_| ())
+            && let Err(error) = replay(&journal, level, |_: &Record| ())
         {
             return wrong(format!("of the first {cut} bytes: {error}"));
         }
