@@ -5,6 +5,7 @@
 
 mod support;
 
+mod atomic;
 mod bad_input;
 mod bytes;
 mod channels;

@@ -52,7 +52,7 @@ impl Machine {
                 }
                 Resource::WriteVariable(name, mode) => {
                     let (source, change) = self.held_variable(task, &written, name, mode);
-                    written.extend(change);
+                    written.extend(change.map(|change| (descriptor, change)));
                     source
                 }
                 // What is read is opened once, around all attempts.
@@ -107,12 +107,12 @@ impl Machine {
     fn held_variable(
         &mut self,
         task: &Task,
-        before: &[Written],
+        before: &[(u8, Written)],
         name: super::Name,
         mode: Mode,
     ) -> (FdSource, Option<Written>) {
-        let same = before.iter().rev().find(|written| written.name == name);
-        if let (Mode::Append, Some(written)) = (mode, same) {
+        let same = before.iter().rev().find(|(_, written)| written.name == name);
+        if let (Mode::Append, Some((_, written))) = (mode, same) {
             return (FdSource::BufferAppend(written.buffer.id()), None);
         }
         let buffer = BufferId(self.next_id());
@@ -186,7 +186,10 @@ impl Machine {
     pub(super) fn roll_back(task: &mut Task, transaction: Transaction) {
         task.io = transaction.before;
         if let (Kind::Attempt { .. }, Some(frame)) = (transaction.kind, task.top_try()) {
-            frame.dropped = Some(Dropped(transaction.held));
+            let mut dropped = transaction.held;
+            let variable = |(descriptor, written): (u8, Written)| (descriptor, written.buffer);
+            dropped.extend(transaction.written.into_iter().map(variable));
+            frame.dropped = Some(Dropped(dropped));
         }
     }
 

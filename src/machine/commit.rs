@@ -100,7 +100,7 @@ impl Machine {
                 // Of a `catch` that has nothing to say nothing takes the place of what was there.
                 let mut written = std::mem::take(&mut transaction.written);
                 if let Kind::Catch = transaction.kind {
-                    written.retain(|written| filled.contains(&written.buffer.id()));
+                    written.retain(|(_, written)| filled.contains(&written.buffer.id()));
                 }
                 let is_filled = |(_, buffer): &Held| filled.contains(&buffer.id());
                 let streams: VecDeque<Held> =
@@ -108,7 +108,7 @@ impl Machine {
                 if let Some(commit) = &mut transaction.commit {
                     commit.streams = Some(streams);
                 }
-                for written in written {
+                for (_, written) in written {
                     written.commit(&mut task.variables);
                 }
                 self.next_stream(task)
@@ -134,7 +134,7 @@ impl Machine {
             self.effects.push_back(Effect::KeepInput(replay));
         }
         let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
-        let written = transaction.written.iter().map(|written| written.buffer.id());
+        let written = transaction.written.iter().map(|(_, written)| written.buffer.id());
         let buffers: Vec<_> = held.chain(written).collect();
         if buffers.is_empty() {
             return self.committed(task);

@@ -28,8 +28,8 @@ pub struct Transaction {
     pub drafts: Vec<Handle<DraftId>>,
     /// What was written to files by attempts inside that have succeeded, which take their places first.
     pub inner: Vec<Handle<DraftId>>,
-    /// What is written to variables.
-    pub written: Vec<Written>,
+    /// What is written to variables, and by which descriptor.
+    pub written: Vec<(u8, Written)>,
     /// How it is being committed, if it has come to that.
     pub commit: Option<Commit>,
 }
@@ -104,9 +104,10 @@ impl Transaction {
 }
 
 impl Dropped {
-    /// The buffers that are told of: what went to standard error, and then to standard output.
+    /// The buffers that are told of: what went to standard error, and then to standard output; those of a
+    /// descriptor in the order in which they took each other's place.
     pub fn told(&self) -> Vec<BufferId> {
-        let of = |wanted: u8| self.0.iter().find(move |(descriptor, _)| *descriptor == wanted);
-        [2, 1].into_iter().filter_map(of).map(|(_, buffer)| buffer.id()).collect()
+        let of = |wanted: u8| self.0.iter().filter(move |(descriptor, _)| *descriptor == wanted);
+        [2, 1].into_iter().flat_map(of).map(|(_, buffer)| buffer.id()).collect()
     }
 }

@@ -303,6 +303,13 @@ fn a_failed_attempt_tells_what_it_had_printed() {
     atomic()
         .run("try atomic; warn b; fail; finally; echo \"<$error_output>\"; end")
         .prints("<b>\n");
+    // What went to a variable is part of it.
+    let ran = atomic()
+        .run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\" > g; end ->& v");
+    holds(&ran, "g", "<a\nb>\n");
+    let ran = atomic()
+        .run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\" > g; end 2-> v");
+    holds(&ran, "g", "<b\na>\n");
     // What an inner attempt had printed is part of it.
     let inner =
         "try atomic; warn a; try atomic; warn b; fail; end; catch; echo \"$error_output\"; end";

@@ -226,7 +226,9 @@ impl Atomic {
             demand(all.eq(here), "not all files of a kind take their places, or in another order")?;
             match owner {
                 Owner::Attempt(io) => {
-                    let failed = self.attempts.get(io).is_some_and(|attempt| attempt.failed);
+                    // What goes wrong after its files is trouble of another kind.
+                    let is_lost = |attempt: &Attempt| attempt.failed && !attempt.kept;
+                    let failed = self.attempts.get(io).is_some_and(is_lost);
                     demand(!failed, "the file of an attempt that has failed")?;
                 }
                 Owner::Command(process) => {

@@ -1,0 +1,72 @@
+//! Atomic attempts of the real binary that are ended from outside, and what they leave.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::Ftsh;
+
+/// All that is in a directory, where scratch directories would be as well.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_signal_drops_it_all() {
+    let script = "echo old > f\n\
+                  try for 1 hour atomic\n\
+                      echo printed; sh -c 'echo complaint >&2'; echo x > $scratch/x\n\
+                      try atomic; echo inner; end > g\n\
+                      touch begun; sleep 1000\n\
+                  end > f";
+    let running = Ftsh::command(script).limit(Duration::from_secs(60)).start();
+    running.until("an attempt", |run| run.directory().join("begun").exists());
+    running.signal(Signal::SIGTERM);
+    let finished = running.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    finished.expect_stdout(b"");
+    assert_eq!(finished.read("f"), "old\n");
+    assert!(!finished.errors().contains("complaint"), "{}", finished.errors());
+    assert_eq!(names(finished.directory.path()), ["begun", "f"]);
+}
+
+#[test]
+fn a_limit_drops_it_all() {
+    let script = "echo old > f\n\
+                  try for 300 ms or 1 time atomic\n\
+                      echo printed; echo $scratch; echo x > $scratch/x; sleep 1000\n\
+                  catch\n\
+                      success\n\
+                  finally\n\
+                      echo \"$error_kind\" >&2\n\
+                  end > f";
+    let finished = Ftsh::command(script).success();
+    finished.expect_stdout(b"");
+    finished.expect_stderr("timeout");
+    assert_eq!(finished.read("f"), "old\n");
+    assert_eq!(names(finished.directory.path()), ["f"]);
+}
+
+#[test]
+fn what_is_printed_comes_out_when_the_attempt_has_succeeded() {
+    let script = "try 1 time atomic\n\
+                      echo first; forall x in 1 .to. 20; echo $x; end\n\
+                      touch begun\n\
+                      sh -c 'until test -e go; do sleep 0.01; done'\n\
+                  end\n\
+                  echo last";
+    let running = Ftsh::command(script).limit(Duration::from_secs(60)).start();
+    running.until("an attempt", |run| run.directory().join("begun").exists());
+    assert!(!running.has_output());
+    std::fs::write(running.directory().join("go"), "").expect("a file");
+    let finished = running.wait();
+    finished.expect_code(0);
+    let text = finished.text();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[21]), (22, "first", "last"));
+}
