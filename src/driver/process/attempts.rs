@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
+use super::cleanup::scratch_place;
 use super::fds::{ended, settle};
 use super::jobs::Answer;
 use super::os::poll::Token;
@@ -45,7 +46,8 @@ impl ProcessDriver {
     pub(super) fn find_scratch(&mut self, operation: OperationId, id: ScratchId) {
         let (scratch, registry) = (self.cleanup.scratch(id), self.cleanup.registry.clone());
         self.operate(operation, move |_| {
-            let path = scratch.path(&registry).map_err(FdError::Scratch);
+            let path = scratch.path(&registry);
+            let path = path.map_err(|error| FdError::Scratch { place: scratch_place(), error });
             Answer::Reply(path.map(|path| Reply::Text(path.into_os_string().into_vec().into())))
         });
     }

@@ -10,7 +10,7 @@ use crate::syntax::ast::{ExprKind, Part, Word};
 use crate::syntax::clauses::ChannelClauses;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
-use crate::syntax::vocabulary::RULES;
+use crate::syntax::vocabulary::{CLAUSES, RULES};
 
 /// What a declaration looks like.
 const EXAMPLE: &str = "declare it like `channel mirror at most 4 rate 10 per second`";
@@ -26,6 +26,11 @@ impl Builder<'_> {
             return Err(error.hint(EXAMPLE).into());
         };
         let (name, name_span) = self.channel_name(&name)?;
+        if CLAUSES.contains(&&*name) {
+            let error =
+                SyntaxError::new(name_span, format!("`{name}` can't be the name of a channel"));
+            return Err(error.hint("after `through` it is a clause of the `try`").into());
+        }
         let mut rules = ChannelClauses::NONE;
         for pair in inner {
             let span = self.span(&pair);
@@ -164,6 +169,7 @@ fn no_rule(span: Span, text: &str) -> SyntaxError {
     let first = text.split_whitespace().next().unwrap_or_default();
     let error = SyntaxError::new(span, format!("`{first}` is no rule of a channel"));
     match nearest(first, RULES) {
+        Some("at" | "most") => error.hint("did you mean `at most`?"),
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
         None => error.hint(
             "the rules are `at most`, `rate`, `budget` and `breaker`; to run a program `channel`, \

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub use self::kind::Kind;
 pub use self::registry::{Note, Registry};
-pub use self::scratch::Scratch;
+pub use self::scratch::{Scratch, scratch_place};
 pub use self::sweep::clean_up_after_interpreter;
 use crate::machine::effect::ScratchId;
 

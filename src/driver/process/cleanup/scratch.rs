@@ -31,7 +31,8 @@ impl Scratch {
             State::Removed => Err(io::ErrorKind::NotFound.into()),
             State::Unmade => {
                 let _busy = registry.begin().ok_or(io::ErrorKind::Interrupted)?;
-                let path = place()?.join(format!("ftsh-{:016x}", sys::random()?));
+                let path = std::path::absolute(scratch_place())?
+                    .join(format!("ftsh-{:016x}", sys::random()?));
                 let note = registry.note(Kind::Tree, path.clone());
                 DirBuilder::new().mode(0o700).create(&path)?;
                 *state = State::Made(note);
@@ -49,8 +50,7 @@ impl Scratch {
 }
 
 /// Where it is made: what is put there may be large, so not where the notes are.
-fn place() -> io::Result<PathBuf> {
+pub fn scratch_place() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
-    let place = named.map_or_else(|| Path::new("/tmp").into(), PathBuf::from);
-    std::path::absolute(place)
+    named.map_or_else(|| Path::new("/tmp").into(), PathBuf::from)
 }

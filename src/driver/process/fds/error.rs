@@ -1,6 +1,7 @@
 //! Why there is no descriptor, or no answer about files.
 
 use std::io;
+use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice};
 use thiserror::Error;
@@ -36,8 +37,17 @@ pub enum FdError {
     #[error("what was read can't be read again: {}", plain(.0))]
     Input(io::Error),
     /// An attempt can't have a directory of its own.
-    #[error("no directory for $scratch to be had: {}", plain(.0))]
-    Scratch(io::Error),
+    #[error(
+        "no directory for $scratch to be had in {}: {}; TMPDIR names another place",
+        .place.display(),
+        plain(.error)
+    )]
+    Scratch {
+        /// Where it was to be.
+        place: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// A number that no descriptor has.
     #[error("{0}: descriptors go from 0 to 9")]
     NoNumber(u8),
