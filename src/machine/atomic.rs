@@ -7,6 +7,7 @@ use bstr::BString;
 use super::Machine;
 use super::effect::{
     Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, Query, ReplayId, ScratchId,
+    Sink,
 };
 use super::ending::{Retry, Thrown};
 use super::event::{Refusal, Reply};
@@ -48,7 +49,10 @@ impl Machine {
                 Resource::FdSource(source) => {
                     // A `catch` that writes nothing leaves what is there.
                     let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
-                    self.as_draft(source, mode, true, &mut drafts)
+                    let mut draft = Vec::new();
+                    let source = self.as_draft(source, mode, true, &mut draft);
+                    drafts.extend(draft.into_iter().map(|draft| (descriptor, draft)));
+                    source
                 }
                 Resource::WriteVariable(name, mode) => {
                     let (source, change) = self.held_variable(task, &written, name, mode);
@@ -186,25 +190,19 @@ impl Machine {
     pub(super) fn roll_back(task: &mut Task, transaction: Transaction) {
         task.io = transaction.before;
         if let (Kind::Attempt { .. }, Some(frame)) = (transaction.kind, task.top_try()) {
-            let mut dropped = transaction.held;
-            let variable = |(descriptor, written): (u8, Written)| (descriptor, written.buffer);
-            dropped.extend(transaction.written.into_iter().map(variable));
-            frame.dropped = Some(Dropped(dropped));
+            let Transaction { mut held, drafts, written, .. } = transaction;
+            held.extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
+            frame.dropped = Some(Dropped { held, drafts });
         }
     }
 
     /// Before a `try` goes on after a failed attempt: finds out what that has written last.
-    pub(super) fn ask_output(
-        &mut self,
-        task: &Task,
-        buffers: Vec<BufferId>,
-        then: AfterEmptied,
-    ) -> Flow {
+    pub(super) fn ask_output(&mut self, task: &Task, told: Vec<Sink>, then: AfterEmptied) -> Flow {
         let most = then.failure().map_or(0, |failure| {
             MOST_TOLD.saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
         });
         let operation = self.new_operation(task);
-        let query = Query::Tail(buffers, most);
+        let query = Query::Tail(told, most);
         let directory = task.directory.clone();
         self.effects.push_back(Effect::Query { operation, directory, query });
         Flow::Wait(State::Telling(operation, then))

@@ -43,7 +43,7 @@ impl Machine {
     ) -> Flow {
         transaction.commit = Some(Commit { then, streams: None });
         let mut drafts = std::mem::take(&mut transaction.inner);
-        drafts.append(&mut transaction.drafts);
+        drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
         if !matches!(transaction.kind, Kind::Redirected { .. })
             && !drafts.is_empty()
             && let Some(outer) = self.enclosing(task)
@@ -51,7 +51,7 @@ impl Machine {
             outer.inner.append(&mut drafts);
         }
         let wanted: Vec<DraftId> = drafts.iter().map(Handle::id).collect();
-        transaction.drafts = drafts;
+        transaction.inner = drafts;
         task.enter(FrameKind::Transaction(transaction));
         if wanted.is_empty() {
             return self.keep_input(task);
@@ -129,7 +129,7 @@ impl Machine {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
-        transaction.drafts.clear();
+        transaction.inner.clear();
         if let Kind::Attempt { replay, .. } = transaction.kind {
             self.effects.push_back(Effect::KeepInput(replay));
         }

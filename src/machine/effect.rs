@@ -292,6 +292,15 @@ pub enum Access {
     Append,
 }
 
+/// What holds what was written until it is let out, settled or dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// What goes to a stream or a variable.
+    Buffer(BufferId),
+    /// What goes to a file.
+    Draft(DraftId),
+}
+
 /// Something to find out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
@@ -313,9 +322,9 @@ pub enum Query {
     Home(BString),
     /// The content of a file; `Reply::Text`.
     File(BString),
-    /// The ends of buffers, one after the other, each from the beginning of a line if there is one, of
-    /// together so many bytes at most; `Reply::Text`.
-    Tail(Vec<BufferId>, usize),
+    /// The ends of what was written, one after the other, each from the beginning of a line if there is
+    /// one, of together so many bytes at most; `Reply::Text`.
+    Tail(Vec<Sink>, usize),
     /// Those of these buffers that have any content; `Reply::Buffers`, in this order.
     Filled(Vec<BufferId>),
     /// The path of a directory of an attempt's own, empty when it is first asked for; `Reply::Text`.

@@ -245,8 +245,8 @@ impl Machine {
         if after.is_for_a_try()
             && let Some(dropped) = task.top_try().and_then(|frame| frame.dropped.as_ref())
         {
-            let buffers = dropped.told();
-            return self.ask_output(task, buffers, after);
+            let told = dropped.told();
+            return self.ask_output(task, told, after);
         }
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),

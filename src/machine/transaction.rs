@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::effect::{BufferId, DraftId, OperationId, ProcessId, ReplayId, ScratchId};
+use super::effect::{BufferId, DraftId, OperationId, ProcessId, ReplayId, ScratchId, Sink};
 use super::leaving::Leaving;
 use super::opening::Written;
 use super::table::Table;
@@ -24,9 +24,10 @@ pub struct Transaction {
     pub before: Table,
     /// What is written to these.
     pub held: Vec<Held>,
-    /// What is written to files, in order.
-    pub drafts: Vec<Handle<DraftId>>,
-    /// What was written to files by attempts inside that have succeeded, which take their places first.
+    /// What is written to files, in order, and by which descriptor.
+    pub drafts: Vec<(u8, Handle<DraftId>)>,
+    /// What was written to files by attempts inside that have succeeded, which take their places first; all
+    /// that is to take its place, once it is being committed.
     pub inner: Vec<Handle<DraftId>>,
     /// What is written to variables, and by which descriptor.
     pub written: Vec<(u8, Written)>,
@@ -87,14 +88,19 @@ pub enum Committing {
 
 /// An attempt failed; what it has written to these is told of it before it is dropped.
 #[derive(Debug)]
-pub struct Dropped(pub Vec<Held>);
+pub struct Dropped {
+    /// What was held for streams and variables.
+    pub held: Vec<Held>,
+    /// What was to go to files.
+    pub drafts: Vec<(u8, Handle<DraftId>)>,
+}
 
 impl Transaction {
     /// What is written to these files is there when what is redirected has succeeded.
     pub fn redirected(before: Table, around_call: bool, drafts: Vec<Handle<DraftId>>) -> Self {
         let kind = Kind::Redirected { around_call };
-        let (held, inner, written) = (Vec::new(), Vec::new(), Vec::new());
-        Self { kind, before, held, drafts, inner, written, commit: None }
+        let (held, written) = (Vec::new(), Vec::new());
+        Self { kind, before, held, drafts: Vec::new(), inner: drafts, written, commit: None }
     }
 
     /// Whether it ends with the call inside.
@@ -104,10 +110,13 @@ impl Transaction {
 }
 
 impl Dropped {
-    /// The buffers that are told of: what went to standard error, and then to standard output; those of a
-    /// descriptor in the order in which they took each other's place.
-    pub fn told(&self) -> Vec<BufferId> {
-        let of = |wanted: u8| self.0.iter().filter(move |(descriptor, _)| *descriptor == wanted);
-        [2, 1].into_iter().flat_map(of).map(|(_, buffer)| buffer.id()).collect()
+    /// What is told of: what went to standard error, and then to standard output; of each first what was
+    /// held for streams and variables.
+    pub fn told(&self) -> Vec<Sink> {
+        let held = self.held.iter().map(|(descriptor, it)| (*descriptor, Sink::Buffer(it.id())));
+        let drafts = self.drafts.iter().map(|(descriptor, it)| (*descriptor, Sink::Draft(it.id())));
+        let all: Vec<(u8, Sink)> = held.chain(drafts).collect();
+        let of = |wanted: u8| all.iter().filter(move |(descriptor, _)| *descriptor == wanted);
+        [2, 1].into_iter().flat_map(of).map(|(_, sink)| *sink).collect()
     }
 }

@@ -310,6 +310,16 @@ fn a_failed_attempt_tells_what_it_had_printed() {
     let ran = atomic()
         .run("try atomic; echo a; warn b; fail; catch; echo \"<$error_output>\" > g; end 2-> v");
     holds(&ran, "g", "<b\na>\n");
+    // And what went to a file.
+    for end in [">& f", ">>& f", "2> e > f", "> f"] {
+        let script = "try atomic; echo a; warn b; fail; catch; x=\"$error_output\"; end";
+        let ran = atomic().run(&format!("{script} {end}; echo \"<$x>\" > g"));
+        holds(
+            &ran,
+            "g",
+            if end.starts_with('>') && end.contains('&') { "<a\nb>\n" } else { "<b\na>\n" },
+        );
+    }
     // What an inner attempt had printed is part of it.
     let inner =
         "try atomic; warn a; try atomic; warn b; fail; end; catch; echo \"$error_output\"; end";

@@ -13,7 +13,7 @@ use super::os::poll::Token;
 use super::program::Program;
 use super::replay::FEED;
 use super::{FdError, ProcessDriver, sys};
-use crate::machine::effect::{BufferId, DraftId, IoId, OperationId, ReplayId, ScratchId};
+use crate::machine::effect::{DraftId, IoId, OperationId, ReplayId, ScratchId, Sink};
 use crate::machine::event::{Reply, SpawnError};
 use crate::machine::record::LogEvent;
 use crate::os_error::plain;
@@ -63,9 +63,9 @@ impl ProcessDriver {
         });
     }
 
-    /// The ends of buffers.
-    pub(super) fn tail(&mut self, operation: OperationId, buffers: &[BufferId], most: usize) {
-        let tail = self.io.tail(buffers, most).map(Reply::Text);
+    /// The ends of what was written.
+    pub(super) fn tail(&mut self, operation: OperationId, sinks: &[Sink], most: usize) {
+        let tail = self.io.tail(sinks, most).map(Reply::Text);
         self.answer(operation, tail.map_err(FdError::Unreadable));
     }
 

@@ -280,7 +280,7 @@ impl ProcessDriver {
                 let now = since_1970();
                 return self.answer(operation, Ok(Reply::clock(now)));
             }
-            Query::Tail(buffers, most) => return self.tail(operation, &buffers, most),
+            Query::Tail(sinks, most) => return self.tail(operation, &sinks, most),
             Query::Filled(buffers) => {
                 let filled = self.io.filled(&buffers);
                 return self.answer(operation, Ok(Reply::Buffers(filled)));

@@ -9,7 +9,9 @@ use thiserror::Error;
 use super::drafts::{Drafts, Files};
 use super::inputs::{Of, Replays, Source};
 use super::model::Model;
-use crate::machine::effect::{Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run};
+use crate::machine::effect::{
+    Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run, Sink,
+};
 
 /// Everything descriptors can lead to.
 #[derive(Default)]
@@ -157,10 +159,14 @@ impl Descriptors {
         self.buffers.get(&buffer).is_some_and(|content| !content.is_empty())
     }
 
-    /// The ends of buffers, in whole lines as far as that goes.
-    pub fn tail(&self, buffers: &[BufferId], most: usize) -> BString {
+    /// The ends of what was written, in whole lines as far as that goes.
+    pub fn tail(&self, sinks: &[Sink], most: usize) -> BString {
         let mut tail = BString::default();
-        for content in buffers.iter().filter_map(|buffer| self.buffers.get(buffer)) {
+        let content = |sink: &Sink| match sink {
+            Sink::Buffer(buffer) => self.buffers.get(buffer),
+            Sink::Draft(draft) => self.drafts.held(*draft),
+        };
+        for content in sinks.iter().filter_map(content) {
             let from = content.len().saturating_sub(most - tail.len());
             let line = content[from..].find_byte(b'\n').filter(|_| from > 0);
             tail.extend_from_slice(&content[from + line.map_or(0, |line| line + 1)..]);

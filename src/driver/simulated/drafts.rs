@@ -35,6 +35,11 @@ impl Drafts {
         self.drafts.get_mut(&id).map(|draft| &mut draft.content)
     }
 
+    /// What was written to a draft that isn't in its place.
+    pub fn held(&self, id: DraftId) -> Option<&BString> {
+        self.drafts.get(&id).filter(|draft| !draft.settled).map(|draft| &draft.content)
+    }
+
     /// Puts a draft in its place.
     pub fn settle(&mut self, id: DraftId, files: &mut Files) {
         let Some(draft) = self.drafts.get_mut(&id).filter(|draft| !draft.settled) else { return };

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::machine::effect::{
-    Action, BufferId, DraftId, FdChange, FdSource, IoId, OperationId, ProcessId, Query, ReplayId,
-    Run, ScratchId,
+    self, Action, BufferId, DraftId, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
+    ReplayId, Run, ScratchId,
 };
 use ftsh::machine::event::{Reply, Status};
 use ftsh::machine::{Effect, Event, Time};
@@ -290,10 +290,12 @@ impl Oracle for Atomic {
             Effect::Run(run) | Effect::Exec(run) => {
                 self.run(run).map_err(|what| format!("line {}: {what}", run.line))?;
             }
-            Effect::Query { query: Query::Tail(buffers, _), .. } => {
-                for io in
-                    buffers.iter().filter_map(|buffer| self.owner(*buffer)).collect::<Vec<_>>()
-                {
+            Effect::Query { query: Query::Tail(sinks, _), .. } => {
+                let buffers = sinks.iter().filter_map(|sink| match sink {
+                    effect::Sink::Buffer(buffer) => self.owner(*buffer),
+                    effect::Sink::Draft(_) => None, // what is held is always told of as well
+                });
+                for io in buffers.collect::<Vec<_>>() {
                     self.judged.count("what failed attempts have printed");
                     if let Some(attempt) = self.attempts.get_mut(&io) {
                         attempt.failed = true;

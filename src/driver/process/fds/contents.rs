@@ -1,11 +1,12 @@
-//! What buffers hold, without all of it.
+//! What buffers and drafts hold, without all of it.
 
 use std::io;
 
 use bstr::{BString, ByteSlice};
 
+use super::draft::Draft;
 use super::tables::FdTables;
-use crate::machine::effect::BufferId;
+use crate::machine::effect::{BufferId, Sink};
 
 impl FdTables {
     /// Those of these buffers that hold anything.
@@ -23,22 +24,36 @@ impl FdTables {
         }
     }
 
-    /// The ends of buffers, each from the beginning of a line if there is one; of the first ones more.
-    pub fn tail(&mut self, ids: &[BufferId], most: usize) -> io::Result<BString> {
+    /// The ends of what was written, each from the beginning of a line if there is one; of the first ones
+    /// more.
+    pub fn tail(&mut self, sinks: &[Sink], most: usize) -> io::Result<BString> {
         let mut result = BString::default();
-        for id in ids {
-            let length = self.len(*id);
+        for sink in sinks {
+            let length = match sink {
+                Sink::Buffer(id) => self.len(*id),
+                Sink::Draft(id) => self.draft(*id).map_or(0, Draft::len),
+            };
             let wanted = length.min((most - result.len()) as u64);
             // With the byte before it, which tells whether a line begins there.
             let start = length.saturating_sub(wanted).saturating_sub(1);
-            let end = match self.made(*id) {
-                Some(buffer) => buffer.content_from(start)?,
-                None if self.held.is_known(*id) => self.held.content_from(*id, start)?,
-                None => self.text(*id).map_or(Vec::new(), |text| text[start as usize..].to_vec()),
+            let end = match sink {
+                Sink::Buffer(id) => self.content_from(*id, start)?,
+                Sink::Draft(id) => match self.draft(*id) {
+                    Some(draft) => draft.content_from(start, length)?,
+                    None => Vec::new(),
+                },
             };
             result.extend_from_slice(whole_lines(&end, wanted as usize));
         }
         Ok(result)
+    }
+
+    fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
+        match self.made(id) {
+            Some(buffer) => buffer.content_from(start),
+            None if self.held.is_known(id) => self.held.content_from(id, start),
+            None => Ok(self.text(id).map_or(Vec::new(), |text| text[start as usize..].to_vec())),
+        }
     }
 }
 

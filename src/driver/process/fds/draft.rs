@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bstr::BString;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
-use nix::sys::stat::{Mode, mode_t};
+use nix::sys::stat::{Mode, fstat, mode_t};
+use nix::sys::uio::pread;
 use nix::unistd::{AccessFlags, faccessat};
 
 use super::super::cleanup::{Kind, Note, Registry};
@@ -115,6 +116,31 @@ impl Draft {
         *self.state() = State::Held(Held { path: path.clone(), target, file: file.clone(), how });
         Ok(Some(file))
     }
+
+    /// How many bytes were written that aren't in their place yet.
+    pub fn len(&self) -> u64 {
+        match &*self.state() {
+            State::Held(held) => fstat(&held.file).map_or(0, |data| data.st_size as u64),
+            State::Nothing => 0,
+        }
+    }
+
+    /// These bytes of them, or as many as there are.
+    pub fn content_from(&self, start: u64, end: u64) -> io::Result<Vec<u8>> {
+        let State::Held(held) = &*self.state() else { return Ok(Vec::new()) };
+        let mut content = vec![0; end.saturating_sub(start) as usize];
+        let mut filled = 0;
+        while filled < content.len() {
+            match pread(&held.file, &mut content[filled..], (start + filled as u64) as i64) {
+                Ok(0) => break, // cut short by a writer
+                Ok(count) => filled += count,
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        content.truncate(filled);
+        Ok(content)
+    }
 }
 
 /// The file that a path leads to, and what it is now, if it is there; none if that is no regular one.
@@ -160,12 +186,12 @@ fn beside(
     mode: Mode,
     registry: &Arc<Registry>,
 ) -> io::Result<(OwnedFd, Option<Note>)> {
-    if let Some(file) = unnamed_file_in(directory, OFlag::O_WRONLY, mode)? {
+    if let Some(file) = unnamed_file_in(directory, OFlag::O_RDWR, mode)? {
         return Ok((file, None));
     }
     let _busy = registry.begin().ok_or(ErrorKind::Interrupted)?;
     let note = registry.note(Kind::File, directory.join(hidden_name()?));
-    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let file = open_file(note.path(), flags, mode)?;
     Ok((file, Some(note)))
 }

@@ -325,6 +325,11 @@ impl FdTables {
         ids.iter().filter_map(|id| self.drafts.get(id).cloned()).collect()
     }
 
+    /// A draft that was begun.
+    pub(super) fn draft(&self, id: DraftId) -> Option<&Draft> {
+        self.drafts.get(&id).map(AsRef::as_ref)
+    }
+
     /// Forgets a draft.
     pub fn drop_draft(&mut self, id: DraftId) {
         self.drafts.remove(&id);

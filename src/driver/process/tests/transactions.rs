@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::machine::effect::{Access, DraftId, DraftMode};
+use crate::machine::effect::{Access, DraftId, DraftMode, Sink};
 
 /// A directory for files.
 fn place() -> tempfile::TempDir {
@@ -96,7 +96,7 @@ each_alone! {
         assert_eq!(world.content(other), "four\n");
         let all = vec![out, err, closed, other, BufferId(5), BufferId(99)];
         assert_eq!(world.ask(Query::Filled(all)), Ok(Reply::Buffers(vec![out, other])));
-        let tail = |world: &mut World, most| world.ask(Query::Tail(vec![other, out], most));
+        let tail = |world: &mut World, most| world.ask(Query::Tail(vec![Sink::Buffer(other), Sink::Buffer(out)], most));
         assert_eq!(tail(world, 100), Ok(Reply::Text("four\none\ntwo\nthree\n/dev/null\n".into())));
         assert_eq!(tail(world, 17), Ok(Reply::Text("four\n/dev/null\n".into())));
         assert_eq!(tail(world, 3), Ok(Reply::Text("ur\n".into())));
