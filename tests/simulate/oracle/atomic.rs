@@ -67,6 +67,8 @@ pub struct Atomic {
     filling: BTreeMap<OperationId, IoId>,
     copying: BTreeMap<ProcessId, IoId>,
     scratches: BTreeSet<ScratchId>,
+    /// The descriptors that commands start from.
+    starts: BTreeMap<ProcessId, IoId>,
     succeeded: BTreeSet<ProcessId>,
     terminated: bool,
     count: usize,
@@ -97,10 +99,25 @@ impl Atomic {
         table
     }
 
+    /// A table, and those that it came of.
+    fn up(&self, io: IoId) -> impl Iterator<Item = IoId> {
+        std::iter::successors(Some(io), |io| self.bases.get(io).copied())
+    }
+
     /// The innermost attempt that descriptors are of.
     fn around(&self, io: IoId) -> Option<IoId> {
-        let up = |io: &IoId| self.bases.get(io).copied();
-        std::iter::successors(Some(io), up).find(|io| self.attempts.contains_key(io))
+        self.up(io).find(|io| self.attempts.contains_key(io))
+    }
+
+    /// Whether files are of no other command. Those before a variable are opened before it starts.
+    fn are_of(&self, process: ProcessId, owners: &BTreeSet<Owner>) -> bool {
+        owners.iter().all(|owner| match owner {
+            Owner::Command(other) => *other == process,
+            Owner::Block(io) => {
+                self.starts.get(&process).is_some_and(|start| self.up(*start).any(|it| it == *io))
+            }
+            Owner::Attempt(_) => false,
+        })
     }
 
     fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Verdict {
@@ -152,6 +169,7 @@ impl Atomic {
 
     fn run(&mut self, run: &Run) -> Verdict {
         self.drafts_of(Owner::Command(run.process), &run.redirects);
+        self.starts.insert(run.process, run.io);
         let table = self.table(run.io, &run.redirects);
         let mut inside = self.around(run.io);
         while let Some(attempt) = inside.and_then(|io| self.attempts.get(&io)) {
@@ -233,7 +251,7 @@ impl Atomic {
                 }
                 Owner::Command(process) => {
                     self.judged.count("files of commands");
-                    demand(owners.len() == 1, "a command's file among others")?;
+                    demand(self.are_of(*process, &owners), "a command's file among others")?;
                     let good = self.succeeded.contains(process);
                     demand(good, "the file of a command that hasn't succeeded")?;
                 }
