@@ -275,7 +275,10 @@ fn a_run_whose_journal_is_full_begins_nothing_more() {
     let out = fs::read_to_string(run.directory.path().join("out")).expect("lines");
     let log = look("--replay", &journal).args(["-l", "20"]).success().text();
     let begun = log.lines().filter(|line| line.contains("start: echo")).count();
-    assert_eq!(out.lines().count(), begun - 1, "{}", &log[log.len().saturating_sub(300)..]);
+    // What was done is recorded; at most the last one that is recorded wasn't done any more.
+    let done = out.lines().count();
+    let end = &log[log.len().saturating_sub(300)..];
+    assert!((begun - 1..=begun).contains(&done), "{done} of {begun}: {end}");
 }
 
 /// The scripts of `tests/scripts` do what they should while they are recorded, and can be had again.
