@@ -5,6 +5,9 @@ pub mod simulated;
 
 use std::io;
 
+use bstr::BString;
+
+use crate::machine::effect::{BufferId, IoId};
 use crate::machine::{Effect, Event, Machine, Outcome, Output, Time};
 
 /// A world for a machine to run in.
@@ -22,6 +25,26 @@ pub trait Driver {
     /// Waits for the next event, but not past `until`; none if that moment came first, or the
     /// driver wants another look at the machine.
     fn wait(&mut self, until: Time) -> Option<Event>;
+}
+
+/// A driver whose world can be made again by another one, when a run goes on that it had begun.
+pub trait Durable: Driver {
+    /// How far a descriptor of a table has been read, in bytes from the beginning; none if it doesn't
+    /// read, or nobody could go on there.
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64>;
+
+    /// What a buffer holds after so many bytes, or all of it if it has become shorter than that; none if
+    /// it isn't there.
+    fn written(&self, buffer: BufferId, from: u64) -> io::Result<Option<Written>>;
+}
+
+/// A part of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where it begins.
+    pub from: u64,
+    /// All from there to the end.
+    pub bytes: BString,
 }
 
 /// A driver that goes on with its work while a person is waited for, as a prompt wants it.

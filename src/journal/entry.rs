@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::beginning::Beginning;
 use crate::channel::Admission;
 use crate::machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
-use crate::machine::event::{Event, Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use crate::machine::event::{
+    Event, Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension,
+};
 use crate::machine::outcome::Outcome;
 use crate::machine::record::LogEvent;
 
@@ -89,6 +91,10 @@ pub enum Told {
     Emptied { scope: u64 },
     /// `Event::Interrupted`
     Interrupted(i32),
+    /// `Event::Resumed`
+    Resumed { lost: Vec<u64> },
+    /// `Event::Suspended`: the signal, or none for a deadline
+    Suspended(Option<i32>),
 }
 
 /// `Status`
@@ -143,6 +149,11 @@ impl From<&Event> for Told {
             Event::Queued { operation } => Self::Queued { operation: operation.0 },
             Event::Emptied { scope } => Self::Emptied { scope: scope.0 },
             Event::Interrupted(signal) => Self::Interrupted(*signal),
+            Event::Resumed { lost } => {
+                Self::Resumed { lost: lost.iter().map(|process| process.0).collect() }
+            }
+            Event::Suspended(Suspension::Signal(signal)) => Self::Suspended(Some(*signal)),
+            Event::Suspended(Suspension::Deadline) => Self::Suspended(None),
         }
     }
 }
@@ -166,6 +177,12 @@ impl Told {
             Self::Queued { operation } => Event::Queued { operation: OperationId(operation) },
             Self::Emptied { scope } => Event::Emptied { scope: ScopeId(scope) },
             Self::Interrupted(signal) => Event::Interrupted(signal),
+            Self::Resumed { lost } => {
+                Event::Resumed { lost: lost.into_iter().map(ProcessId).collect() }
+            }
+            Self::Suspended(signal) => {
+                Event::Suspended(signal.map_or(Suspension::Deadline, Suspension::Signal))
+            }
         })
     }
 }

@@ -207,6 +207,10 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Interrupted(signal) => {
             ("interrupted", vec![("signal", json!(signal_name(*signal)))])
         }
+        LogEvent::Suspended(signal) => {
+            ("suspended", vec![("signal", json!(signal.map(signal_name)))])
+        }
+        LogEvent::Resumed { lost } => ("resumed", vec![("lost", json!(lost))]),
         LogEvent::Note(note) => ("note", vec![("message", json!(note))]),
     }
 }

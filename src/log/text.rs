@@ -123,6 +123,17 @@ impl fmt::Display for Told<'_> {
             LogEvent::Interrupted(signal) => {
                 write!(f, "told to end by signal {}", signal_name(*signal))
             }
+            LogEvent::Suspended(Some(signal)) => {
+                write!(f, "suspended by signal {}: the next start goes on", signal_name(*signal))
+            }
+            LogEvent::Suspended(None) => {
+                f.write_str("suspended, as the time for this start is over: the next one goes on")
+            }
+            LogEvent::Resumed { lost: 0 } => f.write_str("resumed"),
+            LogEvent::Resumed { lost } => {
+                let noun = if *lost == 1 { "command was" } else { "commands were" };
+                write!(f, "resumed: {lost} {noun} running when the shell ended")
+            }
             LogEvent::Note(note) => f.write_str(note),
         }
     }

@@ -118,6 +118,9 @@ pub enum Effect {
     Enter(Box<Entry>),
     /// The attempt is over, and unless it succeeded, nothing of it is left.
     Leave(PassId, Passed),
+    /// Have a buffer hold this after what it holds, and come into being if it isn't there. The machine
+    /// doesn't ask for that: it is for whoever makes the world of an earlier start again.
+    Fill(BufferId, BString),
     /// Write to the log.
     Log(Record),
 }
@@ -261,6 +264,12 @@ pub enum FdSource {
     Descriptor(u8),
     /// `/dev/null`
     Null,
+    /// What it led to ended with an earlier start of the run: whoever reads from it or writes to it is
+    /// told of an error, never of an end of input. The machine doesn't ask for that.
+    Gone,
+    /// The same as before, but reading goes on at this byte, counted from the beginning; what can't be
+    /// sought stays where it is. The machine doesn't ask for that.
+    Position(u64),
     /// Given bytes, as input.
     Bytes(BString),
     /// The end of a pipe to read from. A pipe comes into being with its first end; each end is

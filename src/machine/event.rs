@@ -57,6 +57,23 @@ pub enum Event {
     },
     /// The shell was told to end by this signal (its number).
     Interrupted(i32),
+    /// The run goes on in another process, with what was recorded of it.
+    Resumed {
+        /// Commands that were asked for and whose end isn't known: each may have been done, in part or
+        /// not at all.
+        lost: Vec<ProcessId>,
+    },
+    /// The shell is to end, but not the run: what it has started is ended, and nothing more is begun.
+    Suspended(Suspension),
+}
+
+/// Why a run is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspension {
+    /// By this signal (its number).
+    Signal(i32),
+    /// A deadline passed that only this start of it has.
+    Deadline,
 }
 
 /// Why the world gives no answer: one line for people, in the words of who knows the world.

@@ -48,6 +48,7 @@ mod redirect;
 mod relay;
 mod relaying;
 mod replacing;
+mod resuming;
 mod scope;
 mod session;
 pub mod size;
@@ -277,6 +278,8 @@ impl Machine {
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Interrupted(signal) => self.interrupted(signal),
+            Event::Resumed { lost } => self.resumed(lost),
+            Event::Suspended(reason) => self.suspended(reason),
         }
     }
 

@@ -142,6 +142,8 @@ pub enum FailureKind {
     Deferred,
     /// A channel doesn't let an attempt through.
     Refused,
+    /// It was going on when the shell ended, and the run goes on without knowing what came of it.
+    Lost,
     /// The shell itself has gone wrong.
     Internal,
 }
@@ -163,6 +165,7 @@ impl FailureKind {
             | Self::Giveup
             | Self::Deferred
             | Self::Refused
+            | Self::Lost
             | Self::Internal => code.clamp(1, 255) as u8,
         }
     }
@@ -182,6 +185,7 @@ impl FailureKind {
             Self::Giveup => "giveup",
             Self::Deferred => "deferred",
             Self::Refused => "refused",
+            Self::Lost => "lost",
             Self::Internal => "internal",
         }
     }

@@ -221,6 +221,14 @@ pub enum LogEvent {
     },
     /// The shell was told to end by this signal.
     Interrupted(i32),
+    /// The shell ends, by this signal or because of a deadline that only this start of the run has; the
+    /// run doesn't.
+    Suspended(Option<i32>),
+    /// The run goes on in another process; of so many commands nobody knows what came of them.
+    Resumed {
+        /// How many.
+        lost: usize,
+    },
     /// Something worth knowing about the shell itself.
     Note(String),
 }
@@ -275,7 +283,9 @@ impl LogEvent {
             | Self::Signaled { .. }
             | Self::Emptying { .. }
             | Self::Emptied { .. }
-            | Self::Interrupted(_) => Vec::new(),
+            | Self::Interrupted(_)
+            | Self::Suspended(_)
+            | Self::Resumed { .. } => Vec::new(),
         }
     }
 
@@ -308,7 +318,9 @@ impl LogEvent {
             | Self::FinallyCut { .. }
             | Self::InputEnded(_)
             | Self::Survivor { .. }
-            | Self::Interrupted(_) => Level::FAILURES,
+            | Self::Interrupted(_)
+            | Self::Suspended(_)
+            | Self::Resumed { .. } => Level::FAILURES,
             Self::Waiting { .. }
             | Self::Queued { .. }
             | Self::CommandStarted(_)

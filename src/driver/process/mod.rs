@@ -454,6 +454,7 @@ impl Driver for ProcessDriver {
                 self.reconsider_inputs();
                 self.admission.note_free();
             }
+            Effect::Fill(..) => {}
             Effect::DropBuffer(buffer) => {
                 self.io.drop_buffer(buffer);
                 self.admission.note_free();

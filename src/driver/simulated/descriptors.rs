@@ -154,6 +154,11 @@ impl Descriptors {
         self.buffers.remove(&buffer);
     }
 
+    /// Adds to a buffer.
+    pub fn fill(&mut self, buffer: BufferId, content: &BStr) {
+        self.buffers.entry(buffer).or_default().extend_from_slice(content);
+    }
+
     /// Whether a buffer has any content.
     pub fn is_filled(&self, buffer: BufferId) -> bool {
         self.buffers.get(&buffer).is_some_and(|content| !content.is_empty())
@@ -251,7 +256,13 @@ impl Descriptors {
                     Some(end) => end.clone(),
                     None => return Err(Missing::Descriptor(*other)),
                 },
-                FdSource::Null => End::Null,
+                FdSource::Null | FdSource::Gone => End::Null,
+                FdSource::Position(at) => {
+                    if let Some(End::Input(source)) = table.get(descriptor) {
+                        source.go_to(*at as usize);
+                    }
+                    continue;
+                }
                 FdSource::Bytes(bytes) => End::Input(Source::new(Of::Bytes(bytes.clone()))),
                 FdSource::PipeReader(pipe) => End::Input(Source::new(Of::Pipe(*pipe))),
                 FdSource::PipeWriter(pipe) => {

@@ -155,6 +155,7 @@ impl Shell {
                     self.start_waiting(world);
                 }
             }
+            Effect::Fill(buffer, content) => self.descriptors.fill(buffer, content.as_ref()),
             Effect::DropBuffer(buffer) => self.descriptors.drop_buffer(buffer),
             Effect::Settle { operation, drafts } => {
                 let result = self.settle(&drafts, world.settle(drafts.len()));

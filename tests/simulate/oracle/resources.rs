@@ -59,6 +59,8 @@ impl Resources {
                 | FdSource::File { .. }
                 | FdSource::Descriptor(_)
                 | FdSource::Null
+                | FdSource::Gone
+                | FdSource::Position(_)
                 | FdSource::Bytes(_) => {}
             }
         }
@@ -176,6 +178,7 @@ impl Oracle for Resources {
             | Effect::DropReplay(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
+            | Effect::Fill(..)
             | Effect::Log(_) => Ok(()),
         }
     }

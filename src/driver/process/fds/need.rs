@@ -46,7 +46,9 @@ impl FdTables {
     pub fn need(&self, base: IoId, redirects: &[FdChange]) -> Need {
         let needs = redirects.iter().enumerate().map(|(at, changes)| match &changes.source {
             // All share one; what is read anew takes some when something reads it.
-            FdSource::Null | FdSource::Replay(_) => Need::NOTHING,
+            FdSource::Null | FdSource::Gone | FdSource::Position(_) | FdSource::Replay(_) => {
+                Need::NOTHING
+            }
             FdSource::Descriptor(from) => {
                 let is_changed = redirects[..at].iter().any(|it| it.descriptor == *from);
                 let inherited = |fd: &Fd| matches!(fd, Fd::Inherited(_));

@@ -220,7 +220,8 @@ impl FdTables {
                     Step::Open { to, path, access }
                 }
                 FdSource::Descriptor(from) => Step::Copy { to, from },
-                FdSource::Null => Step::Set(to, self.null()?),
+                FdSource::Null | FdSource::Gone => Step::Set(to, self.null()?),
+                FdSource::Position(_) => continue,
                 FdSource::BufferRead(id) => match self.text(id) {
                     Some(content) => plan.bytes(to, content.clone()),
                     None => Step::Read(to, self.existing(id)?),
