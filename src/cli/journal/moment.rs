@@ -1,0 +1,29 @@
+//! Moments of the wall clock.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+
+use crate::machine::outcome::Human;
+
+/// Now, since 1970.
+pub fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A moment since 1970.
+pub fn timestamp(since_1970: Duration) -> Timestamp {
+    let nanoseconds = since_1970.as_nanos().try_into().unwrap_or(i128::MAX);
+    Timestamp::from_nanosecond(nanoseconds).unwrap_or(Timestamp::MAX)
+}
+
+/// The same for people.
+pub fn moment(since_1970: Duration) -> String {
+    let local = timestamp(since_1970).to_zoned(crate::log::local_zone());
+    let ago = self::since_1970().saturating_sub(since_1970);
+    format!(
+        "{} ({} ago)",
+        local.strftime("%Y-%m-%d %H:%M:%S"),
+        Human(Duration::from_secs(ago.as_secs()))
+    )
+}
