@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
@@ -115,6 +116,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
             supervision,
             restore: if talks { repl::restore() } else { None },
             channels: settings.channels,
+            elapsed: Duration::ZERO,
         })
         .map_err(|error| {
             let hint = match error.raw_os_error() {

@@ -35,7 +35,10 @@ pub trait Durable: Driver {
 
     /// What a buffer holds after so many bytes, or all of it if it has become shorter than that; none if
     /// it isn't there.
-    fn written(&self, buffer: BufferId, from: u64) -> io::Result<Option<Written>>;
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>>;
+
+    /// Takes note of all that has ended by now, which `wait` then tells of, however little time it is given.
+    fn catch_up(&mut self) {}
 }
 
 /// A part of a buffer.

@@ -45,7 +45,7 @@ impl ProcessDriver {
         }
         let mut timeout = match until {
             Time::NEVER => None,
-            _ => Some(until.elapsed().saturating_sub(now - self.clock.start)),
+            _ => Some(self.clock.left(until, now)),
         };
         if let Some(due) = self.next_due() {
             let wait = due.saturating_duration_since(now);

@@ -104,6 +104,8 @@ pub struct Settings {
     pub restore: Option<TerminalRestore>,
     /// Where channels are, if not in the usual place.
     pub channels: Option<PathBuf>,
+    /// How long the run had been on when its last shell ended: its clock goes on there.
+    pub elapsed: Duration,
 }
 
 impl Default for Settings {
@@ -119,6 +121,7 @@ impl Default for Settings {
             supervision: None,
             restore: None,
             channels: None,
+            elapsed: Duration::ZERO,
         }
     }
 }
@@ -159,10 +162,10 @@ const KEYS: poll::Token = 4;
 const CHILDREN: poll::Token = 1 << 32;
 
 impl ProcessDriver {
-    /// A driver whose time starts now. Fails if the system has no descriptors or random numbers
+    /// A driver whose time goes on now. Fails if the system has no descriptors or random numbers
     /// left.
     pub fn new(mut settings: Settings) -> std::io::Result<Self> {
-        let clock = Clock::start();
+        let clock = Clock::start(settings.elapsed);
         umask();
         // What is open now is what scripts see: before anything of our own is opened.
         let cleanup = Cleanup::new(settings.supervision.as_ref().map(Supervision::socket));

@@ -6,21 +6,33 @@ use crate::machine::time::Time;
 
 /// Tells the time since the run began.
 pub struct Clock {
-    /// When that was.
+    /// When this shell took the run up.
     pub start: Instant,
-    /// The same on the wall clock, since 1970.
+    /// How long the run had been on by then.
+    elapsed: Duration,
+    /// When it began, on the wall clock, since 1970.
     pub start_unix: Duration,
 }
 
 impl Clock {
-    /// A run that begins now.
-    pub fn start() -> Self {
-        Self { start: Instant::now(), start_unix: since_1970() }
+    /// A run that has been on for so long.
+    pub fn start(elapsed: Duration) -> Self {
+        let start_unix = since_1970().saturating_sub(elapsed);
+        Self { start: Instant::now(), elapsed, start_unix }
     }
 
     /// The time by now.
     pub fn now(&self) -> Time {
-        Time::after(self.start.elapsed())
+        self.at(Instant::now())
+    }
+
+    /// How long it is until a moment.
+    pub fn left(&self, until: Time, now: Instant) -> Duration {
+        until.elapsed().saturating_sub(self.at(now).elapsed())
+    }
+
+    fn at(&self, now: Instant) -> Time {
+        Time::after(self.elapsed.saturating_add(now.duration_since(self.start)))
     }
 }
 
