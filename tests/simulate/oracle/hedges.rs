@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use ftsh::machine::effect::TaskId;
+use ftsh::machine::effect::{Action, OperationId, ProcessId, Query, TaskId};
+use ftsh::machine::event::{Reply, Status};
 use ftsh::machine::outcome::FailureKind;
 use ftsh::machine::{Effect, Event, Time};
 
@@ -21,6 +22,10 @@ pub struct Hedges {
     /// Where a word may have given up.
     given_up: BTreeSet<(TaskId, String)>,
     open: BTreeSet<(TaskId, String)>,
+    /// What transactions wait for that are being committed: one that is half committed fails for good.
+    settling: BTreeSet<OperationId>,
+    filling: BTreeSet<OperationId>,
+    copying: BTreeSet<ProcessId>,
     judged: Judged,
 }
 
@@ -31,7 +36,40 @@ impl Hedges {
             told: Vec::new(),
             given_up: BTreeSet::new(),
             open: BTreeSet::new(),
+            settling: BTreeSet::new(),
+            filling: BTreeSet::new(),
+            copying: BTreeSet::new(),
             judged: Judged::default(),
+        }
+    }
+
+    /// What is asked for while something is committed.
+    fn commit(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Settle { operation, .. } => _ = self.settling.insert(*operation),
+            Effect::Query { operation, query: Query::Filled(_), .. } => {
+                self.filling.insert(*operation);
+            }
+            Effect::Run(run) if matches!(run.action, Action::Copy) => {
+                self.copying.insert(run.process);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether something is left half committed by this.
+    fn is_half(&mut self, event: &Event) -> bool {
+        match event {
+            Event::Done { operation, result } => {
+                let is_settled = self.settling.remove(operation);
+                let is_known = self.filling.remove(operation);
+                is_settled && matches!(result, Ok(Reply::Text(_))) || is_known && result.is_err()
+            }
+            Event::Exited { process, status, .. } => {
+                self.copying.remove(process) && *status != Status::Exited(0)
+            }
+            Event::SpawnFailed { process, .. } => self.copying.remove(process),
+            _ => false,
         }
     }
 
@@ -82,6 +120,7 @@ impl Oracle for Hedges {
         {
             self.given_up.extend(self.open.iter().cloned());
         }
+        self.commit(effect);
         let Some((run, words)) = said(effect) else { return Ok(()) };
         let place = || (run.task, words[1].clone());
         if words[0] == "start" {
@@ -100,6 +139,9 @@ impl Oracle for Hedges {
 
     fn event(&mut self, _: Time, event: &Event) -> Verdict {
         self.branches.event(event);
+        if self.is_half(event) {
+            self.given_up.extend(self.open.iter().cloned());
+        }
         Ok(())
     }
 
