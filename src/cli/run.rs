@@ -162,6 +162,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         capture: capture.map(Rc::new),
         stay: settings.lock.is_some() || settings.journal.is_some(),
         restore: if talks { repl::restore() } else { None }.map(Rc::new),
+        at_end: None,
     };
     process::supervise(options, move |supervision| -> Infallible {
         end(conduct(machine, supervision))

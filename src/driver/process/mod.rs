@@ -38,9 +38,13 @@ pub use self::background::BackgroundJob;
 pub use self::channels::{Listed, Seen, Shown, list_channels};
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
-pub use self::os::umask::umask;
-pub use self::supervisor::{OutputCapture, Supervision, SupervisorOptions, resume, supervise};
-pub use self::sys::{exit_now, has_room, random, size, with_large_stack};
+pub use self::os::umask::{assume_umask, umask};
+pub use self::supervisor::{
+    AtEnd, OutputCapture, Supervision, SupervisorOptions, resume, supervise,
+};
+pub use self::sys::{
+    exit_now, has_room, ignore_only, ignored_signals, random, size, with_large_stack,
+};
 pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};

@@ -64,6 +64,12 @@ impl OutputCapture {
         Ok(capture)
     }
 
+    /// Keeps it in this file, after what that holds already: an earlier start printed that. To be called
+    /// before `supervise`.
+    pub fn keep_in(&mut self, file: File) {
+        self.file = Ok(file);
+    }
+
     /// Where people are told of a failure: what standard error was, or else standard output.
     pub fn voice(&self) -> Option<BorrowedFd<'_>> {
         self.error.as_ref().or(self.output.as_ref()).map(sys::Kept::as_fd)

@@ -50,6 +50,9 @@ pub struct Supervision {
     mask: sys::Mask,
 }
 
+/// What is to be done at the end of a shell.
+pub type AtEnd = Rc<dyn Fn(Status)>;
+
 /// What a supervisor does besides.
 #[derive(Clone, Default)]
 pub struct SupervisorOptions {
@@ -60,12 +63,14 @@ pub struct SupervisorOptions {
     pub stay: bool,
     /// What to do to the terminal if the interpreter is killed.
     pub restore: Option<Rc<TerminalRestore>>,
+    /// Is told last of all how the interpreter ended, when nothing of it is left and all has been shown.
+    pub at_end: Option<AtEnd>,
 }
 
 impl SupervisorOptions {
     /// Whether the supervisor has to be the process that it was from the beginning to the end.
     fn is_bound(&self) -> bool {
-        self.stays() || self.restore.is_some()
+        self.stays() || self.restore.is_some() || self.at_end.is_some()
     }
 
     fn stays(&self) -> bool {
@@ -158,6 +163,7 @@ pub fn supervise(
         socket: ours,
         capture: options.capture.clone(),
         restore: options.restore.clone(),
+        at_end: options.at_end.clone(),
     };
     // Executing itself anew, it would lose the lock, what it keeps and how the terminal was.
     let is_bound = options.is_bound();

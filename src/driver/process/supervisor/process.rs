@@ -16,6 +16,7 @@ use super::super::procs::kill_tree;
 use super::super::program::Replacement;
 use super::super::sys::{self, CStringArray, Parcel};
 use super::super::tty::TerminalRestore;
+use super::AtEnd;
 use super::capture::OutputCapture;
 use crate::machine::event::Status;
 use crate::os_error::plain;
@@ -45,6 +46,8 @@ pub struct SupervisorProcess {
     pub capture: Option<Rc<OutputCapture>>,
     /// What to do to the terminal if the interpreter is killed.
     pub restore: Option<Rc<TerminalRestore>>,
+    /// To be called last of all.
+    pub at_end: Option<AtEnd>,
 }
 
 impl SupervisorProcess {
@@ -81,6 +84,9 @@ impl SupervisorProcess {
         }
         // The socket stays open up to here.
         drop(self.socket);
+        if let Some(at_end) = self.at_end {
+            at_end(status);
+        }
         match status {
             Status::Exited(code) => sys::exit_now(code),
             Status::Signaled(signal) => sys::die_by(signal),
@@ -120,6 +126,7 @@ impl SupervisorProcess {
             mask: sys::Mask::from_bits(mask),
             capture: None,
             restore: None,
+            at_end: None,
         })
     }
 }

@@ -49,6 +49,33 @@ pub fn was_ignored(signal: c_int) -> bool {
     }
 }
 
+/// What nobody ignores for a command's sake: the shell needs the first for itself, the others can't be.
+const NOT_ASKED: [c_int; 4] = [libc::SIGCHLD, libc::SIGURG, libc::SIGKILL, libc::SIGSTOP];
+
+/// The signals that commands find ignored, and that may be.
+fn asked() -> impl Iterator<Item = c_int> {
+    (1..=libc::SIGSYS).filter(|signal| !NOT_ASKED.contains(signal))
+}
+
+/// The signals that were ignored when this process began.
+pub fn ignored_signals() -> Vec<c_int> {
+    asked().filter(|&signal| was_ignored(signal)).collect()
+}
+
+/// From now on it is as if this process had begun with these signals ignored, and no others. To be called
+/// before any is caught.
+pub fn ignore_only(signals: &[c_int]) {
+    for signal in asked() {
+        let wanted = signals.contains(&signal);
+        match IGNORED_HERE.iter().position(|&ours| ours == signal) {
+            Some(place) => WERE_IGNORED[place].store(wanted, Ordering::Relaxed),
+            None if wanted => set_action(signal, libc::SIG_IGN, 0),
+            None if is_ignored(signal) => set_action(signal, libc::SIG_DFL, 0),
+            None => {}
+        }
+    }
+}
+
 /// Before a program takes this process's place: gives back the signals that are ignored only here.
 /// With false, after that failed: ignores them again.
 pub(super) fn give_back_ignored(giving_back: bool) {

@@ -31,9 +31,9 @@ pub use descriptors::{
     install, is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors,
     send_descriptors, set_foreground, size, take_over, write_now,
 };
-pub use early::survive_file_limit;
 #[cfg(test)]
 pub use early::was_ignored;
+pub use early::{ignore_only, ignored_signals, survive_file_limit};
 pub use key_monitor::start_key_monitor;
 #[cfg(not(target_os = "linux"))]
 pub use launch::spawn_masked;
