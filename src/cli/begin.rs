@@ -50,16 +50,7 @@ pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<
     let file: Arc<str> = settings.program.name().into();
     let mut tell = |reason: &str, time| {
         let event = LogEvent::Waiting { reason: reason.into(), time };
-        log.write(&Record {
-            at: Time::START,
-            level: event.level(),
-            task: None,
-            file: Arc::clone(&file),
-            line: 0,
-            attempt: None,
-            uncaught: false,
-            event,
-        });
+        log.write(&Record::of_shell(Time::START, Arc::clone(&file), 0, event));
     };
     let longest = settings.splay.min(left());
     if !longest.is_zero() {

@@ -221,7 +221,6 @@ impl<W: Watch> Replay<'_, W> {
     }
 
     fn noted(&self, at: Time, line: u32, event: LogEvent) -> Record {
-        let (level, file) = (event.level(), Arc::clone(&self.file));
-        Record { at, level, task: None, file, line, attempt: None, uncaught: false, event }
+        Record::of_shell(at, Arc::clone(&self.file), line, event)
     }
 }

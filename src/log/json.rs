@@ -127,7 +127,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
         LogEvent::Assigned { name, value } => {
             ("assigned", vec![("name", json!(name)), ("value", json!(value))])
         }
-        LogEvent::Attempt(attempt) => ("attempt", vec![("attempt", json!(attempt))]),
+        LogEvent::Attempt { number, .. } => ("attempt", vec![("attempt", json!(number))]),
         LogEvent::Delay { delay, attempt, last } => (
             "delay",
             vec![("delay", seconds(*delay)), ("attempt", json!(attempt)), ("last", json!(last))],

@@ -160,19 +160,9 @@ impl Log {
         let Some((count, file)) = self.missing.take() else { return };
         let lines = if count == 1 { "line is" } else { "lines are" };
         let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));
-        self.writer.say(self.lines.render(
-            Timestamp::now(),
-            &Record {
-                at: Time::START,
-                level: event.level(),
-                task: None,
-                file,
-                line: 0,
-                attempt: None,
-                uncaught: false,
-                event,
-            },
-        ));
+        self.writer.say(
+            self.lines.render(Timestamp::now(), &Record::of_shell(Time::START, file, 0, event)),
+        );
     }
 
     /// Whether its lines are text on standard error. Then the failure that ends the run is left to

@@ -65,9 +65,9 @@ impl Summary {
             }
         }
         match &record.event {
-            LogEvent::Attempt(attempt) => {
+            LogEvent::Attempt { number, .. } => {
                 self.attempts += 1;
-                self.tries += u64::from(*attempt == 1);
+                self.tries += u64::from(*number == 1);
             }
             LogEvent::TryFailed { .. } => self.gave_up += 1,
             LogEvent::CommandFailed(failure) | LogEvent::Failed(failure)

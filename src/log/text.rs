@@ -61,7 +61,7 @@ impl fmt::Display for Told<'_> {
             }
             LogEvent::Assigned { name, value: Some(value) } => write!(f, "set {name}={value}"),
             LogEvent::Assigned { name, value: None } => write!(f, "unset {name}"),
-            LogEvent::Attempt(attempt) => write!(f, "try: attempt {attempt}"),
+            LogEvent::Attempt { number, .. } => write!(f, "try: attempt {number}"),
             LogEvent::Delay { delay, attempt, last } => {
                 let last = if *last { ", the last" } else { "" };
                 write!(f, "try: {} until attempt {attempt}{last}", Human(*delay))

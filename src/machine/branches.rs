@@ -168,7 +168,11 @@ impl Machine {
             attempts,
             elapsed: now - started,
         };
-        let record = Record { task: Some(branch), ..self.record(task, task.line(), event) };
+        let record = Record {
+            task: Some(branch),
+            parent: Some(task.id),
+            ..self.record(task, task.line(), event)
+        };
         self.effects.push_back(Effect::Log(record));
     }
 

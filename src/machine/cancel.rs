@@ -171,7 +171,7 @@ impl Machine {
             && self.config.log_level >= Level::FAILURES
         {
             let record = self.record(main, 0, LogEvent::Interrupted(signal));
-            let record = Record { task: None, attempt: None, ..record };
+            let record = Record { task: None, parent: None, attempt: None, ..record };
             self.effects.push_back(Effect::Log(record));
         }
         self.finish_early(Outcome::Interrupted(signal));

@@ -466,6 +466,7 @@ impl Machine {
             at: self.now,
             level: event.level(),
             task: Some(task.id),
+            parent: task.parent.map(|(parent, _)| parent),
             file: Arc::clone(task.program.source.name()),
             line,
             attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),

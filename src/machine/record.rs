@@ -38,6 +38,8 @@ pub struct Record {
     pub level: Level,
     /// The task it happened in, if any.
     pub task: Option<TaskId>,
+    /// The task that waits for that one, if any.
+    pub parent: Option<TaskId>,
     /// The script.
     pub file: Arc<str>,
     /// The line, from 1; 0 if there is none.
@@ -89,8 +91,15 @@ pub enum LogEvent {
         /// Its value.
         value: Option<String>,
     },
-    /// An attempt of a `try` begins; from 1.
-    Attempt(u64),
+    /// An attempt of a `try` begins.
+    Attempt {
+        /// From 1.
+        number: u64,
+        /// When the `try` must end by a limit of its own.
+        until: Option<Time>,
+        /// When the attempt must end by that of each.
+        each: Option<Time>,
+    },
     /// A `try` waits before its next attempt.
     Delay {
         /// How long.
@@ -234,6 +243,13 @@ pub enum LogEvent {
 }
 
 impl Record {
+    /// What a shell tells that is no task's doing.
+    pub fn of_shell(at: Time, file: Arc<str>, line: u32, event: LogEvent) -> Self {
+        let level = event.level();
+        let (task, parent, attempt, uncaught) = (None, None, None, false);
+        Self { at, level, task, parent, file, line, attempt, uncaught, event }
+    }
+
     /// It without what is secret.
     pub fn hide(&self, secrets: &Secrets) -> Cow<'_, Self> {
         if secrets.is_empty() {
@@ -267,7 +283,7 @@ impl LogEvent {
             | Self::Adopted { command: text, .. }
             | Self::Survivor { command: text, .. }
             | Self::Note(text) => vec![text],
-            Self::Attempt(_)
+            Self::Attempt { .. }
             | Self::Delay { .. }
             | Self::Deferred { .. }
             | Self::Queued { .. }
@@ -326,7 +342,7 @@ impl LogEvent {
             | Self::CommandStarted(_)
             | Self::CommandSucceeded { .. }
             | Self::Assigned { .. } => Level::COMMANDS,
-            Self::Attempt(_)
+            Self::Attempt { .. }
             | Self::Delay { .. }
             | Self::Deferred { .. }
             | Self::Entered { .. }

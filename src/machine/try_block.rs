@@ -82,9 +82,12 @@ impl Machine {
         frame.attempt = frame.next_attempt();
         frame.deferred = false;
         frame.attempt_started = now;
-        let (attempt, line) = (frame.attempt, frame.code.line);
+        let (number, line) = (frame.attempt, frame.code.line);
+        let until = frame.deadline_timer.as_ref().map(|_| frame.deadline);
+        let each = frame.clauses.each.map(|each| now + each);
         task.attempts += 1;
-        self.log_at(task, line, || LogEvent::Attempt(attempt), Level::STRUCTURES);
+        let event = || LogEvent::Attempt { number, until, each };
+        self.log_at(task, line, event, Level::STRUCTURES);
     }
 
     /// Makes an attempt, in a scope of its own, which has the attempt's pass through a channel.

@@ -144,7 +144,7 @@ impl Task {
         let before = self.rows.len();
         self.last.0 = at;
         match &record.event {
-            LogEvent::Attempt(number) => self.attempt(record.line, *number, at),
+            LogEvent::Attempt { number, .. } => self.attempt(record.line, *number, at),
             LogEvent::Delay { delay, .. } | LogEvent::Deferred { delay, .. } => {
                 self.end_command(at, End::Cancelled);
                 self.end_attempt(at, End::Failed);

@@ -248,9 +248,8 @@ impl ProcessDriver {
     fn log(&mut self, line: u32, event: LogEvent) {
         if event.level() <= self.settings.log_level {
             self.tty.status_line.hide();
-            let (at, file) = (self.now(), self.settings.file.clone());
-            let (level, task, attempt, uncaught) = (event.level(), None, None, false);
-            (self.settings.log)(&Record { at, level, task, file, line, attempt, uncaught, event });
+            let record = Record::of_shell(self.now(), self.settings.file.clone(), line, event);
+            (self.settings.log)(&record);
         }
     }
 

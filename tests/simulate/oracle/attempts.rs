@@ -78,7 +78,7 @@ impl Oracle for Attempts {
         let promise = self.promises.get(&(record.file.to_string(), record.line)).cloned();
         let wrong = |what| format!("line {}: {what}", record.line);
         match (&record.event, promise) {
-            (LogEvent::Attempt(number), Some(promise)) => {
+            (LogEvent::Attempt { number, .. }, Some(promise)) => {
                 self.attempt(record, *number, &promise).map_err(wrong)
             }
             (LogEvent::Deferred { .. }, Some(_)) => {
@@ -86,7 +86,7 @@ impl Oracle for Attempts {
                 self.deferred.extend(place);
                 Ok(())
             }
-            (LogEvent::Attempt(_), None) => Err(wrong("no try is here".into())),
+            (LogEvent::Attempt { .. }, None) => Err(wrong("no try is here".into())),
             // Time may run out before a channel lets the first attempt through.
             (LogEvent::TryFailed { attempts, .. }, Some(promise))
                 if !(u64::from(!promise.through)..=promise.most()).contains(attempts) =>

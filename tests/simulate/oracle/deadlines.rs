@@ -44,7 +44,7 @@ impl Oracle for Deadlines {
 
     fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
         if let Effect::Log(record) = effect
-            && let (LogEvent::Attempt(number), Some(task)) = (&record.event, record.task)
+            && let (LogEvent::Attempt { number, .. }, Some(task)) = (&record.event, record.task)
         {
             self.attempts.insert((task, record.line, *number), record.at);
         }

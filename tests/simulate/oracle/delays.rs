@@ -62,7 +62,7 @@ impl Oracle for Delays {
                 self.due.insert(place, (record.at + *delay, *attempt));
                 Ok(())
             }
-            LogEvent::Attempt(number) => match self.due.remove(&place) {
+            LogEvent::Attempt { number, .. } => match self.due.remove(&place) {
                 Some((due, attempt)) if attempt == *number && record.at < due => {
                     Err(wrong(format!("attempt {number} at {:?}, before {due:?}", record.at)))
                 }

@@ -107,7 +107,7 @@ impl Groups {
                     begun.deferred = true;
                 }
             }
-            LogEvent::Attempt(1) => {
+            LogEvent::Attempt { number: 1, .. } => {
                 if let Some(begun) = tries.last_mut().filter(|begun| begun.place == place)
                     && std::mem::take(&mut begun.deferred)
                 {
