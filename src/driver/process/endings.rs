@@ -45,6 +45,15 @@ impl ProcessDriver {
         }
     }
 
+    /// Takes note of the end of all commands that have ended.
+    pub(super) fn reap_all(&mut self) {
+        // A worker may have started one that has ended since.
+        self.take_answers();
+        for pid in self.children.pids().collect::<Vec<_>>() {
+            self.reap(pid);
+        }
+    }
+
     /// Takes note of the end of a command's process, if it has ended.
     pub(super) fn reap(&mut self, pid: i32) {
         self.note_answers(pid);
@@ -65,6 +74,10 @@ impl ProcessDriver {
         }
         if ended.wanted {
             let unread = command.readers.are_missed(status);
+            if status != Status::Exited(0) {
+                // What tells the shell to end may have ended the command, too: it comes first.
+                self.take_signals();
+            }
             self.ready.push_back(Event::Exited { process, status, line: None, unread });
         }
     }

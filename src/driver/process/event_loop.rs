@@ -124,7 +124,7 @@ impl ProcessDriver {
         begins
     }
 
-    fn take_signals(&mut self) {
+    pub(super) fn take_signals(&mut self) {
         let mut changed = false;
         let mut unknown = false;
         for caught in self.signals.take() {
@@ -178,7 +178,7 @@ impl ProcessDriver {
         die_by(libc::SIGKILL)
     }
 
-    fn take_answers(&mut self) {
+    pub(super) fn take_answers(&mut self) {
         self.work.pool.clear_readiness();
         while let Some((ticket, answer)) =
             self.work.answers.pop_front().or_else(|| self.work.pool.answer())

@@ -65,10 +65,10 @@ use self::program::Found;
 use self::replay::Replays;
 use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal, Tty};
-use super::Driver;
+use super::{Driver, Durable, Written};
 use crate::machine::Machine;
 use crate::machine::effect::{
-    Directory, Effect, FdChange, FdSource, OperationId, ProcessId, Query,
+    BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
 };
 use crate::machine::event::{Event, Refusal, Reply};
 use crate::machine::record::{Level, LogEvent, Record};
@@ -307,6 +307,9 @@ impl ProcessDriver {
             return self.answer(operation, content.map_err(FdError::Unreadable));
         }
         if let Some(content) = self.io.text(id) {
+            if content.len() as u64 > LONGEST as u64 + LINE_END {
+                return self.answer(operation, Err(TooLong(content.len()).into()));
+            }
             let content = content.clone();
             return self.answer(operation, Ok(Reply::Text(content)));
         }
@@ -355,7 +358,12 @@ impl ProcessDriver {
             return self.broken("what isn't opened is to be opened");
         };
         self.make_room();
-        let adds = |it: &FdChange| !matches!(it.source, FdSource::Null | FdSource::Descriptor(_));
+        let adds = |it: &FdChange| {
+            !matches!(
+                it.source,
+                FdSource::Null | FdSource::Gone | FdSource::Position(_) | FdSource::Descriptor(_)
+            )
+        };
         let holds = redirects.iter().any(adds);
         let mut plan = match self.io.plan(base, &directory, umask, redirects) {
             Ok(plan) => plan,
@@ -460,7 +468,7 @@ impl Driver for ProcessDriver {
                 self.reconsider_inputs();
                 self.admission.note_free();
             }
-            Effect::Fill(..) => {}
+            Effect::Fill(buffer, bytes) => self.io.fill(buffer, bytes),
             Effect::DropBuffer(buffer) => {
                 self.io.drop_buffer(buffer);
                 self.admission.note_free();
@@ -501,5 +509,21 @@ impl Driver for ProcessDriver {
                 return None;
             }
         }
+    }
+}
+
+impl Durable for ProcessDriver {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        let (fd, position) = self.io.position(io, descriptor)?;
+        // An attempt that was going on is lost, and the next one begins where it did.
+        Some(self.replays.start_of(fd).unwrap_or(position))
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> std::io::Result<Option<Written>> {
+        self.io.written(buffer, from)
+    }
+
+    fn catch_up(&mut self) {
+        self.reap_all();
     }
 }

@@ -5,7 +5,8 @@ use std::io;
 use bstr::{BString, ByteSlice};
 
 use super::draft::Draft;
-use super::tables::FdTables;
+use super::tables::{FdTables, Unmade};
+use crate::driver::Written;
 use crate::machine::effect::{BufferId, Sink};
 
 impl FdTables {
@@ -18,10 +19,22 @@ impl FdTables {
         if let Some(length) = self.held.len(id) {
             return length;
         }
-        match self.made(id) {
-            Some(buffer) => buffer.len(),
-            None => self.text(id).map_or(0, |text| text.len() as u64),
+        match (self.made(id), self.unmade(id)) {
+            (Some(buffer), _) | (None, Some(Unmade::Copy(buffer))) => buffer.len(),
+            (None, Some(Unmade::Bytes(text))) => text.len() as u64,
+            (None, None) => 0,
         }
+    }
+
+    /// What a buffer holds from a place on, or all of it if it ends before that; none if it isn't there.
+    pub fn written(&mut self, id: BufferId, from: u64) -> io::Result<Option<Written>> {
+        let is_there =
+            self.held.is_known(id) || self.made(id).is_some() || self.unmade(id).is_some();
+        if !is_there {
+            return Ok(None);
+        }
+        let from = if from <= self.len(id) { from } else { 0 };
+        Ok(Some(Written { from, bytes: self.content_from(id, from)?.into() }))
     }
 
     /// The ends of what was written, each from the beginning of a line if there is one; of the first ones
@@ -49,10 +62,15 @@ impl FdTables {
     }
 
     fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
-        match self.made(id) {
-            Some(buffer) => buffer.content_from(start),
-            None if self.held.is_known(id) => self.held.content_from(id, start),
-            None => Ok(self.text(id).map_or(Vec::new(), |text| text[start as usize..].to_vec())),
+        if self.held.is_known(id) {
+            return self.held.content_from(id, start);
+        }
+        match (self.made(id), self.unmade(id)) {
+            (Some(buffer), _) | (None, Some(Unmade::Copy(buffer))) => buffer.content_from(start),
+            (None, Some(Unmade::Bytes(text))) => {
+                Ok(text.get(start as usize..).unwrap_or_default().to_vec())
+            }
+            (None, None) => Ok(Vec::new()),
         }
     }
 }

@@ -74,6 +74,9 @@ pub enum FdError {
     /// `/dev/null` is not to be had.
     #[error("/dev/null: {}", plain(.0))]
     Null(io::Error),
+    /// Nothing is to be had that stands for what is gone.
+    #[error("what it led to is gone with an earlier start of the run: {}", plain(.0))]
+    NoLonger(io::Error),
     /// No pipe is to be had.
     #[error("no pipe to be had: {}", plain(.0))]
     Pipe(io::Error),

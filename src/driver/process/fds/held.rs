@@ -122,6 +122,14 @@ impl HeldOutput {
         self.logs.get(&id).map(|(_, log)| log.end())
     }
 
+    /// Adds something to what has come until now; false if it isn't held.
+    pub fn fill(&mut self, id: BufferId, bytes: &[u8]) -> bool {
+        self.take_in_all(id);
+        let Some((_, log)) = self.logs.get_mut(&id) else { return false };
+        log.append(bytes);
+        true
+    }
+
     /// All from a place on.
     pub fn content_from(&self, id: BufferId, start: u64) -> io::Result<Vec<u8>> {
         let Some((_, log)) = self.logs.get(&id) else { return Ok(Vec::new()) };

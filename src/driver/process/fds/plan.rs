@@ -58,6 +58,7 @@ pub enum Step {
     CopyBuffer { to: Buffer, from: Buffer },
     Read(u8, Buffer),
     ReadBytes(u8, BString),
+    Seek(u8, u64),
 }
 
 impl Plan {
@@ -76,7 +77,7 @@ impl Plan {
     /// but for devices.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |fd: &Fd| match fd {
-            Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) => true,
+            Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => true,
             Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
         };
         let mut quiet =
@@ -91,7 +92,7 @@ impl Plan {
                     (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
                 }
                 Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, true),
-                Step::Write(..) | Step::CopyBuffer { .. } => continue,
+                Step::Write(..) | Step::CopyBuffer { .. } | Step::Seek(..) => continue,
             };
             if let Some(place) = quiet.get_mut(usize::from(to)) {
                 *place = result;
@@ -164,6 +165,11 @@ impl Plan {
                     let fd = Buffer::reader_of(&content).map_err(FdError::Variable)?;
                     self.table.set(to, Fd::Reader(Arc::new(fd)))?;
                 }
+                Step::Seek(number, position) => {
+                    if let Some(fd) = self.table.get(number) {
+                        fd.go_to(position);
+                    }
+                }
             }
         }
         Ok(self.table)
@@ -187,7 +193,7 @@ impl Plan {
                 | Step::Draft { to, .. }
                 | Step::Read(to, _)
                 | Step::ReadBytes(to, _) => (*to, None),
-                Step::Write(..) | Step::CopyBuffer { .. } => continue,
+                Step::Write(..) | Step::CopyBuffer { .. } | Step::Seek(..) => continue,
             };
             if let Some(place) = table.get_mut(usize::from(to)) {
                 *place = fd;

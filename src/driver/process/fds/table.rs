@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::stat::fstat;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{Whence, lseek};
 
 use super::super::sys;
 use super::error::FdError;
@@ -29,12 +31,54 @@ pub enum Fd {
     Reader(Arc<OwnedFd>),
     /// `/dev/null`, by the shell's own choice.
     Null(Arc<OwnedFd>),
+    /// What it led to is gone: to read and to write are errors.
+    Gone(Arc<OwnedFd>),
 }
 
 impl Fd {
     /// Takes over a new descriptor.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         Ok(Self::Owned(Arc::new(sys::move_up(fd)?)))
+    }
+
+    /// What leads nowhere. A socket without another end, for it is never taken for an end of input: a
+    /// descriptor that is closed or opened the wrong way is, by programs that think they have no standard
+    /// input then, and by those that open it once more by its name.
+    pub fn gone() -> io::Result<Self> {
+        let kind = if cfg!(target_os = "linux") { SockType::SeqPacket } else { SockType::Stream };
+        let fd = socket(AddressFamily::Unix, kind, SockFlag::SOCK_CLOEXEC, None)?;
+        Ok(Self::Gone(Arc::new(sys::move_up(fd)?)))
+    }
+
+    /// How far it is from the beginning of a file; none if that can't be sought.
+    pub fn position(&self) -> Option<u64> {
+        if !self.is_seekable() {
+            return None;
+        }
+        lseek(self, 0, Whence::SeekCur).ok().map(i64::cast_unsigned)
+    }
+
+    /// Goes to a place of a file, for all who share its opening. What can't be sought stays.
+    pub fn go_to(&self, position: u64) {
+        if self.is_seekable() {
+            let _ = lseek(self, position.cast_signed(), Whence::SeekSet);
+        }
+    }
+
+    fn is_seekable(&self) -> bool {
+        let kind = fstat(self).map(|data| SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT);
+        matches!(kind, Ok(SFlag::S_IFREG | SFlag::S_IFBLK))
+    }
+
+    /// Whether both are one opening of a file, as far as is known here.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Inherited(one), Self::Inherited(other)) => one == other,
+            (Self::Owned(one), Self::Owned(other)) | (Self::Reader(one), Self::Reader(other)) => {
+                Arc::ptr_eq(one, other)
+            }
+            _ => false,
+        }
     }
 
     /// Whether it can be read from, as far as its opening goes.
@@ -69,7 +113,7 @@ impl AsFd for Fd {
         match self {
             Self::Inherited(number) => sys::borrow(*number),
             Self::Memory(file) => file.as_fd(),
-            Self::Owned(fd) | Self::Reader(fd) | Self::Null(fd) => fd.as_fd(),
+            Self::Owned(fd) | Self::Reader(fd) | Self::Null(fd) | Self::Gone(fd) => fd.as_fd(),
         }
     }
 }
@@ -107,9 +151,9 @@ impl FdTable {
         Ok(())
     }
 
-    /// Whether there is nothing to read from descriptor 0: the shell gave it `/dev/null`.
+    /// Whether there is nothing to read from descriptor 0: the shell gave it `/dev/null`, or it is gone.
     pub fn reads_nothing(&self) -> bool {
-        matches!(self.descriptors[0], None | Some(Fd::Null(_)))
+        matches!(self.descriptors[0], None | Some(Fd::Null(_) | Fd::Gone(_)))
     }
 
     /// The numbers to set in a child that inherits ours, as `from` and `to`.

@@ -37,6 +37,7 @@ pub struct FdTables {
     registry: Arc<Registry>,
     pipes: HashMap<PipeId, Ends>,
     null: Option<Fd>,
+    gone: Option<Fd>,
     /// What is held of what commands write.
     pub held: HeldOutput,
 }
@@ -73,6 +74,7 @@ impl FdTables {
             registry,
             pipes: HashMap::new(),
             null: None,
+            gone: None,
             held: HeldOutput::default(),
         }
     }
@@ -106,6 +108,18 @@ impl FdTables {
     /// A table.
     pub fn table(&self, io: IoId) -> Option<&FdTable> {
         self.tables.get(&io)
+    }
+
+    /// An input that somebody else could go on with, and how far it was read.
+    pub fn position(&self, io: IoId, descriptor: u8) -> Option<(&Fd, u64)> {
+        let fd = self.table(io)?.get(descriptor)?;
+        let counts = match fd {
+            // Others are different ones at each start.
+            Fd::Inherited(number) => *number == 0,
+            Fd::Owned(_) | Fd::Reader(_) => true,
+            Fd::Memory(_) | Fd::Null(_) | Fd::Gone(_) => false,
+        };
+        if counts && fd.is_readable() { Some((fd, fd.position()?)) } else { None }
     }
 
     /// The place of the first table, in their order, that holds descriptors of its own.
@@ -220,8 +234,9 @@ impl FdTables {
                     Step::Open { to, path, access }
                 }
                 FdSource::Descriptor(from) => Step::Copy { to, from },
-                FdSource::Null | FdSource::Gone => Step::Set(to, self.null()?),
-                FdSource::Position(_) => continue,
+                FdSource::Null => Step::Set(to, self.null()?),
+                FdSource::Gone => Step::Set(to, self.gone()?),
+                FdSource::Position(position) => Step::Seek(to, position),
                 FdSource::BufferRead(id) => match self.text(id) {
                     Some(content) => plan.bytes(to, content.clone()),
                     None => Step::Read(to, self.existing(id)?),
@@ -368,6 +383,36 @@ impl FdTables {
         Ok(buffer)
     }
 
+    /// Adds to a buffer, or makes it.
+    pub fn fill(&mut self, id: BufferId, bytes: BString) {
+        if self.held.fill(id, &bytes) {
+            return;
+        }
+        if let Some(Unmade::Copy(_)) = self.unmade.get(&id) {
+            let _ = self.existing(id);
+        }
+        if let Some(buffer) = self.buffers.get(&id) {
+            if buffer.append(&bytes).is_err() {
+                self.drop_buffer(id); // nobody is to take a part of it for all
+            }
+            return;
+        }
+        let length = match self.unmade.entry(id).or_insert_with(|| Unmade::Bytes("".into())) {
+            Unmade::Bytes(text) if text.is_empty() => {
+                *text = bytes;
+                text.len()
+            }
+            Unmade::Bytes(text) => {
+                text.extend_from_slice(&bytes);
+                text.len()
+            }
+            Unmade::Copy(_) => return self.drop_buffer(id),
+        };
+        if length > LONGEST {
+            let _ = self.existing(id); // tried again by who wants it
+        }
+    }
+
     fn create(&mut self, id: BufferId) -> Result<Buffer, FdError> {
         let buffer = Buffer::new().map_err(FdError::Variable)?;
         self.buffers.insert(id, buffer.clone());
@@ -388,6 +433,15 @@ impl FdTables {
             .map_err(FdError::Null)?;
         self.null = Some(null.clone());
         Ok(null)
+    }
+
+    fn gone(&mut self) -> Result<Fd, FdError> {
+        if let Some(gone) = &self.gone {
+            return Ok(gone.clone());
+        }
+        let gone = Fd::gone().map_err(FdError::NoLonger)?;
+        self.gone = Some(gone.clone());
+        Ok(gone)
     }
 
     fn take_end(

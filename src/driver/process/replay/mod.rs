@@ -133,6 +133,19 @@ impl Replays {
         }
     }
 
+    /// Where who reads from a file begins anew if all attempts that read from it now come to nothing; none
+    /// if there are none.
+    pub fn start_of(&self, fd: &Fd) -> Option<u64> {
+        let starts = self.attempts.iter().filter_map(|(id, replay)| match replay {
+            Replay::File { fd: file, start, is_kept: false } if file.is_same(fd) => {
+                Some((*id, start.cast_unsigned()))
+            }
+            _ => None,
+        });
+        // The first of them is around the others.
+        starts.min().map(|(_, start)| start)
+    }
+
     /// No further attempt comes.
     pub fn drop(&mut self, replay: ReplayId, poller: &mut Poller) {
         match self.attempts.remove(&replay) {

@@ -31,7 +31,7 @@ impl Source {
         let handle = match fd {
             Fd::Inherited(number) => Handle::Inherited(*number),
             Fd::Owned(fd) => Handle::Owned(Arc::downgrade(fd)),
-            Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) => return None,
+            Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => return None,
         };
         Some(Self { identity: fd.identity()?, fd: handle })
     }

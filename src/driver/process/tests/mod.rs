@@ -5,6 +5,7 @@
 
 mod channels;
 mod commands;
+mod durable;
 mod redirects;
 mod replays;
 mod scopes;
@@ -43,9 +44,13 @@ macro_rules! each_alone {
 use each_alone;
 
 fn alone(path: &str, body: fn(&mut World)) {
+    alone_with(path, Settings::default, body);
+}
+
+fn alone_with(path: &str, settings: impl FnOnce() -> Settings, body: fn(&mut World)) {
     let name = path.split_once("::").map_or(path, |(_crate, rest)| rest);
     if std::env::var_os("FTSH_TEST_ALONE").is_some_and(|alone| alone == name) {
-        return body(&mut World::new());
+        return body(&mut World::with_settings(settings()));
     }
     let program = std::env::current_exe().expect("a test has a program");
     for fallback in ["0", "pidfd", "1"] {
@@ -83,10 +88,6 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
-        Self::with_settings(Settings::default())
-    }
-
     fn with_settings(settings: Settings) -> Self {
         Self {
             driver: ProcessDriver::new(settings).expect("a driver can be made"),
