@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Result, bail};
 use bstr::BString;
 
 use super::settings::{Look, Settings};
 use crate::driver::Driver;
+use crate::driver::process::Lifelines;
 use crate::machine::effect::Environment;
 use crate::machine::record::Record;
 use crate::machine::{Config, Machine, Outcome};
@@ -39,6 +41,11 @@ pub fn look(_: Look, _: &Path, _: &Settings) -> Result<Outcome> {
 }
 
 impl Room {
+    /// Never called.
+    pub fn lifelines(&self) -> Option<Rc<Lifelines>> {
+        match self.0 {}
+    }
+
     /// Never called.
     pub fn of(
         self,

@@ -86,6 +86,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
     let machine = Machine::new(script, settings.arguments, environment, settings.config, seed);
     let file = Arc::clone(script.source.name());
     let (told, patience) = (settings.told, settings.patience.inside());
+    let lifelines = prepared.as_ref().and_then(Room::lifelines);
     let talks = matches!(settings.program, Program::Prompt);
     let conduct = move |mut machine: Machine, supervision: Option<_>| {
         if is_cron && supervision.is_none() {
@@ -163,6 +164,7 @@ pub fn run(script: &Script, mut settings: Settings) -> Result<Outcome> {
         stay: settings.lock.is_some() || settings.journal.is_some(),
         restore: if talks { repl::restore() } else { None }.map(Rc::new),
         at_end: None,
+        lifelines,
     };
     process::supervise(options, move |supervision| -> Infallible {
         end(conduct(machine, supervision))

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::mem;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use anyhow::{Result, anyhow, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::driver::process::{Life, Lifelines, life};
 use crate::journal::{Journal, Unreadable, read};
 use crate::os_error::plain;
 
@@ -31,6 +33,8 @@ pub enum Prepared {
 pub struct Place {
     pub path: PathBuf,
     pub file: File,
+    /// Tells others that we live; none where that can't be had.
+    pub lifelines: Option<Rc<Lifelines>>,
 }
 
 /// Takes a file for a journal. A run in it that has ended makes room for the new one.
@@ -77,10 +81,11 @@ pub fn prepare(path: &Path) -> Result<Prepared> {
     // A new name is to be there after a crash, where one may ask for that.
     let directory = path.parent().and_then(|directory| File::open(directory).ok());
     let _ = directory.map(|directory| directory.sync_all());
-    Ok(Prepared::Ready(Place { path: path.into(), file }))
+    let lifelines = Lifelines::of(&file).ok().map(Rc::new);
+    Ok(Prepared::Ready(Place { path: path.into(), file, lifelines }))
 }
 
-/// Locks a file for good; none if somebody else has it locked.
+/// Locks a file for good; none if somebody else has it locked. What is left of a shell is waited for.
 fn lock(mut file: File) -> io::Result<Option<File>> {
     let start = Instant::now();
     loop {
@@ -91,7 +96,9 @@ fn lock(mut file: File) -> io::Result<Option<File>> {
                 mem::forget(locked);
                 return Ok(Some(file));
             }
-            Err((same, Errno::EWOULDBLOCK)) if start.elapsed() < PATIENCE => {
+            Err((same, Errno::EWOULDBLOCK))
+                if start.elapsed() < PATIENCE || life(&same) == Life::Dying =>
+            {
                 file = same;
                 thread::sleep(PAUSE);
             }
@@ -121,6 +128,11 @@ pub fn content(path: &Path) -> io::Result<Vec<u8>> {
 pub fn is_locked(path: &Path) -> bool {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     file.is_ok_and(|file| {
-        matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK)))
+        // To try whether it is locked would lock it.
+        life(&file) != Life::Unseen
+            || matches!(
+                Flock::lock(file, FlockArg::LockSharedNonblock),
+                Err((_, Errno::EWOULDBLOCK))
+            )
     })
 }

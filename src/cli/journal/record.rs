@@ -12,6 +12,7 @@ use bstr::BString;
 use super::super::messages::complain;
 use super::moment::since_1970;
 use super::place::Place;
+use crate::driver::process::Lifelines;
 use crate::driver::{self, Driver};
 use crate::journal::{Beginning, Recorder, Writer};
 use crate::machine::effect::Environment;
@@ -32,6 +33,8 @@ pub struct Room {
 pub struct Kept {
     path: Rc<PathBuf>,
     writer: Rc<RefCell<Writer<File>>>,
+    /// Until the run is over.
+    _lifelines: Option<Rc<Lifelines>>,
 }
 
 impl Place {
@@ -52,13 +55,22 @@ impl Place {
 }
 
 impl Room {
+    /// What tells others that this shell lives.
+    pub fn lifelines(&self) -> Option<Rc<Lifelines>> {
+        self.place.lifelines.clone()
+    }
+
     /// The run begins now.
     pub fn begin(mut self) -> Result<Kept> {
         self.beginning.at = since_1970();
-        let Place { path, file } = self.place;
+        let Place { path, file, lifelines } = self.place;
         let writer = Writer::begin(file, self.run, self.beginning);
         let writer = writer.map_err(|error| cannot_write(&path, &error))?;
-        Ok(Kept { path: Rc::new(path), writer: Rc::new(RefCell::new(writer)) })
+        Ok(Kept {
+            path: Rc::new(path),
+            writer: Rc::new(RefCell::new(writer)),
+            _lifelines: lifelines,
+        })
     }
 }
 

@@ -40,7 +40,7 @@ pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
 pub use self::supervisor::{
-    AtEnd, OutputCapture, Supervision, SupervisorOptions, resume, supervise,
+    AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
 };
 pub use self::sys::{
     exit_now, has_room, ignore_only, ignored_signals, random, size, with_large_stack,

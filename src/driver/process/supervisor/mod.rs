@@ -13,6 +13,7 @@
 //! the interpreter has a group of its own: so a SIGKILL to the group spares one of the two.
 
 mod capture;
+mod lifelines;
 mod process;
 mod spill;
 
@@ -36,6 +37,7 @@ use super::tty::TerminalRestore;
 use crate::machine::event::Status;
 
 pub use self::capture::OutputCapture;
+pub use self::lifelines::{Life, Lifelines, life};
 pub use self::process::resume;
 
 /// What the interpreter knows of its supervisor.
@@ -65,12 +67,14 @@ pub struct SupervisorOptions {
     pub restore: Option<Rc<TerminalRestore>>,
     /// Is told last of all how the interpreter ended, when nothing of it is left and all has been shown.
     pub at_end: Option<AtEnd>,
+    /// Where others see which of the two processes live.
+    pub lifelines: Option<Rc<Lifelines>>,
 }
 
 impl SupervisorOptions {
     /// Whether the supervisor has to be the process that it was from the beginning to the end.
     fn is_bound(&self) -> bool {
-        self.stays() || self.restore.is_some() || self.at_end.is_some()
+        self.stays() || self.restore.is_some() || self.at_end.is_some() || self.lifelines.is_some()
     }
 
     fn stays(&self) -> bool {
@@ -167,6 +171,7 @@ pub fn supervise(
     };
     // Executing itself anew, it would lose the lock, what it keeps and how the terminal was.
     let is_bound = options.is_bound();
+    let lifelines = options.lifelines.clone();
     let (socket, mask) = (supervisor.socket.as_raw_fd(), supervisor.mask.clone());
     let their_socket = theirs.as_raw_fd();
     let begin = move |supervised: bool| {
@@ -179,6 +184,9 @@ pub fn supervise(
         // Stopped, it couldn't clean up after a killed supervisor.
         sys::continue_without_parent();
         die_of_panics();
+        if let Some(lifelines) = &options.lifelines {
+            lifelines.interprets();
+        }
         let socket = Arc::new(theirs);
         interpret(Some(Supervision { socket, pid, marker, options, mask }))
     };
@@ -198,6 +206,9 @@ pub fn supervise(
         Ok(None) => match begin(true) {},
         Ok(Some(interpreter)) => {
             sys::close_number(their_socket);
+            if let Some(lifelines) = &lifelines {
+                lifelines.supervises();
+            }
             SupervisorProcess { interpreter, ..supervisor }.perform()
         }
         Err(_) => match begin(false) {},
