@@ -59,7 +59,7 @@ fn the_schema_describes_the_log() {
     seen.extend(events("success", &["--splay", "1 ms"], &validator));
     // What only a signal, a sick kernel or an old one brings about is checked by the log's own
     // tests.
-    seen.extend(["interrupted", "survivor", "note"].map(String::from));
+    seen.extend(["interrupted", "suspended", "resumed", "survivor", "note"].map(String::from));
     let described = schema["oneOf"].as_array().expect("events").iter();
     let described: BTreeSet<String> = described
         .map(|event| event["properties"]["event"]["const"].as_str().expect("a name").to_owned())

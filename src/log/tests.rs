@@ -118,6 +118,11 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Adopted { pid: 9, command: command() },
         LogEvent::Survivor { pid: 9, command: command() },
         LogEvent::Interrupted(2),
+        LogEvent::Suspended(Some(15)),
+        LogEvent::Suspended(None),
+        LogEvent::Resumed { lost: 0 },
+        LogEvent::Resumed { lost: 1 },
+        LogEvent::Resumed { lost: 2 },
         LogEvent::Note("a note".into()),
     ]
 }
@@ -163,6 +168,11 @@ fn text_lines() {
     process 9 adopted: sleep 3
     process 9 can't be killed: sleep 3
     told to end by signal SIGINT
+    suspended by signal SIGTERM: the next start goes on
+    suspended, as the time for this start is over: the next one goes on
+    resumed
+    resumed: 1 command was running when the shell ended
+    resumed: 2 commands were running when the shell ended
     a note
     ");
 }
@@ -213,6 +223,11 @@ fn json_lines() {
     {"event":"adopted","process":9,"command":"sleep 3"}
     {"event":"survivor","process":9,"command":"sleep 3"}
     {"event":"interrupted","signal":"SIGINT"}
+    {"event":"suspended","signal":"SIGTERM"}
+    {"event":"suspended","signal":null}
+    {"event":"resumed","lost":0}
+    {"event":"resumed","lost":1}
+    {"event":"resumed","lost":2}
     {"event":"note","message":"a note"}
     "#);
 }

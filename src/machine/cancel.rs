@@ -6,10 +6,12 @@ use super::Machine;
 use super::command::signal_name;
 use super::effect::{Effect, OperationId, TaskId};
 use super::ending::{Ending, Retry, Thrown};
+use super::event::Suspension;
 use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
 use super::join::{children, top_join};
 use super::let_out::letting_out;
+use super::loss::lost;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
@@ -20,16 +22,16 @@ use crate::channel::Passed;
 impl Machine {
     /// The time limit of a `try` passed.
     pub(super) fn deadline_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.cut(task, id, true));
+        self.resume(task, |machine, task| machine.cut(task, id, Cut::Try));
     }
 
     /// The limit of a single attempt passed.
     pub(super) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.cut(task, id, false));
+        self.resume(task, |machine, task| machine.cut(task, id, Cut::Attempt));
     }
 
     /// Ends whatever runs inside a `try`, and then the `try` or only its attempt.
-    fn cut(&mut self, task: &mut Task, id: u64, whole: bool) -> Flow {
+    pub(super) fn cut(&mut self, task: &mut Task, id: u64, by: Cut) -> Flow {
         let position = task
             .frames
             .iter()
@@ -43,12 +45,15 @@ impl Machine {
         if innermost && matches!(task.state, State::Emptying(..) | State::Telling(..)) {
             return Flow::keep_waiting(task);
         }
-        let mut running = self.running(task);
         let Some(FrameKind::Try(frame)) = task.frames.get(position).map(|frame| &frame.kind) else {
             return Flow::Throw(task.broken(NO_TRY));
         };
         let (scope, phase, last) = (frame.scope, frame.phase, frame.failure.clone());
-        let limit = if whole { frame.clauses.time } else { frame.clauses.each };
+        let limit = match by {
+            Cut::Try => frame.clauses.time,
+            Cut::Attempt => frame.clauses.each,
+            Cut::Loss => None,
+        };
         let failure = match (phase, last) {
             (TryPhase::Delay, Some(last)) => {
                 self.halt_task(task);
@@ -57,13 +62,12 @@ impl Machine {
             (TryPhase::Condition, Some(last)) => last,
             (TryPhase::Attempt | TryPhase::Entering, _)
             | (TryPhase::Condition | TryPhase::Delay, None) => {
-                // Of this one and those around it nothing is known yet.
-                let inside = task.frames.iter().skip(position + 1);
-                let known = inside.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
-                let around = task.tries().count() - known;
-                running.tries.truncate(running.tries.len() - around);
+                let running = self.running_inside(task, position + 1);
                 let caught = caught_around(task, position);
-                let failure = timeout(task, limit, running, caught);
+                let failure = match by {
+                    Cut::Try | Cut::Attempt => timeout(task, limit, running, caught),
+                    Cut::Loss => lost(task, "an attempt", running, caught),
+                };
                 self.log_failure(task, &failure, Level::FAILURES, false);
                 if phase == TryPhase::Entering {
                     self.halt_task(task);
@@ -74,7 +78,7 @@ impl Machine {
             }
         };
         // What is half committed isn't made again.
-        let after = if whole || task.is_committing(position + 1) {
+        let after = if by == Cut::Try || task.is_committing(position + 1) {
             AfterEmptied::EndTry(Arc::clone(&failure))
         } else {
             let failure = Arc::clone(&failure);
@@ -167,14 +171,26 @@ impl Machine {
 
     /// The shell was told to end: ends everything first.
     pub(super) fn interrupted(&mut self, signal: i32) {
-        if let Some(main) = self.tasks.get(&super::MAIN)
-            && self.config.log_level >= Level::FAILURES
-        {
-            let record = self.record(main, 0, LogEvent::Interrupted(signal));
-            let record = Record { task: None, parent: None, attempt: None, ..record };
-            self.effects.push_back(Effect::Log(record));
-        }
-        self.finish_early(Outcome::Interrupted(signal));
+        self.log_run(LogEvent::Interrupted(signal));
+        self.finish_early(Outcome::Interrupted(signal), true);
+    }
+
+    /// The shell ends, but not the run: its `finally` groups are to run at its end.
+    pub(super) fn suspended(&mut self, reason: Suspension) {
+        let outcome = match reason {
+            Suspension::Signal(signal) => {
+                self.log_run(LogEvent::Suspended(Some(signal)));
+                Outcome::Interrupted(signal)
+            }
+            Suspension::Deadline => {
+                self.log_run(LogEvent::Suspended(None));
+                let Some(main) = self.tasks.get(&super::MAIN) else { return };
+                let running = self.running(main);
+                let failure = timeout(main, None, running, main.caught().cloned());
+                Outcome::Failed(Box::new(Failure::clone(&failure)))
+            }
+        };
+        self.finish_early(outcome, false);
     }
 
     /// The limit that the run lives under passed.
@@ -188,10 +204,11 @@ impl Machine {
             self.effects.push_back(Effect::Log(Record { uncaught: true, ..record }));
         }
         self.tasks.insert(super::MAIN, main);
-        self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))));
+        self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);
     }
 
-    fn finish_early(&mut self, outcome: Outcome) {
+    /// Ends everything, and first what is to be cleaned up, if it `cleans`.
+    fn finish_early(&mut self, outcome: Outcome, cleans: bool) {
         self.resume(super::MAIN, |machine, main| {
             let scope = Self::scope_to_end(main, &outcome);
             if matches!(outcome, Outcome::Interrupted(_)) {
@@ -202,19 +219,25 @@ impl Machine {
             if let Some((emptied, planned)) = main.finishing()
                 && emptied == scope
             {
-                if !is_signal {
-                    return Flow::keep_waiting(main);
-                }
                 // A second signal is impatience. A first one, as from the shell whose deadline
                 // this one shares, finds commands that have just been told to end.
                 let was_signal = matches!(planned, Outcome::Interrupted(_));
+                if !is_signal {
+                    if cleans {
+                        return Flow::keep_waiting(main);
+                    }
+                    if !was_signal {
+                        *planned = outcome;
+                    }
+                    return machine.hasten(main, false);
+                }
                 // What ends a session isn't taken back by what cancels a statement.
                 if !Self::is_cancelling(&outcome) || !was_signal {
                     *planned = outcome;
                 }
                 let is_cleaning = main.cancelling().next().is_some();
-                if is_cleaning && was_signal {
-                    return machine.hasten(main);
+                if is_cleaning && (was_signal || !cleans) {
+                    return machine.hasten(main, was_signal);
                 }
                 if !is_cleaning && (was_signal || is_killed) {
                     machine.kill(scope);
@@ -229,9 +252,25 @@ impl Machine {
                 }
                 Outcome::Succeeded | Outcome::Exited(_) => task_failure(main, "cancelled".into()),
             };
-            machine.cut_down(main, 0, scope, &failure, AfterEmptied::Finish(outcome))
+            let after = AfterEmptied::Finish(outcome);
+            if cleans {
+                machine.cut_down(main, 0, scope, &failure, after)
+            } else {
+                machine.cut_off(main, 0, scope, after)
+            }
         });
     }
+}
+
+/// What a `try` is cut short by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Its limit.
+    Try,
+    /// The limit of the attempt.
+    Attempt,
+    /// The end of the shell that had begun the attempt.
+    Loss,
 }
 
 fn task_failure(task: &Task, message: String) -> Arc<Failure> {

@@ -37,9 +37,7 @@ impl Machine {
     ) -> Flow {
         let share = self.config.kill_timeout / 2;
         if share.is_zero() || !self.doom(task, keep) {
-            self.drop_structures(task, keep);
-            restore(task);
-            return self.empty(task, scope, after);
+            return self.cut_off(task, keep, scope, after);
         }
         let around = self.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
         let cleaning = Cleaning {
@@ -54,6 +52,53 @@ impl Machine {
             timer: None,
         };
         self.empty_within(task, scope, share, AfterEmptied::Clean(Box::new(cleaning)))
+    }
+
+    /// The same where no group runs.
+    pub(super) fn cut_off(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        scope: ScopeId,
+        after: AfterEmptied,
+    ) -> Flow {
+        self.drop_structures(task, keep);
+        restore(task);
+        self.empty(task, scope, after)
+    }
+
+    /// Ends what a task is doing in all but `keep` of its structures, where nothing of that runs any
+    /// more; has the `finally` groups run that are concerned; goes on with `after`.
+    pub(super) fn cut_dead(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        scope: ScopeId,
+        failure: &Arc<Failure>,
+        after: AfterEmptied,
+    ) -> Flow {
+        let share = self.config.kill_timeout / 2;
+        let emptying = self.emptying.keys().copied().collect();
+        let is_doomed = !share.is_zero() && self.doom(task, keep);
+        if !is_doomed {
+            self.drop_structures(task, keep);
+        }
+        self.merge_inner(scope, &emptying);
+        if !is_doomed {
+            return self.emptied(task, after);
+        }
+        let cleaning = Cleaning {
+            keep,
+            after,
+            failure: Arc::clone(failure),
+            emptied: None,
+            scope,
+            since: self.now,
+            limit: Time::NEVER,
+            grace: share,
+            timer: None,
+        };
+        self.begin_cleaning(task, cleaning)
     }
 
     /// Stops a task, and those it waits for, as far as the innermost group that is to be run;
@@ -99,6 +144,7 @@ impl Machine {
         let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
         cleaning.timer = Some(self.timers.arm(cleaning.limit, timer));
         cleaning.scope = self.new_scope(Some(cleaning.scope));
+        cleaning.emptied.get_or_insert(cleaning.scope);
         task.cleaning.push(cleaning);
         self.clean(task)
     }
@@ -188,18 +234,22 @@ impl Machine {
         self.timers.cancel(over.filter_map(|cleaning| cleaning.timer));
     }
 
-    /// Ends a task that finishes the run, whatever groups are still to be run.
-    pub(super) fn hasten(&mut self, main: &mut Task) -> Flow {
+    /// Ends a task that finishes the run, whatever groups are still to be run; at once if it `kills`.
+    pub(super) fn hasten(&mut self, main: &mut Task, kills: bool) -> Flow {
         if !main.cleaning.is_empty() {
             let mut cleaning = main.cleaning.remove(0);
             self.drop_structures(main, cleaning.keep);
-            cleaning.grace = Duration::ZERO;
+            if kills {
+                cleaning.grace = Duration::ZERO;
+            }
             return self.cleaned(main, cleaning);
         }
         match std::mem::replace(&mut main.state, State::Ready) {
             State::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
                 self.drop_structures(main, cleaning.keep);
-                self.kill(scope);
+                if kills {
+                    self.kill(scope);
+                }
                 Flow::Wait(State::Emptying(scope, cleaning.after))
             }
             state => Flow::Wait(state),

@@ -12,10 +12,11 @@ use super::effect::{Action, Effect, Environment, ProcessId, Query, Run};
 use super::ending::{Ending, Retry, Thrown};
 use super::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use super::flow::{Flow, Step};
+use super::frame::{Frame, FrameKind};
 use super::halt::Halt;
 use super::invocation::{Builtin, Call, Expanded, Kind, Start};
 use super::opening::Phase;
-use super::outcome::{FailureKind, shorten};
+use super::outcome::{FailureKind, Outcome, shorten};
 use super::record::{Level, LogEvent};
 use super::redirect::enter_redirects;
 use super::size;
@@ -170,7 +171,18 @@ impl Machine {
         self.effects.push_back(effect);
         let (started, written) = (self.now, phase.written);
         let drafts = std::mem::take(&mut task.redirects.drafts);
-        Flow::Wait(State::Command(Command { process, text, started, reads, written, last, drafts }))
+        let before = std::mem::take(&mut task.redirects.before);
+        Flow::Wait(State::Command(Command {
+            process,
+            text,
+            started,
+            reads,
+            written,
+            before,
+            last,
+            replaces_shell,
+            drafts,
+        }))
     }
 
     /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
@@ -233,6 +245,11 @@ impl Machine {
         let Command { written, .. } = &mut command;
         if let Some(written) = written.take() {
             written.commit(&mut task.variables);
+        }
+        if command.replaces_shell
+            && let Some(outcome) = ended_with(status)
+        {
+            return self.replaced(task, command.text, elapsed, outcome);
         }
         if status == Status::Exited(0) && !command.drafts.is_empty() {
             let drafts = command.drafts.iter().map(Handle::id).collect();
@@ -298,6 +315,49 @@ impl Machine {
         }
     }
 
+    /// The program that stands in the shell's place, whose end is that of the run, ended.
+    fn replaced(
+        &mut self,
+        task: &mut Task,
+        command: String,
+        elapsed: Duration,
+        outcome: Outcome,
+    ) -> Flow {
+        if outcome == Outcome::Succeeded {
+            self.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+        }
+        self.leave_all(task);
+        self.outcome = Some(outcome);
+        Flow::Wait(State::Ready)
+    }
+
+    /// Another program stands in the shell's place: nothing is left of the structures around it, and what
+    /// they have left running stays.
+    pub(super) fn leave_all(&mut self, task: &mut Task) {
+        while let Some(Frame { height, kind }) = task.frames.pop() {
+            task.stack.truncate(height);
+            if let FrameKind::Try(frame) = &kind
+                && frame.phase.is_scoped()
+            {
+                self.merge(frame.scope, frame.outer_scope);
+            }
+            self.abandon_frame(task, kind, false);
+        }
+    }
+
+    /// Nobody knows what came of a command: the shell that ran it has ended.
+    pub(super) fn command_lost(task: &mut Task) -> Flow {
+        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken(NO_COMMAND));
+        };
+        for kept in command.before.into_iter().rev() {
+            task.variables.put_back(kept);
+        }
+        let text = command.text;
+        let message = format!("`{}` was running when the shell ended", shorten(&text));
+        Flow::Throw(task.thrown(FailureKind::Lost, 1, message, &text))
+    }
+
     /// Goes on after a command.
     fn command_succeeded(
         &mut self,
@@ -317,6 +377,16 @@ impl Machine {
     /// Reads the answer to a query that a builtin asked.
     pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
         task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
+    }
+}
+
+/// How the run ended that was its last command; none if nobody can say.
+fn ended_with(status: Status) -> Option<Outcome> {
+    match status {
+        Status::Exited(0) => Some(Outcome::Succeeded),
+        Status::Exited(code) => Some(Outcome::Exited(code as u8)),
+        Status::Signaled(signal) => Some(Outcome::Interrupted(signal)),
+        Status::Lost => None,
     }
 }
 

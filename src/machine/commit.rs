@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::Machine;
 use super::effect::{DraftId, Effect, OperationId, ProcessId, Query, TaskId};
 use super::ending::{Retry, Thrown};
-use super::event::{Refusal, Reply, SpawnError, Status};
+use super::event::{Refusal, Reply};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
 use super::leaving::Leaving;
@@ -164,13 +164,13 @@ impl Machine {
     }
 
     /// Something that was held is let out, or can't be.
-    pub(super) fn stream_let_out(&mut self, task: TaskId, result: Result<Status, SpawnError>) {
+    pub(super) fn stream_let_out(&mut self, task: TaskId, result: Result<(), Refused>) {
         self.resume(task, |machine, task| {
             let state = std::mem::replace(&mut task.state, State::Ready);
             let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
                 return Flow::Throw(task.broken("nothing is being let out"));
             };
-            let Err(refused) = Refused::by(result) else { return machine.next_stream(task) };
+            let Err(refused) = result else { return machine.next_stream(task) };
             let Some(transaction) = task.top_transaction() else {
                 return Flow::Throw(task.broken(NO_TRANSACTION));
             };

@@ -36,7 +36,7 @@ impl Machine {
 
     /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
     /// that.
-    fn output_done(&mut self, task: &mut Task, result: Result<Status, SpawnError>) -> bool {
+    fn output_done(&mut self, task: &mut Task, result: Result<(), Refused>) -> bool {
         let Some((io, mut outputs)) = take_outputs(task) else { return false };
         let written = self.written_on(task, io.id(), &mut outputs, result);
         let over = match written {
@@ -71,7 +71,7 @@ impl Machine {
     }
 
     /// What a task let out for its branches is written, or can't be.
-    pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<Status, SpawnError>) {
+    pub(super) fn let_out_done(&mut self, task: TaskId, result: Result<(), Refused>) {
         let mut failed = false;
         self.resume(task, |machine, task| {
             failed = machine.output_done(task, result);
@@ -151,9 +151,9 @@ impl Machine {
         task: &Task,
         io: IoId,
         outputs: &mut Outputs,
-        result: Result<Status, SpawnError>,
+        result: Result<(), Refused>,
     ) -> Result<(), Refused> {
-        Refused::by(result)?;
+        result?;
         if let Some(LettingOut { held, errors: false, .. }) = outputs.letting_out.take() {
             outputs.letting_out = Some(self.write_on(task, io, held, true));
         }
@@ -168,6 +168,8 @@ pub enum Refused {
     NobodyReads(i32),
     /// In words.
     Error(String),
+    /// The shell ended meanwhile.
+    Lost,
 }
 
 impl Refused {
@@ -191,6 +193,7 @@ impl Refused {
         let (kind, code, why) = match self {
             Self::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
             Self::Error(error) => (FailureKind::Builtin, 1, error),
+            Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile".into()),
         };
         task.thrown(kind, code, format!("{what}: {why}"), "")
     }

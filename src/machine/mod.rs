@@ -36,6 +36,7 @@ mod jumps;
 mod leaving;
 mod let_out;
 mod loops;
+mod loss;
 mod lower;
 mod number;
 mod opening;
@@ -89,6 +90,7 @@ use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
 use event::{Refusal, Reply, SpawnError, Status};
 use flow::Flow;
 use invocation::Builtin;
+use let_out::Refused;
 use opening::Redirects;
 use record::{LogEvent, Record};
 use scope::Scopes;
@@ -267,6 +269,10 @@ impl Machine {
 
     /// Something happened, at `now`.
     pub fn handle_event(&mut self, now: Time, event: Event) {
+        if let Event::Resumed { lost } = &event {
+            self.now = self.now.max(now);
+            self.log_run(LogEvent::Resumed { lost: lost.len() });
+        }
         self.handle_timeout(now);
         match event {
             Event::Spawned { process, .. } => self.spawned(process),
@@ -402,22 +408,27 @@ impl Machine {
 
     /// A program runs, so its redirections are set up. The driver logs it.
     fn spawned(&mut self, process: ProcessId) {
-        let task = self.processes.get(&process).and_then(|task| self.tasks.get_mut(task));
-        if let Some(task) = task
-            && let State::Command(command) = &mut task.state
-            && let Some(written) = command.written.take()
-        {
-            written.commit(&mut task.variables);
-        }
+        let Some(task) = self.processes.get(&process) else { return };
+        self.resume(*task, |machine, task| {
+            if let State::Command(command) = &mut task.state {
+                if let Some(written) = &mut command.written {
+                    written.waits = false;
+                }
+                if command.replaces_shell {
+                    machine.leave_all(task);
+                }
+            }
+            Flow::keep_waiting(task)
+        });
     }
 
     fn spawn_failed(&mut self, process: ProcessId, error: SpawnError) {
         if let Some(task) = self.processes.remove(&process) {
             if self.lets_out(task, process) {
-                return self.let_out_done(task, Err(error));
+                return self.let_out_done(task, Refused::by(Err(error)));
             }
             if self.commits(task, process) {
-                return self.stream_let_out(task, Err(error));
+                return self.stream_let_out(task, Refused::by(Err(error)));
             }
             self.resume(task, |machine, task| machine.command_refused(task, error));
         }
@@ -426,10 +437,10 @@ impl Machine {
     fn exited(&mut self, process: ProcessId, status: Status, line: Option<BString>, unread: bool) {
         if let Some(task) = self.processes.remove(&process) {
             if self.lets_out(task, process) {
-                return self.let_out_done(task, Ok(status));
+                return self.let_out_done(task, Refused::by(Ok(status)));
             }
             if self.commits(task, process) {
-                return self.stream_let_out(task, Ok(status));
+                return self.stream_let_out(task, Refused::by(Ok(status)));
             }
             self.resume(task, |machine, task| machine.command_ended(task, status, line, unread));
         }
@@ -457,6 +468,16 @@ impl Machine {
         if self.config.log_level >= level {
             let record = self.record(task, task.line(), event());
             self.effects.push_back(Effect::Log(record));
+        }
+    }
+
+    /// Logs an event of the whole run.
+    fn log_run(&mut self, event: LogEvent) {
+        if let Some(main) = self.tasks.get(&MAIN)
+            && self.config.log_level >= event.level()
+        {
+            let file = Arc::clone(main.program.source.name());
+            self.effects.push_back(Effect::Log(Record::of_shell(self.now, file, 0, event)));
         }
     }
 

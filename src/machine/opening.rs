@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::effect::{BufferId, Directory, DraftId, FdChange, FdSource, OperationId, Umask};
 use super::table::Table;
 use super::value::{Handle, Value};
-use super::variables::Variables;
+use super::variables::{Kept, Variables};
 use crate::syntax::ast::{Mode, Name};
 
 /// Redirections whose words are expanded and that are still to be set up, from left to right.
@@ -17,6 +17,8 @@ pub struct Redirects {
     pub read: Vec<Handle<BufferId>>,
     /// The files that are written whole or not at all.
     pub drafts: Vec<Handle<DraftId>>,
+    /// Variables that those have changed that are set up, as they were.
+    pub before: Vec<Kept>,
 }
 
 /// Redirections whose words are expanded, and that are set up again and again.

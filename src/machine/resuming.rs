@@ -1,22 +1,135 @@
-//! Runs that go on in another process, and that are left to it.
+//! Runs that go on in another process.
+//!
+//! Nothing of what the shell before had started is left. What can't go on without it is lost: commands,
+//! whole pipelines, and attempts that had a place in a channel or that were to be all or nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Machine;
-use super::effect::ProcessId;
-use super::event::{Status, Suspension};
+use super::cancel::Cut;
+use super::effect::{Effect, ProcessId, ScopeId, TaskId};
+use super::ending::{Retry, Thrown};
+use super::flow::Flow;
+use super::frame::{Frame, FrameKind, JoinKind, TryPhase};
+use super::let_out::Refused;
+use super::loss::lost;
+use super::record::Level;
+use super::task::{AfterEmptied, State, Task};
+use super::transaction::Kind;
+
+/// A structure of a task that can't go on.
+enum Lost {
+    /// The attempt of this `try`.
+    Attempt(u64),
+    /// The structure at this place, and what it is.
+    Structure(usize, &'static str),
+}
 
 impl Machine {
     /// The run goes on in another process: of these commands nobody knows what came of them.
     pub(super) fn resumed(&mut self, lost: Vec<ProcessId>) {
-        for process in lost {
-            self.exited(process, Status::Lost, None, false);
+        let passes = self.scopes.lose_passes();
+        // Those that wait for others come before these.
+        let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
+        for id in tasks {
+            self.resume(id, |machine, task| match task.lost(&passes) {
+                Some(Lost::Attempt(id)) => machine.cut(task, id, Cut::Loss),
+                Some(Lost::Structure(at, what)) => machine.lose(task, at, what),
+                None => Flow::keep_waiting(task),
+            });
         }
+        for process in lost {
+            self.lost(process);
+        }
+        let processes = &self.processes;
+        self.effects.retain(|effect| match effect {
+            Effect::Run(run) | Effect::Exec(run) => processes.contains_key(&run.process),
+            _ => true,
+        });
     }
 
-    /// The shell ends, but not the run.
-    pub(super) fn suspended(&mut self, reason: Suspension) {
-        match reason {
-            Suspension::Signal(signal) => self.interrupted(signal),
-            Suspension::Deadline => self.run_deadline_passed(),
+    /// Whether what comes of a command is waited for.
+    pub fn awaits(&self, process: ProcessId) -> bool {
+        self.processes.contains_key(&process)
+    }
+
+    /// A structure can't go on, which fails by that.
+    fn lose(&mut self, task: &mut Task, at: usize, what: &str) -> Flow {
+        let scope = task.scope_inside(at);
+        let running = self.running_inside(task, at);
+        let caught = task.caught_in(&task.frames[..at]).cloned();
+        let failure = lost(task, what, running, caught);
+        let thrown = Thrown { failure: Arc::clone(&failure), retry: Retry::AsUsual, logged: true };
+        let uncaught = self.is_uncaught(task, &thrown);
+        self.log_failure(task, &failure, Level::FAILURES, uncaught);
+        self.cut_dead(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))
+    }
+
+    /// Nobody knows what came of a command.
+    fn lost(&mut self, process: ProcessId) {
+        let Some(task) = self.processes.remove(&process) else { return };
+        if self.lets_out(task, process) {
+            return self.let_out_done(task, Err(Refused::Lost));
         }
+        if self.commits(task, process) {
+            return self.stream_let_out(task, Err(Refused::Lost));
+        }
+        self.resume(task, |_, task| Self::command_lost(task));
+    }
+}
+
+impl Task {
+    /// The outermost of its structures that can't go on, if any; `passes` are the scopes of the attempts
+    /// that had gone through channels.
+    fn lost(&self, passes: &BTreeSet<ScopeId>) -> Option<Lost> {
+        if matches!(self.state, State::Doomed) && self.cleaning.is_empty() {
+            return None; // it goes with the task that waits for it
+        }
+        let mut goes_on = true;
+        for (at, frame) in self.frames.iter().enumerate() {
+            goes_on &= !self.is_cut_down_to(at);
+            match &frame.kind {
+                FrameKind::Finally(group) => {
+                    let is_of = |scope| scope == group.outer_scope;
+                    goes_on |= self.cleaning.iter().any(|cleaning| is_of(cleaning.scope));
+                }
+                _ if !goes_on => {}
+                FrameKind::Try(frame)
+                    if frame.phase == TryPhase::Attempt
+                        && (passes.contains(&frame.scope)
+                            || is_atomic(self.frames.get(at + 1))) =>
+                {
+                    return Some(Lost::Attempt(frame.id));
+                }
+                FrameKind::Transaction(transaction) if matches!(transaction.kind, Kind::Catch) => {
+                    return Some(Lost::Structure(at, "a `catch`"));
+                }
+                FrameKind::Join(join) if matches!(join.kind, JoinKind::Stages(_)) => {
+                    return Some(Lost::Structure(at, "a pipeline"));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The scope of what is inside so many of its structures.
+    fn scope_inside(&self, keep: usize) -> ScopeId {
+        let innermost = self.frames.iter().take(keep).rev().find_map(|frame| match &frame.kind {
+            FrameKind::Try(frame) if frame.phase.is_scoped() => Some(frame.scope),
+            FrameKind::Try(frame) => Some(frame.outer_scope),
+            FrameKind::Finally(group) => Some(group.scope),
+            _ => None,
+        });
+        innermost.unwrap_or_else(|| self.base_scope())
+    }
+}
+
+/// Whether this is an attempt of an atomic `try`.
+fn is_atomic(frame: Option<&Frame>) -> bool {
+    match frame.map(|frame| &frame.kind) {
+        Some(FrameKind::Transaction(it)) => matches!(it.kind, Kind::Attempt { .. }),
+        _ => false,
     }
 }

@@ -84,6 +84,12 @@ impl Scopes {
         self.scopes.get_mut(&scope)?.pass.as_mut()
     }
 
+    /// Forgets all ways through channels: the scopes of the attempts that had gone through.
+    pub fn lose_passes(&mut self) -> BTreeSet<ScopeId> {
+        let scopes = self.scopes.iter_mut();
+        scopes.filter_map(|(id, scope)| scope.pass.take().map(|_| *id)).collect()
+    }
+
     /// Forgets a scope and those in it.
     fn remove(&mut self, scope: ScopeId) -> Gone {
         let mut gone = Gone::default();
@@ -148,11 +154,25 @@ impl Machine {
 
     /// Ends a scope that succeeded: what it left running belongs to the one around it.
     pub(super) fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
+        self.note_passed(scope, Passed::Succeeded);
+        self.merge(scope, into);
+    }
+
+    /// Has what runs in a scope belong to the one around it.
+    pub(super) fn merge(&mut self, scope: ScopeId, into: ScopeId) {
         if self.scopes.is_opened(scope) {
             self.effects.push_back(Effect::HandOver { scope, into });
         }
-        self.note_passed(scope, Passed::Succeeded);
         self.forget_scope(scope);
+    }
+
+    /// Has what runs in the scopes inside another one belong to that, but for those that are being
+    /// emptied.
+    pub(super) fn merge_inner(&mut self, scope: ScopeId, emptying: &BTreeSet<ScopeId>) {
+        let inner = self.scopes.scopes.get(&scope).map(|scope| &scope.inner - emptying);
+        for inner in inner.unwrap_or_default() {
+            self.merge(inner, scope);
+        }
     }
 
     /// Forgets a scope that is over, and gives back what it has of channels. The script's own is there
@@ -252,6 +272,10 @@ impl Machine {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
             AfterEmptied::NextGroup => self.clean(task),
             AfterEmptied::Leave(ending) => Flow::End(ending),
+            AfterEmptied::Throw(thrown, scope) => {
+                task.scope = scope;
+                Flow::Throw(thrown)
+            }
             AfterEmptied::Clean(cleaning) => self.begin_cleaning(task, *cleaning),
             AfterEmptied::Fail(thrown) => self.attempt_failed(task, thrown),
             AfterEmptied::EndTry(failure) => self.try_failed(task, failure),

@@ -81,6 +81,7 @@ impl Machine {
             (State::Opening(opening), Ok(_)) => {
                 task.opened = Some(opening.io);
                 if let Some(written) = opening.written {
+                    task.redirects.before.push(task.variables.keep(&written.name));
                     written.commit(&mut task.variables);
                 }
                 Flow::Continue

@@ -21,7 +21,7 @@ use super::time::Time;
 use super::timer::TimerKey;
 use super::transaction::{Beginning, Committing, Scratch};
 use super::value::{Handle, Value};
-use super::variables::{Change, Variables};
+use super::variables::{Change, Kept, Variables};
 use crate::syntax::Source;
 use crate::syntax::ast::Name;
 
@@ -183,8 +183,12 @@ pub struct Command {
     pub reads: Vec<Name>,
     /// What changes when its redirections are set up.
     pub written: Option<Written>,
+    /// Variables that its redirections have changed, as they were.
+    pub before: Vec<Kept>,
     /// Whether the task ends with it (`exec`).
     pub last: bool,
+    /// Whether the run ends with it.
+    pub replaces_shell: bool,
     /// The files that it writes whole or not at all.
     pub drafts: Vec<Handle<DraftId>>,
 }
@@ -213,6 +217,8 @@ pub enum AfterEmptied {
     NextGroup,
     /// Go on leaving what it is in.
     Leave(Ending),
+    /// Fail, in this scope.
+    Throw(Thrown, ScopeId),
     /// The `finally` groups of the task, which was cancelled, have their time.
     Clean(Box<Cleaning>),
     /// The task is over.

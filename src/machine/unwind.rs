@@ -275,6 +275,18 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// What a task is in the middle of inside so many of its structures: of the tries around that
+    /// nothing is known yet.
+    pub(super) fn running_inside(&self, task: &Task, keep: usize) -> Running {
+        let mut running = self.running(task);
+        let around = task.frames.iter().take(keep);
+        let around = around.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
+        running.tries.truncate(running.tries.len() - around);
+        running
+    }
+}
+
 /// What is cut short when a limit passes.
 #[derive(Debug, Default)]
 pub struct Running {

@@ -1,7 +1,7 @@
 //! A driver that tells nonsense must not bring the machine down.
 
 use ftsh::machine::effect::{OperationId, ProcessId, ScopeId};
-use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension};
 use ftsh::machine::{Config, Event, Machine, Output, Time};
 use proptest::prelude::*;
 
@@ -42,8 +42,16 @@ fn event() -> impl Strategy<Value = Event> {
         8 => (id.clone(), reply()).prop_map(|(operation, result)| {
             Event::Done { operation: OperationId(operation), result }
         }),
-        4 => id.prop_map(|scope| Event::Emptied { scope: ScopeId(scope) }),
+        4 => id.clone().prop_map(|scope| Event::Emptied { scope: ScopeId(scope) }),
+        2 => id.prop_map(|process| Event::Spawned { process: ProcessId(process), pid: 1 }),
+        2 => prop::collection::vec(0..60u64, 0..9).prop_map(|lost| {
+            Event::Resumed { lost: lost.into_iter().map(ProcessId).collect() }
+        }),
         1 => (1..32i32).prop_map(Event::Interrupted),
+        1 => prop_oneof![
+            (1..32i32).prop_map(Suspension::Signal),
+            Just(Suspension::Deadline),
+        ].prop_map(Event::Suspended),
     ]
 }
 

@@ -16,6 +16,7 @@ mod loops;
 mod pipelines;
 mod plumbing;
 mod properties;
+mod resuming;
 mod sessions;
 mod trying;
 

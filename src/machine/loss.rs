@@ -1,0 +1,35 @@
+//! What fails because the shell that had begun it has ended.
+
+use std::sync::Arc;
+
+use super::outcome::{Failure, FailureKind, shorten};
+use super::task::Task;
+use super::unwind::Running;
+
+/// What something fails with that was going on when the shell ended.
+pub fn lost(
+    task: &Task,
+    what: &str,
+    running: Running,
+    caught: Option<Arc<Failure>>,
+) -> Arc<Failure> {
+    let message = match running.command.as_str() {
+        "" => format!("{what} was going on when the shell ended"),
+        command => format!("`{}` was running when the shell ended", shorten(command)),
+    };
+    let (source, line) =
+        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
+    Arc::new(Failure {
+        kind: FailureKind::Lost,
+        code: 1,
+        message,
+        command: running.command,
+        elapsed: None,
+        source,
+        line,
+        tries: running.tries,
+        earlier: running.earlier.or(caught),
+        branches: None,
+        output: None,
+    })
+}

@@ -1,0 +1,456 @@
+//! Runs that go on when their shell has ended, and that are suspended.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use ftsh::channel::{Admission, Passed};
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::driver::{self, Driver};
+use ftsh::machine::effect::{Action, OperationId, PassId, ProcessId, ScopeId};
+use ftsh::machine::event::{Reply, Status, Suspension};
+use ftsh::machine::record::{Level, LogEvent};
+use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
+
+use super::{Ran, World, seconds, world};
+
+/// A world whose shell ends at a moment, and is there again after a while.
+struct Interrupted {
+    world: Simulated,
+    /// When it ends, and for how long it isn't there; or how it is suspended.
+    ends: VecDeque<(Time, End)>,
+    /// What has happened and isn't told yet.
+    told: VecDeque<Event>,
+    commands: BTreeSet<ProcessId>,
+    entries: BTreeMap<OperationId, PassId>,
+    inside: BTreeSet<PassId>,
+    log: Vec<LogEvent>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    For(Duration),
+    Suspended(Suspension),
+}
+
+impl Interrupted {
+    fn note(&mut self, event: Event) -> Event {
+        match &event {
+            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+                self.commands.remove(process);
+            }
+            Event::Done { operation, result } => {
+                if let Some(pass) = self.entries.remove(operation)
+                    && *result == Ok(Reply::Admission(Admission::Admitted))
+                {
+                    self.inside.insert(pass);
+                }
+            }
+            _ => {}
+        }
+        event
+    }
+
+    /// The shell and all that it has started end; another one goes on later.
+    fn end(&mut self, later: Time) -> Event {
+        self.told.clear();
+        self.world.perform(Effect::Kill { scope: ScopeId::SCRIPT, strong: true });
+        for pass in std::mem::take(&mut self.inside) {
+            self.world.perform(Effect::Leave(pass, Passed::Neither));
+        }
+        while let Some(event) = self.world.wait(later) {
+            self.told.push_back(event);
+        }
+        Event::Resumed { lost: std::mem::take(&mut self.commands).into_iter().collect() }
+    }
+}
+
+impl Driver for Interrupted {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let (mut command, starts) = (None, self.world.starts().len());
+        match &effect {
+            Effect::Run(run) | Effect::Exec(run) => {
+                self.commands.insert(run.process);
+                command = Some(run.process);
+            }
+            Effect::Enter(entry) => _ = self.entries.insert(entry.operation, entry.pass),
+            Effect::Leave(pass, _) => {
+                assert!(self.inside.remove(pass), "a place is given back that is gone");
+            }
+            Effect::Log(record) => self.log.push(record.event.clone()),
+            _ => {}
+        }
+        self.world.perform(effect);
+        if let Some(process) = command.filter(|_| self.world.starts().len() > starts) {
+            self.told.push_back(Event::Spawned { process, pid: 1 });
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        if let Some(event) = self.told.pop_front() {
+            return Some(self.note(event));
+        }
+        let end = self.ends.front().map_or(Time::NEVER, |(at, _)| *at);
+        if let Some(event) = self.world.wait(until.min(end)) {
+            return Some(self.note(event));
+        }
+        if self.now() < end {
+            return None;
+        }
+        Some(match self.ends.pop_front()?.1 {
+            End::For(time) => self.end(self.now() + time),
+            End::Suspended(reason) => Event::Suspended(reason),
+        })
+    }
+}
+
+/// What a script does whose shell ends, each time at one second and for the other.
+fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEvent>) {
+    let parsed = ftsh::syntax::parse("script", script)
+        .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
+    let config = Config { log_level: Level::STRUCTURES, ..world.config };
+    let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
+    let mut interrupted = Interrupted {
+        world: world.simulated,
+        ends: ends.iter().map(|(at, end)| (Time::after(seconds(*at)), *end)).collect(),
+        told: VecDeque::new(),
+        commands: BTreeSet::new(),
+        entries: BTreeMap::new(),
+        inside: BTreeSet::new(),
+        log: Vec::new(),
+    };
+    let outcome = driver::run(&mut machine, &mut interrupted);
+    let Interrupted { world, log, inside, .. } = interrupted;
+    assert!(inside.is_empty(), "a place isn't given back");
+    let elapsed = world.now().elapsed();
+    (Ran { outcome, world, elapsed }, log)
+}
+
+/// The shell ends after two seconds, and goes on at once.
+fn lose(script: &str) -> Ran {
+    run(world(), &[(2.0, End::For(Duration::ZERO))], script).0
+}
+
+/// It goes on after so long.
+fn lose_for(time: f64, script: &str) -> Ran {
+    run(world(), &[(2.0, End::For(seconds(time)))], script).0
+}
+
+#[test]
+fn a_command_that_was_running_is_a_failed_attempt() {
+    let ran = lose("try 3 times backoff none; work 5; end").succeeds();
+    ran.takes(7.0);
+    let ran = lose("try 1 time; work 5; end").fails("lost", 1);
+    assert_eq!(ran.message(), "script:1: `work 5` was running when the shell ended");
+    let ran = lose("work 5; ok").fails("lost", 1).takes(2.0);
+    assert_eq!(ran.world.starts().len(), 1);
+}
+
+#[test]
+fn what_must_not_run_twice_is_for_a_catch() {
+    let script = "try while $error_kind .ne. lost\nwork 5\ncatch\n\
+                  echo $error_kind $error_code $error_command\nend";
+    let ran = lose(script).succeeds().takes(2.0);
+    assert_eq!(ran.world.stdout(), "lost 1 work 5\n");
+}
+
+#[test]
+fn a_lost_command_is_no_answer_to_a_question() {
+    let ran = lose("if .succeeds. (work 5)\necho yes\nelse\necho no\nend").fails("lost", 1);
+    assert_eq!(ran.world.stdout(), "");
+    lose("forany x in 5 1; work $x; end").succeeds().takes(3.0);
+}
+
+#[test]
+fn a_limit_that_has_passed_meanwhile_cuts_the_try() {
+    let ran = lose_for(60.0, "try for 30 seconds; work 5; end").fails("timeout", 124).takes(62.0);
+    assert_eq!(ran.world.starts().len(), 1);
+    let ran = lose_for(60.0, "try for 30 seconds every 20 seconds; fail; end");
+    assert_eq!(ran.world.starts().len(), 1);
+    ran.fails("exit", 1).takes(62.0);
+    let script =
+        "try for 30 seconds; try for 20 seconds every 10 seconds; fail; catch; ok; end; end";
+    let ran = lose_for(60.0, script).fails("timeout", 124);
+    assert_eq!(ran.world.starts().len(), 1);
+}
+
+#[test]
+fn delays_end_when_they_would_have_ended() {
+    lose_for(3.0, "sleep 10; ok").succeeds().takes(10.0);
+    lose_for(30.0, "sleep 10; ok").succeeds().takes(32.0);
+    let script = "try 2 times backoff fixed from 10 seconds; fail; end";
+    assert_eq!(lose_for(3.0, script).world.starts()[1], Time::after(seconds(10.0)));
+    assert_eq!(lose_for(30.0, script).world.starts()[1], Time::after(seconds(32.0)));
+}
+
+#[test]
+fn a_pipeline_is_lost_as_a_whole() {
+    for script in [
+        "work 5 | cat",
+        "ok | work 5",
+        "ok | try 9 times; work 5; end",
+        "ok | work 5 | try 9 times; work 1 | work 5; end",
+        "function f; ok | work 5; end; f",
+        "function f; ok | work 5; return 1; end; x=f()",
+        "ok | forall x in 5 6; try 9 times; work $x; end; end -> v",
+        "ok | forany x in 5 6 hedge after 1 second; try 9 times; work $x; end; end",
+        "work 5 | sleep 9",
+    ] {
+        let ran = lose(script).fails("lost", 1).takes(2.0);
+        assert!(ran.message().ends_with("was running when the shell ended"), "{}", ran.message());
+        let ran = lose(&format!("try 2 times backoff none\n{script}\nend")).succeeds();
+        assert!(ran.elapsed > seconds(6.0), "{script}: {:?}", ran.elapsed);
+    }
+}
+
+#[test]
+fn what_is_left_of_a_pipeline_cleans_up() {
+    let script = "n=0\nok | try\n    try 9 times\n        work 5\n    finally\n        echo $error_kind\n    \
+                  end\nfinally\n    work 1\n    echo outer\nend\ncatch_all=1";
+    let ran = lose(script).fails("lost", 1).takes(3.0);
+    assert_eq!(ran.world.stdout(), "lost\nouter\n");
+    // In a group, too, and once more.
+    let script = "try; fail; finally\ntry 1 time\nok | work 5\ncatch\necho $error_kind\nend\nend";
+    let ran = lose(script).fails("exit", 1);
+    assert_eq!(ran.world.stdout(), "lost\n");
+}
+
+#[test]
+fn the_groups_of_a_lost_pipeline_have_half_of_the_time_to_kill() {
+    let script = "ok | try; work 5; finally; hang; end";
+    let ran = run(
+        world().config(|config| config.kill_timeout = seconds(8.0)),
+        &[(2.0, End::For(Duration::ZERO))],
+        script,
+    );
+    let ran = ran.0.fails("lost", 1).takes(6.0);
+    assert!(ran.world.running().is_empty());
+}
+
+#[test]
+fn an_atomic_attempt_is_lost_also_between_its_commands() {
+    let script = "try 2 times backoff none atomic\necho $attempt\nsleep 5\nend";
+    let ran = lose(script).succeeds().takes(7.0);
+    assert_eq!(ran.world.stdout(), "2\n");
+    let ran = lose("try 1 time atomic\nsleep 5\nend").fails("lost", 1).takes(2.0);
+    assert_eq!(ran.message(), "script:2: an attempt was going on when the shell ended");
+    let script = "try 2 times backoff none atomic\ntry 9 times\nwork 5\nend\nend";
+    let ran = lose(script).succeeds().takes(7.0);
+    assert_eq!(ran.world.starts().len(), 2);
+}
+
+#[test]
+fn the_outermost_attempt_is_lost_that_can_not_go_on() {
+    let script = "try 2 times backoff none atomic\necho outer $attempt\n\
+                  try 5 times backoff none atomic\necho inner $attempt\nsleep 5\nend\nend";
+    let ran = lose(script).succeeds().takes(7.0);
+    assert_eq!(ran.world.stdout(), "outer 2\ninner 1\n");
+}
+
+#[test]
+fn an_attempt_that_is_being_committed_is_not_made_again() {
+    let script =
+        "function f; echo one; end\ntry 5 times backoff none atomic\nf > a\necho two\nend > b";
+    let slow = |simulated: Simulated| simulated.settles(|_| None);
+    let ran = run(world().model(slow), &[(0.0, End::For(Duration::ZERO))], script).0.succeeds();
+    assert_eq!(ran.world.content("b"), Some("two\n".into()));
+}
+
+#[test]
+fn a_catch_that_is_all_or_nothing_is_lost() {
+    let script = "try 5 times backoff none\ntry 1 time atomic\nfail\ncatch\necho late\nsleep 5\n\
+                  end > f\nend";
+    let ran = lose(script).succeeds().takes(7.0);
+    assert_eq!(ran.world.content("f"), Some("late\n".into()));
+    let ran = lose("try 1 time atomic\nfail\ncatch\nsleep 5\nend > f").fails("lost", 1);
+    assert_eq!(ran.message(), "script:4: a `catch` was going on when the shell ended");
+}
+
+#[test]
+fn an_attempt_in_a_channel_is_lost_and_its_place_with_it() {
+    let script = "channel c at most 1\ntry 2 times backoff none through c\nsleep 5\nend";
+    lose(script).succeeds().takes(7.0);
+    // One that waits goes on waiting.
+    let script = "channel c at most 1\nforall x in 1 2 3\ntry 2 times backoff none through c\n\
+                  work 5\nend\nend";
+    let ran = lose(script).succeeds().takes(17.0);
+    assert_eq!(ran.world.starts().len(), 4);
+}
+
+#[test]
+fn branches_lose_what_is_theirs() {
+    let script = "forall x in 1 2 5 6\ntry 2 times backoff none\nwork $x\nend\nend";
+    let ran = lose(script).succeeds().takes(8.0);
+    assert_eq!(ran.world.starts().len(), 6);
+    let script = "forall x in 5 6 keep going\ntry 2 times backoff none atomic\nwork $x\nend\nend";
+    lose(script).succeeds().takes(8.0);
+    let ran = lose("forall x in 5 6 keep going; work $x; end").fails("lost", 1).takes(2.0);
+    assert_eq!(ran.world.starts().len(), 2);
+}
+
+#[test]
+fn a_variable_is_what_it_was_before_a_lost_command() {
+    let world = || {
+        world().model(|simulated| {
+            simulated.command("slow", |_, _| Model::succeeds().takes(seconds(5.0)).prints("new\n"))
+        })
+    };
+    let ends = [(2.0, End::For(Duration::ZERO))];
+    for (before, writes) in [
+        ("v=old", "slow -> v"),
+        ("echo -n old -> v", "slow -> v"),
+        ("v=old", "slow -> v 2-> w"),
+        ("echo -n old -> v", "slow 2-> w -> v"),
+        ("v=old", "slow -> v -> w"),
+    ] {
+        let script = format!("{before}\nw=w\ntry 1 time\n{writes}\ncatch\necho -n $v $w\nend");
+        let (ran, _) = run(world(), &ends, &script);
+        assert_eq!(ran.succeeds().world.stdout(), "old w", "{script}");
+    }
+    let (ran, _) = run(world(), &ends, "try 2 times backoff none\nslow -> v\nend\necho -n $v");
+    assert_eq!(ran.succeeds().world.stdout(), "new");
+    // A command that is cut short leaves what it has written by then.
+    let (ran, _) = run(world(), &[], "v=old\ntry for 1 second\nslow -> v\ncatch\necho -n $v\nend");
+    assert_eq!(ran.succeeds().world.stdout(), "new");
+}
+
+#[test]
+fn a_group_whose_command_is_lost_fails() {
+    let ran = lose("try; ok; finally; work 5; end").fails("lost", 1);
+    assert_eq!(ran.message(), "script:1: `work 5` was running when the shell ended");
+    lose("try 1 time; fail 3; finally; work 5; end").fails("exit", 3);
+}
+
+#[test]
+fn what_ends_already_goes_on_ending() {
+    let script = "try 1 time; stubborn; catch; ok; end";
+    let script = script.replace("1 time", "for 1 second or 1 time");
+    let ran = lose(&script).succeeds().takes(2.0);
+    assert_eq!(ran.world.starts().len(), 2);
+    let ran = lose("forall x in 1 2\nif $x .eq. 1; slowfail 1; end\nstubborn\nend");
+    ran.fails("exit", 1).takes(2.0);
+}
+
+#[test]
+fn it_can_happen_again_and_again() {
+    let ends: Vec<_> = (1..9).map(|at| (f64::from(at) * 2.0, End::For(seconds(1.0)))).collect();
+    let script = "try 99 times backoff none\nwork 5\nend";
+    let (ran, log) = run(world(), &ends, script);
+    assert_eq!(ran.succeeds().takes(22.0).world.starts().len(), 9);
+    let resumed = log.iter().filter(|event| **event == LogEvent::Resumed { lost: 1 });
+    assert_eq!(resumed.count(), 8);
+}
+
+#[test]
+fn the_log_tells_of_it_before_all_that_comes_of_it() {
+    let (_, log) = run(world(), &[(2.0, End::For(seconds(60.0)))], "try for 9 seconds; hang; end");
+    let at = |so: fn(&LogEvent) -> bool| log.iter().position(so).expect("logged");
+    let resumed = at(|event| matches!(event, LogEvent::Resumed { lost: 1 }));
+    assert!(resumed < at(|event| matches!(event, LogEvent::CommandFailed(_))));
+}
+
+#[test]
+fn output_that_was_being_let_out_is_lost() {
+    let script = "forall x in 1 2 output grouped\necho $x\nend";
+    let mut world = Interrupted {
+        world: world().simulated,
+        ends: VecDeque::new(),
+        told: VecDeque::new(),
+        commands: BTreeSet::new(),
+        entries: BTreeMap::new(),
+        inside: BTreeSet::new(),
+        log: Vec::new(),
+    };
+    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let mut machine = Machine::new(&parsed, vec!["s".into()], vec![], Config::default(), 7);
+    let outcome = loop {
+        match machine.poll_output() {
+            ftsh::machine::Output::Effect(Effect::Run(run))
+                if matches!(run.action, Action::Copy) =>
+            {
+                machine.handle_event(world.now(), Event::Resumed { lost: vec![run.process] });
+            }
+            ftsh::machine::Output::Effect(effect) => world.perform(effect),
+            ftsh::machine::Output::Timeout(until) => {
+                let event = world.wait(until).expect("an event");
+                machine.handle_event(world.now(), event);
+            }
+            ftsh::machine::Output::Finished(outcome) => break outcome,
+        }
+    };
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    let message = "what a branch printed can't be written: the shell ended meanwhile";
+    assert_eq!((failure.kind.name(), failure.message.as_str()), ("lost", message));
+}
+
+#[test]
+fn the_end_of_a_program_in_the_shell_s_place_is_that_of_the_run() {
+    for (script, outcome) in [
+        ("exec work 5", Outcome::Succeeded),
+        ("try for 3 seconds; exec work 5; finally; echo no; end", Outcome::Succeeded),
+        ("try 9 times; exec fail 3; catch; echo no; finally; echo no; end", Outcome::Exited(3)),
+        (
+            "function f; exec fail 3; end; try 1 time; f | cat; catch; exec fail 4; end",
+            Outcome::Exited(4),
+        ),
+        ("channel c at most 1\ntry through c; exec fail 3; end", Outcome::Exited(3)),
+    ] {
+        let (ran, _) = run(world(), &[], script);
+        assert_eq!((ran.outcome, ran.world.stdout().as_str()), (outcome, ""), "{script}");
+    }
+    let killed =
+        |simulated: Simulated| simulated.command("killed", |_, _| Model::ends(Status::Signaled(9)));
+    let (ran, _) = run(world().model(killed), &[], "try; exec killed; end");
+    assert_eq!(ran.outcome, Outcome::Interrupted(9));
+    // What was left running before goes on.
+    let (ran, _) = run(world(), &[], "try; daemon; exec fail 3; end");
+    assert_eq!(ran.world.running(), ["daemon"]);
+    // One that isn't there can be tried again.
+    let (ran, _) = run(world(), &[], "try 2 times backoff none; exec no-such; catch; ok; end");
+    ran.succeeds();
+    let ran = lose("try 9 times; exec work 5; end").fails("lost", 1);
+    assert_eq!(ran.world.starts().len(), 1);
+}
+
+#[test]
+fn a_suspended_run_cleans_nothing_up() {
+    for script in [
+        "try; hang; finally; echo no; end",
+        "try; ok | try; hang; finally; echo no; end; finally; echo no; end",
+        "forall x in 1 2; try; hang; finally; echo no; end; end",
+        "try; fail; finally; hang; echo no; end",
+        "try; try for 1 second; hang; finally; hang; echo no; end; finally; echo no; end",
+        "sleep 9; echo no",
+        "try atomic; echo no; hang; end",
+    ] {
+        for (reason, code) in [(Suspension::Signal(15), 143), (Suspension::Deadline, 124)] {
+            let (ran, log) = run(world(), &[(2.0, End::Suspended(reason))], script);
+            assert_eq!(ran.outcome.exit_code(), code, "{script}");
+            assert_eq!((ran.elapsed, ran.world.stdout().as_str()), (seconds(2.0), ""), "{script}");
+            assert!(ran.world.running().is_empty(), "{script}");
+            let signal = match reason {
+                Suspension::Signal(signal) => Some(signal),
+                Suspension::Deadline => None,
+            };
+            assert!(log.contains(&LogEvent::Suspended(signal)), "{script}");
+        }
+    }
+}
+
+#[test]
+fn a_second_signal_is_impatience_in_a_suspension_too() {
+    let signal = End::Suspended(Suspension::Signal(15));
+    for (ends, code, takes) in [
+        (vec![(2.0, signal)], 143, 32.0),
+        (vec![(2.0, signal), (5.0, signal)], 143, 5.0),
+        (vec![(2.0, End::Suspended(Suspension::Deadline)), (5.0, signal)], 143, 32.0),
+        (vec![(2.0, signal), (5.0, End::Suspended(Suspension::Deadline))], 143, 32.0),
+    ] {
+        let (ran, _) = run(world(), &ends, "try; stubborn; finally; echo no; end");
+        assert_eq!(ran.outcome.exit_code(), code);
+        assert_eq!((ran.elapsed, ran.world.stdout().as_str()), (seconds(takes), ""));
+    }
+}
