@@ -1,162 +1,312 @@
 //! A picture as SVG.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::{Bar, End, Kind, Row};
+use super::axis;
+use super::thin::thin;
+use super::words::{escaped, shortened, width};
+use super::{Bar, End, Gap, Kind, Picture, Row};
 use crate::machine::outcome::Human;
 
-/// The room for labels, for the times, and of a row.
-const LEFT: f64 = 230.0;
+const STYLE: &str = include_str!("style.css");
+
+/// The room for the times.
 const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 20.0;
-const TOP: f64 = 64.0;
-const MARGIN: f64 = 20.0;
-/// How many times stand above the rows, about.
-const TICKS: f64 = 8.0;
-const LONGEST_LABEL: usize = 34;
+const MARGIN: f64 = 16.0;
+/// Above the rows: the title, what is said at marks, the times.
+const TITLE: f64 = 26.0;
+const MARKS: f64 = 48.0;
+const TIMES: f64 = 64.0;
+const TOP: f64 = 72.0;
+/// How many times stand above the rows, at the most.
+const MOST_TIMES: u64 = 10;
+/// How far what is in something stands to the right of it.
+const INDENT: f64 = 14.0;
+/// The room for labels, with what is before them.
+const LABELS: std::ops::RangeInclusive<f64> = 110.0..=340.0;
+/// Of more bars, those that can't be told apart are put together.
+const MOST_BARS: usize = 20_000;
 
-const STYLE: &str = "
-text { font: 12px system-ui, sans-serif; fill: #24292f }
-.title { font-weight: 600; font-size: 15px }
-.tick line { stroke: #d8dee4 } .tick text { fill: #57606a; font-size: 11px }
-.task { opacity: .25 } .command { opacity: .55 }
-.succeeded { fill: #2f9e60 } .failed { fill: #d1435b } .cancelled { fill: #8c959f } .unknown { fill: #e0a030 }
-.delay { fill: #afb8c1 } .deadline { stroke: #82071e; stroke-width: 2 }
-";
+/// What the colors mean, in the order in which that is said.
+const LEGEND: [(End, &str); 5] = [
+    (End::Succeeded, "succeeded"),
+    (End::Failed, "failed"),
+    (End::Cancelled, "cut short"),
+    (End::Lost, "lost"),
+    (End::Unknown, "no end known"),
+];
 
-/// Draws the rows of a run that was seen up to `now`.
-pub fn svg(title: &str, rows: &[Row], left_out: usize, now: Duration) -> String {
-    let height =
-        TOP + rows.len() as f64 * HEIGHT + MARGIN + if left_out > 0 { HEIGHT } else { 0.0 };
-    let width = LEFT + WIDTH + MARGIN;
-    let whole = now.as_secs_f64().max(1e-6);
+/// Where things are.
+struct Layout {
+    /// Where the times begin.
+    left: f64,
+    /// How high a row is.
+    row: f64,
+    bottom: f64,
+    seconds: f64,
+}
+
+impl Layout {
+    fn of(picture: &Picture) -> Self {
+        let label = |row: &Row| row.depth as f64 * INDENT + width(&row.label);
+        let widest = picture.rows.iter().map(label).fold(0.0, f64::max);
+        let row = match picture.rows.len() {
+            0..=60 => 22.0,
+            61..=400 => 18.0,
+            // Taller than 32767 is too tall for some that draw.
+            _ => 16.0,
+        };
+        Self {
+            left: MARGIN + widest.clamp(*LABELS.start(), *LABELS.end()) + MARGIN,
+            row,
+            bottom: TOP + picture.rows.len() as f64 * row,
+            seconds: picture.now.as_secs_f64().max(1e-3),
+        }
+    }
+
+    fn at(&self, time: Duration) -> f64 {
+        self.left + time.as_secs_f64().min(self.seconds) / self.seconds * WIDTH
+    }
+}
+
+/// Draws a picture.
+pub fn svg(title: &str, picture: Picture) -> String {
+    let layout = Layout::of(&picture);
+    let height = layout.bottom + if picture.left_out > 0 { 2.0 } else { 1.0 } * MARGIN;
+    let (width, title) = (layout.left + WIDTH + 2.0 * MARGIN, escaped(title));
+    let (left, row, seconds) = (layout.left, layout.row, layout.seconds);
     let mut out = String::new();
     // Writing to a string can't fail.
     let _ = writeln!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" data-left=\"{LEFT}\" data-width=\"{WIDTH}\" data-seconds=\"{whole}\">\n\
-         <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text class=\"title\" x=\"{MARGIN}\" y=\"26\">{}</text>",
-        escaped(title)
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"timeline\" role=\"img\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         data-left=\"{left}\" data-width=\"{WIDTH}\" data-row=\"{row}\" data-top=\"{TOP}\" \
+         data-seconds=\"{seconds}\">\n<title>{title}</title>\n<desc>A row for the script, each branch, \
+         each stage and each try, with their attempts, delays and commands from left to right.</desc>\n\
+         <style>\n{STYLE}</style>\n<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+         patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><line class=\"hatch\" x1=\"3\" \
+         x2=\"3\" y1=\"0\" y2=\"6\"/></pattern></defs>\n<rect class=\"paper\" width=\"100%\" \
+         height=\"100%\"/>\n<text class=\"title\" x=\"{MARGIN}\" y=\"{TITLE}\">{title}</text>"
     );
-    let at = |time: Duration| LEFT + time.as_secs_f64().min(whole) / whole * WIDTH;
-    let step = step(whole / TICKS);
-    let mut tick = 0.0;
-    while tick <= whole {
-        let (x, bottom) = (LEFT + tick / whole * WIDTH, height - MARGIN);
-        let time = Human(Duration::from_secs_f64(tick));
-        let _ = writeln!(
-            out,
-            "<g class=\"tick\"><line x1=\"{x:.2}\" x2=\"{x:.2}\" y1=\"{}\" y2=\"{bottom}\"/>\
-             <text x=\"{x:.2}\" y=\"{}\" text-anchor=\"middle\">{time}</text></g>",
-            TOP - 8.0,
-            TOP - 14.0
-        );
-        tick += step;
+    legend(&mut out, &picture, width - MARGIN);
+    axis(&mut out, &layout, picture.now);
+    out.push_str("<g class=\"rows\">\n");
+    let is_full = picture.rows.iter().map(|row| row.bars.len()).sum::<usize>() > MOST_BARS;
+    let least = if is_full { Duration::from_secs_f64(seconds / WIDTH) } else { Duration::ZERO };
+    // Limits of those that a row is in, with the first row that isn't.
+    let mut limits: Vec<(usize, Duration)> = Vec::new();
+    for (index, mut row) in picture.rows.into_iter().enumerate() {
+        limits.retain(|(end, _)| *end > index);
+        limits.extend(row.limits.iter().map(|limit| (index + row.inner + 1, *limit)));
+        row.bars = thin(row.bars, least);
+        draw_row(&mut out, &layout, index, &row, &limits);
     }
-    for (index, row) in rows.iter().enumerate() {
-        let y = TOP + index as f64 * HEIGHT;
+    out.push_str("</g>\n");
+    gaps(&mut out, &layout, &picture.gaps);
+    if picture.left_out > 0 {
         let _ = writeln!(
             out,
-            "<text x=\"{}\" y=\"{}\">{}</text>",
-            MARGIN + row.depth as f64 * 10.0,
-            y + 14.0,
-            escaped(&shortened(&row.label))
-        );
-        // Commands are on top of the attempts that they belong to.
-        for of_command in [false, true] {
-            for bar in row.bars.iter().filter(|bar| (bar.kind == Kind::Command) == of_command) {
-                draw(&mut out, bar, y, &at);
-            }
-        }
-        // A limit that nothing came near is outside the picture.
-        for deadline in row.deadlines.iter().filter(|deadline| **deadline <= now) {
-            let x = at(*deadline);
-            let _ = writeln!(
-                out,
-                "<line class=\"deadline\" data-at=\"{}\" x1=\"{x:.2}\" x2=\"{x:.2}\" y1=\"{}\" y2=\"{}\">\
-                 <title>the limit, after {}</title></line>",
-                deadline.as_secs_f64(),
-                y + 1.0,
-                y + HEIGHT - 1.0,
-                Human(*deadline)
-            );
-        }
-    }
-    if left_out > 0 {
-        let _ = writeln!(
-            out,
-            "<text x=\"{MARGIN}\" y=\"{}\">and more, which would be too many</text>",
-            height - MARGIN
+            "<text class=\"more\" x=\"{MARGIN}\" y=\"{:.0}\">and {} more, which would be too many</text>",
+            height - MARGIN,
+            picture.left_out
         );
     }
     out.push_str("</svg>\n");
     out
 }
 
-fn draw(out: &mut String, bar: &Bar, y: f64, at: &impl Fn(Duration) -> f64) {
-    let (inset, class) = match bar.kind {
-        Kind::Task => (1.0, "task"),
-        Kind::Attempt => (3.0, "attempt"),
-        Kind::Delay => (8.0, "delay"),
-        Kind::Command => (7.0, "command"),
-    };
-    let end = match bar.end {
-        _ if bar.kind == Kind::Delay => "",
-        End::Succeeded => " succeeded",
-        End::Failed => " failed",
-        End::Cancelled => " cancelled",
-        End::Unknown => " unknown",
-    };
-    let (from, to) = (at(bar.from), at(bar.to));
+/// What the colors mean that are there, up to `right`.
+fn legend(out: &mut String, picture: &Picture, right: f64) {
+    let bars = || picture.rows.iter().flat_map(|row| &row.bars);
+    let ends: BTreeSet<End> =
+        bars().filter(|bar| bar.kind != Kind::Delay).map(|bar| bar.end).collect();
+    let mut entries: Vec<(&str, &str)> = LEGEND
+        .into_iter()
+        .filter(|(end, _)| ends.contains(end))
+        .map(|(end, text)| (class(end), text))
+        .collect();
+    if bars().any(|bar| bar.kind == Kind::Delay) {
+        entries.push(("delay", "delay"));
+    }
+    if picture.rows.iter().any(|row| !row.limits.is_empty()) {
+        entries.push(("limit", "limit"));
+    }
+    let needs = |text: &str| 16.0 + width(text) + 10.0;
+    let mut x = right - entries.iter().map(|(_, text)| needs(text)).sum::<f64>();
+    out.push_str("<g class=\"legend\">");
+    for (class, text) in entries {
+        let y = TITLE - 10.0;
+        let _ = match class {
+            "limit" => write!(
+                out,
+                "<line class=\"limit\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{y}\" y2=\"{1}\"/>",
+                x + 8.0,
+                y + 11.0
+            ),
+            "delay" => write!(
+                out,
+                "<rect class=\"delay\" x=\"{x:.1}\" y=\"{}\" width=\"11\" height=\"3\"/>",
+                y + 4.0
+            ),
+            _ => write!(
+                out,
+                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y}\" width=\"11\" height=\"11\" rx=\"1.5\"/>"
+            ),
+        };
+        let _ = write!(out, "<text x=\"{:.1}\" y=\"{TITLE}\">{text}</text>", x + 16.0);
+        x += needs(text);
+    }
+    out.push_str("</g>\n");
+}
+
+/// The times, with a line for each.
+fn axis(out: &mut String, layout: &Layout, now: Duration) {
+    out.push_str("<g class=\"axis\">\n");
+    for time in axis::times(now, MOST_TIMES) {
+        let (x, bottom) = (layout.at(time), layout.bottom);
+        let _ = writeln!(
+            out,
+            "<g class=\"tick\"><line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\"/><text \
+             x=\"{x:.1}\" y=\"{TIMES}\" text-anchor=\"middle\">{}</text></g>",
+            TOP - 4.0,
+            axis::words(time, now)
+        );
+    }
+    out.push_str("</g>\n");
+}
+
+fn draw_row(
+    out: &mut String,
+    layout: &Layout,
+    index: usize,
+    row: &Row,
+    limits: &[(usize, Duration)],
+) {
+    let height = layout.row;
+    let y = TOP + index as f64 * height;
     let _ = writeln!(
         out,
-        "<rect class=\"{class}{end}\" data-from=\"{}\" data-to=\"{}\" x=\"{from:.2}\" y=\"{:.1}\" \
-         width=\"{:.2}\" height=\"{:.1}\"><title>{}</title></rect>",
+        "<g class=\"row\" data-depth=\"{}\" data-inner=\"{}\" transform=\"translate(0 {y})\">",
+        row.depth, row.inner
+    );
+    if index % 2 == 1 {
+        let _ = writeln!(out, "<rect class=\"band\" width=\"100%\" height=\"{height}\"/>");
+    }
+    if row.depth > 0 {
+        let mut path = String::new();
+        for level in 0..row.depth {
+            let _ = write!(path, "M{} 0v{height}", MARGIN + level as f64 * INDENT + 4.5);
+        }
+        let _ = writeln!(out, "<path class=\"guide\" d=\"{path}\"/>");
+    }
+    let x = MARGIN + row.depth as f64 * INDENT;
+    let class = if row.label.starts_with("try, ") { "label try" } else { "label" };
+    let label = escaped(&shortened(&row.label, layout.left - MARGIN / 2.0 - x));
+    let _ = writeln!(
+        out,
+        "<text class=\"{class}\" x=\"{x}\" y=\"{}\">{label}<title>{}</title></text>",
+        height / 2.0 + 4.0,
+        escaped(&row.label)
+    );
+    for bar in &row.bars {
+        draw_bar(out, layout, bar);
+    }
+    for (_, limit) in limits {
+        let x = layout.at(*limit);
+        let _ = writeln!(
+            out,
+            "<line class=\"limit\" data-at=\"{:.6}\" x1=\"{x:.2}\" x2=\"{x:.2}\" y1=\"0\" y2=\"{height}\">\
+             <title>the limit, {} after the start</title></line>",
+            limit.as_secs_f64(),
+            Human(*limit)
+        );
+    }
+    out.push_str("</g>\n");
+}
+
+fn draw_bar(out: &mut String, layout: &Layout, bar: &Bar) {
+    // What is inside something is less high.
+    let (inset, kind) = match bar.kind {
+        Kind::Task => (0.08, "task"),
+        Kind::Attempt => (0.14, "attempt"),
+        Kind::Delay => (0.43, "delay"),
+        Kind::Call => (0.2, "call"),
+        Kind::Command => (0.28, "command"),
+    };
+    let end = if bar.kind == Kind::Delay { "" } else { class(bar.end) };
+    let space = if end.is_empty() { "" } else { " " };
+    let (from, to, height) = (layout.at(bar.from), layout.at(bar.to), layout.row);
+    let _ = writeln!(
+        out,
+        "<rect class=\"{kind}{space}{end}\" data-from=\"{:.6}\" data-to=\"{:.6}\" x=\"{from:.2}\" \
+         y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\" rx=\"1\"><title>{}</title></rect>",
         bar.from.as_secs_f64(),
         bar.to.as_secs_f64(),
-        y + inset,
-        (to - from).max(0.8),
-        HEIGHT - 2.0 * inset,
+        height * inset,
+        (to - from - 0.5).max(0.8),
+        height * (1.0 - 2.0 * inset),
         escaped(&bar.text)
     );
 }
 
-/// The least of 1, 2 and 5 times a power of ten that isn't below it; of minutes and hours as people count.
-fn step(least: f64) -> f64 {
-    let of_people = [60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0, 86400.0];
-    if least > 50.0
-        && let Some(step) = of_people.into_iter().find(|step| *step >= least)
-    {
-        return step;
-    }
-    let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= least).unwrap_or(least)
-}
-
-fn shortened(label: &str) -> String {
-    if label.chars().count() <= LONGEST_LABEL {
-        return label.to_owned();
-    }
-    label.chars().take(LONGEST_LABEL - 1).chain(['…']).collect()
-}
-
-/// Text for XML, which has no place for most control characters.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push('\n'),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.extend(c.escape_default()),
-            c => out.push(c),
+/// When no shell ran.
+fn gaps(out: &mut String, layout: &Layout, gaps: &[Gap]) {
+    let (top, bottom) = (MARKS + 4.0, layout.bottom);
+    // Where there is room for words.
+    let mut free = 0.0;
+    for gap in gaps {
+        let from = layout.at(gap.from);
+        if let Some(resumed) = gap.to {
+            let to = layout.at(resumed);
+            let _ = writeln!(
+                out,
+                "<rect class=\"gap\" data-from=\"{:.6}\" data-to=\"{:.6}\" x=\"{from:.2}\" y=\"{TOP}\" \
+                 width=\"{:.2}\" height=\"{:.0}\" fill=\"url(#hatch)\"><title>no shell ran for \
+                 {}</title></rect>",
+                gap.from.as_secs_f64(),
+                resumed.as_secs_f64(),
+                (to - from).max(0.8),
+                bottom - TOP,
+                Human(resumed.saturating_sub(gap.from))
+            );
+        }
+        let ends = [(Some(gap.from), "ended", &gap.ended), (gap.to, "resumed", &gap.resumed)];
+        for (at, word, text) in ends {
+            let Some(at) = at else { continue };
+            let x = layout.at(at);
+            let room = width(word) + 8.0;
+            // Words on the left of the first mark, on the right of the second one.
+            let (anchor, begins) = match word {
+                "ended" => ("end", x - room),
+                _ => ("start", x),
+            };
+            let said = if begins >= free { word } else { "" };
+            if !said.is_empty() {
+                free = begins + room;
+            }
+            let _ = writeln!(
+                out,
+                "<g class=\"mark\" data-at=\"{:.6}\" transform=\"translate({x:.2} 0)\"><line y1=\"{top}\" \
+                 y2=\"{bottom}\"/><text x=\"{}\" y=\"{MARKS}\" text-anchor=\"{anchor}\">{said}</text>\
+                 <title>{}, {} after the start</title></g>",
+                at.as_secs_f64(),
+                if anchor == "end" { -4 } else { 4 },
+                escaped(text),
+                Human(at)
+            );
         }
     }
-    out
+}
+
+pub(super) fn class(end: End) -> &'static str {
+    match end {
+        End::Succeeded => "succeeded",
+        End::Failed => "failed",
+        End::Cancelled => "cancelled",
+        End::Unknown => "unknown",
+        End::Lost => "lost",
+    }
 }

@@ -1,72 +1,163 @@
-// The wheel looks closer or from further away, dragging moves, a double click shows all again.
-const svg = document.querySelector("svg"), told = document.getElementById("told");
-const left = +svg.dataset.left, width = +svg.dataset.width, whole = +svg.dataset.seconds;
-const bars = [...svg.querySelectorAll("rect[data-from]")].map(e => ({ e, from: +e.dataset.from, to: +e.dataset.to }));
-const limits = [...svg.querySelectorAll("line[data-at]")].map(e => ({ e, at: +e.dataset.at }));
-const ticks = [...svg.querySelectorAll("g.tick")];
-let from = 0, to = whole, dragged = null;
+// Times are drawn anew whenever one looks closer or the window gets another size; rows can be folded.
+const svg = document.querySelector("svg.timeline"), told = document.getElementById("told");
+const left = +svg.dataset.left, top_ = +svg.dataset.top, high = +svg.dataset.row, whole = +svg.dataset.seconds;
+const fixed = svg.viewBox.baseVal.height, margin = 32;
+const rows = [...svg.querySelectorAll("g.row")].map(g => ({
+  g, inner: +g.dataset.inner, folded: false,
+  label: g.querySelector("text"), name: g.querySelector("text").firstChild.data,
+  bars: [...g.querySelectorAll("rect[data-from]")].map(spans),
+  limits: [...g.querySelectorAll("line[data-at]")].map(e => ({ e, at: +e.dataset.at })),
+}));
+const gaps = [...svg.querySelectorAll("rect.gap")].map(spans);
+const marks = [...svg.querySelectorAll("g.mark")].map(e => ({ e, at: +e.dataset.at }));
+const axis = svg.querySelector("g.axis"), title = svg.querySelector(".title"), legend = svg.querySelector("g.legend");
+let width = +svg.dataset.width, from = 0, to = whole, shown = rows, asked = false;
 
-const clamped = x => Math.min(Math.max(x, left), left + width);
+function spans(e) { return { e, from: +e.dataset.from, to: +e.dataset.to }; }
 const place = time => left + (time - from) / (to - from) * width;
-const words = time => {
-  const digits = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10((to - from) / 8))));
-  if (to - from < 480) return time.toFixed(digits) + " s";
-  const h = Math.floor(time / 3600), m = Math.floor(time % 3600 / 60), s = Math.floor(time % 60);
-  return (h ? h + " h " : "") + m + " min" + (s ? " " + s + " s" : "");
-};
+const clamped = x => Math.min(Math.max(x, left), left + width);
+
+// Which times are marked: the least step with room for its words.
+const steps = [];
+for (let ten = 1e-6; ten < 10; ten *= 10) steps.push(ten, 2 * ten, 5 * ten);
+steps.push(10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400);
+for (let ten = 86400; ten < 1e12; ten *= 10) steps.push(2 * ten, 5 * ten, 10 * ten);
+function words(time, step) {
+  if (time < 60 || step < 1) return step < 1 ? time.toFixed(Math.min(6, Math.ceil(-Math.log10(step)))) + " s" : Math.round(time) + " s";
+  const t = Math.round(time), parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  let rest = t;
+  return parts.map(([size, unit]) => {
+    const count = Math.floor(rest / size);
+    rest %= size;
+    return count ? count + " " + unit : "";
+  }).filter(Boolean).join(" ") || "0";
+}
+
+function stretch({ e, from: begins, to: ends }) {
+  const a = clamped(place(begins)), b = clamped(place(ends));
+  e.style.display = ends < from || begins > to ? "none" : "";
+  e.setAttribute("x", a);
+  e.setAttribute("width", Math.max(b - a - 0.5, 0.8));
+}
 
 function draw() {
-  for (const { e, from: begins, to: ends } of bars) {
-    const a = clamped(place(begins)), b = clamped(place(ends));
-    e.style.display = ends < from || begins > to ? "none" : "";
-    e.setAttribute("x", a);
-    e.setAttribute("width", Math.max(b - a, 0.8));
+  asked = false;
+  const bottom = top_ + shown.length * high;
+  for (const row of shown) {
+    row.bars.forEach(stretch);
+    for (const { e, at } of row.limits) {
+      e.style.display = at < from || at > to ? "none" : "";
+      e.setAttribute("x1", place(at));
+      e.setAttribute("x2", place(at));
+    }
   }
-  for (const { e, at } of limits) {
+  gaps.forEach(gap => { stretch(gap); gap.e.setAttribute("height", bottom - top_); });
+  for (const { e, at } of marks) {
     e.style.display = at < from || at > to ? "none" : "";
-    e.setAttribute("x1", place(at));
-    e.setAttribute("x2", place(at));
+    e.setAttribute("transform", `translate(${place(at)} 0)`);
+    e.querySelector("line").setAttribute("y2", bottom);
   }
-  ticks.forEach((g, index) => {
-    const time = from + (to - from) * index / Math.max(ticks.length - 1, 1), x = place(time);
-    const line = g.querySelector("line"), text = g.querySelector("text");
-    line.setAttribute("x1", x);
-    line.setAttribute("x2", x);
-    text.setAttribute("x", x);
-    text.textContent = words(time);
-  });
+  const step = steps.find(step => step / (to - from) * width >= 100) || whole;
+  const times = [];
+  for (let n = Math.ceil(from / step); n * step <= to; n++) {
+    const x = place(n * step);
+    times.push(`<g class="tick"><line x1="${x}" x2="${x}" y1="${top_ - 4}" y2="${bottom}"/>` +
+      `<text x="${x}" y="${top_ - 8}" text-anchor="middle">${words(n * step, step)}</text></g>`);
+  }
+  axis.innerHTML = times.join("");
+}
+function soon() {
+  if (!asked) requestAnimationFrame(draw);
+  asked = true;
+}
+
+// Gives rows their places, without those that are folded.
+function arrange() {
+  shown = [];
+  for (let i = 0; i < rows.length; i++) {
+    rows[i].g.style.display = "";
+    rows[i].g.setAttribute("transform", `translate(0 ${top_ + shown.length * high})`);
+    shown.push(rows[i]);
+    rows[i].label.firstChild.data = (rows[i].folded ? "▸ " : "") + rows[i].name;
+    if (rows[i].folded) {
+      for (let end = i + rows[i].inner; i < end;) rows[++i].g.style.display = "none";
+    }
+  }
+  resize();
+}
+
+function resize() {
+  const wide = Math.max(document.documentElement.clientWidth, left + 300);
+  const tall = fixed - (rows.length - shown.length) * high;
+  const moved = wide - (left + width + margin);
+  width = wide - left - margin;
+  svg.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
+  svg.setAttribute("width", wide);
+  svg.setAttribute("height", tall);
+  legend.shift = (legend.shift || 0) + moved;
+  legend.setAttribute("transform", `translate(${legend.shift} 0)`);
+  soon();
 }
 
 function look(begin, length) {
   length = Math.min(Math.max(length, whole / 1e6), whole);
   from = Math.min(Math.max(begin, 0), whole - length);
   to = from + length;
-  draw();
+  soon();
 }
+function closer(factor, at) { look(at - (at - from) * factor, (to - from) * factor); }
 
-const scale = () => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-const time = event => from + (event.clientX - svg.getBoundingClientRect().left - left * scale()) / (width * scale()) * (to - from);
-
+const time = event => from + (clamped(event.clientX + scrollX) - left) / width * (to - from);
+let dragged = null;
 svg.addEventListener("wheel", event => {
-  event.preventDefault();
-  const factor = Math.exp(event.deltaY * 0.002), at = time(event);
-  look(at - (at - from) * factor, (to - from) * factor);
+  const scrolls = document.documentElement.scrollHeight > innerHeight;
+  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+    event.preventDefault();
+    look(from + (event.deltaX || event.deltaY) / width * (to - from), to - from);
+  } else if (event.ctrlKey || event.metaKey || event.altKey || !scrolls) {
+    event.preventDefault();
+    closer(Math.exp(event.deltaY * 0.002), time(event));
+  }
 }, { passive: false });
-svg.addEventListener("pointerdown", event => { dragged = time(event); svg.setPointerCapture(event.pointerId); });
+svg.addEventListener("pointerdown", event => {
+  if (event.button || event.target.closest(".label")) return;
+  dragged = time(event);
+  svg.setPointerCapture(event.pointerId);
+});
 svg.addEventListener("pointerup", () => { dragged = null; });
-svg.addEventListener("dblclick", () => look(0, whole));
+svg.addEventListener("dblclick", event => { if (!event.target.closest(".label")) look(0, whole); });
+svg.addEventListener("click", event => {
+  const label = event.target.closest(".label"), row = label && rows.find(row => row.label === label);
+  if (row && row.inner) { row.folded = !row.folded; arrange(); }
+});
+addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const length = to - from, acts = {
+    "+": () => closer(0.8, from + length / 2), "=": () => closer(0.8, from + length / 2),
+    "-": () => closer(1.25, from + length / 2), "0": () => look(0, whole),
+    ArrowLeft: () => look(from - length / 8, length), ArrowRight: () => look(from + length / 8, length),
+  };
+  if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
+});
 svg.addEventListener("pointermove", event => {
   if (dragged !== null) look(from + dragged - time(event), to - from);
   const under = document.elementFromPoint(event.clientX, event.clientY);
-  const title = under && under.dataset && under.dataset.said;
-  told.style.display = title ? "block" : "none";
-  told.textContent = title || "";
-  told.style.left = Math.min(event.clientX + 12, innerWidth - told.offsetWidth - 4) + "px";
-  told.style.top = Math.min(event.clientY + 14, innerHeight - told.offsetHeight - 4) + "px";
+  const said = under && under.closest("[aria-label]"), text = said && said !== svg && said.getAttribute("aria-label");
+  told.style.display = text ? "block" : "none";
+  told.textContent = text || "";
+  told.style.left = Math.max(0, Math.min(event.clientX + 12, innerWidth - told.offsetWidth - 4)) + "px";
+  told.style.top = Math.max(0, Math.min(event.clientY + 14, innerHeight - told.offsetHeight - 4)) + "px";
 });
 svg.addEventListener("pointerleave", () => { told.style.display = "none"; });
-// The browser's own hint comes late.
+// The browser's own hint comes late; what it says stays there for those who can't see.
 for (const title of svg.querySelectorAll("title")) {
-  title.parentNode.dataset.said = title.textContent;
+  title.parentNode.setAttribute("aria-label", title.textContent);
   title.remove();
 }
+// The times stay in sight.
+addEventListener("scroll", () => {
+  const by = Math.max(0, scrollY - (top_ - 28));
+  for (const text of axis.querySelectorAll("text")) text.setAttribute("y", top_ - 8 + by);
+});
+addEventListener("resize", resize);
+resize();

@@ -9,9 +9,8 @@ use super::super::messages::tell;
 use super::super::settings::{Look, Settings};
 use super::moment::{moment, since_1970, timestamp};
 use super::place::{content, is_locked};
-use crate::journal::{Journal, Over, Watch, read, replay};
+use crate::journal::{Journal, Over, read, replay};
 use crate::log::{Lines, Style};
-use crate::machine::effect::Effect;
 use crate::machine::outcome::Human;
 use crate::machine::record::{Level, Record};
 use crate::machine::{Outcome, Time};
@@ -29,7 +28,7 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
     let outcome = match look {
         Look::Log => log(&journal, settings),
         Look::Status => page(&journal, goes_on),
-        Look::Timeline => picture(&journal, settings.picture.as_deref()),
+        Look::Timeline => picture(&journal, goes_on, settings.picture.as_deref()),
     };
     outcome.map_err(|error| cannot(error.to_string()))
 }
@@ -66,10 +65,7 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
 fn page(journal: &Journal, goes_on: bool) -> Result<Outcome> {
     let beginning = &journal.beginning;
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ())?;
-    let mut now = replayed.now;
-    if goes_on && journal.over.is_none() {
-        now = now.max(Time::after(since_1970().saturating_sub(beginning.at)));
-    }
+    let now = known(journal, goes_on, replayed.now);
     let status = replayed.machine.status(status::TASKS_ON_PAGE, now);
     let mut text = status::page(&status, &beginning.name, beginning.pid());
     text += &match (&journal.over, goes_on) {
@@ -87,28 +83,25 @@ fn page(journal: &Journal, goes_on: bool) -> Result<Outcome> {
     Ok(tell(&text))
 }
 
-/// What a picture is made of.
-impl Watch for &mut Timeline {
-    fn logged(&mut self, record: &Record) {
-        Timeline::logged(self, record);
+/// Until when there is something to be seen of a run: until now, if it goes on.
+fn known(journal: &Journal, goes_on: bool, last: Time) -> Time {
+    if !goes_on || journal.over.is_some() {
+        return last;
     }
-
-    fn asked(&mut self, effect: &Effect) {
-        Timeline::asked(self, effect);
-    }
+    last.max(Time::after(since_1970().saturating_sub(journal.beginning.at)))
 }
 
 /// Draws the run, as the name of the file says.
-fn picture(journal: &Journal, path: Option<&Path>) -> Result<Outcome> {
+fn picture(journal: &Journal, goes_on: bool, path: Option<&Path>) -> Result<Outcome> {
     let mut timeline = Timeline::default();
-    let replayed = replay(journal, Level::STRUCTURES, &mut timeline)?;
-    let now = replayed.now.elapsed();
+    let logged = |record: &Record| timeline.logged(record);
+    let replayed = replay(journal, Level::STRUCTURES, logged)?;
     let beginning = &journal.beginning;
+    let now = known(journal, goes_on, replayed.now).elapsed();
     let at = timestamp(beginning.at).to_zoned(crate::log::local_zone());
     let name = beginning.secrets().hide(&beginning.name).into_owned();
     let title = format!("{name}, {}, {}", at.strftime("%Y-%m-%d %H:%M:%S"), Human(now));
-    let (rows, left_out) = timeline.finish(now, replayed.outcome.as_ref());
-    let svg = timeline::svg(&title, &rows, left_out, now);
+    let svg = timeline::svg(&title, timeline.finish(now, replayed.outcome.as_ref()));
     let Some(path) = path else { return Ok(tell(&svg)) };
     let is_page = path.extension().is_some_and(|end| end == "html" || end == "htm");
     let content = if is_page { timeline::html(&title, &svg) } else { svg };

@@ -1,0 +1,50 @@
+//! Words for a drawing.
+
+use unicode_width::UnicodeWidthChar;
+
+/// How wide a letter of a label is, about.
+const LETTER: f64 = 6.8;
+
+/// How much room a label takes.
+pub fn width(label: &str) -> f64 {
+    label.chars().map(letters).sum::<usize>() as f64 * LETTER
+}
+
+/// As much of a label's beginning as there is room for.
+pub fn shortened(label: &str, room: f64) -> String {
+    if width(label) <= room {
+        return label.to_owned();
+    }
+    let most = (room / LETTER) as usize;
+    let mut taken = 1;
+    let fits = |c: &char| {
+        taken += letters(*c);
+        taken <= most
+    };
+    label.chars().take_while(fits).chain(['…']).collect()
+}
+
+fn letters(c: char) -> usize {
+    // What controls is written out.
+    c.width().unwrap_or(4)
+}
+
+/// Text for XML, which has no place for most control characters.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push('\n'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            // It would turn around all that follows.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.extend(c.escape_default()),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
