@@ -39,6 +39,7 @@ pub use self::channels::{Listed, Seen, Shown, list_channels};
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
+pub use self::procs::end_marked;
 pub use self::supervisor::{
     AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
 };

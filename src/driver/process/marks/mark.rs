@@ -59,12 +59,17 @@ impl Marker {
 
     /// Where a process with this value belongs, if it is one of ours.
     pub fn find(&self, value: &[u8]) -> Option<Mark> {
-        let mut entries = entries(value);
-        let scope = entries.find(|entry| entry.run == self.name)?.scope;
-        let shell = entries.next();
-        let depth = shell.iter().len() + entries.count();
-        Some(Mark { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
+        find(value, |run| run == self.name)
     }
+}
+
+/// Where a process with this value belongs, if any of these runs had a part in that.
+pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<Mark> {
+    let mut entries = entries(value);
+    let scope = entries.find(|entry| is_meant(entry.run))?.scope;
+    let shell = entries.next();
+    let depth = shell.iter().len() + entries.count();
+    Some(Mark { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
 }
 
 /// What one of the nested shells says.

@@ -125,12 +125,19 @@ pub fn empty(except: &HashSet<i32>) {
 pub fn empty_marked(marker: &Marker) {
     let mut scanner = Scanner::new(marker.clone());
     let own = std::process::id() as i32;
+    empty_found(|| {
+        let all = scanner.scan().into_iter();
+        let found = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
+        found.map(|(process, _)| process).collect()
+    });
+}
+
+/// Kills what is found, until that is nothing. Blocks.
+pub fn empty_found(mut find: impl FnMut() -> Vec<Process>) {
     let mut clean = false;
     let mut killed = HashSet::new();
     until_empty(Instant::now, || {
-        let all = scanner.scan().into_iter();
-        let found = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
-        let found: Vec<Process> = found.map(|(process, _)| process).collect();
+        let found = find();
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
         stop_and_kill(&pids);
         let was_clean = std::mem::replace(&mut clean, pids.is_empty() && !sys::is_starting());

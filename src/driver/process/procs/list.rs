@@ -205,6 +205,11 @@ pub enum Marked {
 
 /// Reads a process's mark.
 pub fn mark(pid: i32, marker: &Marker) -> Marked {
+    mark_by(pid, |value| marker.find(value))
+}
+
+/// The same, by what it is to be found in the variable.
+pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
     // An environment ends in the middle when the process executes another program while it is
     // read. So that there is no mark is believed only if the same is read twice.
     let mut last = None;
@@ -220,7 +225,7 @@ pub fn mark(pid: i32, marker: &Marker) -> Marked {
             let variable = variable.strip_suffix(b"\0")?; // whole
             variable.strip_prefix(marks::VARIABLE.as_bytes())?.strip_prefix(b"=")
         });
-        if let Some(mark) = value.and_then(|value| marker.find(value)) {
+        if let Some(mark) = value.and_then(&find) {
             return Marked::Ours(mark);
         }
         if environment.is_empty() && Stat::of(&stat(pid)).is_some_and(|stat| stat.is_loading()) {

@@ -3,5 +3,8 @@
 
 pub mod features;
 pub mod kill_tree;
+mod leftovers;
 pub mod list;
 pub mod scanner;
+
+pub use self::leftovers::end_marked;
