@@ -1,7 +1,10 @@
 //! What the clock must show. Lower bounds hold always; for upper bounds the median or the best of
 //! some runs counts, since the machine may be busy with something else.
 
-use std::time::Duration;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -31,6 +34,33 @@ fn a_deadline_is_kept_within_100_ms() {
             finished.elapsed
         });
     }
+}
+
+#[test]
+fn a_deadline_is_kept_while_a_name_is_a_file_now_and_a_fifo_then() {
+    const LIMIT: Duration = Duration::from_millis(700);
+    let script = "try for 700 ms; while true; echo x > f; if .isfile. f; y=1; end; end; end";
+    let run = Ftsh::command(script).file("plain", "").file("f", "").fifo("pipe").start();
+    let path = |name: &str| run.directory().join(name);
+    let begun = Instant::now();
+    // Both ends, so that the script goes on when it comes upon the FIFO.
+    let mut options = fs::File::options();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    let mut pipe = options.open(path("pipe")).expect("a FIFO");
+    let mut room = [0; 4096];
+    for name in ["plain", "pipe"].into_iter().cycle() {
+        fs::hard_link(path(name), path("next")).expect("a link");
+        fs::rename(path("next"), path("f")).expect("its new name");
+        let _ = pipe.read(&mut room);
+        if name == "pipe" && begun.elapsed() > LIMIT / 2 {
+            break;
+        }
+    }
+    drop(pipe);
+    let finished = run.wait();
+    finished.nothing_left().expect_code(124);
+    assert!(finished.elapsed >= LIMIT, "{}", finished.story());
+    assert!(finished.elapsed < LIMIT + Duration::from_secs(2), "{}", finished.story());
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl ProcessDriver {
                 self.replays.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
             Ok(plan)
         });
-        let plan = match plan {
+        let mut plan = match plan {
             Ok(plan) => plan,
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
@@ -75,6 +75,9 @@ impl ProcessDriver {
         // What has the terminal nowhere is stopped if it opens it, and has it then; handed over at
         // once, it would keep the line away.
         let is_quiet = command.quiet;
+        if let Err(error) = plan.begin() {
+            return self.refuse(process, redirect_error(&error));
+        }
         match action {
             Action::Program { words, environment, overrides } => {
                 let patience = self.patience(grace);
@@ -138,7 +141,7 @@ impl ProcessDriver {
             Action::ReadLine if plan.may_block() => {
                 self.work(process, scope, command, move |control| {
                     Answer::Ended(match plan.carry_out(control) {
-                        Ok(table) => stream::read_line(&table, control),
+                        Ok(table) => stream::read_line(&table, Vec::new(), control),
                         Err(error) => Err(redirect_error(&error)),
                     })
                 });
@@ -146,12 +149,15 @@ impl ProcessDriver {
             Action::ReadLine => match plan.carry_out(&Control::default()) {
                 Err(error) => self.refuse(process, redirect_error(&error)),
                 Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
-                    let ended = stream::read_line(&table, &Control::default());
+                    let ended = stream::read_line(&table, Vec::new(), &Control::default());
                     self.ended(process, ended, &command.readers);
                 }
-                Ok(table) => self.work(process, scope, command, move |control| {
-                    Answer::Ended(stream::read_line(&table, control))
-                }),
+                Ok(table) => match stream::read_line_now(&table) {
+                    Ok(ended) => self.ended(process, ended, &command.readers),
+                    Err(begun) => self.work(process, scope, command, move |control| {
+                        Answer::Ended(stream::read_line(&table, begun, control))
+                    }),
+                },
             },
         }
     }

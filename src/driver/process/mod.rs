@@ -295,6 +295,9 @@ impl ProcessDriver {
             Query::InputEnded(io) => return self.look_at_input(operation, io),
             Query::Scratch(id) => return self.find_scratch(operation, id),
             query => {
+                if let Some(reply) = files::answer_now(&directory, &query) {
+                    return self.answer(operation, Ok(reply));
+                }
                 return self.operate(operation, move |control| {
                     Answer::Reply(files::answer(&directory, &query, control))
                 });
@@ -380,6 +383,9 @@ impl ProcessDriver {
         plan.table.holds = holds;
         if holds {
             plan.table.place = place;
+        }
+        if let Err(error) = plan.begin() {
+            return self.answer(operation, Err(error));
         }
         if plan.may_block() {
             self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));

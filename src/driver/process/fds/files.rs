@@ -1,6 +1,7 @@
-//! Questions to the file system. All of it may block, and is done by workers.
+//! Questions to the file system. All of it may block, and is done by workers, but for what can be had
+//! without waiting.
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -17,6 +18,7 @@ use super::super::os::umask::umask as own_umask;
 use super::super::os::workers::Control;
 use super::error::FdError;
 use super::glob;
+use super::local;
 use super::path::resolve;
 use crate::machine::effect::{Access, Directory, Query, Umask};
 use crate::machine::event::Reply;
@@ -55,8 +57,49 @@ pub fn open(
     loop {
         match open_file(&path, flags, mode) {
             Err(Errno::EINTR) if !control.is_cancelled() => {}
-            result => return Ok(result?),
+            result => {
+                local::learn(&path);
+                return Ok(result?);
+            }
         }
+    }
+}
+
+/// Answers a query about files if that takes no waiting.
+pub fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
+    let Query::Test(test, path) = query else { return None };
+    if path.is_empty() {
+        return Some(Reply::Truth(false));
+    }
+    let last = if *test == FileTest::Link { OFlag::O_NOFOLLOW } else { OFlag::empty() };
+    let result = match local::find(&resolve(directory, path), last)? {
+        Ok(file) => look_at(*test, file),
+        Err(errno) => Err(errno.into()),
+    };
+    lenient(result).ok().map(Reply::Truth)
+}
+
+/// Whether a file passes a test, by a descriptor that names it.
+fn look_at(test: FileTest, file: OwnedFd) -> io::Result<bool> {
+    match test {
+        FileTest::Exists => Ok(true),
+        FileTest::Readable => local::is_allowed(&file, AccessFlags::R_OK),
+        FileTest::Writable => local::is_allowed(&file, AccessFlags::W_OK),
+        FileTest::Executable => local::is_allowed(&file, AccessFlags::X_OK),
+        _ => Ok(is_kind(test, File::from(file).metadata()?.file_type())),
+    }
+}
+
+fn is_kind(test: FileTest, kind: FileType) -> bool {
+    match test {
+        FileTest::File => kind.is_file(),
+        FileTest::Directory => kind.is_dir(),
+        FileTest::Link => kind.is_symlink(),
+        FileTest::Pipe => kind.is_fifo(),
+        FileTest::Socket => kind.is_socket(),
+        FileTest::Block => kind.is_block_device(),
+        FileTest::Character => kind.is_char_device(),
+        FileTest::Exists | FileTest::Readable | FileTest::Writable | FileTest::Executable => true,
     }
 }
 
@@ -88,7 +131,6 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
     }
 }
 
-/// "Not there" and "not allowed" are false; any other trouble is an error.
 fn passes(test: FileTest, path: &Path, empty: bool) -> io::Result<bool> {
     if empty {
         return Ok(false);
@@ -101,19 +143,14 @@ fn passes(test: FileTest, path: &Path, empty: bool) -> io::Result<bool> {
         FileTest::Writable => allowed(AccessFlags::W_OK),
         FileTest::Executable => allowed(AccessFlags::X_OK),
         FileTest::Link => path.symlink_metadata().map(|metadata| metadata.is_symlink()),
-        _ => path.metadata().map(|metadata| {
-            let kind = metadata.file_type();
-            match test {
-                FileTest::File => kind.is_file(),
-                FileTest::Directory => kind.is_dir(),
-                FileTest::Pipe => kind.is_fifo(),
-                FileTest::Socket => kind.is_socket(),
-                FileTest::Block => kind.is_block_device(),
-                FileTest::Character => kind.is_char_device(),
-                _ => true,
-            }
-        }),
+        _ => path.metadata().map(|metadata| is_kind(test, metadata.file_type())),
     };
+    local::learn(path);
+    lenient(result)
+}
+
+/// "Not there" and "not allowed" are false; any other trouble is an error.
+fn lenient(result: io::Result<bool>) -> io::Result<bool> {
     result.or_else(|error| match error.kind() {
         ErrorKind::NotFound
         | ErrorKind::PermissionDenied

@@ -9,6 +9,7 @@ pub mod files;
 mod glob;
 pub mod held;
 pub mod lines;
+mod local;
 pub mod log;
 mod need;
 pub mod path;

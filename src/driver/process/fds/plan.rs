@@ -14,12 +14,13 @@ use super::draft::Draft;
 use super::error::FdError;
 use super::files;
 use super::lines::Lines;
+use super::local;
 use super::path::resolve;
 use super::table::{Fd, FdTable, SIZE};
 use crate::machine::effect::{Access, Directory, DraftMode, OperationId, ReplayId, Umask};
 
 /// Content up to this size is written on the loop.
-pub const SMALL: usize = 64 * 1024;
+const SMALL: usize = 64 * 1024;
 
 /// Changes to a table that are ready to be carried out, on the loop or off it.
 pub struct Plan {
@@ -27,7 +28,6 @@ pub struct Plan {
     pub directory: Directory,
     pub umask: Umask,
     pub steps: Vec<Step>,
-    pub blocking: bool,
     /// Where what is written to pipes into relays comes out.
     pub relayed: Vec<Relayed>,
     /// What is to be read anew.
@@ -61,16 +61,22 @@ pub enum Step {
     Seek(u8, u64),
 }
 
-impl Plan {
-    /// A step that has given bytes read.
-    pub fn bytes(&mut self, to: u8, content: BString) -> Step {
-        self.blocking |= content.len() > SMALL;
-        Step::ReadBytes(to, content)
+impl Step {
+    /// Whether it may take long, or forever.
+    fn may_block(&self) -> bool {
+        match self {
+            Self::Open { .. } | Self::Draft { .. } => true,
+            Self::Write(_, content) | Self::ReadBytes(_, content) => content.len() > SMALL,
+            Self::CopyBuffer { from, .. } => from.len() > SMALL as u64,
+            Self::Set(..) | Self::Copy { .. } | Self::Read(..) | Self::Seek(..) => false,
+        }
     }
+}
 
+impl Plan {
     /// Whether carrying it out may take long, or forever.
     pub fn may_block(&self) -> bool {
-        self.blocking
+        self.steps.iter().any(Step::may_block)
     }
 
     /// Whether no descriptor of the table will be a terminal. Files that scripts open are none,
@@ -113,66 +119,92 @@ impl Plan {
             .collect()
     }
 
-    /// Makes the table.
-    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
-        for step in self.steps {
-            match step {
-                Step::Set(number, fd) => self.table.set(number, fd)?,
-                Step::Copy { to, from } => {
-                    let fd = match self.table.get(from) {
-                        // Its number may be set to something else before a child uses it.
-                        Some(Fd::Inherited(number)) => sys::duplicate(sys::borrow(*number))
-                            .map(|fd| Fd::Owned(Arc::new(fd)))
-                            .map_err(|error| FdError::Copy { number: from, error })?,
-                        Some(fd) => fd.clone(),
-                        None => return Err(FdError::Closed(from)),
-                    };
-                    self.table.set(to, fd)?;
-                }
+    /// Carries out what can be without waiting, up to the first step that can't.
+    pub fn begin(&mut self) -> Result<(), FdError> {
+        if !self.may_block() {
+            return Ok(());
+        }
+        let mut steps = std::mem::take(&mut self.steps).into_iter();
+        while let Some(step) = steps.next() {
+            let step = match step {
                 Step::Open { to, path, access } => {
-                    let fd = files::open(&self.directory, &path, access, self.umask, control)
-                        .and_then(Fd::new)
-                        .map_err(|error| FdError::File { path, error })?;
-                    self.table.set(to, fd)?;
-                }
-                Step::Draft { to, path, mode, draft, registry } => {
-                    let whole = resolve(&self.directory, &path);
-                    let fd = match draft.begin(&path, &whole, mode, self.umask, &registry)? {
-                        Some(file) => Fd::Owned(file),
-                        None => {
-                            let access = match mode {
-                                DraftMode::Append => Access::Append,
-                                DraftMode::Replace | DraftMode::Fill => Access::Write,
-                            };
-                            files::open(&self.directory, &path, access, self.umask, control)
-                                .and_then(Fd::new)
-                                .map_err(|error| FdError::File { path, error })?
-                        }
-                    };
-                    self.table.set(to, fd)?;
-                }
-                Step::Write(buffer, content) => {
-                    buffer.append(&content).map_err(FdError::Variable)?;
-                }
-                Step::CopyBuffer { to, from } => {
-                    to.append_from(&from).map_err(FdError::Variable)?;
-                }
-                Step::Read(to, buffer) => {
-                    let fd = buffer.reader().map_err(FdError::Variable)?;
-                    self.table.set(to, Fd::Reader(Arc::new(fd)))?;
-                }
-                Step::ReadBytes(to, content) => {
-                    let fd = Buffer::reader_of(&content).map_err(FdError::Variable)?;
-                    self.table.set(to, Fd::Reader(Arc::new(fd)))?;
-                }
-                Step::Seek(number, position) => {
-                    if let Some(fd) = self.table.get(number) {
-                        fd.go_to(position);
+                    match local::open(&self.directory, &path, access) {
+                        Some(fd) => Step::Set(to, fd),
+                        None => Step::Open { to, path, access },
                     }
                 }
+                step => step,
+            };
+            if step.may_block() {
+                self.steps = std::iter::once(step).chain(steps).collect();
+                return Ok(());
             }
+            self.take(step, &Control::default())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the table.
+    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
+        for step in std::mem::take(&mut self.steps) {
+            self.take(step, control)?;
         }
         Ok(self.table)
+    }
+
+    fn take(&mut self, step: Step, control: &Control) -> Result<(), FdError> {
+        match step {
+            Step::Set(number, fd) => self.table.set(number, fd),
+            Step::Copy { to, from } => {
+                let fd = match self.table.get(from) {
+                    // Its number may be set to something else before a child uses it.
+                    Some(Fd::Inherited(number)) => sys::duplicate(sys::borrow(*number))
+                        .map(|fd| Fd::Owned(Arc::new(fd)))
+                        .map_err(|error| FdError::Copy { number: from, error })?,
+                    Some(fd) => fd.clone(),
+                    None => return Err(FdError::Closed(from)),
+                };
+                self.table.set(to, fd)
+            }
+            Step::Open { to, path, access } => {
+                let fd = files::open(&self.directory, &path, access, self.umask, control)
+                    .and_then(Fd::new)
+                    .map_err(|error| FdError::File { path, error })?;
+                self.table.set(to, fd)
+            }
+            Step::Draft { to, path, mode, draft, registry } => {
+                let whole = resolve(&self.directory, &path);
+                let fd = match draft.begin(&path, &whole, mode, self.umask, &registry)? {
+                    Some(file) => Fd::Owned(file),
+                    None => {
+                        let access = match mode {
+                            DraftMode::Append => Access::Append,
+                            DraftMode::Replace | DraftMode::Fill => Access::Write,
+                        };
+                        files::open(&self.directory, &path, access, self.umask, control)
+                            .and_then(Fd::new)
+                            .map_err(|error| FdError::File { path, error })?
+                    }
+                };
+                self.table.set(to, fd)
+            }
+            Step::Write(buffer, content) => buffer.append(&content).map_err(FdError::Variable),
+            Step::CopyBuffer { to, from } => to.append_from(&from).map_err(FdError::Variable),
+            Step::Read(to, buffer) => {
+                let fd = buffer.reader().map_err(FdError::Variable)?;
+                self.table.set(to, Fd::Reader(Arc::new(fd)))
+            }
+            Step::ReadBytes(to, content) => {
+                let fd = Buffer::reader_of(&content).map_err(FdError::Variable)?;
+                self.table.set(to, Fd::Reader(Arc::new(fd)))
+            }
+            Step::Seek(number, position) => {
+                if let Some(fd) = self.table.get(number) {
+                    fd.go_to(position);
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -205,7 +237,6 @@ impl Plan {
     /// Fills a new buffer.
     pub fn write(&mut self, buffer: &Buffer, content: BString) {
         if !content.is_empty() {
-            self.blocking |= content.len() > SMALL;
             self.steps.push(Step::Write(buffer.clone(), content));
         }
     }

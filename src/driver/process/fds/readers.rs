@@ -94,7 +94,6 @@ mod tests {
             directory: None,
             umask: None,
             steps: vec![Step::Set(1, fd), Step::Copy { to: 2, from: 1 }],
-            blocking: false,
             relayed: Vec::new(),
             replayed: Vec::new(),
         };

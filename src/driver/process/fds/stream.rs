@@ -11,6 +11,7 @@ use nix::unistd::{Whence, lseek, read, write};
 
 use super::super::os::workers::Control;
 use super::super::sys;
+use super::local::{is_null, kind};
 use super::{Fd, FdTable};
 use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
 use crate::machine::size::{LONGEST, TooLong};
@@ -43,12 +44,12 @@ pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
     }
-    let fd_kind = SFlag::from_bits_truncate(fstat(fd)?.st_mode) & SFlag::S_IFMT;
-    if fd_kind == SFlag::S_IFREG {
+    let data = fstat(fd)?;
+    if kind(&data) == SFlag::S_IFREG || is_null(&data) {
         let room = bytes.len().min(FILE_ROOM);
         return Ok(write(fd, &bytes[..room])?);
     }
-    if fd_kind != SFlag::S_IFIFO {
+    if kind(&data) != SFlag::S_IFIFO {
         return Err(ErrorKind::WouldBlock.into()); // terminals may be stopped: not for the loop
     }
     match sys::write_now(fd.as_fd(), bytes) {
@@ -97,39 +98,68 @@ pub fn copy(table: &FdTable, control: &Control) -> Ended {
     }
 }
 
-/// Reads a line and not a byte more.
-pub fn read_line(table: &FdTable, control: &Control) -> Ended {
-    let Some(fd) = table.get(0) else { return Err(closed(0)) };
-    let mut line = Vec::new();
-    // Where one can go back, a block is read and what comes after the line given back.
-    let step = if lseek(fd, 0, Whence::SeekCur).is_ok() { BLOCK } else { 1 };
-    let mut block = [0; BLOCK];
-    loop {
-        match read(fd, &mut block[..step]) {
-            Ok(0) => return Ok((Status::Exited(1), Some(line.into()))),
-            Ok(count) => {
-                let Some(end) = block[..count].find_byte(b'\n') else {
-                    if line.len() + count > LONGEST {
-                        return Err(failed(&io::Error::other(TooLong(line.len() + count))));
-                    }
-                    line.try_reserve(count).map_err(|error| failed(&error.into()))?;
-                    line.extend_from_slice(&block[..count]);
-                    continue;
-                };
-                line.extend_from_slice(&block[..end]);
-                let surplus = (count - end - 1) as i64;
-                if surplus > 0 {
-                    lseek(fd, -surplus, Whence::SeekCur).map_err(|errno| failed(&errno.into()))?;
-                }
-                return Ok((Status::Exited(0), Some(line.into())));
-            }
-            Err(Errno::EINTR) if !control.is_cancelled() => {}
-            Err(Errno::EAGAIN) => {
-                wait(fd.as_fd(), PollFlags::POLLIN, control).map_err(|error| failed(&error))?;
-            }
-            Err(error) => return Err(failed(&error.into())),
+/// Reads a line and not a byte more, if that can be done without waiting; else what was read of it, for
+/// a worker to go on.
+pub fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
+    let Some(fd) = table.get(0) else { return Ok(Err(closed(0))) };
+    let (mut line, mut block) = (Vec::new(), block_for(fd));
+    while line.len() < FILE_ROOM {
+        match read_part(fd, &mut line, &mut block, |room| sys::read_now(fd.as_fd(), room)) {
+            Ok(Some(status)) => return Ok(Ok((status, Some(line.into())))),
+            Ok(None) => {}
+            Err(_) => break, // a worker waits, or says what is wrong
         }
     }
+    Err(line)
+}
+
+/// Reads the rest of a line and not a byte more, however long it takes.
+pub fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended {
+    let Some(fd) = table.get(0) else { return Err(closed(0)) };
+    let mut block = block_for(fd);
+    loop {
+        match read_part(fd, &mut line, &mut block, |room| Ok(read(fd, room)?)) {
+            Ok(Some(status)) => return Ok((status, Some(line.into()))),
+            Ok(None) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted && !control.is_cancelled() => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait(fd.as_fd(), PollFlags::POLLIN, control).map_err(|error| failed(&error))?;
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+}
+
+/// Where one can go back, a block is read and what comes after the line given back.
+fn block_for(fd: &Fd) -> Vec<u8> {
+    vec![0; if lseek(fd, 0, Whence::SeekCur).is_ok() { BLOCK } else { 1 }]
+}
+
+/// Reads more of a line; says how its end was found.
+fn read_part(
+    fd: &Fd,
+    line: &mut Vec<u8>,
+    block: &mut [u8],
+    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<Option<Status>> {
+    let count = read(block)?;
+    if count == 0 {
+        return Ok(Some(Status::Exited(1)));
+    }
+    let Some(end) = block[..count].find_byte(b'\n') else {
+        if line.len() + count > LONGEST {
+            return Err(io::Error::other(TooLong(line.len() + count)));
+        }
+        line.try_reserve(count)?;
+        line.extend_from_slice(&block[..count]);
+        return Ok(None);
+    };
+    line.extend_from_slice(&block[..end]);
+    let surplus = (count - end - 1) as i64;
+    if surplus > 0 {
+        lseek(fd, -surplus, Whence::SeekCur)?;
+    }
+    Ok(Some(Status::Exited(0)))
 }
 
 fn wait(fd: BorrowedFd, events: PollFlags, control: &Control) -> io::Result<()> {

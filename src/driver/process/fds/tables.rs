@@ -16,7 +16,7 @@ use super::error::FdError;
 use super::held::{Content, HeldOutput};
 use super::lines::Lines;
 use super::place::Place;
-use super::plan::{Plan, Relayed, Replayed, SMALL, Step};
+use super::plan::{Plan, Relayed, Replayed, Step};
 use super::table::{Fd, FdTable};
 use crate::machine::effect::{
     BufferId, Directory, DraftId, FdChange, FdSource, IoId, PipeId, Umask,
@@ -222,23 +222,19 @@ impl FdTables {
             directory: directory.clone(),
             umask,
             steps: Vec::new(),
-            blocking: false,
             relayed: Vec::new(),
             replayed: Vec::new(),
         };
         let mut held = Vec::new();
         for FdChange { descriptor: to, source } in redirects {
             let step = match source {
-                FdSource::File { path, access } => {
-                    plan.blocking = true;
-                    Step::Open { to, path, access }
-                }
+                FdSource::File { path, access } => Step::Open { to, path, access },
                 FdSource::Descriptor(from) => Step::Copy { to, from },
                 FdSource::Null => Step::Set(to, self.null()?),
                 FdSource::Gone => Step::Set(to, self.gone()?),
                 FdSource::Position(position) => Step::Seek(to, position),
                 FdSource::BufferRead(id) => match self.text(id) {
-                    Some(content) => plan.bytes(to, content.clone()),
+                    Some(content) => Step::ReadBytes(to, content.clone()),
                     None => Step::Read(to, self.existing(id)?),
                 },
                 FdSource::Relay { relay, tag } => {
@@ -254,7 +250,6 @@ impl FdTables {
                 }
                 FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
                 FdSource::Draft { draft, path, mode } => {
-                    plan.blocking = true;
                     let draft = self.drafts.entry(draft).or_default().clone();
                     Step::Draft { to, path, mode, draft, registry: self.registry.clone() }
                 }
@@ -281,13 +276,12 @@ impl FdTables {
                     match to_copy {
                         Err(content) => plan.write(&buffer, content),
                         Ok(from) => {
-                            plan.blocking |= from.len() > SMALL as u64;
                             plan.steps.push(Step::CopyBuffer { to: buffer.clone(), from });
                         }
                     }
                     Step::Set(to, buffer.writer())
                 }
-                FdSource::Bytes(content) => plan.bytes(to, content),
+                FdSource::Bytes(content) => Step::ReadBytes(to, content),
                 FdSource::PipeReader(_) | FdSource::PipeWriter(_) => {
                     let end = taken.next().ok_or(FdError::Gone("a pipe's end"))?;
                     Step::Set(to, end?)
