@@ -121,7 +121,7 @@ fn a_run_that_goes_on_is_seen_from_outside_and_not_begun_twice() {
     refused.expect_stderr(&format!("process {} records a run", run.pid()));
     run.signal(Signal::SIGTERM);
     let _finished = run.wait();
-    assert!(until_it_says(&journal, "ended").contains("ended by signal 15"));
+    assert!(until_it_says(&journal, "cut short").contains("line 2: running `sh"));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn shells_that_a_script_starts_have_no_part_in_it() {
 fn a_program_may_take_the_shell_s_place() {
     let run = Ftsh::command("exec sh -c 'exit 4'").options(["--journal=j"]).failure(4);
     let journal = run.directory.path().join("j");
-    says(look("--status", &journal), "a program took the shell's place\n");
+    says(look("--status", &journal), "the run has ended with exit status 4\n");
     let script = "try\n exec nothing-like-this\ncatch\n true\nend";
     let run = Ftsh::command(script).options(["--journal=j"]).success();
     says(look("--status", &run.directory.path().join("j")), "the run has succeeded\n");

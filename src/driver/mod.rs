@@ -102,20 +102,32 @@ pub enum Attended<T> {
 pub fn run(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
     // The deadline of the run may have passed before it begins.
     machine.handle_timeout(driver.now());
+    work(machine, driver)
+}
+
+/// Runs a machine to its end that waits for something, as it has said already.
+pub fn go_on(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
+    wait(machine, driver, Time::START);
+    work(machine, driver)
+}
+
+fn work(machine: &mut Machine, driver: &mut impl Driver) -> Outcome {
     loop {
         match machine.poll_output() {
             Output::Effect(effect) => driver.perform(effect),
-            Output::Timeout(until) => {
-                driver.watch(machine);
-                match driver.wait(until) {
-                    Some(event) => machine.handle_event(driver.now(), event),
-                    None => machine.handle_timeout(driver.now()),
-                }
-            }
+            Output::Timeout(until) => wait(machine, driver, until),
             Output::Finished(outcome) => {
                 driver.watch(machine);
                 return outcome;
             }
         }
+    }
+}
+
+fn wait(machine: &mut Machine, driver: &mut impl Driver, until: Time) {
+    driver.watch(machine);
+    match driver.wait(until) {
+        Some(event) => machine.handle_event(driver.now(), event),
+        None => machine.handle_timeout(driver.now()),
     }
 }

@@ -7,7 +7,7 @@ use crc32fast::Hasher;
 use crate::machine::effect::{Action, Effect, FdChange, FdSource, Run};
 
 /// A checksum of effects. What is logged doesn't count: that depends on the log's level.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Digest {
     hasher: Hasher,
     count: u64,

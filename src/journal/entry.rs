@@ -6,6 +6,7 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 use super::beginning::Beginning;
+use super::started::Started;
 use crate::channel::Admission;
 use crate::machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use crate::machine::event::{
@@ -15,7 +16,7 @@ use crate::machine::outcome::Outcome;
 use crate::machine::record::LogEvent;
 
 /// What frames hold before their entries.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// Its place among the frames, from 0.
     pub number: u64,
@@ -50,6 +51,37 @@ pub enum Entry {
     },
     /// The run is over.
     Over(Over),
+    /// The run begins in this process, or goes on in it.
+    Started(Box<Started>),
+    /// What a buffer holds from a byte on; it counts once the machine is told what comes next.
+    Written {
+        /// Which.
+        buffer: u64,
+        /// From where.
+        from: u64,
+        /// What.
+        bytes: BString,
+    },
+    /// How far an input has been read that tables share; it counts once the machine is told what comes next.
+    Position {
+        /// The table that it was opened for.
+        io: u64,
+        /// By which of its changes.
+        change: u32,
+        /// In bytes from the beginning.
+        at: u64,
+    },
+    /// The shell ends, but not the run.
+    Suspended {
+        /// How long after the machine was told something, in nanoseconds.
+        later: u64,
+        /// How many effects had been asked for. What a machine asks for beyond that was never begun.
+        effects: u64,
+        /// By this signal, or because of a deadline.
+        signal: Option<i32>,
+    },
+    /// Whoever started the run was told of its end.
+    Reported,
 }
 
 /// How a run ended.
@@ -126,6 +158,10 @@ pub enum Answer {
     NoBudget,
     Broken(Duration),
     Refused(String),
+    /// The content of a buffer, as far as it is recorded.
+    Recorded {
+        buffer: u64,
+    },
 }
 
 impl From<&Event> for Told {
@@ -257,6 +293,10 @@ impl From<Answer> for Result<Reply, Refusal> {
             Answer::NoBudget => Reply::Admission(Admission::NoBudget),
             Answer::Broken(time) => Reply::Admission(Admission::Broken(time)),
             Answer::Refused(message) => return Err(Refusal { message }),
+            Answer::Recorded { buffer } => {
+                let message = format!("the content of buffer {buffer} isn't known");
+                return Err(Refusal { message });
+            }
         })
     }
 }

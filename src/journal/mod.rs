@@ -5,13 +5,19 @@
 //! [`replay()`] tells it to a new machine, whose effects nobody carries out. They are compared with those of
 //! the run, so that another version, which does something else, can't tell a wrong story.
 
+mod alive;
 mod beginning;
 mod digest;
 mod entry;
 mod frame;
+mod known;
+mod lengths;
+mod plumbing;
 mod read;
 mod recorder;
+mod remake;
 mod replay;
+mod started;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -19,11 +25,12 @@ mod writer;
 
 pub use self::beginning::Beginning;
 pub use self::entry::Over;
-pub use self::read::{Journal, Unreadable, read};
+pub use self::read::{Journal, Suspended, Unreadable, read};
 pub use self::recorder::Recorder;
-pub use self::replay::{Replayed, Unrepeatable, Watch, replay};
+pub use self::replay::{Replayed, Unrepeatable, Watch, World, replay};
+pub use self::started::Started;
 pub use self::store::Store;
-pub use self::writer::Writer;
+pub use self::writer::{Writer, report};
 
 /// Which machine it takes to repeat a run: to be raised whenever a machine may do something else than
 /// before when it is told the same. What decides counts: `rand`, `rand_distr`, `regex`, `strsim`.

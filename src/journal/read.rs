@@ -1,12 +1,15 @@
 //! Reading a journal: what of it holds, and what doesn't.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use thiserror::Error;
 
 use super::beginning::Beginning;
 use super::entry::{Entry, Head, Over};
 use super::frame::{self, Start};
+use super::started::Started;
+use crate::machine::Time;
 
 /// A journal that was read.
 #[derive(Debug)]
@@ -15,12 +18,32 @@ pub struct Journal {
     pub run: u64,
     /// What it began with.
     pub beginning: Beginning,
+    /// The processes that it was in, the first one first.
+    pub starts: Vec<Started>,
+    /// Why it was left by the last of them to the next, if it was.
+    pub suspended: Option<Suspended>,
     /// How it ended, if that is known.
     pub over: Option<Over>,
+    /// Whether the end was told to whoever started it.
+    pub reported: bool,
     /// What happened.
     pub(super) entries: Vec<Entry>,
     /// What the effects came to, again and again.
     pub(super) checks: VecDeque<Head>,
+    /// The head of the last whole frame, and where that ends.
+    pub(super) last: Head,
+    pub(super) end: usize,
+    /// How many there are.
+    pub(super) frames: u64,
+}
+
+/// How a run was left to be gone on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspended {
+    /// When.
+    pub at: Time,
+    /// By this signal, or because of a deadline.
+    pub signal: Option<i32>,
 }
 
 /// Why there is nothing to be had of a file.
@@ -52,6 +75,8 @@ pub fn read(bytes: &[u8]) -> Result<Journal, Unreadable> {
         Start::Other => return Err(Unreadable::NoJournal),
     };
     let frames = frame::frames(bytes, run).map_err(Unreadable::Damaged)?;
+    let count = frames.len() as u64;
+    let end = frames.last().map_or(frame::HEADER, |last| last.end);
     let (mut entries, mut checks) = (Vec::new(), VecDeque::new());
     for (number, content) in frames.into_iter().enumerate() {
         let damaged = |_| Unreadable::Damaged(content.start);
@@ -67,15 +92,55 @@ pub fn read(bytes: &[u8]) -> Result<Journal, Unreadable> {
         }
         checks.push_back(head);
     }
-    let over = match entries.last() {
-        Some(Entry::Over(over)) => Some(*over),
-        _ => None,
-    };
-    if entries.is_empty() {
+    let Some(last) = checks.back().copied().filter(|_| !entries.is_empty()) else {
         return Err(Unreadable::Empty);
-    }
+    };
     let Entry::Began(beginning) = entries.remove(0) else {
         return Err(Unreadable::Damaged(frame::HEADER));
     };
-    Ok(Journal { run, beginning: *beginning, over, entries, checks })
+    let mut journal = Journal {
+        run,
+        beginning: *beginning,
+        starts: Vec::new(),
+        suspended: None,
+        over: None,
+        reported: false,
+        entries,
+        checks,
+        last,
+        end,
+        frames: count,
+    };
+    journal.look();
+    Ok(journal)
+}
+
+impl Journal {
+    /// Finds out how far the run has come.
+    fn look(&mut self) {
+        let mut now = Time::START;
+        for entry in &self.entries {
+            match entry {
+                Entry::Told { later, .. } => {
+                    now = now + Duration::from_nanos(*later);
+                    // What was to take the shell's place couldn't be started.
+                    self.over = None;
+                }
+                Entry::Started(started) => {
+                    self.starts.push((**started).clone());
+                    self.suspended = None;
+                }
+                Entry::Suspended { later, signal, .. } => {
+                    let at = now + Duration::from_nanos(*later);
+                    self.suspended = Some(Suspended { at, signal: *signal });
+                }
+                Entry::Over(over) => self.over = Some(*over),
+                Entry::Reported => self.reported = true,
+                Entry::Began(_)
+                | Entry::Noted { .. }
+                | Entry::Written { .. }
+                | Entry::Position { .. } => {}
+            }
+        }
+    }
 }

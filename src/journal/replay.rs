@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bstr::BString;
 use thiserror::Error;
 
+use super::alive::Alive;
 use super::digest::Digest;
-use super::entry::{Entry, Head};
+use super::entry::{Answer, Entry, Head, Told};
+use super::plumbing::Input;
 use super::read::Journal;
-use crate::machine::effect::Effect;
+use crate::machine::effect::{BufferId, Effect, IoId};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Machine, Outcome, Output, Time};
 use crate::secrets::Secrets;
@@ -22,6 +25,39 @@ pub struct Replayed {
     pub outcome: Option<Outcome>,
     /// When the last thing was recorded.
     pub now: Time,
+    /// What it takes to go on.
+    pub(super) left: Left,
+}
+
+/// What a run leaves to the process that goes on with it.
+pub(super) struct Left {
+    /// The effects so far.
+    pub digest: Digest,
+    /// When the machine was last told something.
+    pub told: Time,
+    /// How many effects there had been by then.
+    pub effects: u64,
+    /// What there was in its world.
+    pub alive: Alive,
+    /// What was asked for and never begun.
+    pub later: Vec<Effect>,
+    pub file: Arc<str>,
+}
+
+/// The world of a run that is to go on: what it was, and is to be again.
+pub struct World {
+    pub(super) alive: Alive,
+    pub(super) later: Vec<Effect>,
+    /// What the script is called.
+    pub(super) file: Arc<str>,
+}
+
+impl Replayed {
+    /// The machine, and the world that has to be made again before it can go on.
+    pub fn go_on(self) -> (Machine, World) {
+        let Left { alive, later, file, .. } = self.left;
+        (self.machine, World { alive, later, file })
+    }
 }
 
 /// Why a run can't be repeated.
@@ -88,6 +124,16 @@ struct Replay<'a, W> {
     records: usize,
     /// Only what is logged is told now.
     outcome: Option<Outcome>,
+    /// Whether the machine was told something and hasn't said yet what is to be done.
+    is_told: bool,
+    alive: Alive,
+    /// What has been written to buffers before the machine is told something.
+    written: Vec<(BufferId, u64, &'a BString)>,
+    /// What the driver of the present start had never begun, beyond so many effects.
+    later: Vec<Effect>,
+    begun: u64,
+    /// The same of those that follow.
+    starts: VecDeque<u64>,
 }
 
 /// Repeats a run as far as it is recorded, and tells all that a log of this level tells, in order and
@@ -119,17 +165,38 @@ pub fn replay(
         notes: VecDeque::new(),
         records: 0,
         outcome: None,
+        is_told: false,
+        alive: Alive::default(),
+        written: Vec::new(),
+        later: Vec::new(),
+        begun: 0,
+        starts: begun(journal),
     };
-    replay.repeat(level)?;
-    let Replay { machine, outcome, now, .. } = replay;
-    Ok(Replayed { machine, outcome, now })
+    let now = replay.repeat(level)?;
+    replay.alive.restart();
+    let Replay { machine, outcome, digest, now: told, then: effects, alive, later, file, .. } =
+        replay;
+    let left = Left { digest, told, effects, alive, later, file };
+    Ok(Replayed { machine, outcome, now, left })
+}
+
+/// How many effects the drivers of each start were asked for.
+fn begun(journal: &Journal) -> VecDeque<u64> {
+    let mut starts = VecDeque::from([u64::MAX]);
+    for entry in &journal.entries {
+        match (entry, starts.back_mut()) {
+            (Entry::Suspended { effects, .. }, Some(begun)) => *begun = *effects,
+            (Entry::Started(_), _) => starts.push_back(u64::MAX),
+            _ => {}
+        }
+    }
+    starts
 }
 
 impl<W: Watch> Replay<'_, W> {
-    fn repeat(&mut self, level: Level) -> Result<(), Unrepeatable> {
+    fn repeat(&mut self, level: Level) -> Result<Time, Unrepeatable> {
         let mut latest = Time::START;
-        // It is told the time before it is asked for anything.
-        let mut is_begun = false;
+        self.next_start();
         for entry in &self.journal.entries {
             match entry {
                 Entry::Noted { later, effects, line, noted } => {
@@ -142,10 +209,7 @@ impl<W: Watch> Replay<'_, W> {
                     }
                 }
                 Entry::Told { later, told } => {
-                    if is_begun {
-                        self.go_on()?;
-                    }
-                    is_begun = true;
+                    self.go_on()?;
                     self.tell_notes(u64::MAX);
                     if self.outcome.is_some() {
                         return Err(self.different());
@@ -153,24 +217,74 @@ impl<W: Watch> Replay<'_, W> {
                     self.now = self.now + Duration::from_nanos(*later);
                     latest = latest.max(self.now);
                     self.then = self.digest.count();
-                    match told.clone().into_event() {
-                        Some(event) => self.machine.handle_event(self.now, event),
-                        None => self.machine.handle_timeout(self.now),
+                    self.tell(told.clone())?;
+                }
+                Entry::Started(_) => {
+                    self.go_on()?;
+                    self.tell_notes(u64::MAX);
+                    self.next_start();
+                }
+                Entry::Written { buffer, from, bytes } => {
+                    self.written.push((BufferId(*buffer), *from, bytes));
+                }
+                Entry::Position { io, change, at } => {
+                    let input = Input { io: IoId(*io), change: *change };
+                    self.alive.position(input, *at);
+                }
+                Entry::Suspended { later, signal, .. } => {
+                    self.go_on()?;
+                    self.tell_notes(u64::MAX);
+                    let at = self.now + Duration::from_nanos(*later);
+                    latest = latest.max(at);
+                    let event = LogEvent::Suspended(*signal);
+                    if event.level() <= level {
+                        self.watch.logged(&self.noted(at, 0, event).hide(&self.secrets));
                     }
                 }
-                Entry::Began(_) | Entry::Over(_) => {}
+                Entry::Began(_) | Entry::Over(_) | Entry::Reported => {}
             }
             self.records += 1;
         }
-        if is_begun { self.go_on() } else { self.check() }?;
+        if self.is_told { self.go_on() } else { self.check() }?;
         self.tell_notes(u64::MAX);
-        self.now = latest;
-        if self.checks.is_empty() { Ok(()) } else { Err(self.different()) }
+        if self.checks.is_empty() { Ok(latest) } else { Err(self.different()) }
+    }
+
+    /// The run goes on in another process: what wasn't begun is begun.
+    fn next_start(&mut self) {
+        self.begun = self.starts.pop_front().unwrap_or(u64::MAX);
+        self.written.clear();
+        self.alive.restart();
+        for effect in std::mem::take(&mut self.later) {
+            self.alive.asked(effect);
+        }
+    }
+
+    /// Tells the machine what it was told.
+    fn tell(&mut self, mut told: Told) -> Result<(), Unrepeatable> {
+        for (buffer, from, bytes) in self.written.drain(..) {
+            self.alive.written(buffer, from, bytes);
+        }
+        if let Told::Done { answer, .. } = &mut told
+            && let Answer::Recorded { buffer } = answer
+        {
+            let content = self.alive.content(BufferId(*buffer)).cloned();
+            *answer = Answer::Text(content.ok_or_else(|| self.different())?);
+        }
+        self.is_told = true;
+        match told.into_event() {
+            Some(event) => {
+                self.alive.told(&event);
+                self.machine.handle_event(self.now, event);
+            }
+            None => self.machine.handle_timeout(self.now),
+        }
+        Ok(())
     }
 
     /// Has the machine do all that it does before it has to be told more.
     fn go_on(&mut self) -> Result<(), Unrepeatable> {
-        loop {
+        while self.is_told {
             self.check()?;
             self.tell_notes(self.digest.count() - self.then);
             match self.machine.poll_output() {
@@ -180,11 +294,16 @@ impl<W: Watch> Replay<'_, W> {
                 Output::Effect(effect) => {
                     self.digest.add(&effect);
                     self.watch.asked(&effect);
+                    if self.digest.count() > self.begun {
+                        self.later.push(effect);
+                    } else {
+                        self.alive.asked(effect);
+                    }
                 }
-                Output::Timeout(_) => break,
+                Output::Timeout(_) => self.is_told = false,
                 Output::Finished(outcome) => {
                     self.outcome = Some(outcome);
-                    break;
+                    self.is_told = false;
                 }
             }
         }

@@ -8,10 +8,17 @@ use serde::Serialize;
 
 use super::beginning::Beginning;
 use super::digest::Digest;
-use super::entry::{Entry, Head, Noted, Over, Told};
+use super::entry::{Answer, Entry, Head, Noted, Told};
 use super::frame;
+use super::known::{Due, Known};
+use super::plumbing::Reading;
+use super::read::Journal;
+use super::replay::Replayed;
+use super::started::Started;
 use super::store::Store;
-use crate::machine::effect::{Access, Effect, FdSource};
+use crate::driver::Written;
+use crate::machine::effect::{Access, BufferId, Effect, FdSource};
+use crate::machine::event::Suspension;
 use crate::machine::record::Record;
 use crate::machine::{Event, Outcome, Time};
 
@@ -19,6 +26,8 @@ use crate::machine::{Event, Outcome, Time};
 const ROOM: usize = 64 * 1024;
 /// More than this doesn't wait for a reason to be written.
 const MOST: usize = 64 * 1024;
+/// More than this isn't written at once.
+const LARGE: usize = 16 * 1024 * 1024;
 /// Things that happen one right after the other are written together.
 const BRIEF: Duration = Duration::from_millis(2);
 /// What needn't be written soon is written when nothing has happened for so long: who looks from outside
@@ -41,6 +50,10 @@ pub struct Writer<S> {
     /// Since when any of them is to be on the disk before a wait.
     urgent: Option<Time>,
     digest: Digest,
+    /// The program that is to take the shell's place.
+    rest: Option<u64>,
+    /// What is to be recorded besides what the machine is told.
+    known: Known,
     /// When the machine was last told something.
     told: Time,
     /// How many effects there had been by then.
@@ -67,6 +80,8 @@ impl<S: Store> Writer<S> {
             is_told: false,
             urgent: None,
             digest: Digest::default(),
+            rest: None,
+            known: Known::default(),
             told: Time::START,
             effects: 0,
             is_waiting: false,
@@ -76,15 +91,91 @@ impl<S: Store> Writer<S> {
         Ok(writer)
     }
 
+    /// The journal of a run that goes on, in the store that it was read from. What wasn't written to its end
+    /// is cut off: nothing is to come after it.
+    pub fn resume(mut store: S, journal: &Journal, replayed: &Replayed) -> io::Result<Self> {
+        let end = journal.end as u64;
+        store.cut(end)?;
+        let left = &replayed.left;
+        Ok(Self {
+            store,
+            run: journal.run,
+            frames: journal.frames,
+            end,
+            room: end,
+            pending: Vec::new(),
+            is_told: false,
+            urgent: None,
+            digest: left.digest.clone(),
+            rest: None,
+            known: Known::new(&left.alive),
+            told: left.told,
+            effects: left.effects,
+            is_waiting: true,
+            is_broken: false,
+        })
+    }
+
+    /// It begins in this process, or goes on in it.
+    pub fn start(&mut self, started: Started) {
+        self.push(&Entry::Started(Box::new(started)));
+        // What this process starts has to be found by the next one.
+        self.is_told = true;
+    }
+
+    /// What the driver has to be asked for before the machine is told this.
+    pub fn due(&self, event: &Event) -> Due {
+        self.known.due(event)
+    }
+
+    /// An input that is read for good when this is carried out.
+    pub fn kept(&self, effect: &Effect) -> Option<Reading> {
+        self.known.kept(effect)
+    }
+
+    /// A buffer holds this. It counts once the machine is told something.
+    pub fn written(&mut self, buffer: BufferId, written: &Written) -> io::Result<()> {
+        self.known.written(buffer, written);
+        let mut from = written.from;
+        let mut rest = &written.bytes[..];
+        loop {
+            let (bytes, more) = rest.split_at(rest.len().min(LARGE));
+            self.push(&Entry::Written { buffer: buffer.0, from, bytes: bytes.into() });
+            if more.is_empty() {
+                return Ok(());
+            }
+            self.commit()?;
+            from += bytes.len() as u64;
+            rest = more;
+        }
+    }
+
+    /// An input has been read up to here.
+    pub fn position(&mut self, reading: &Reading, at: u64) {
+        if self.known.position(reading.input, at) {
+            let (io, change) = (reading.input.io.0, reading.input.change);
+            self.push(&Entry::Position { io, change, at });
+        }
+    }
+
     /// The machine is going to be told this.
     pub fn tell(&mut self, now: Time, event: Option<&Event>) -> io::Result<()> {
         let later = nanoseconds(now, self.told);
-        let told = event.map_or(Told::Time, Told::from);
-        // That a program runs is known by its end, and otherwise lost with it.
-        if !matches!(told, Told::Time | Told::Spawned { .. }) {
+        let mut told = event.map_or(Told::Time, Told::from);
+        if let (Some(event), Told::Done { answer, .. }) = (event, &mut told)
+            && let Some(buffer) = self.known.buffer_in(event)
+        {
+            *answer = Answer::Recorded { buffer: buffer.0 };
+        }
+        // That a program runs is known by its end, and otherwise lost with it, unless it is the rest of the run.
+        let is_rest = matches!(told, Told::Spawned { process, .. } if self.rest == Some(process));
+        if is_rest || !matches!(told, Told::Time | Told::Spawned { .. }) {
             self.urgent.get_or_insert(now);
         }
         self.push(&Entry::Told { later, told });
+        if let Some(event) = event {
+            self.known.told(event);
+        }
         (self.told, self.effects) = (self.told.max(now), self.digest.count());
         (self.is_told, self.is_waiting) = (true, false);
         if self.pending.len() > MOST { self.commit() } else { Ok(()) }
@@ -93,16 +184,39 @@ impl<S: Store> Writer<S> {
     /// An effect is going to be carried out: what led to it has to be known for ever, if it is seen
     /// outside.
     pub fn perform(&mut self, effect: &Effect) -> io::Result<()> {
-        if matches!(effect, Effect::Exec(_)) {
-            self.push(&Entry::Over(Over::Replaced));
-            self.is_told = true;
-        }
         // What a driver noted leads to nothing.
         if self.is_told && changes_the_world(effect) {
             self.commit()?;
         }
         self.digest.add(effect);
+        self.known.asked(effect);
+        if let Effect::Exec(run) = effect {
+            self.rest = Some(run.process.0);
+        }
         Ok(())
+    }
+
+    /// From here on the machine isn't told what is recorded, so it asks for nothing because of it.
+    pub fn stop_telling(&mut self) {
+        self.known.forget_questions();
+    }
+
+    /// An effect is going to be carried out that was asked for in an earlier process.
+    pub fn perform_late(&mut self, effect: &Effect) {
+        self.known.asked(effect);
+    }
+
+    /// The shell is going to end, but not the run. Of the effects that were asked for, so many were never
+    /// begun.
+    pub fn suspend(&mut self, now: Time, late: usize, reason: Suspension) -> io::Result<()> {
+        let later = nanoseconds(now, self.told);
+        let effects = self.digest.count().saturating_sub(late as u64);
+        let signal = match reason {
+            Suspension::Signal(signal) => Some(signal),
+            Suspension::Deadline => None,
+        };
+        self.push(&Entry::Suspended { later, effects, signal });
+        self.commit()
     }
 
     /// A driver logs this.
@@ -159,6 +273,18 @@ impl<S: Store> Writer<S> {
     pub fn end(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.push(&Entry::Over(outcome.into()));
         self.commit()?;
+        self.cut()
+    }
+
+    /// The end of the run was told to whoever started it.
+    pub fn report(&mut self) -> io::Result<()> {
+        self.push(&Entry::Reported);
+        self.commit()?;
+        self.cut()
+    }
+
+    fn cut(&mut self) -> io::Result<()> {
+        self.room = self.end;
         self.store.cut(self.end)
     }
 
@@ -168,6 +294,18 @@ impl<S: Store> Writer<S> {
             Err(_) => self.is_broken = true,
         }
     }
+}
+
+/// Writes into the journal of a run that is over that its end was told to whoever started it.
+pub fn report<S: Store>(mut store: S, journal: &Journal) -> io::Result<()> {
+    let head = Head { number: journal.frames, ..journal.last };
+    let content = encoded(&Entry::Reported, encoded(&head, Vec::new())?)?;
+    let mut bytes = Vec::new();
+    frame::append(&mut bytes, journal.run, &content);
+    let end = journal.end as u64;
+    store.cut(end)?;
+    store.write(end, &bytes)?;
+    store.sync()
 }
 
 fn encoded(value: &impl Serialize, to: Vec<u8>) -> io::Result<Vec<u8>> {

@@ -72,11 +72,10 @@ fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
     let mut machine = Machine::new(&script, arguments, environment, config, 7);
     let writer = Writer::begin(disk.clone(), 3, beginning).expect("a journal");
     let (writer, mut world) = (Rc::new(RefCell::new(writer)), world());
-    let mut recorder = Recorder::new(&mut world, Rc::clone(&writer)).expect("its beginning");
+    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
-    if recorder.into_failure().is_none() {
-        writer.borrow_mut().end(&outcome).expect("an end");
-    }
+    let is_full = disk.0.borrow().most.is_some();
+    assert_eq!(recorder.end(&outcome).is_err(), is_full);
     (outcome, world)
 }
 

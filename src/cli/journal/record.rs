@@ -13,7 +13,7 @@ use super::super::messages::complain;
 use super::moment::since_1970;
 use super::place::Place;
 use crate::driver::process::Lifelines;
-use crate::driver::{self, Driver};
+use crate::driver::{self, Durable};
 use crate::journal::{Beginning, Recorder, Writer};
 use crate::machine::effect::Environment;
 use crate::machine::record::Record;
@@ -85,15 +85,11 @@ impl Kept {
     }
 
     /// Runs a machine to its end, and keeps what it is told.
-    pub fn run(&self, machine: &mut Machine, driver: &mut impl Driver) -> Result<Outcome> {
-        let recorder = Recorder::new(driver, Rc::clone(&self.writer));
+    pub fn run(&self, machine: &mut Machine, driver: &mut impl Durable) -> Result<Outcome> {
+        let recorder = Recorder::new(driver, Rc::clone(&self.writer), None);
         let mut recorder = recorder.map_err(|error| cannot_write(&self.path, &error))?;
         let outcome = driver::run(machine, &mut recorder);
-        let result = match recorder.into_failure() {
-            None => self.writer.borrow_mut().end(&outcome),
-            Some(error) => Err(error),
-        };
-        if let Err(error) = result {
+        if let Err(error) = recorder.end(&outcome) {
             complain(&format!("{}; the run ends", cannot_write(&self.path, &error)));
         }
         Ok(outcome)

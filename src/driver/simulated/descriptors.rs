@@ -1,6 +1,6 @@
 //! Modelled files, buffers and pipes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
@@ -23,35 +23,42 @@ pub struct Descriptors {
     pub stderr: BString,
     /// Commands that wait for a pipe's content.
     pub waiting: Vec<Run>,
-    buffers: BTreeMap<BufferId, BString>,
-    pipes: BTreeMap<PipeId, BString>,
-    writers: BTreeMap<PipeId, usize>,
-    readers: BTreeMap<PipeId, usize>,
-    tables: BTreeMap<IoId, Table>,
-    stdin: Option<Arc<Source>>,
+    pub(super) buffers: BTreeMap<BufferId, BString>,
+    pub(super) pipes: BTreeMap<PipeId, BString>,
+    pub(super) writers: BTreeMap<PipeId, usize>,
+    pub(super) readers: BTreeMap<PipeId, usize>,
+    pub(super) tables: BTreeMap<IoId, Table>,
+    /// Buffers that were dropped while descriptors lead there.
+    dropped: BTreeSet<BufferId>,
+    /// Those that attempts write to.
+    pub(super) attempts: BTreeSet<BufferId>,
+    pub(super) stdin: Option<Arc<Source>>,
     /// Pipes into relays, by their numbers.
-    relayed: BTreeMap<usize, Relayed>,
-    count: usize,
+    pub(super) relayed: BTreeMap<usize, Relayed>,
+    pub(super) count: usize,
 }
 
 /// What comes through a pipe into a relay.
-struct Relayed {
+pub struct Relayed {
     tag: Arc<BString>,
     /// What it is written on to.
     to: End,
     /// A line that has no end yet.
-    line: BString,
+    pub(super) line: BString,
     /// The table it was made for.
     io: Option<IoId>,
 }
 
-type Table = BTreeMap<u8, End>;
+pub type Table = BTreeMap<u8, End>;
 
+/// Where a descriptor leads.
 #[derive(Clone)]
-enum End {
+pub enum End {
     Stdout,
     Stderr,
     Null,
+    /// Nowhere: who uses it fails.
+    Gone(usize),
     Input(Arc<Source>),
     Buffer(BufferId),
     File(BString),
@@ -71,16 +78,28 @@ impl End {
             (Self::File(a), Self::File(b)) => a == b,
             (Self::Draft(a), Self::Draft(b)) => a == b,
             (Self::PipeOut(a), Self::PipeOut(b)) => a == b,
-            (Self::Relay(a), Self::Relay(b)) => a == b,
+            (Self::Relay(a), Self::Relay(b)) | (Self::Gone(a), Self::Gone(b)) => a == b,
             _ => false,
         }
     }
 
-    fn reads(&self) -> Option<PipeId> {
+    pub fn reads(&self) -> Option<PipeId> {
         match self {
             Self::Input(source) => match source.of {
                 Of::Pipe(pipe) => Some(pipe),
-                Of::Bytes(_) | Of::Stdin(_) | Of::Buffer(_) => None,
+                Of::Bytes(_) | Of::File(_) | Of::Stdin(_) | Of::Buffer(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The buffer it leads to.
+    fn buffer(&self) -> Option<BufferId> {
+        match self {
+            Self::Buffer(buffer) => Some(*buffer),
+            Self::Input(source) => match source.of {
+                Of::Buffer(buffer) => Some(buffer),
+                Of::Bytes(_) | Of::File(_) | Of::Stdin(_) | Of::Pipe(_) => None,
             },
             _ => None,
         }
@@ -99,7 +118,7 @@ pub enum Missing {
 }
 
 impl Descriptors {
-    fn table(&self, io: IoId) -> Table {
+    pub fn table(&self, io: IoId) -> Table {
         let stdin = || self.stdin.clone().map_or(End::Null, End::Input);
         let inherited = || BTreeMap::from([(0, stdin()), (1, End::Stdout), (2, End::Stderr)]);
         self.tables.get(&io).cloned().unwrap_or_else(inherited)
@@ -147,11 +166,30 @@ impl Descriptors {
                 self.pipes.remove(&pipe);
             }
         }
+        if !self.dropped.is_empty() {
+            self.forget_dropped();
+        }
         ended
     }
 
     pub fn drop_buffer(&mut self, buffer: BufferId) {
-        self.buffers.remove(&buffer);
+        self.dropped.insert(buffer);
+        self.forget_dropped();
+    }
+
+    /// Forgets what was dropped and no descriptor leads to any more.
+    fn forget_dropped(&mut self) {
+        let ends = self.tables.values().flat_map(BTreeMap::values);
+        let used: BTreeSet<BufferId> = ends.filter_map(End::buffer).collect();
+        let Self { dropped, buffers, attempts, .. } = self;
+        dropped.retain(|buffer| {
+            let is_used = used.contains(buffer);
+            if !is_used {
+                buffers.remove(buffer);
+                attempts.remove(buffer);
+            }
+            is_used
+        });
     }
 
     /// Adds to a buffer.
@@ -188,8 +226,13 @@ impl Descriptors {
                 let length = self.pipes.get(pipe).map_or(0, |content| content.len());
                 self.writers.get(pipe).is_none_or(|writers| *writers == 0) && source.at() >= length
             }
-            Of::Bytes(_) | Of::Buffer(_) => false,
+            Of::Bytes(_) | Of::File(_) | Of::Buffer(_) => false,
         }
+    }
+
+    /// What a buffer holds, if it is there.
+    pub fn content(&self, buffer: BufferId) -> Option<&BString> {
+        self.buffers.get(&buffer)
     }
 
     pub fn buffer(&self, buffer: BufferId) -> BString {
@@ -198,12 +241,15 @@ impl Descriptors {
 
     fn plumb(&mut self, mut table: Table, redirects: &[FdChange]) -> Result<Table, Missing> {
         let mut held: Vec<(End, BufferId)> = Vec::new();
+        let is_attempt = redirects.iter().any(|it| matches!(it.source, FdSource::Replay(_)));
         for FdChange { descriptor, source } in redirects {
             let end = match source {
-                FdSource::File { path, access: Access::Read } => match self.files.get(path) {
-                    Some(content) => End::Input(Source::new(Of::Bytes(content.clone()))),
-                    None => return Err(Missing::File(path.clone())),
-                },
+                FdSource::File { path, access: Access::Read } if self.files.contains_key(path) => {
+                    End::Input(Source::new(Of::File(path.clone())))
+                }
+                FdSource::File { path, access: Access::Read } => {
+                    return Err(Missing::File(path.clone()));
+                }
                 FdSource::File { path, access } => {
                     let content = self.files.entry(path.clone()).or_default();
                     if *access == Access::Write {
@@ -225,6 +271,9 @@ impl Descriptors {
                     let into = same.map_or(*buffer, |(_, first)| *first);
                     held.push((before, into));
                     self.buffers.entry(into).or_default();
+                    if is_attempt {
+                        self.attempts.insert(into);
+                    }
                     End::Buffer(into)
                 }
                 FdSource::BufferCopy { buffer, of } => {
@@ -256,7 +305,11 @@ impl Descriptors {
                     Some(end) => end.clone(),
                     None => return Err(Missing::Descriptor(*other)),
                 },
-                FdSource::Null | FdSource::Gone => End::Null,
+                FdSource::Null => End::Null,
+                FdSource::Gone => {
+                    self.count += 1;
+                    End::Gone(self.count)
+                }
                 FdSource::Position(at) => {
                     if let Some(End::Input(source)) = table.get(descriptor) {
                         source.go_to(*at as usize);
@@ -280,6 +333,13 @@ impl Descriptors {
         self.plumb(self.table(run.io), &run.redirects)
     }
 
+    /// Whether a descriptor of a command leads nowhere, so that using it fails.
+    pub fn is_gone(&mut self, run: &Run, descriptor: u8) -> bool {
+        let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
+        let table = self.plumb(self.table(run.io), &redirects);
+        table.is_ok_and(|table| matches!(table.get(&descriptor), Some(End::Gone(_))))
+    }
+
     /// What a command reads; none while the pipe it reads is still written to.
     pub fn input(&mut self, run: &Run) -> Result<Option<BString>, Missing> {
         if run.redirects.is_empty() && run.io == IoId::INHERITED && self.stdin.is_none() {
@@ -290,6 +350,7 @@ impl Descriptors {
         };
         let input = match &source.of {
             Of::Bytes(bytes) | Of::Stdin(bytes) => bytes.clone(),
+            Of::File(path) => self.files.get(path).cloned().unwrap_or_default(),
             Of::Buffer(buffer) => self.buffer(*buffer),
             Of::Pipe(pipe) => {
                 if self.writers.get(pipe).is_some_and(|writers| *writers > 0) {
@@ -337,7 +398,7 @@ impl Descriptors {
                 Some(content) => content,
                 None => return,
             },
-            End::Null | End::Input(_) => return,
+            End::Null | End::Gone(_) | End::Input(_) => return,
         };
         sink.extend_from_slice(text.as_bytes());
     }

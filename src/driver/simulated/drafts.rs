@@ -64,6 +64,14 @@ impl Drafts {
         directory(id)
     }
 
+    /// Forgets all drafts and directories.
+    pub fn forget_all(&mut self, files: &mut Files) {
+        self.drafts.clear();
+        for scratch in self.scratches.clone() {
+            self.forget_scratch(scratch, files);
+        }
+    }
+
     pub fn forget_scratch(&mut self, id: ScratchId, files: &mut Files) {
         if self.scratches.remove(&id) {
             let inside = format!("{}/", directory(id));

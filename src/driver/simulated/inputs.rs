@@ -17,6 +17,7 @@ pub struct Source {
 /// Where input comes from.
 pub enum Of {
     Bytes(BString),
+    File(BString),
     /// The shell's own standard input, as through a pipe that has been written to its end.
     Stdin(BString),
     Buffer(BufferId),
@@ -62,6 +63,16 @@ impl Replays {
     pub fn keep(&mut self, id: ReplayId) {
         if let Some(replay) = self.0.get_mut(&id) {
             replay.kept = true;
+        }
+    }
+
+    /// None of it is kept that isn't yet.
+    pub fn end_all(&mut self) {
+        // The outermost began first.
+        for Replay { source, start, kept } in std::mem::take(&mut self.0).into_values().rev() {
+            if !kept {
+                source.go_to(start);
+            }
         }
     }
 

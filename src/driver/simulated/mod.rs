@@ -7,6 +7,7 @@
 mod channels;
 mod descriptors;
 mod drafts;
+mod durable;
 mod inputs;
 mod model;
 mod shell;

@@ -78,13 +78,13 @@ pub enum Ending {
 pub struct Shell {
     pub(super) descriptors: Descriptors,
     parents: BTreeMap<ScopeId, ScopeId>,
-    processes: BTreeMap<ProcessId, Process>,
-    terminating: BTreeSet<ScopeId>,
-    events: VecDeque<Event>,
+    pub(super) processes: BTreeMap<ProcessId, Process>,
+    pub(super) terminating: BTreeSet<ScopeId>,
+    pub(super) events: VecDeque<Event>,
 }
 
 /// A command in progress, or what a command left behind.
-struct Process {
+pub struct Process {
     scope: ScopeId,
     name: String,
     run: Option<Run>,
@@ -224,7 +224,18 @@ impl Shell {
             }
         };
         let process = run.process;
-        let (name, model) = match &run.action {
+        let uses = match &run.action {
+            Action::Print(text) if !text.is_empty() => &[1][..],
+            Action::Copy => &[0, 1],
+            Action::ReadLine => &[0],
+            Action::Print(_) | Action::Program { .. } => &[],
+        };
+        if uses.iter().any(|descriptor| self.descriptors.is_gone(&run, *descriptor)) {
+            let (kind, message) = (SpawnErrorKind::Builtin, "where it led is gone".into());
+            let error = SpawnError { kind, message };
+            return self.events.push_back(Event::SpawnFailed { process, error });
+        }
+        let (name, mut model) = match &run.action {
             Action::Print(text) => ("echo".to_owned(), Model::succeeds().prints(text.clone())),
             Action::Copy => ("copy".to_owned(), Model::succeeds().prints(input.clone())),
             Action::ReadLine => return self.read_line(&run, &input),
@@ -250,6 +261,12 @@ impl Shell {
                 }
             }
         };
+        let uses = [model.consumes, !model.output.is_empty(), !model.errors.is_empty()];
+        for descriptor in (0..=2).filter(|it| uses[usize::from(*it)]) {
+            if self.descriptors.is_gone(&run, descriptor) {
+                model.status = Status::Exited(1);
+            }
+        }
         if model.consumes {
             let length = self.descriptors.input(&run).ok().flatten().map_or(0, |rest| rest.len());
             self.descriptors.consumed(&run, length);

@@ -1,0 +1,96 @@
+//! What a shell leaves behind when it ends in the middle of a run, and what the next one begins with.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::Simulated;
+use super::descriptors::{Descriptors, End};
+use super::inputs::Of;
+use super::shell::Shell;
+use crate::driver::{Durable, Written};
+use crate::machine::effect::{BufferId, IoId};
+
+impl Shell {
+    /// How far a descriptor of a table has been read.
+    pub fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        match self.descriptors.table(io).get(&descriptor)? {
+            End::Input(source) if !matches!(source.of, Of::Pipe(_)) => Some(source.at() as u64),
+            _ => None,
+        }
+    }
+
+    /// What a buffer holds after so many bytes.
+    pub fn written(&self, buffer: BufferId, from: u64) -> Option<Written> {
+        let content = self.descriptors.content(buffer)?;
+        let from = usize::try_from(from).ok().filter(|from| *from <= content.len()).unwrap_or(0);
+        Some(Written { from: from as u64, bytes: content[from..].into() })
+    }
+
+    /// All its processes end at once, and with them what only they had: pipes, what attempts have written
+    /// and not committed, what they have read.
+    pub fn end_processes(&mut self) {
+        self.processes.clear();
+        self.terminating.clear();
+        self.events.clear();
+        self.descriptors.lose();
+    }
+
+    /// Another shell where this one was: there are the same files, and it has the same standard input.
+    #[must_use]
+    pub fn successor(&mut self) -> Self {
+        self.end_processes();
+        let Descriptors { files, stdin, stdout, stderr, .. } =
+            std::mem::take(&mut self.descriptors);
+        let mut successor = Self::default();
+        let there = &mut successor.descriptors;
+        (there.files, there.stdin, there.stdout, there.stderr) = (files, stdin, stdout, stderr);
+        successor
+    }
+}
+
+impl Descriptors {
+    /// Forgets what only processes had, and attempts.
+    fn lose(&mut self) {
+        self.waiting.clear();
+        self.replays.end_all();
+        self.drafts.forget_all(&mut self.files);
+        for buffer in &self.attempts {
+            self.buffers.entry(*buffer).and_modify(|content| content.clear());
+        }
+        for relayed in self.relayed.values_mut() {
+            relayed.line.clear();
+        }
+        // Those that led to the same end of a pipe still lead to the same.
+        let mut gone = BTreeMap::new();
+        for end in self.tables.values_mut().flat_map(BTreeMap::values_mut) {
+            let pipe = match (&*end, end.reads()) {
+                (End::PipeOut(pipe), _) => (*pipe, true),
+                (_, Some(pipe)) => (pipe, false),
+                (End::Draft(_), _) => {
+                    *end = End::Null;
+                    continue;
+                }
+                _ => continue,
+            };
+            let count = &mut self.count;
+            let number = gone.entry(pipe).or_insert_with(|| {
+                *count += 1;
+                *count
+            });
+            *end = End::Gone(*number);
+        }
+        self.pipes.clear();
+        self.writers.clear();
+        self.readers.clear();
+    }
+}
+
+impl Durable for Simulated {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        self.shell.position(io, descriptor)
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+        Ok(self.shell.written(buffer, from))
+    }
+}

@@ -1,0 +1,121 @@
+//! How much of each buffer is recorded, and what stands for it.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+
+use super::alive::Alive;
+use crate::driver::Written;
+use crate::machine::Effect;
+use crate::machine::effect::{BufferId, FdChange, FdSource};
+
+/// Lengths and checksums of the buffers there are.
+#[derive(Default)]
+pub struct Lengths(BTreeMap<BufferId, Length>);
+
+#[derive(Clone, Default)]
+struct Length {
+    bytes: u64,
+    /// None if only its end is known.
+    sum: Option<DefaultHasher>,
+}
+
+impl Length {
+    fn of(content: &[u8]) -> Self {
+        let mut length = Self { bytes: 0, sum: Some(DefaultHasher::new()) };
+        length.add(content);
+        length
+    }
+
+    fn add(&mut self, content: &[u8]) {
+        self.bytes += content.len() as u64;
+        if let Some(sum) = &mut self.sum {
+            sum.write(content);
+        }
+    }
+}
+
+impl Lengths {
+    /// Those of a run that goes on.
+    pub fn new(alive: &Alive) -> Self {
+        let buffers = alive.buffers().map(|(buffer, content)| (buffer, Length::of(content)));
+        Self(buffers.collect())
+    }
+
+    /// Something is asked of the driver.
+    pub fn asked(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Run(run) | Effect::Exec(run) => self.changed(&run.redirects),
+            Effect::Open { redirects, .. } => self.changed(redirects),
+            Effect::DropBuffer(buffer) => {
+                self.0.remove(buffer);
+            }
+            _ => {}
+        }
+    }
+
+    fn changed(&mut self, changes: &[FdChange]) {
+        for FdChange { source, .. } in changes {
+            match source {
+                FdSource::BufferCreate(buffer, content) => {
+                    self.0.insert(*buffer, Length::of(content));
+                }
+                FdSource::BufferCopy { buffer, of } => {
+                    let length = self.0.get(of).cloned().unwrap_or_else(|| Length::of(b""));
+                    self.0.insert(*buffer, length);
+                }
+                FdSource::Hold(buffer) => {
+                    self.0.insert(*buffer, Length::of(b""));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// How much of a buffer is recorded, if it is there.
+    pub fn of(&self, buffer: BufferId) -> Option<u64> {
+        self.0.get(&buffer).map(|length| length.bytes)
+    }
+
+    /// This is recorded.
+    pub fn written(&mut self, buffer: BufferId, written: &Written) {
+        let Some(length) = self.0.get_mut(&buffer) else { return };
+        if written.from == 0 {
+            *length = Length::of(b"");
+        } else if written.from != length.bytes {
+            *length = Length { bytes: written.from, sum: None };
+        }
+        length.add(&written.bytes);
+    }
+
+    /// Whether this is what is recorded of a buffer.
+    pub fn is(&self, buffer: BufferId, content: &[u8]) -> bool {
+        let Some(Length { bytes, sum: Some(sum) }) = self.0.get(&buffer) else { return false };
+        let theirs = || Length::of(content).sum.map(|sum| sum.finish());
+        *bytes == content.len() as u64 && theirs() == Some(sum.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_in_parts_is_the_same_as_what_came_at_once() {
+        let buffer = BufferId(1);
+        let mut lengths = Lengths::default();
+        lengths.changed(&[FdChange {
+            descriptor: 1,
+            source: FdSource::BufferCreate(buffer, "ab".into()),
+        }]);
+        let parts = [(2, "cdefghijklmn"), (14, ""), (14, "o")];
+        for (from, bytes) in parts {
+            lengths.written(buffer, &Written { from, bytes: bytes.into() });
+        }
+        assert!(lengths.is(buffer, b"abcdefghijklmno"));
+        assert!(!lengths.is(buffer, b"abcdefghijklmnp") && !lengths.is(buffer, b"abcdefghijklmn"));
+        lengths.written(buffer, &Written { from: 0, bytes: "x".into() });
+        assert!(lengths.is(buffer, b"x"));
+        lengths.asked(&Effect::DropBuffer(buffer));
+        assert!(!lengths.is(buffer, b"x"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Where the descriptors of commands lead, as far as that matters when one has ended: to which buffers,
+//! and to which inputs that others read as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::effect::{
+    Access, BufferId, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run, ScopeId,
+};
+use crate::machine::{Effect, Event};
+
+/// An input that tables share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Input {
+    /// The table that it was opened for.
+    pub io: IoId,
+    /// By which of its changes.
+    pub change: u32,
+}
+
+impl Input {
+    /// The shell's own standard input.
+    pub const STANDARD: Self = Self { io: IoId::INHERITED, change: 0 };
+}
+
+/// Where a descriptor leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lead {
+    #[default]
+    Elsewhere,
+    Buffer(BufferId),
+    Input(Input),
+}
+
+type Leads = [Lead; 10];
+
+/// The descriptors of a run, the scopes and the commands in progress.
+#[derive(Clone, Debug, Default)]
+pub struct Plumbing {
+    tables: BTreeMap<IoId, Leads>,
+    relays: BTreeMap<OperationId, Leads>,
+    replays: BTreeMap<ReplayId, Input>,
+    /// Each with the one around it.
+    pub scopes: BTreeMap<ScopeId, ScopeId>,
+    commands: BTreeMap<ProcessId, Command>,
+    /// Scopes that are being emptied.
+    ending: BTreeSet<ScopeId>,
+}
+
+/// A command in progress.
+#[derive(Clone, Debug)]
+struct Command {
+    scope: ScopeId,
+    buffers: Vec<BufferId>,
+    inputs: Vec<Reading>,
+}
+
+/// An input, and a descriptor of a table that leads there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    pub input: Input,
+    pub io: IoId,
+    pub descriptor: u8,
+}
+
+/// What may have changed by the time of an event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// What was written to.
+    pub buffers: Vec<BufferId>,
+    /// What was read.
+    pub inputs: Vec<Reading>,
+}
+
+impl Plumbing {
+    /// Something is asked of the driver.
+    pub fn asked(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Run(run) | Effect::Exec(run) => self.run(run),
+            Effect::Open { io, base, redirects, .. } => {
+                let leads = self.changed(self.leads(*base), Some(*io), redirects);
+                self.tables.insert(*io, leads);
+            }
+            Effect::CloseIo(io) => {
+                self.tables.remove(io);
+            }
+            Effect::Relay { operation, io } => {
+                self.relays.insert(*operation, self.leads(*io));
+            }
+            Effect::Abandon(operation) => {
+                self.relays.remove(operation);
+            }
+            Effect::DropReplay(replay) => {
+                self.replays.remove(replay);
+            }
+            Effect::OpenScope { scope, parent, .. } => {
+                self.scopes.insert(*scope, *parent);
+            }
+            Effect::Terminate(scope) => {
+                self.ending.insert(*scope);
+            }
+            Effect::HandOver { scope, into } => {
+                for command in self.commands.values_mut().filter(|it| it.scope == *scope) {
+                    command.scope = *into;
+                }
+                self.scopes.remove(scope);
+                for parent in self.scopes.values_mut().filter(|parent| *parent == scope) {
+                    *parent = *into;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The driver says something.
+    pub fn told(&mut self, event: &Event) {
+        match event {
+            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+                self.commands.remove(process);
+            }
+            Event::Done { operation, .. } => {
+                self.relays.remove(operation);
+            }
+            Event::Emptied { scope } => {
+                for process in self.members(*scope) {
+                    self.commands.remove(&process);
+                }
+                self.ending.remove(scope);
+                self.forget(*scope);
+            }
+            Event::Resumed { lost } => {
+                for process in lost {
+                    self.commands.remove(process);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What may have changed by now, before this is told.
+    pub fn changed_by(&self, event: &Event) -> Changed {
+        let mut changed = Changed::default();
+        match event {
+            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+                changed.add(self.commands.get(process));
+            }
+            Event::Emptied { scope } => {
+                for process in self.members(*scope) {
+                    changed.add(self.commands.get(&process));
+                }
+            }
+            Event::Done { operation, .. } => {
+                let leads = self.relays.get(operation);
+                changed.buffers.extend(leads.into_iter().flatten().filter_map(Lead::buffer));
+            }
+            _ => {}
+        }
+        changed
+    }
+
+    /// An input that is read for good now.
+    pub fn kept(&self, replay: ReplayId) -> Option<Reading> {
+        self.reading(*self.replays.get(&replay)?)
+    }
+
+    /// Which input a replay reads, if it is one that tables share.
+    pub fn replayed(&self, replay: ReplayId) -> Option<Input> {
+        self.replays.get(&replay).copied()
+    }
+
+    /// The commands in progress.
+    pub fn commands(&self) -> impl Iterator<Item = ProcessId> {
+        self.commands.keys().copied()
+    }
+
+    fn run(&mut self, run: &Run) {
+        let leads = self.changed(self.leads(run.io), None, &run.redirects);
+        let mut command = Command { scope: run.scope, buffers: Vec::new(), inputs: Vec::new() };
+        for (descriptor, lead) in leads.into_iter().enumerate() {
+            match lead {
+                Lead::Buffer(buffer) if !command.buffers.contains(&buffer) => {
+                    command.buffers.push(buffer);
+                }
+                Lead::Input(input) if command.inputs.iter().all(|it| it.input != input) => {
+                    let of_run = self.leads(run.io)[descriptor] == lead;
+                    let of_run = of_run.then_some((run.io, descriptor as u8));
+                    let own = of_run.map(|(io, descriptor)| Reading { input, io, descriptor });
+                    command.inputs.extend(self.reading(input).or(own));
+                }
+                _ => {}
+            }
+        }
+        self.commands.insert(run.process, command);
+    }
+
+    /// Where an input can be asked for.
+    fn reading(&self, input: Input) -> Option<Reading> {
+        let io = input.io;
+        let leads = if io == IoId::INHERITED { Some(self.leads(io)) } else { None };
+        let leads = leads.or_else(|| self.tables.get(&io).copied())?;
+        let descriptor = leads.iter().position(|lead| *lead == Lead::Input(input))?;
+        Some(Reading { input, io, descriptor: descriptor as u8 })
+    }
+
+    fn leads(&self, io: IoId) -> Leads {
+        let mut inherited = Leads::default();
+        inherited[0] = Lead::Input(Input::STANDARD);
+        self.tables.get(&io).copied().unwrap_or(inherited)
+    }
+
+    /// Where descriptors lead after changes; what these open to be read is shared only if they are a
+    /// table's.
+    fn changed(&mut self, mut leads: Leads, io: Option<IoId>, changes: &[FdChange]) -> Leads {
+        // What atomic attempts hold goes when they are lost.
+        let is_attempt = changes.iter().any(|it| matches!(it.source, FdSource::Replay(_)));
+        for (at, FdChange { descriptor, source }) in changes.iter().enumerate() {
+            let here = usize::from(*descriptor);
+            let input =
+                io.map_or(Lead::Elsewhere, |io| Lead::Input(Input { io, change: at as u32 }));
+            leads[here] = match source {
+                FdSource::File { access: Access::Read, .. }
+                | FdSource::BufferRead(_)
+                | FdSource::Bytes(_) => input,
+                FdSource::Hold(_) if matches!(leads[here], Lead::Input(_)) && here > 2 => continue,
+                FdSource::Hold(_) if is_attempt => Lead::Elsewhere,
+                FdSource::BufferCreate(buffer, _)
+                | FdSource::BufferCopy { buffer, .. }
+                | FdSource::BufferAppend(buffer)
+                | FdSource::Hold(buffer) => Lead::Buffer(*buffer),
+                FdSource::Relay { relay, .. } => {
+                    self.relays.get(relay).map_or(Lead::Elsewhere, |leads| leads[here])
+                }
+                FdSource::Descriptor(from) => leads[usize::from(*from)],
+                FdSource::Replay(replay) => {
+                    if let Lead::Input(input) = leads[here] {
+                        self.replays.entry(*replay).or_insert(input);
+                    }
+                    continue;
+                }
+                FdSource::Position(_) => continue,
+                FdSource::File { .. }
+                | FdSource::Draft { .. }
+                | FdSource::Null
+                | FdSource::Gone
+                | FdSource::PipeReader(_)
+                | FdSource::PipeWriter(_) => Lead::Elsewhere,
+            };
+        }
+        leads
+    }
+
+    /// The commands of a scope and of those in it.
+    fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
+        let is_in = |command: &&Command| self.is_within(command.scope, scope);
+        let members = self.commands.iter().filter(|(_, command)| is_in(command));
+        members.map(|(process, _)| *process).collect()
+    }
+
+    fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
+        let up = |scope: &ScopeId| self.scopes.get(scope).copied();
+        outer == ScopeId::SCRIPT || std::iter::successors(Some(scope), up).any(|it| it == outer)
+    }
+
+    /// A scope is over, and so are those in it, but for those that are still to be said to be empty.
+    fn forget(&mut self, scope: ScopeId) {
+        if scope == ScopeId::SCRIPT {
+            return;
+        }
+        let inner = self.scopes.keys().copied().filter(|it| self.is_within(*it, scope));
+        let inner: Vec<ScopeId> = inner.collect();
+        let parent = self.scopes.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
+        for inner in inner {
+            if self.ending.contains(&inner) {
+                self.scopes.insert(inner, parent);
+            } else {
+                self.scopes.remove(&inner);
+            }
+        }
+    }
+}
+
+impl Lead {
+    fn buffer(&self) -> Option<BufferId> {
+        match self {
+            Self::Buffer(buffer) => Some(*buffer),
+            Self::Elsewhere | Self::Input(_) => None,
+        }
+    }
+}
+
+impl Changed {
+    fn add(&mut self, command: Option<&Command>) {
+        if let Some(command) = command {
+            self.buffers.extend(&command.buffers);
+            self.inputs.extend(&command.inputs);
+        }
+    }
+}

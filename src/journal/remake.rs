@@ -1,0 +1,110 @@
+//! What makes the world of a run again: what an earlier process had, in an order in which all that something
+//! needs is there before it.
+
+use std::collections::BTreeSet;
+
+use super::alive::{Alive, Buffer, Table};
+use super::plumbing::Input;
+use crate::machine::Effect;
+use crate::machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
+
+/// What is asked for only to seek the shell's own standard input.
+const SEEK: (OperationId, IoId) = (OperationId(u64::MAX), IoId(u64::MAX));
+
+impl Alive {
+    /// What makes it again.
+    pub fn remade(&self) -> Vec<Effect> {
+        let holding = self.holding();
+        let mut effects = self.fills(|id, _| !holding.contains(id));
+        effects.extend(self.plumbing.scopes.iter().map(|(scope, parent)| {
+            // Attempts that are inside of channels are lost.
+            Effect::OpenScope { scope: *scope, parent: *parent, pass: None }
+        }));
+        effects.extend(self.seek());
+        self.open(&mut effects);
+        effects.extend(self.fills(|id, buffer| holding.contains(id) && !buffer.content.is_empty()));
+        let closed = self.tables.iter().filter(|(_, table)| table.is_closed);
+        effects.extend(closed.map(|(io, _)| Effect::CloseIo(*io)));
+        let dropped = self.buffers.iter().filter(|(_, buffer)| buffer.is_dropped);
+        effects.extend(dropped.map(|(id, _)| Effect::DropBuffer(*id)));
+        let abandoned = self.relays.iter().filter(|(_, relay)| relay.is_abandoned);
+        effects.extend(abandoned.map(|(operation, _)| Effect::Abandon(*operation)));
+        effects
+    }
+
+    fn fills(&self, which: impl Fn(&BufferId, &Buffer) -> bool) -> Vec<Effect> {
+        let filled = self.buffers.iter().filter(|(id, buffer)| which(id, buffer));
+        filled.map(|(id, buffer)| Effect::Fill(*id, buffer.content.clone())).collect()
+    }
+
+    /// Has the shell's own standard input read where it was.
+    fn seek(&self) -> Vec<Effect> {
+        let Some(at) = self.positions.get(&Input::STANDARD) else { return Vec::new() };
+        let (operation, io) = SEEK;
+        let redirects = vec![FdChange { descriptor: 0, source: FdSource::Position(*at) }];
+        let (base, directory, umask) = (IoId::INHERITED, None, None);
+        let open = Effect::Open { operation, io, base, directory, umask, redirects };
+        vec![open, Effect::CloseIo(io)]
+    }
+
+    /// Tables and relays: each needs only older tables, but tables may lead into younger relays.
+    fn open(&self, effects: &mut Vec<Effect>) {
+        let mut begun = BTreeSet::new();
+        for (number, (io, table)) in self.tables.iter().enumerate() {
+            for (operation, relay) in &self.relays {
+                let leads_there = |it: &FdChange| matches!(&it.source, FdSource::Relay { relay, .. } if relay == operation);
+                if table.changes.iter().any(leads_there) && begun.insert(*operation) {
+                    effects.push(Effect::Relay { operation: *operation, io: relay.io });
+                }
+            }
+            effects.push(Effect::Open {
+                // Its answer is for nobody else.
+                operation: OperationId(SEEK.0.0 - 1 - number as u64),
+                io: *io,
+                base: table.base,
+                directory: table.directory.clone(),
+                umask: table.umask,
+                redirects: self.changes(*io, table),
+            });
+        }
+        for (operation, relay) in self.relays.iter().filter(|(id, _)| !begun.contains(id)) {
+            effects.push(Effect::Relay { operation: *operation, io: relay.io });
+        }
+    }
+
+    fn changes(&self, io: IoId, table: &Table) -> Vec<FdChange> {
+        let mut changes = Vec::with_capacity(table.changes.len() + 1);
+        for (change, FdChange { descriptor, source }) in table.changes.iter().enumerate() {
+            let descriptor = *descriptor;
+            let source = match source {
+                FdSource::File { path, access: Access::Write } => {
+                    FdSource::File { path: path.clone(), access: Access::Append }
+                }
+                FdSource::BufferCreate(buffer, _) | FdSource::BufferCopy { buffer, .. } => {
+                    FdSource::BufferAppend(*buffer)
+                }
+                FdSource::PipeReader(_) | FdSource::PipeWriter(_) => FdSource::Gone,
+                FdSource::Relay { relay, .. } if !self.relays.contains_key(relay) => FdSource::Gone,
+                // What a lost attempt writes is dropped, and what it has read is read again.
+                FdSource::Draft { .. } => FdSource::Null,
+                FdSource::Replay(_) => continue,
+                source => source.clone(),
+            };
+            changes.push(FdChange { descriptor, source });
+            let input = Input { io, change: change as u32 };
+            if let Some(at) = self.positions.get(&input).filter(|at| **at > 0) {
+                changes.push(FdChange { descriptor, source: FdSource::Position(*at) });
+            }
+        }
+        changes
+    }
+}
+
+/// The same where no file is to be had: what leads to one leads nowhere.
+pub fn without_files(redirects: &[FdChange]) -> Vec<FdChange> {
+    let gone = |change: &FdChange| match change.source {
+        FdSource::File { .. } => FdChange { descriptor: change.descriptor, source: FdSource::Gone },
+        _ => change.clone(),
+    };
+    redirects.iter().map(gone).collect()
+}
