@@ -5,9 +5,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::scripts::{root, scripts};
+use crate::supervision::{is_stopped, send, shells};
 use crate::support::run::Running;
 use crate::support::side_by_side::none;
 use crate::support::{Ftsh, expectations};
@@ -317,4 +319,31 @@ fn journals_of_then_are_had_again() {
         }
     }
     assert!(journals > 0);
+}
+
+/// How often a process has waited for something.
+fn waits(pid: Pid) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).expect("a number")
+}
+
+#[test]
+fn what_is_left_of_a_shell_is_waited_for() {
+    let run = waiting();
+    let journal = run.directory().join("j");
+    let (supervisor, interpreter) = shells(&run);
+    // It can't clean up yet.
+    send(supervisor, Signal::SIGSTOP);
+    run.until("a stopped supervisor", |_| is_stopped(supervisor));
+    send(interpreter, Signal::SIGKILL);
+    let next = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    let next = next.start();
+    // Far longer than who only looks holds a lock.
+    next.until("a long wait", |next| waits(next.pid()) > 100);
+    send(supervisor, Signal::SIGCONT);
+    let next = next.wait();
+    next.check_health();
+    assert!(next.status.and_then(|it| it.code()) != Some(75), "{}", next.story());
+    run.wait().killed_by(Signal::SIGKILL).nothing_left();
 }

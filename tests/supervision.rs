@@ -23,7 +23,7 @@ const DAEMONS: &str = "
 const SOON: Duration = Duration::from_millis(200);
 
 /// The supervisor and the interpreter.
-fn shells(run: &Running) -> (i32, i32) {
+pub fn shells(run: &Running) -> (i32, i32) {
     let supervisor = run.pid().as_raw();
     (supervisor, child_of(supervisor))
 }
@@ -34,11 +34,11 @@ fn child_of(pid: i32) -> i32 {
     children.expect("a list of children").trim().parse().expect("one child")
 }
 
-fn is_stopped(pid: i32) -> bool {
+pub fn is_stopped(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") T "))
 }
 
-fn send(pid: i32, signal: Signal) {
+pub fn send(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).expect("it lives");
 }
 

@@ -240,6 +240,11 @@ impl ProcessDriver {
         Ok(driver)
     }
 
+    /// What the processes of this start are known by.
+    pub fn mark(&self) -> &str {
+        self.scanner.marker.name()
+    }
+
     /// Whether the log tells of processes and signals.
     fn logs_processes(&self) -> bool {
         self.settings.log_level >= Level::PROCESSES

@@ -1,6 +1,7 @@
 //! Variables used as files: anonymous memory, or an unlinked file where there is none.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -18,6 +19,8 @@ use super::table::Fd;
 
 /// Content is copied in blocks of this size.
 const BLOCK: usize = 16 * 1024;
+/// So much of a content is looked at to tell whether it is the same.
+const COMPARED: usize = 4 * 1024;
 
 /// A file without a name that grows at its end.
 #[derive(Clone, Debug)]
@@ -114,6 +117,16 @@ impl Buffer {
         }
         content.truncate(filled);
         Ok(content)
+    }
+
+    /// What the content up to a place is known by, in all likelihood: a hash of the last bytes before it.
+    pub fn hash_before(&self, end: u64) -> io::Result<u64> {
+        let mut last = [0; COMPARED];
+        let start = end.saturating_sub(COMPARED as u64);
+        let count = self.0.read_at(&mut last[..(end - start) as usize], start)?;
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&last[..count]);
+        Ok(hasher.finish())
     }
 
     /// Adds bytes.

@@ -33,8 +33,25 @@ impl FdTables {
         if !is_there {
             return Ok(None);
         }
-        let from = if from <= self.len(id) { from } else { 0 };
-        Ok(Some(Written { from, bytes: self.content_from(id, from)?.into() }))
+        let is_longer = from <= self.len(id) && !self.was_replaced(id, from)?;
+        let from = if is_longer { from } else { 0 };
+        let bytes = self.content_from(id, from)?;
+        let end = from + bytes.len() as u64;
+        if let Some(buffer) = self.made(id) {
+            let told = (end, buffer.hash_before(end)?);
+            self.told.insert(id, told);
+        }
+        Ok(Some(Written { from, bytes: bytes.into() }))
+    }
+
+    /// Whether somebody cut off what was told of a buffer up to here, and has written as much again.
+    fn was_replaced(&self, id: BufferId, from: u64) -> io::Result<bool> {
+        match (self.told.get(&id), self.made(id)) {
+            (Some((end, hash)), Some(buffer)) if *end == from => {
+                Ok(buffer.hash_before(from)? != *hash)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// The ends of what was written, each from the beginning of a line if there is one; of the first ones

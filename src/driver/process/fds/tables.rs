@@ -33,6 +33,8 @@ pub struct FdTables {
     holders: BTreeSet<(Place, IoId)>,
     buffers: HashMap<BufferId, Buffer>,
     unmade: HashMap<BufferId, Unmade>,
+    /// How far buffers were told of, and what their content was known by there.
+    pub(super) told: HashMap<BufferId, (u64, u64)>,
     drafts: HashMap<DraftId, Arc<Draft>>,
     registry: Arc<Registry>,
     pipes: HashMap<PipeId, Ends>,
@@ -70,6 +72,7 @@ impl FdTables {
             holders: BTreeSet::new(),
             buffers: HashMap::new(),
             unmade: HashMap::new(),
+            told: HashMap::new(),
             drafts: HashMap::new(),
             registry,
             pipes: HashMap::new(),
@@ -170,6 +173,7 @@ impl FdTables {
     pub fn drop_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
         self.unmade.remove(&buffer);
+        self.told.remove(&buffer);
         self.held.drop(buffer);
     }
 

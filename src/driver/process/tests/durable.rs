@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::*;
+use crate::channel::Passed;
 use crate::driver::process::fds::{Fd, FdTable};
 use crate::driver::process::procs::list;
 use crate::driver::process::sys;
 use crate::driver::{Durable, Written};
-use crate::machine::effect::{Access, PipeId, ReplayId};
+use crate::machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
 
 const TABLE: IoId = IoId(1);
 const OUTER: IoId = IoId(2);
@@ -191,6 +192,14 @@ each_alone! {
         let process = world.start_from(TABLE, shell("echo new > /dev/stdout"));
         world.end_of(process);
         assert_eq!(written(world, buffer, 8), Some((0, "new\n".into())));
+        // And write as much again, or more.
+        for (length, text) in [(4, "abc\n"), (4, "defghi\n"), (7, "defghi\nj\n")] {
+            let script = format!("printf '{text}' > /dev/stdout");
+            let process = world.start_from(TABLE, shell(&script));
+            world.end_of(process);
+            let expected = if length == 7 { (7, "j\n") } else { (0, text) };
+            assert_eq!(written(world, buffer, length), Some((expected.0, expected.1.into())));
+        }
         assert_eq!(written(world, none, 0), None);
         world.driver.perform(Effect::DropBuffer(buffer));
         assert_eq!(written(world, buffer, 0), None);
@@ -255,6 +264,28 @@ each_alone! {
         assert!(world.ask(Query::Buffer(buffer)).is_err());
         world.with(&[(0, FdSource::BufferRead(buffer))]);
         assert_eq!(world.output(program(&["wc", "-c"])).1, format!("{}\n", 2 * most));
+    }
+
+    fn what_another_start_knew_is_nothing_here(world) {
+        let (scope, io, buffer) = (ScopeId(8), IoId(8), BufferId(8));
+        let effects = [
+            Effect::Leave(PassId(8), Passed::Neither),
+            Effect::KeepInput(ReplayId(8)),
+            Effect::DropReplay(ReplayId(8)),
+            Effect::DropDraft(DraftId(8)),
+            Effect::DropScratch(ScratchId(8)),
+            Effect::CloseIo(io),
+            Effect::DropBuffer(buffer),
+            Effect::Abandon(OperationId(8)),
+            Effect::HandOver { scope, into: ScopeId::SCRIPT },
+            Effect::Kill { scope, strong: true },
+        ];
+        for effect in effects {
+            world.driver.perform(effect);
+        }
+        assert!(world.is_quiet());
+        world.driver.perform(Effect::Terminate(scope));
+        world.emptied(scope);
     }
 
     fn what_is_filled_takes_no_descriptors(world) {
