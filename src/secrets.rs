@@ -52,6 +52,23 @@ impl Secrets {
         secrets
     }
 
+    /// The variables whose values are hidden, what is hidden besides, and all that is hidden by now.
+    pub fn parts(&self) -> (Vec<String>, BString, Vec<BString>) {
+        let mut values = Vec::new();
+        self.each(|value| values.push(value.into()));
+        let given = self.0.as_ref().map(|shared| shared.given.clone()).unwrap_or_default();
+        (self.all_names().to_vec(), given, values)
+    }
+
+    /// Hides what these parts say.
+    pub fn of_parts(names: Vec<String>, given: &[u8], values: &[BString]) -> Self {
+        let secrets = Self::new(names, given);
+        for value in values {
+            secrets.add(value);
+        }
+        secrets
+    }
+
     /// Whether nothing is secret.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -39,6 +39,9 @@ impl Machine {
         code: &Arc<Loop>,
         clauses: &ForAllClauses<()>,
     ) -> Step {
+        if self.packing.is_some() {
+            Self::know_all(task)?;
+        }
         let Some(io) = task.opened.take() else { return Ok(self.open_for_branches(task)) };
         task.turn(clauses.values());
         let ForAllClauses { at_most, at_least, output, keep_going } =
@@ -88,6 +91,7 @@ impl Machine {
             let word = value.clone();
             let now = self.now;
             let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
+            self.pack_begun(task, &word, branch);
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
                 top_join(task).map(|it| &mut it.kind)
             {

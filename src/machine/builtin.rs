@@ -78,7 +78,7 @@ impl Machine {
     }
 
     /// The task's directory as an absolute path; none if it is the shell's, and that is gone.
-    fn directory(task: &Task) -> Result<Option<BString>, Halt> {
+    pub(super) fn directory(task: &Task) -> Result<Option<BString>, Halt> {
         if let Some(directory) = &task.directory {
             return Ok(Some(directory.to_vec().into()));
         }

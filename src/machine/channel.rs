@@ -78,7 +78,8 @@ impl Machine {
         };
         if self.is_inside(task, |frame| {
             self.scopes.pass(frame.scope).is_some_and(|pass| pass.channel == channel)
-        }) {
+        }) || self.is_lone_inside(&channel)
+        {
             return self.make_attempt(task, None);
         }
         let Ok(rules) = self.rules(&channel).map(Arc::clone) else {
@@ -89,7 +90,7 @@ impl Machine {
             // It counts as one that was made already.
             _ if deferred => Claim::Inner,
             2.. => Claim::Retry,
-            _ if self.is_inside(task, is_retried) => Claim::Inner,
+            _ if self.is_inside(task, is_retried) || self.is_lone_retried() => Claim::Inner,
             _ => Claim::First,
         };
         let operation = self.new_operation(task);
@@ -108,6 +109,28 @@ impl Machine {
         let is = |task: &Task, skip| task.tries().skip(skip).any(&so);
         let up = |task: &&Task| self.tasks.get(&task.parent?.0).map(AsRef::as_ref);
         is(task, 1) || std::iter::successors(up(&task), up).any(|task| is(task, 0))
+    }
+
+    /// The channels that attempts around the branches of a task have gone through.
+    pub(super) fn channels_around(&self, task: &Task) -> Vec<String> {
+        let mut inside = self.lone.as_ref().map(|lone| lone.inside.clone()).unwrap_or_default();
+        let around = |frame: &TryFrame| self.scopes.pass(frame.scope);
+        for task in self.and_around(task) {
+            inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
+        }
+        inside
+    }
+
+    /// Whether an attempt around the branches of a task is not the first one.
+    pub(super) fn is_in_retry(&self, task: &Task) -> bool {
+        let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
+        self.is_lone_retried() || self.and_around(task).any(|task| task.tries().any(is))
+    }
+
+    /// A task, and those that wait for it.
+    fn and_around<'t>(&'t self, task: &'t Task) -> impl Iterator<Item = &'t Task> {
+        let up = |task: &&Task| self.tasks.get(&task.parent?.0).map(AsRef::as_ref);
+        std::iter::successors(Some(task), up)
     }
 
     /// The channel can't take an attempt at once.

@@ -118,8 +118,8 @@ pub enum Effect {
     Enter(Box<Entry>),
     /// The attempt is over, and unless it succeeded, nothing of it is left.
     Leave(PassId, Passed),
-    /// Have a buffer hold this after what it holds, and come into being if it isn't there. The machine
-    /// doesn't ask for that: it is for whoever makes the world of an earlier start again.
+    /// Have a buffer hold this after what it holds, and come into being if it isn't there. Only a machine
+    /// that was made for a branch asks for that, and whoever makes the world of an earlier start again.
     Fill(BufferId, BString),
     /// Write to the log.
     Log(Record),

@@ -79,6 +79,10 @@ impl Machine {
                 machine.branch_ended(task, (child, attempts), CANCELLED);
                 return if is_last { machine.clean(task) } else { Flow::Wait(State::Doomed) };
             }
+            if machine.is_lone(parent) {
+                machine.branch_ended(task, (child, attempts), ending.failure());
+                return machine.lone_ended(task, &ending, attempts);
+            }
             match &mut join.kind {
                 JoinKind::Stages(_) => {
                     let ended = Self::stage_ended(task, ending, left);

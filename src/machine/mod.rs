@@ -42,6 +42,8 @@ mod number;
 mod opening;
 mod operators;
 pub mod outcome;
+mod pack;
+pub mod packed;
 mod parameter;
 mod pieces;
 pub mod record;
@@ -63,6 +65,7 @@ pub mod time;
 mod timer;
 mod transaction;
 mod try_block;
+mod unpack;
 mod unwind;
 mod value;
 mod value_error;
@@ -80,7 +83,9 @@ pub use config::Config;
 pub use effect::Effect;
 pub use event::Event;
 pub use outcome::{Failure, FailureKind, Outcome};
+pub use pack::Packed;
 pub use time::Time;
+pub use unpack::failure;
 
 use crate::channel::Rules;
 use crate::syntax::Script;
@@ -92,11 +97,13 @@ use flow::Flow;
 use invocation::Builtin;
 use let_out::Refused;
 use opening::Redirects;
+use pack::Packing;
 use record::{LogEvent, Record};
 use scope::Scopes;
 use table::Table;
 use task::{Inherited, State, Task};
 use timer::{Timer, Timers};
+use unpack::Lone;
 use value::{Handle, Released, Resource};
 use variables::Variables;
 
@@ -146,6 +153,10 @@ pub struct Machine {
     outcome: Option<Outcome>,
     /// Whether the script said `exit`.
     left: bool,
+    /// How branches are packed as they begin, if that is wanted.
+    packing: Option<Packing>,
+    /// What it knows if it was made for a branch of another machine.
+    lone: Option<Lone>,
 }
 
 /// The script's own task.
@@ -209,6 +220,8 @@ impl Machine {
             handled: Cell::new(0),
             outcome: None,
             left: false,
+            packing: None,
+            lone: None,
             config,
         };
         machine.define(&program);

@@ -169,6 +169,15 @@ impl Range {
         self.first.wrapping_add(self.step.wrapping_mul(index as i64))
     }
 
+    /// The first one, the last one, and how far they are apart: what makes the same range.
+    pub fn ends(&self) -> (i64, i64, i64) {
+        let last = match self.count.checked_sub(1) {
+            Some(last) => self.get(last),
+            None => self.first - self.step.signum(),
+        };
+        (self.first, last, self.step)
+    }
+
     fn text(&self) -> BString {
         let mut text = BString::from(Vec::with_capacity((self.count() * NUMBER) as usize));
         for index in 0..self.count() {

@@ -67,6 +67,23 @@ impl Variables {
         Self { shared: Arc::new(shared.collect()), secrets, ..Self::default() }
     }
 
+    /// These variables.
+    pub fn of(variables: BTreeMap<Name, Variable>, secrets: Secrets) -> Self {
+        for (name, variable) in variables.iter().filter(|(name, _)| secrets.names(name)) {
+            if let Some(value) = variable.value.text() {
+                secrets.learn(name, &value);
+            }
+        }
+        Self { shared: Arc::new(variables), secrets, ..Self::default() }
+    }
+
+    /// All variables that are set, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, &Variable)> {
+        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
+        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
+        own.chain(shared).collect::<BTreeMap<_, _>>().into_iter()
+    }
+
     /// The variable of this name, if it is set.
     pub fn get(&self, name: &str) -> Option<&Variable> {
         match self.own.get(name) {
