@@ -4,6 +4,8 @@
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
 pub mod backoff;
+#[cfg(feature = "cluster")]
+pub mod branch;
 pub mod channel;
 pub mod cli;
 pub mod diagnostic;

@@ -69,7 +69,7 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
@@ -99,6 +99,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("journal", &["driver", "machine", "channel", "backoff", "syntax", "secrets"]),
+    ("branch", &["journal", "machine", "syntax"]),
     (
         "repl",
         &[
@@ -117,6 +118,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
     (
         "cli",
         &[
+            "branch",
             "os_error",
             "user_directory",
             "driver",

@@ -9,6 +9,7 @@
 
 mod coverage;
 mod dice;
+mod elsewhere;
 mod oracle;
 mod program;
 mod run;

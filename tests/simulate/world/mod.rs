@@ -14,7 +14,7 @@ use ftsh::machine::{Effect, Event, Time};
 
 pub use self::faults::Faults;
 use self::mail::Mail;
-use self::models::model;
+pub use self::models::model;
 use crate::dice::Dice;
 use crate::program::LIBRARY;
 

@@ -1,0 +1,90 @@
+//! Tells what a branch prints on standard error from what its node says there.
+
+use super::nonce::Nonce;
+use super::record::{Record, prefix};
+
+/// A node's line is never longer than that.
+const LONGEST: usize = 1 << 24;
+
+/// What was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// What the branch has printed.
+    Printed(Vec<u8>),
+    /// How it ended.
+    Record(Box<Record>),
+}
+
+/// Listens to a node's standard error, as it comes. What the branch prints is passed on at once, but for
+/// what may be the beginning of a line of the node's. A line that isn't whole is dropped: nobody else
+/// knows how it begins.
+#[derive(Debug)]
+pub struct Listener {
+    prefix: Vec<u8>,
+    /// How much of the prefix has come last.
+    matched: usize,
+    /// What has come of the node's line after the prefix, if one has begun.
+    line: Option<Vec<u8>>,
+}
+
+impl Listener {
+    /// A listener for lines with this nonce.
+    pub fn new(nonce: &Nonce) -> Self {
+        Self { prefix: prefix(nonce).into_bytes(), matched: 0, line: None }
+    }
+
+    /// What these bytes have to say.
+    pub fn hear(&mut self, bytes: &[u8]) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut printed = Vec::new();
+        for byte in bytes {
+            if let Some(line) = &mut self.line {
+                if *byte == b'\n' {
+                    let record = Record::read(line).map(Box::new).map(Piece::Record);
+                    self.line = None;
+                    flush(&mut printed, &mut pieces);
+                    pieces.extend(record);
+                } else if byte.is_ascii_alphanumeric() && line.len() < LONGEST {
+                    line.push(*byte);
+                } else {
+                    self.line = None;
+                    self.search(*byte, &mut printed);
+                }
+            } else {
+                self.search(*byte, &mut printed);
+            }
+        }
+        flush(&mut printed, &mut pieces);
+        pieces
+    }
+
+    /// What was held back, when nothing more comes.
+    pub fn end(&mut self) -> Vec<u8> {
+        self.line = None;
+        self.prefix[..std::mem::take(&mut self.matched)].to_vec()
+    }
+
+    /// A byte outside of the node's lines.
+    fn search(&mut self, byte: u8, printed: &mut Vec<u8>) {
+        if byte != self.prefix[self.matched] {
+            // Its first byte is there only once: nothing of what was held can be another beginning.
+            printed.extend_from_slice(&self.prefix[..self.matched]);
+            self.matched = 0;
+        }
+        if byte == self.prefix[self.matched] {
+            self.matched += 1;
+        } else {
+            printed.push(byte);
+        }
+        if self.matched == self.prefix.len() {
+            self.matched = 0;
+            self.line = Some(Vec::new());
+        }
+    }
+}
+
+fn flush(printed: &mut Vec<u8>, pieces: &mut Vec<Piece>) {
+    if !printed.is_empty() {
+        pieces.push(Piece::Printed(std::mem::take(printed)));
+    }
+}
