@@ -7,6 +7,8 @@ mod support;
 
 mod atomic;
 mod bad_input;
+#[cfg(feature = "cluster")]
+mod branch;
 mod bytes;
 mod channels;
 mod cli;

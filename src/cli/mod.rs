@@ -1,6 +1,8 @@
 //! The command line: from arguments and environment to an exit status.
 
 mod begin;
+#[cfg(feature = "cluster")]
+mod branch;
 mod channels;
 pub mod flags;
 #[cfg_attr(not(feature = "journal"), path = "no_journal.rs")]
@@ -89,6 +91,10 @@ fn is_passing(fd: impl AsFd) -> bool {
 }
 
 fn obey(words: Vec<OsString>) -> Result<Outcome> {
+    #[cfg(feature = "cluster")]
+    if branch::is_asked_for(&words) {
+        return branch::serve();
+    }
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let around = Surroundings {
         variable: &|name| std::env::var_os(name),

@@ -1,0 +1,191 @@
+//! `--branch`: runs a branch of another shell's `forall`. People don't type that; see [`crate::branch`].
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, anyhow};
+use bstr::{BString, ByteSlice};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::unistd::{dup2_stdin, gethostname};
+
+use super::{end, messages, options};
+use crate::branch::{
+    BadFrame, Branch, Frames, Go, Hello, Identity, Record, ToHead, ToNode, frame, merge,
+};
+use crate::driver::{self, Interactive, process};
+use crate::machine::record::Level;
+use crate::machine::{Machine, Outcome, Time};
+use crate::non_blocking_writer;
+use crate::os_error::plain;
+use crate::secrets::Secrets;
+
+/// What says that this is wanted; nothing may stand beside it.
+const OPTION: &str = "--branch";
+/// Names the directory of channels.
+const CHANNELS: &str = "FTSH_CHANNELS";
+/// The lowest number of a descriptor that isn't the script's.
+const FIRST_OWN: i32 = 10;
+/// What Slurm calls a machine, which may be called something else by itself.
+const SLURM_NAME: &str = "SLURMD_NODENAME";
+
+/// Whether a command line asks for that.
+pub fn is_asked_for(words: &[OsString]) -> bool {
+    matches!(words, [word] if word == OPTION)
+}
+
+/// A branch that can begin.
+struct Prepared {
+    machine: Machine,
+    /// The text that its `forall` stands in.
+    file: String,
+    told: Vec<(&'static str, BString)>,
+    channels: Option<PathBuf>,
+    patience: process::Patience,
+    /// When it was to begin, on the clock of its run.
+    at: Duration,
+}
+
+/// Talks to the head, runs the branch and says how it ended.
+pub fn serve() -> Result<Outcome> {
+    let identity = identity()
+        .map_err(|error| anyhow!("can't read the program that is running: {}", plain(&error)))?;
+    let node = node_name();
+    let mut heard = Frames::<ToNode>::default();
+    say(&ToHead::Hello(Hello { identity: identity.clone(), node: node.clone() }))?;
+    let prepared = match hear(&mut heard)? {
+        None => return Ok(Outcome::Succeeded),
+        Some(ToNode::Branch(branch)) => match prepare(*branch, &identity) {
+            Ok(prepared) => prepared,
+            Err(reason) => return refuse(&reason.to_string()),
+        },
+        Some(ToNode::Go(_)) => return refuse("there is no branch that could begin"),
+    };
+    say(&ToHead::Ready)?;
+    match hear(&mut heard)? {
+        None => Ok(Outcome::Succeeded),
+        Some(ToNode::Go(go)) => run(prepared, &go, node),
+        Some(ToNode::Branch(_)) => refuse("there is a branch already"),
+    }
+}
+
+fn refuse(reason: &str) -> Result<Outcome> {
+    say(&ToHead::Refused(reason.into()))?;
+    Ok(Outcome::Exited(super::NOTHING_WAS_RUN))
+}
+
+fn say(message: &ToHead) -> Result<()> {
+    let bytes = frame(message).unwrap_or_default();
+    let mut out = io::stdout();
+    out.write_all(&bytes)
+        .and_then(|()| out.flush())
+        .map_err(|error| anyhow!("can't answer: {}", plain(&error)))
+}
+
+/// The next message; none if there will be no more.
+fn hear(heard: &mut Frames<ToNode>) -> Result<Option<ToNode>> {
+    let mut bytes = vec![0; 1 << 16];
+    loop {
+        let damaged = |error: BadFrame| anyhow!("{error}");
+        if let Some(message) = heard.message().map_err(damaged)? {
+            return Ok(Some(message));
+        }
+        // Not buffered: what comes later is somebody else's.
+        match nix::unistd::read(io::stdin(), &mut bytes) {
+            Ok(0) => return Ok(None),
+            Ok(read) => heard.push(&bytes[..read]),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(errno) => return Err(anyhow!("can't listen: {}", plain(&errno.into()))),
+        }
+    }
+}
+
+fn identity() -> io::Result<Identity> {
+    let own = File::open("/proc/self/exe");
+    Identity::of(own.or_else(|_| File::open(std::env::current_exe()?))?)
+}
+
+fn node_name() -> String {
+    let own = || gethostname().unwrap_or_default();
+    std::env::var_os(SLURM_NAME).unwrap_or_else(own).to_string_lossy().into_owned()
+}
+
+fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
+    let Branch { identity: theirs, mut packed, told } = branch;
+    if theirs != *identity {
+        return Err(anyhow!("the branch is for ftsh {theirs}, and this is {identity}"));
+    }
+    let directory = packed.directory.to_path_lossy().into_owned();
+    std::env::set_current_dir(packed.directory.to_os_str_lossy()).map_err(|error| {
+        anyhow!("can't enter the directory `{}`: {}", directory.display(), plain(&error))
+    })?;
+    let environment = std::env::vars_os()
+        .filter(|(name, _)| !options::is_private(name))
+        .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
+    packed.variables = merge(packed.variables, &packed.unset, environment);
+    let settings = &packed.settings;
+    let (names, given) = (settings.redacted.clone(), &settings.given);
+    let secrets = Secrets::of_parts(names, given, &settings.secret);
+    messages::keep_secret(secrets.clone());
+    let (at, patience) = (packed.at, process::Patience::of(settings.kill_timeout).inside());
+    let file = packed.texts.get(packed.place.text).map(|it| it.name.clone()).unwrap_or_default();
+    let channels = told.iter().find(|(name, _)| name == CHANNELS);
+    let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
+    let machine = Machine::of_branch(packed, Level::NOTHING, secrets, Time::after(at))?;
+    Ok(Prepared { machine, file, told: known(told), channels, patience, at })
+}
+
+/// The variables that nested shells are told.
+fn known(told: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
+    let names =
+        || options::TABLE.into_iter().filter_map(|option| option.variable).chain([CHANNELS]);
+    let known = told
+        .into_iter()
+        .filter_map(|(name, value)| Some((names().find(|known| *known == name)?, value)));
+    known.collect()
+}
+
+/// Runs a branch, and says how it ended.
+fn run(prepared: Prepared, go: &Go, node: String) -> Result<Outcome> {
+    let Prepared { machine, file, told, channels, patience, at } = prepared;
+    let (nonce, elapsed) = (go.nonce, at + go.waited);
+    // The head's voice is none of the branch's business.
+    keep_standard_input()
+        .map_err(|error| anyhow!("can't part with the head: {}", plain(&error)))?;
+    let conduct = move |mut machine: Machine, supervision| {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let clock = Instant::now();
+        let mut driver = process::ProcessDriver::new(process::Settings {
+            file: file.into(),
+            told,
+            patience,
+            supervision,
+            channels,
+            elapsed,
+            ..process::Settings::default()
+        })
+        .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
+        let outcome = driver::run(&mut machine, &mut driver);
+        if let Some(ended) = machine.branch_ended_with() {
+            let record = Record { ended, node, began, elapsed: clock.elapsed() };
+            non_blocking_writer::standard_error().say(&record.to_line(&nonce));
+        }
+        Ok(driver.flush_on_exit(outcome))
+    };
+    process::supervise(process::SupervisorOptions::default(), move |supervision| -> Infallible {
+        end(conduct(machine, supervision))
+    })
+}
+
+/// Puts nothing where the head's voice comes from, which is kept: the head would be told that nobody
+/// listens any more.
+fn keep_standard_input() -> io::Result<()> {
+    // Nobody closes it.
+    let _kept = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(FIRST_OWN))?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    Ok(())
+}

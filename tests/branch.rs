@@ -1,0 +1,357 @@
+//! Branches that another process runs, as `ftsh --branch`: what it is told and says, and what is left.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ftsh::branch::{
+    Branch, Frames, Go, Hello, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
+};
+use ftsh::driver;
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::machine::packed::{Again, BranchEnd, PackedBranch};
+use ftsh::machine::{Config, FailureKind, Machine};
+use ftsh::syntax::parse;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::run::{Finished, Running};
+use crate::support::{FTSH, Ftsh};
+
+const NONCE: Nonce = Nonce([9; 16]);
+
+fn identity() -> Identity {
+    Identity::of(File::open(FTSH).expect("the program")).expect("all of it")
+}
+
+/// The branches of a script's `forall`s, as they begin in a world where `ok` is all there is.
+fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
+    let script = parse("script", script).expect("a script");
+    let path = std::env::var("PATH").expect("a path").as_str().into();
+    let environment = vec![("PATH".into(), path), ("TMPDIR".into(), "/nowhere".into())];
+    let config = Config { kill_timeout: Duration::from_secs(4), ..Config::default() };
+    let mut machine = Machine::new(&script, vec!["script".into()], environment, config, 7);
+    machine.pack_branches();
+    let mut world = Simulated::new(1)
+        .command("ok", |_, _| Model::succeeds().prints("written\n"))
+        .command("sh", |_, _| Model::succeeds());
+    let outcome = driver::run(&mut machine, &mut world);
+    let packed = machine.take_packed().into_iter().map(|(_, packed)| packed.expect("a branch"));
+    let directory = directory.to_str().expect("a name").as_bytes();
+    let packed: Vec<_> =
+        packed.map(|it| PackedBranch { directory: directory.into(), ..it }).collect();
+    assert!(!packed.is_empty(), "{outcome:?}");
+    packed
+}
+
+fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
+    let branch = Branch { identity: identity(), packed, told: Vec::new() };
+    [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited })]
+        .map(|message| frame(&message).expect("short"))
+}
+
+/// A node that is told all at once to run the first branch of a script.
+fn node(script: &str) -> Ftsh {
+    let node = Ftsh::new().arg("--branch");
+    let packed = packed(script, node.directory.path()).swap_remove(0);
+    node.stdin(messages(packed, Duration::ZERO).concat())
+}
+
+/// What a node has said, what its branch has printed, and the record.
+struct Heard {
+    said: Vec<ToHead>,
+    printed: String,
+    errors: String,
+    record: Option<Record>,
+}
+
+fn heard(finished: &Finished) -> Heard {
+    let mut frames = Frames::default();
+    frames.push(&finished.stdout);
+    let mut said = Vec::new();
+    while !matches!(said.last(), Some(ToHead::Ready | ToHead::Refused(_)))
+        && let Some(message) = frames.message().expect("whole")
+    {
+        said.push(message);
+    }
+    let (mut errors, mut record) = (Vec::new(), None);
+    let mut listener = Listener::new(&NONCE);
+    for piece in listener.hear(&finished.stderr) {
+        match piece {
+            Piece::Printed(bytes) => errors.extend(bytes),
+            Piece::Record(found) => record = Some(*found),
+        }
+    }
+    errors.extend(listener.end());
+    Heard {
+        said,
+        printed: String::from_utf8_lossy(&frames.into_rest()).into(),
+        errors: String::from_utf8_lossy(&errors).into(),
+        record,
+    }
+}
+
+impl Heard {
+    fn end(&self) -> &BranchEnd {
+        &self.record.as_ref().expect("a record").ended.end
+    }
+}
+
+fn run(script: &str) -> Heard {
+    let finished = node(script).run();
+    finished.nothing_left();
+    heard(&finished)
+}
+
+#[test]
+fn a_branch_has_its_effect_and_its_record() {
+    let script = "function hello\n echo hello $1 $v\nend\nok -> written\nv=5\nexport v\n\
+                  forall x in one two\n hello $x\n echo $written $TMPDIR ${SLURM_X:-none} > out\n\
+                  cat -< written >> out\n sh -c 'echo $v >&2'\n x=changed\nend";
+    let node = node(script).env("SLURM_X", "7");
+    let finished = node.run();
+    finished.nothing_left().expect_code(0);
+    let heard = heard(&finished);
+    let [ToHead::Hello(Hello { identity: theirs, node }), ToHead::Ready] = &heard.said[..] else {
+        panic!("{:?}", heard.said)
+    };
+    assert_eq!((theirs, heard.printed.as_str()), (&identity(), "hello one 5\n"));
+    assert_eq!(heard.errors, "5\n");
+    let directory = finished.directory.path().display();
+    assert_eq!(finished.read("out"), format!("written {directory} 7\nwritten\n"));
+    let record = heard.record.as_ref().expect("a record");
+    assert_eq!((&record.ended.end, &record.node), (&BranchEnd::Succeeded, node));
+    assert!(record.began > Duration::from_secs(1_700_000_000));
+}
+
+#[test]
+fn a_record_says_how_a_branch_failed() {
+    let text = "forall x in a\n try 2 times every 0 seconds\n sh -c 'exit 4'\n end\nend";
+    let heard = run(text);
+    let record = heard.record.as_ref().expect("a record");
+    let BranchEnd::Failed { failure, again: Again::AsUsual } = heard.end() else {
+        panic!("{:?}", heard.end())
+    };
+    assert_eq!((failure[0].kind, failure[0].code, failure[0].line), (FailureKind::Exit, 4, 3));
+    assert_eq!((failure[0].tries[0].attempts, record.ended.attempts), (2, 2));
+    let texts = packed(text, Path::new("/")).swap_remove(0).texts;
+    let failure = record.failure(&texts).expect("a failure");
+    assert!(
+        failure.to_string().starts_with("script:3: `sh -c 'exit 4'` exited with 4, 2 attempts")
+    );
+    assert!(matches!(
+        run("forall x in a; giveup; end").end(),
+        BranchEnd::Failed { again: Again::Never, .. }
+    ));
+}
+
+/// `exit`, `return` and `exec` end a branch, and only that.
+#[test]
+fn a_branch_is_none_of_a_script() {
+    assert_eq!(*run("forall x in a; exit 3; end\necho after").end(), BranchEnd::Exited(3));
+    let heard = run("forall x in a; return; end\necho after");
+    assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, ""));
+    let heard = run("forall x in a\n exec sh -c 'echo x; exit 5'\n echo more\nend\necho after");
+    assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Exited(5), "x\n"));
+}
+
+#[test]
+fn what_was_caught_travels() {
+    let script = "try 2 times every 5 seconds\n failure first\ncatch\n\
+                  forall x in a; echo \"$error_kind: $error\"; end\nend";
+    let heard = run(script);
+    assert_eq!(heard.printed, "failure: first, 2 attempts in 5 s\n", "{:?}", heard.said);
+}
+
+/// A limit around the `forall` goes on where it stood, also while the branch has waited.
+#[test]
+fn a_limit_travels_as_time_left() {
+    let script = "try for 100 seconds\n sleep 40\n forall x in a\n echo $remaining\n end\nend";
+    let waited = |seconds| {
+        let node = Ftsh::new().arg("--branch");
+        let packed = packed(script, node.directory.path()).swap_remove(0);
+        let messages = messages(packed, Duration::from_secs(seconds));
+        heard(&node.stdin(messages.concat()).run())
+    };
+    let left = |heard: &Heard| heard.printed.trim().parse::<u64>().expect("seconds");
+    assert!((50..=60).contains(&left(&waited(0))), "{}", waited(0).printed);
+    assert!((40..=50).contains(&left(&waited(10))), "{}", waited(10).printed);
+    let late = waited(61);
+    assert!(matches!(late.end(), BranchEnd::OutOfTime(_)), "{:?}", late.record);
+    assert_eq!(late.printed, "");
+}
+
+#[test]
+fn a_try_inside_keeps_its_limit() {
+    let heard = run("forall x in a; try for 300 ms; sleep 60; end; end");
+    let BranchEnd::Failed { failure, .. } = heard.end() else { panic!("{:?}", heard.end()) };
+    assert_eq!(failure[0].kind, FailureKind::Timeout);
+}
+
+/// What a branch leaves running has nowhere to belong to.
+#[test]
+fn nothing_stays_on_a_node() {
+    let heard = run("forall x in a; sh -c '(setsid sleep 600 &) ; echo done'; end");
+    assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
+}
+
+const LONG: &str = "forall x in a\n try\n echo begun > begun\n sh -c '(setsid sleep 600 &); sleep 600'\n\
+                    finally\n echo cleaned\n end\nend";
+
+/// A branch that has begun.
+fn begun(node: Ftsh) -> Running {
+    let running = node.start();
+    running.until_lines("begun", 1);
+    running
+}
+
+#[test]
+fn a_signal_ends_a_branch_and_the_record_says_so() {
+    let running = begun(node(LONG));
+    running.signal(Signal::SIGTERM);
+    let finished = running.wait();
+    finished.nothing_left();
+    let heard = heard(&finished);
+    assert_eq!(heard.end(), &BranchEnd::Cancelled(Signal::SIGTERM as i32));
+    assert_eq!(heard.printed, "cleaned\n");
+}
+
+#[test]
+fn a_killed_node_leaves_neither_a_record_nor_processes() {
+    let running = begun(node(LONG));
+    running.signal(Signal::SIGKILL);
+    running.until("nothing left", |running| running.processes().is_empty());
+    assert!(heard(&running.wait()).record.is_none());
+    // The process that interprets the script alone.
+    let running = begun(node(LONG));
+    let parent = running.pid().as_raw();
+    let stat = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let is_child = |pid: i32| {
+        let stat = stat(pid);
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        fields.nth(1) == Some(parent.to_string().as_str())
+    };
+    let shells = running.processes().into_iter().filter(|it| it.pid != parent && is_child(it.pid));
+    for shell in shells.filter(|it| {
+        std::fs::read(format!("/proc/{}/cmdline", it.pid))
+            .is_ok_and(|line| line.ends_with(b"--branch\0"))
+    }) {
+        kill(Pid::from_raw(shell.pid), Signal::SIGKILL).expect("it is there");
+    }
+    let finished = running.wait();
+    finished.nothing_left();
+    assert!(heard(&finished).record.is_none());
+}
+
+#[test]
+fn nothing_begins_before_go() {
+    let script = "forall x in a; echo begun > begun; end";
+    let node = Ftsh::new().arg("--branch");
+    let packed = packed(script, node.directory.path()).swap_remove(0);
+    let finished = node.stdin(&messages(packed, Duration::ZERO)[0]).run();
+    finished.nothing_left().expect_code(0);
+    let heard = heard(&finished);
+    assert!(matches!(&heard.said[..], [ToHead::Hello(_), ToHead::Ready]), "{:?}", heard.said);
+    assert!(heard.record.is_none() && heard.errors.is_empty());
+    assert!(!finished.directory.path().join("begun").exists());
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let refused = |change: fn(&mut Branch)| {
+        let packed = packed("forall x in a; end", Path::new("/")).swap_remove(0);
+        let mut branch = Branch { identity: identity(), packed, told: Vec::new() };
+        change(&mut branch);
+        let sent = frame(&ToNode::Branch(Box::new(branch))).expect("short");
+        let finished = Ftsh::new().arg("--branch").stdin(sent).run();
+        finished.expect_code(2);
+        match &heard(&finished).said[..] {
+            [ToHead::Hello(_), ToHead::Refused(reason)] => reason.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let other = Identity::of(&b"another program"[..]).expect("in memory");
+    let reason = refused(|branch| {
+        branch.identity = Identity::of(&b"another program"[..]).expect("in memory");
+    });
+    assert_eq!(reason, format!("the branch is for ftsh {other}, and this is {}", identity()));
+    let reason = refused(|branch| branch.packed.directory = "/no/where".into());
+    assert_eq!(reason, "can't enter the directory `/no/where`: no such file or directory");
+    let reason = refused(|branch| branch.packed.texts[0].text += "\nsuccess\n");
+    assert_eq!(reason, "what it is to run isn't there: it was packed by another version of ftsh");
+}
+
+/// Through pipes, as an engine has it: output comes as it is printed, and input stays open.
+#[test]
+fn a_node_talks_through_pipes() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let script = "forall x in a; echo first; read y < fifo; echo $y; end";
+    let fifo = directory.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    let mut node = Command::new(FTSH)
+        .arg("--branch")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a node");
+    let (mut to, mut from) =
+        (node.stdin.take().expect("a pipe"), node.stdout.take().expect("a pipe"));
+    let mut frames = Frames::<ToHead>::default();
+    let mut bytes = [0; 4096];
+    let mut next = |from: &mut std::process::ChildStdout| loop {
+        if let Some(message) = frames.message().expect("whole") {
+            return message;
+        }
+        let read = from.read(&mut bytes).expect("more");
+        assert!(read > 0, "it ended");
+        frames.push(&bytes[..read]);
+    };
+    assert!(matches!(next(&mut from), ToHead::Hello(_)));
+    let [branch, go] = messages(packed(script, directory.path()).swap_remove(0), Duration::ZERO);
+    to.write_all(&branch).expect("it reads");
+    assert_eq!(next(&mut from), ToHead::Ready);
+    to.write_all(&go).expect("it reads");
+    let mut first = [0; 6];
+    from.read_exact(&mut first).expect("what is printed");
+    assert_eq!(&first, b"first\n");
+    std::fs::write(fifo, "second\n").expect("it reads");
+    let (mut rest, mut errors) = (String::new(), Vec::new());
+    from.read_to_string(&mut rest).expect("the end");
+    node.stderr.take().expect("a pipe").read_to_end(&mut errors).expect("the end");
+    assert!(node.wait().expect("it ends").success());
+    assert_eq!(rest, "second\n");
+    let pieces = Listener::new(&NONCE).hear(&errors);
+    let [Piece::Record(record)] = &pieces[..] else { panic!("{pieces:?}") };
+    assert_eq!(record.ended.end, BranchEnd::Succeeded);
+    drop(to);
+}
+
+/// Fifty beside processors that are busy.
+#[test]
+fn many_nodes_run_at_once() {
+    let busy: Vec<_> = (0..4).map(|_| Ftsh::command("while true; end").start()).collect();
+    let script = "forall x in 1 .to. 50; sh -c \"echo $x; exit $x\"; end";
+    let nodes: Vec<_> = packed(script, Path::new("/"))
+        .into_iter()
+        .map(|packed| {
+            let node = Ftsh::new().arg("--branch");
+            node.stdin(messages(packed, Duration::ZERO).concat()).start()
+        })
+        .collect();
+    assert_eq!(nodes.len(), 50);
+    for (index, node) in nodes.into_iter().enumerate() {
+        let finished = node.wait();
+        finished.nothing_left();
+        let heard = heard(&finished);
+        assert_eq!(heard.printed, format!("{}\n", index + 1), "{}", finished.story());
+        let BranchEnd::Failed { failure, .. } = heard.end() else { panic!("{:?}", heard.end()) };
+        assert_eq!(failure[0].code, index as i32 + 1);
+    }
+    for busy in busy {
+        busy.signal(Signal::SIGTERM);
+        busy.wait().nothing_left();
+    }
+}
