@@ -282,9 +282,8 @@ impl Machine {
 
     /// Something happened, at `now`.
     pub fn handle_event(&mut self, now: Time, event: Event) {
-        if let Event::Resumed { lost } = &event {
-            self.now = self.now.max(now);
-            self.log_run(LogEvent::Resumed { lost: lost.len() });
+        if let Event::Resumed { lost } = event {
+            return self.resumed(now, lost);
         }
         self.handle_timeout(now);
         match event {
@@ -297,7 +296,7 @@ impl Machine {
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),
             Event::Interrupted(signal) => self.interrupted(signal),
-            Event::Resumed { lost } => self.resumed(lost),
+            Event::Resumed { .. } => {} // see above
             Event::Suspended(reason) => self.suspended(reason),
         }
     }

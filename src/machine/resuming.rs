@@ -14,8 +14,9 @@ use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinKind, TryPhase};
 use super::let_out::Refused;
 use super::loss::lost;
-use super::record::Level;
+use super::record::{Level, LogEvent};
 use super::task::{AfterEmptied, State, Task};
+use super::time::Time;
 use super::transaction::Kind;
 
 /// A structure of a task that can't go on.
@@ -28,8 +29,12 @@ enum Lost {
 
 impl Machine {
     /// The run goes on in another process: of these commands nobody knows what came of them.
-    pub(super) fn resumed(&mut self, lost: Vec<ProcessId>) {
+    pub(super) fn resumed(&mut self, now: Time, lost: Vec<ProcessId>) {
+        self.now = self.now.max(now);
+        self.log_run(LogEvent::Resumed { lost: lost.len() });
+        // They went with the shell that had them: nothing is given back.
         let passes = self.scopes.lose_passes();
+        self.handle_timeout(now);
         // Those that wait for others come before these.
         let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
         for id in tasks {

@@ -273,6 +273,9 @@ fn a_catch_that_is_all_or_nothing_is_lost() {
 fn an_attempt_in_a_channel_is_lost_and_its_place_with_it() {
     let script = "channel c at most 1\ntry 2 times backoff none through c\nsleep 5\nend";
     lose(script).succeeds().takes(7.0);
+    // Also if its limit has passed meanwhile.
+    let script = "channel c at most 1\ntry for 9 seconds through c; sleep 50; end";
+    lose_for(30.0, script).fails("timeout", 124).takes(32.0);
     // One that waits goes on waiting.
     let script = "channel c at most 1\nforall x in 1 2 3\ntry 2 times backoff none through c\n\
                   work 5\nend\nend";

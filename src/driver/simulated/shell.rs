@@ -200,6 +200,13 @@ impl Shell {
         self.finish(id, Ending::Itself(status), world);
     }
 
+    /// The shell ends, and all that it has started; what it has open is left to another one.
+    pub fn end_all(&mut self) {
+        self.processes.clear();
+        self.descriptors.waiting.clear();
+        self.check_emptied();
+    }
+
     /// The names of the commands that still run.
     pub fn running(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.processes.values().map(|process| &*process.name).collect();

@@ -98,6 +98,12 @@ impl Oracle for Channels {
 
     fn event(&mut self, _: Time, event: &Event) -> Verdict {
         match event {
+            // Places go with the shell that had them.
+            Event::Resumed { .. } => {
+                self.passes.clear();
+                self.inside.clear();
+                self.admitted.clear();
+            }
             Event::Queued { operation } if self.asked.contains_key(operation) => {
                 self.judged.count("channel: waits");
             }

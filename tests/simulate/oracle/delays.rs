@@ -62,12 +62,17 @@ impl Oracle for Delays {
                 self.due.insert(place, (record.at + *delay, *attempt));
                 Ok(())
             }
-            LogEvent::Attempt { number, .. } => match self.due.remove(&place) {
-                Some((due, attempt)) if attempt == *number && record.at < due => {
-                    Err(wrong(format!("attempt {number} at {:?}, before {due:?}", record.at)))
+            LogEvent::Attempt { number, .. } => {
+                let due = self.due.remove(&place);
+                // Those that it was in the middle of were cut short.
+                self.due.retain(|place, _| place.0 != task);
+                match due {
+                    Some((due, attempt)) if attempt == *number && record.at < due => {
+                        Err(wrong(format!("attempt {number} at {:?}, before {due:?}", record.at)))
+                    }
+                    _ => Ok(()),
                 }
-                _ => Ok(()),
-            },
+            }
             _ => Ok(()),
         }
     }

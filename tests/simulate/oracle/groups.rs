@@ -94,8 +94,9 @@ impl Groups {
             self.signals += 1;
             self.cancelled.push(record.at);
         }
-        let timeout = record.event.failure().is_some_and(|it| it.kind == FailureKind::Timeout);
-        if timeout || record.event == LogEvent::Cancelled {
+        let cuts = [FailureKind::Timeout, FailureKind::Lost];
+        let is_cut = record.event.failure().is_some_and(|it| cuts.contains(&it.kind));
+        if is_cut || record.event == LogEvent::Cancelled {
             self.cancelled.push(record.at);
         }
         let Some(task) = record.task else { return Ok(()) };

@@ -30,6 +30,8 @@ pub struct Faults {
     pub unkillable: f64,
     /// The end of a command that was told to end isn't reported.
     pub untold: f64,
+    /// Moments at which the shell ends, and another one goes on.
+    pub restarts: Vec<Duration>,
     /// Signals to the shell, when and which.
     pub signals: Vec<(Duration, i32)>,
     /// What happened.
@@ -58,6 +60,10 @@ impl Faults {
             *fault = *dice.pick(&[0.0, 0.0, 0.01, 0.05, 0.3]);
         }
         faults.settle = *dice.pick(&[0.0, 0.1, 0.5]);
+        while dice.chance(0.2) {
+            faults.restarts.push(dice.time(Duration::from_secs(60)));
+        }
+        faults.restarts.sort();
         while dice.chance(0.3) {
             let at = dice.time(Duration::from_secs(60));
             faults.signals.push((at, *dice.pick(&[1, 2, 3, 15])));

@@ -40,6 +40,11 @@ impl Mail {
         })
     }
 
+    /// Forgets all that commands have to say.
+    pub fn lose_all(&mut self) {
+        self.letters.retain(|(_, event)| of(event).is_none());
+    }
+
     /// Forgets how a command ends.
     pub fn lose(&mut self, process: ProcessId) {
         self.letters.retain(|(_, event)| of(event) != Some(process));

@@ -7,9 +7,10 @@ mod models;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ftsh::channel::{Admission, Passed};
 use ftsh::driver::simulated::{Ask, Call, Channels, Due, Model, Shell, World};
-use ftsh::machine::effect::{Action, OperationId, ProcessId, Run, ScopeId};
-use ftsh::machine::event::{Refusal, SpawnError, SpawnErrorKind};
+use ftsh::machine::effect::{Action, OperationId, PassId, ProcessId, Run, ScopeId};
+use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh::machine::{Effect, Event, Time};
 
 pub use self::faults::Faults;
@@ -33,6 +34,13 @@ pub struct Faulty {
     mail: Mail,
     dice: Dice,
     pub faults: Faults,
+    /// Moments at which the shell ends, and another one goes on.
+    restarts: BTreeSet<Time>,
+    /// Commands whose end hasn't been told.
+    commands: BTreeSet<ProcessId>,
+    /// Attempts that ask for places in channels, and those that have one.
+    entries: BTreeMap<OperationId, PassId>,
+    inside: BTreeSet<PassId>,
     /// Operations that aren't answered.
     hung: BTreeSet<OperationId>,
     /// Scopes that were told to end and aren't empty.
@@ -103,6 +111,7 @@ impl Faulty {
         for (at, signal) in &faults.signals {
             mail.post(Time::after(*at), Event::Interrupted(*signal));
         }
+        let restarts = faults.restarts.iter().map(|at| Time::after(*at)).collect();
         let around = Around {
             now: Time::START,
             dice: dice.fork(),
@@ -119,6 +128,10 @@ impl Faulty {
             mail,
             dice: dice.fork(),
             faults,
+            restarts,
+            commands: BTreeSet::new(),
+            entries: BTreeMap::new(),
+            inside: BTreeSet::new(),
             hung: BTreeSet::new(),
             ending: BTreeSet::new(),
             told: BTreeSet::new(),
@@ -156,10 +169,17 @@ impl Faulty {
 
     /// Nothing goes wrong any more.
     pub fn calm_down(&mut self) {
+        self.restarts.clear();
         self.faults = Faults::default();
     }
 
     pub fn perform(&mut self, effect: Effect) {
+        match &effect {
+            Effect::Run(run) | Effect::Exec(run) => _ = self.commands.insert(run.process),
+            Effect::Enter(entry) => _ = self.entries.insert(entry.operation, entry.pass),
+            Effect::Leave(pass, _) => _ = self.inside.remove(pass),
+            _ => {}
+        }
         let Self { faults, dice, .. } = self;
         match effect {
             Effect::Log(_) => {}
@@ -268,6 +288,35 @@ impl Faulty {
         self.mail.post(at, event);
     }
 
+    /// The shell and all that it has started end, and another one goes on.
+    fn restart(&mut self) -> Event {
+        *self.faults.happened.entry("restart").or_default() += 1;
+        self.shell.end_all();
+        self.mail.lose_all();
+        self.told.clear();
+        for pass in std::mem::take(&mut self.inside) {
+            self.around.ask(Ask::Leave(pass, Passed::Neither));
+        }
+        self.collect();
+        if self.dice.chance(0.5) {
+            self.around.now = self.around.now + self.dice.time(Duration::from_secs(100));
+        }
+        Event::Resumed { lost: std::mem::take(&mut self.commands).into_iter().collect() }
+    }
+
+    /// The machine is told of this.
+    fn tells(&mut self, event: &Event) {
+        if let Event::Exited { process, .. } | Event::SpawnFailed { process, .. } = event {
+            self.commands.remove(process);
+        }
+        if let Event::Done { operation, result } = event
+            && let Some(pass) = self.entries.remove(operation)
+            && *result == Ok(Reply::Admission(Admission::Admitted))
+        {
+            self.inside.insert(pass);
+        }
+    }
+
     /// Lets time pass until something happens, but not past `until`.
     pub fn wait(&mut self, until: Time) -> Told {
         let Self { faults, dice, .. } = self;
@@ -279,13 +328,20 @@ impl Faulty {
         }
         loop {
             self.pass();
+            if self.restarts.first().is_some_and(|at| *at <= self.around.now) {
+                self.restarts.pop_first();
+                return Told::Event(self.restart());
+            }
             if let Some(event) = self.mail.take(self.around.now, &mut self.dice) {
                 self.idle = 0;
+                self.tells(&event);
                 return Told::Event(event);
             }
             let due = self.around.future.first_key_value().map(|(key, _)| key.0);
             let kill = self.kills.first_key_value().map(|(key, _)| key.0);
-            let next = [due, kill, self.around.wake, self.mail.next()].into_iter().flatten().min();
+            let restart = self.restarts.first().copied();
+            let next = [due, kill, restart, self.around.wake, self.mail.next()];
+            let next = next.into_iter().flatten().min();
             match next.filter(|next| *next <= until) {
                 Some(next) => self.around.now = self.around.now.max(next),
                 None if until == Time::NEVER => return Told::Never,
