@@ -256,9 +256,20 @@ impl Machine {
             if cleans {
                 machine.cut_down(main, 0, scope, &failure, after)
             } else {
-                machine.cut_off(main, 0, scope, after)
+                let before = machine.effects.len();
+                let flow = machine.cut_off(main, 0, scope, after);
+                machine.tell_nothing_since(before);
+                flow
             }
         });
+    }
+}
+
+impl Machine {
+    /// Takes back what the log would be told of what goes on later.
+    fn tell_nothing_since(&mut self, before: usize) {
+        let asked = self.effects.split_off(before);
+        self.effects.extend(asked.into_iter().filter(|it| !matches!(it, Effect::Log(_))));
     }
 }
 

@@ -438,7 +438,7 @@ fn a_suspended_run_cleans_nothing_up() {
                 Suspension::Signal(signal) => Some(signal),
                 Suspension::Deadline => None,
             };
-            assert!(log.contains(&LogEvent::Suspended(signal)), "{script}");
+            assert_eq!(log.last(), Some(&LogEvent::Suspended(signal)), "{script}");
         }
     }
 }

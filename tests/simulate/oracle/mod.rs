@@ -18,6 +18,7 @@ mod resources;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::machine::effect::{ProcessId, TaskId};
+use ftsh::machine::event::Status as ProcessStatus;
 use ftsh::machine::status::{InProgress, Status, TaskStatus};
 use ftsh::machine::{Config, Effect, Event, Outcome, Time};
 
@@ -174,6 +175,12 @@ impl Oracles {
     }
 
     pub fn event(&mut self, now: Time, event: &Event) -> Result<(), Violation> {
+        if let Event::Resumed { lost } = event {
+            for process in lost {
+                let (process, status) = (*process, ProcessStatus::Lost);
+                self.event(now, &Event::Exited { process, status, line: None, unread: false })?;
+            }
+        }
         self.families.event(event);
         self.ask(|oracle| oracle.event(now, event))
     }
