@@ -6,6 +6,8 @@ mod calls;
 mod cancelling;
 mod channels;
 mod determinism;
+#[cfg(feature = "cluster")]
+mod elsewhere;
 mod expansion;
 mod finally;
 mod forall;

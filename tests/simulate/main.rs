@@ -9,6 +9,7 @@
 
 mod coverage;
 mod dice;
+#[cfg(feature = "cluster")]
 mod elsewhere;
 mod oracle;
 mod program;

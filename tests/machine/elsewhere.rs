@@ -1,0 +1,121 @@
+//! Branches that are taken out of a machine, and run by another one.
+
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::driver::{self, Driver};
+use ftsh::machine::packed::{BranchEnd, PackedBranch, Unpackable};
+use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Effect, Event, Machine, Time};
+use ftsh::secrets::Secrets;
+use ftsh::syntax::parse;
+
+/// A world that counts who wants to go through a channel.
+struct Counting {
+    world: Simulated,
+    entered: usize,
+}
+
+impl Counting {
+    fn new() -> Self {
+        let world = Simulated::new(1)
+            .command("ok", |_, _| Model::succeeds())
+            .command("fail", |_, _| Model::fails(1));
+        Self { world, entered: 0 }
+    }
+}
+
+impl Driver for Counting {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.entered += usize::from(matches!(effect, Effect::Enter(_)));
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.world.wait(until)
+    }
+}
+
+/// The branches of a script's `forall`s, as they begin.
+fn packed_with(script: &str, config: Config) -> Vec<Result<PackedBranch, Unpackable>> {
+    let script = parse("script", script).expect("a script");
+    let environment = ["A", "B", "PASSWORD"].map(|name| (name.into(), "value".into()));
+    let mut machine = Machine::new(&script, vec!["script".into()], environment.into(), config, 7);
+    machine.pack_branches();
+    driver::run(&mut machine, &mut Counting::new());
+    machine.take_packed().into_iter().map(|(_, packed)| packed).collect()
+}
+
+fn packed(script: &str) -> Vec<PackedBranch> {
+    let packed = packed_with(script, Config::default()).into_iter();
+    packed.map(|packed| packed.expect("a branch")).collect()
+}
+
+/// How often a branch wants to go through a channel, elsewhere.
+fn entered(packed: &PackedBranch) -> usize {
+    let mut world = Counting::new();
+    let (secrets, now) = (Secrets::default(), Time::START);
+    let machine = Machine::of_branch(packed.clone(), Level::NOTHING, secrets, now);
+    let mut machine = machine.expect("a branch");
+    driver::run(&mut machine, &mut world);
+    assert_eq!(machine.branch_ended_with().expect("its end").end, BranchEnd::Succeeded);
+    world.entered
+}
+
+/// It would wait for its own place.
+#[test]
+fn who_is_inside_a_channel_is_so_elsewhere() {
+    let script = |around: &str| {
+        format!(
+            "channel c at most 1\nchannel d at most 1\ntry 1 time {around}\n forall x in a\n \
+             try through c\n ok\n end\n try through d\n ok\n end\n end\nend"
+        )
+    };
+    assert_eq!(entered(&packed(&script(""))[0]), 2);
+    assert_eq!(entered(&packed(&script("through c"))[0]), 1);
+    let deeper = "channel c at most 1\ntry 1 time through c\n forall x in a\n forall y in b\n \
+                  try through c\n ok\n end\n end\n end\nend";
+    assert_eq!(packed(deeper).iter().map(entered).collect::<Vec<_>>(), [0, 0]);
+}
+
+#[test]
+fn a_branch_of_a_retry_knows_that_it_is_one() {
+    let branches = packed("try 2 times\n forall x in a\n fail\n end\ncatch\n ok\nend");
+    let retried: Vec<_> = branches.iter().map(|packed| packed.around.is_retried).collect();
+    assert_eq!(retried, [false, true]);
+}
+
+#[test]
+fn what_an_attempt_holds_back_cannot_travel() {
+    let script = "try 1 time atomic\n forall x in a\n ok\n end\nend";
+    let branches = packed_with(script, Config::default());
+    assert_eq!(branches, [Err(Unpackable::Atomic)]);
+}
+
+#[test]
+fn each_branch_draws_lots_of_its_own_the_same_in_each_run() {
+    let seeds = || {
+        let script = "for i in 1 2; forall x in 1 .to. 3; ok; end; end";
+        packed(script).iter().map(|packed| packed.seed).collect::<Vec<_>>()
+    };
+    let mut all = seeds();
+    assert_eq!(all, seeds());
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 6);
+}
+
+#[test]
+fn what_was_unset_and_what_is_secret_travel() {
+    let secrets = Secrets::new(vec!["PASSWORD".into()], b"given secret");
+    let config = Config { secrets, ..Config::default() };
+    let script = "unset A\nPASSWORD=changed\nforall x in a; unset B; end";
+    let branch = packed_with(script, config).swap_remove(0).expect("a branch");
+    assert_eq!(branch.unset, ["A"]);
+    let settings = &branch.settings;
+    let names = settings.redacted.clone();
+    let secrets = Secrets::of_parts(names, &settings.given, &settings.secret);
+    assert_eq!(secrets.hide("value, changed, given secret"), "***, ***, ***");
+}
