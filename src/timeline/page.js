@@ -11,6 +11,7 @@ const rows = [...svg.querySelectorAll("g.row")].map(g => ({
 const gaps = [...svg.querySelectorAll("rect.gap")].map(spans);
 const marks = [...svg.querySelectorAll("g.mark")].map(e => ({ e, at: +e.dataset.at }));
 const axis = svg.querySelector("g.axis"), title = svg.querySelector(".title"), legend = svg.querySelector("g.legend");
+const times = svg.appendChild(axis.cloneNode());
 let width = +svg.dataset.width, from = 0, to = whole, shown = rows, asked = false;
 
 function spans(e) { return { e, from: +e.dataset.from, to: +e.dataset.to }; }
@@ -58,13 +59,14 @@ function draw() {
     e.querySelector("line").setAttribute("y2", bottom);
   }
   const step = steps.find(step => step / (to - from) * width >= 100) || whole;
-  const times = [];
+  const lines = [], texts = [];
   for (let n = Math.ceil(from / step); n * step <= to; n++) {
     const x = place(n * step);
-    times.push(`<g class="tick"><line x1="${x}" x2="${x}" y1="${top_ - 4}" y2="${bottom}"/>` +
-      `<text x="${x}" y="${top_ - 8}" text-anchor="middle">${words(n * step, step)}</text></g>`);
+    lines.push(`<g class="tick"><line x1="${x}" x2="${x}" y1="${top_ - 4}" y2="${bottom}"/></g>`);
+    texts.push(`<g class="tick"><text x="${x}" y="${top_ - 8}" text-anchor="middle">${words(n * step, step)}</text></g>`);
   }
-  axis.innerHTML = times.join("");
+  axis.innerHTML = lines.join("");
+  times.innerHTML = `<rect class="paper" y="${top_ - 24}" width="100%" height="22"/>` + texts.join("");
 }
 function soon() {
   if (!asked) requestAnimationFrame(draw);
@@ -154,10 +156,7 @@ for (const title of svg.querySelectorAll("title")) {
   title.parentNode.setAttribute("aria-label", title.textContent);
   title.remove();
 }
-// The times stay in sight.
-addEventListener("scroll", () => {
-  const by = Math.max(0, scrollY - (top_ - 28));
-  for (const text of axis.querySelectorAll("text")) text.setAttribute("y", top_ - 8 + by);
-});
+// The times stay in sight, above all else.
+addEventListener("scroll", () => times.setAttribute("transform", `translate(0 ${Math.max(0, scrollY - (top_ - 24))})`));
 addEventListener("resize", resize);
 resize();
