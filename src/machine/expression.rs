@@ -83,21 +83,10 @@ impl Machine {
     }
 
     pub(super) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Halt> {
-        // A value is one word, and so a range only if it has one number.
         let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
-            Value::Range(range) if range.count() == 0 => {
-                return Err(Halt::expression(
-                    "exactly one word is needed here, but there is none: the range is empty",
-                ));
-            }
-            Value::Range(range) => {
-                return Err(Halt::expression(format!(
-                    "exactly one word is needed here, but there are {}: a range is for a loop's list",
-                    range.count()
-                )));
-            }
-            value @ Value::Split(_) => {
+            // One value, whose words are apart again where it is split.
+            value @ (Value::Split(_) | Value::Range(_)) => {
                 let text = self.expander(task).text(&value)?.into_owned();
                 Value::from(text)
             }

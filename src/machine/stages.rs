@@ -9,6 +9,7 @@ use super::ending::{Ended, Ending, Left};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::task::{State, Task};
+use super::unwind::barrier;
 
 impl Machine {
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -74,18 +75,25 @@ impl Machine {
     }
 
     /// All stages have ended: what they set is the script's, the later ones' last. Says how the first of them
-    /// failed; one whose writing nobody read any more has not.
+    /// failed; one whose writing nobody read any more has not. To a question, one that says no answers
+    /// only if all could be asked.
     pub(super) fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
         let last = stages.len().saturating_sub(1);
-        let mut failed = None;
+        let is_asked = matches!(barrier(task), Some(FrameKind::Question(_)));
+        let is_no = |ending: &Ending| !matches!(ending, Ending::Failed(thrown) if !thrown.is_no());
+        let mut failed: Option<Ending> = None;
         for (index, Ended { ending, changes }) in stages.into_iter().flatten().enumerate() {
             task.variables.absorb(changes);
             let failed_here = match &ending {
                 Ending::Succeeded => false,
                 Ending::Exited(_) | Ending::Failed(_) => index == last || !ending.is_cut_off(),
             };
-            if failed_here {
-                failed.get_or_insert(ending);
+            let is_first = match &failed {
+                Some(before) => is_asked && is_no(before) && !is_no(&ending),
+                None => true,
+            };
+            if failed_here && is_first {
+                failed = Some(ending);
             }
         }
         failed

@@ -305,7 +305,7 @@ pub struct Running {
 }
 
 /// The innermost structure that a failure doesn't simply pass through.
-fn barrier(task: &Task) -> Option<&FrameKind> {
+pub fn barrier(task: &Task) -> Option<&FrameKind> {
     task.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
         FrameKind::Question(_)
         | FrameKind::Try(_)

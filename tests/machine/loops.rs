@@ -71,10 +71,11 @@ fn a_huge_range_is_no_value() {
 }
 
 #[test]
-fn a_value_is_one_word_and_a_range_one_of_many() {
-    let ran = world().run("x=1 .to. 3").fails("expression", 1);
-    assert!(ran.message().contains("there are 3"), "{}", ran.message());
-    world().run("function f; return 1 .to. 3; end; x=f()").fails("expression", 1);
+fn a_range_is_one_value_that_a_list_takes_apart() {
+    world().run("x=1 .to. 3; echo $x; echo \"$x\"").prints("1 2 3\n1 2 3\n");
+    world().run("x=1 .to. 3; for n in $x; echo \"<$n>\"; end").prints("<1>\n<2>\n<3>\n");
+    world().run("function f; return 3 .to. 1 .step. -1; end; x=f(); echo $x").prints("3 2 1\n");
+    world().run("x=2 .to. 1; for n in $x; echo never; end; echo \"<$x>\"").prints("<>\n");
     world().run("x=1 .to. 9000000000000").fails("expression", 1);
     world().run("x=4 .to. 4; echo $x").prints("4\n");
 }

@@ -93,6 +93,16 @@ fn a_pipeline_that_is_a_question_may_say_no() {
 }
 
 #[test]
+fn a_pipeline_that_cannot_be_asked_says_nothing() {
+    for asked in ["fail 2 | nothing_such", "nothing_such | fail 2", "fail 2 | nothing_such | ok"] {
+        let ran = world().run(&format!("if .succeeds. ( {asked} ); end"));
+        ran.fails("notfound", 127);
+    }
+    world().run("x=.succeeds. ( fail 2 | ok | fail 3 ); echo $x").prints("false\n");
+    world().run("fail 2 | nothing_such").fails("exit", 2);
+}
+
+#[test]
 fn here_documents_and_strings_feed_commands() {
     world()
         .run("a=5\ncat <<END\nval $a\nEND\ncat <<'E'\n$a\nE\ncat <<< \"x $a\"")
