@@ -57,9 +57,9 @@ impl ProcessDriver {
         let Some(scratch) = self.cleanup.take_scratch(id) else { return };
         let registry = self.cleanup.registry.clone();
         // Without a worker it is removed at the end.
-        let _ = self.work.pool.submit(move |_| {
-            scratch.remove(&registry);
-            Answer::Cancelled
+        let _ = self.work.pool.submit(move |_| match scratch.remove(&registry) {
+            Ok(()) => Answer::Cancelled,
+            Err((path, error)) => Answer::Left(path, error),
         });
     }
 

@@ -13,7 +13,9 @@ use super::tty::Terminal;
 use super::{ANSWERS, BACKGROUND, CHILDREN, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, sys};
 use crate::driver::Interactive;
 use crate::machine::event::Reply;
+use crate::machine::record::LogEvent;
 use crate::machine::time::Time;
+use crate::os_error::plain;
 
 /// Only a wait that lasts longer is worth catching SIGCHLD for, so that orphans don't pile up.
 const BRIEF: Duration = Duration::from_millis(50);
@@ -211,6 +213,7 @@ impl ProcessDriver {
                         | Answer::Ready(..)
                         | Answer::Ended(_)
                         | Answer::Channel(_)
+                        | Answer::Left(..)
                         | Answer::Cancelled => {
                             self.broken("a question was answered as a command");
                             Err(FdError::Gone("the answer"))
@@ -218,7 +221,13 @@ impl ProcessDriver {
                     };
                     self.answer(operation, result);
                 }
-                None => {} // nobody waits for it any more
+                None => {
+                    // Nobody waits for anything else any more.
+                    if let Answer::Left(path, error) = answer {
+                        let note = format!("can't remove `{}`: {}", path.display(), plain(&error));
+                        self.log(0, LogEvent::Note(note));
+                    }
+                }
             }
         }
     }

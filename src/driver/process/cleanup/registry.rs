@@ -185,6 +185,13 @@ impl Note {
         self.is_settled = true;
     }
 
+    /// Removes what is there. Where that fails the end of the run tries once more.
+    pub fn remove(mut self) -> io::Result<()> {
+        let result = self.kind.remove(&self.path);
+        self.is_settled = result.is_ok();
+        result
+    }
+
     /// What is to be made.
     pub fn path(&self) -> &Path {
         &self.path

@@ -41,11 +41,18 @@ impl Scratch {
         }
     }
 
-    /// Removes it with all in it; from now on there is none. That may take long.
-    pub fn remove(&self, registry: &Arc<Registry>) {
+    /// Removes it with all in it; from now on there is none. That may take long. Says what it couldn't
+    /// remove, and why.
+    pub fn remove(&self, registry: &Arc<Registry>) -> Result<(), (PathBuf, io::Error)> {
         let _busy = registry.begin();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(std::mem::replace(&mut *state, State::Removed));
+        match std::mem::replace(&mut *state, State::Removed) {
+            State::Made(note) => {
+                let path = note.path().to_owned();
+                note.remove().map_err(|error| (path, error))
+            }
+            State::Unmade | State::Removed => Ok(()),
+        }
     }
 }
 

@@ -187,7 +187,7 @@ fn much_and_deep_things_are_removed() {
         directory =
             openat(&directory, name, OFlag::O_DIRECTORY, Mode::empty()).expect("it is there");
     }
-    scratch.remove(&registry);
+    scratch.remove(&registry).expect("it goes");
     assert!(!path.exists());
     assert!(scratch.path(&registry).is_err());
     registry.close();

@@ -1,5 +1,8 @@
 //! A command in progress, and what workers do for it.
 
+use std::io;
+use std::path::PathBuf;
+
 use bstr::BString;
 
 use super::super::channels::Waited;
@@ -89,6 +92,8 @@ pub enum Answer {
     Reply(Result<Reply, FdError>),
     /// What came of waiting for a channel.
     Channel(Waited),
+    /// What couldn't be removed, and why.
+    Left(PathBuf, io::Error),
     /// Nothing: it was cancelled.
     Cancelled,
 }
