@@ -9,7 +9,6 @@ use super::ending::{Ended, Ending, Left};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::task::{State, Task};
-use super::unwind::barrier;
 
 impl Machine {
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -79,7 +78,7 @@ impl Machine {
     /// only if all could be asked.
     pub(super) fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
         let last = stages.len().saturating_sub(1);
-        let is_asked = matches!(barrier(task), Some(FrameKind::Question(_)));
+        let is_asked = matches!(task.barrier(), Some(FrameKind::Question(_)));
         let is_no = |ending: &Ending| !matches!(ending, Ending::Failed(thrown) if !thrown.is_no());
         let mut failed: Option<Ending> = None;
         for (index, Ended { ending, changes }) in stages.into_iter().flatten().enumerate() {

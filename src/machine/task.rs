@@ -357,6 +357,25 @@ impl Task {
         innermost.or(self.inherited.attempt)
     }
 
+    /// The innermost structure that a failure doesn't simply pass through.
+    pub fn barrier(&self) -> Option<&FrameKind> {
+        self.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
+            FrameKind::Question(_)
+            | FrameKind::Try(_)
+            | FrameKind::TryHead(_)
+            | FrameKind::ForAny(_)
+            | FrameKind::Catch(_)
+            | FrameKind::Finally(_) => true,
+            FrameKind::For(_)
+            | FrameKind::Guard(_)
+            | FrameKind::Join(_)
+            | FrameKind::Call(_)
+            | FrameKind::Redirected { .. }
+            | FrameKind::Targets(_)
+            | FrameKind::Transaction(_) => false,
+        })
+    }
+
     /// The failure that `$error` tells.
     pub fn caught(&self) -> Option<&Arc<Failure>> {
         self.caught_in(&self.frames)

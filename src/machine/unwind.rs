@@ -66,7 +66,7 @@ impl Machine {
 
     /// Whether a command asks whether it succeeds, so that failing is an answer.
     fn is_question(&self, task: &Task) -> bool {
-        match barrier(task) {
+        match task.barrier() {
             Some(frame) => matches!(frame, FrameKind::Question(_)),
             None => self.parent_of_stage(task).is_some_and(|parent| self.is_question(parent)),
         }
@@ -302,23 +302,4 @@ pub struct Running {
     pub tries: Vec<Tried>,
     /// How the innermost of them failed that did.
     pub earlier: Option<Arc<Failure>>,
-}
-
-/// The innermost structure that a failure doesn't simply pass through.
-pub fn barrier(task: &Task) -> Option<&FrameKind> {
-    task.frames.iter().rev().map(|frame| &frame.kind).find(|kind| match kind {
-        FrameKind::Question(_)
-        | FrameKind::Try(_)
-        | FrameKind::TryHead(_)
-        | FrameKind::ForAny(_)
-        | FrameKind::Catch(_)
-        | FrameKind::Finally(_) => true,
-        FrameKind::For(_)
-        | FrameKind::Guard(_)
-        | FrameKind::Join(_)
-        | FrameKind::Call(_)
-        | FrameKind::Redirected { .. }
-        | FrameKind::Targets(_)
-        | FrameKind::Transaction(_) => false,
-    })
 }
