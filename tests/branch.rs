@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::run::{Finished, Running};
-use crate::support::{FTSH, Ftsh};
+use crate::support::{FTSH, Ftsh, WAYS};
 
 const NONCE: Nonce = Nonce([9; 16]);
 
@@ -193,8 +193,13 @@ fn a_try_inside_keeps_its_limit() {
 /// What a branch leaves running has nowhere to belong to.
 #[test]
 fn nothing_stays_on_a_node() {
-    let heard = run("forall x in a; sh -c '(setsid sleep 600 &) ; echo done'; end");
-    assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
+    for way in WAYS {
+        let script = "forall x in a; sh -c '(setsid sleep 600 &) ; echo done'; end";
+        let finished = node(script).env("FTSH_TEST_FALLBACK", way).run();
+        finished.nothing_left();
+        let heard = heard(&finished);
+        assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
+    }
 }
 
 const LONG: &str = "forall x in a\n try\n echo begun > begun\n sh -c '(setsid sleep 600 &); sleep 600'\n\
