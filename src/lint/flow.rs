@@ -72,7 +72,7 @@ impl<'a> Look<'a> {
                 self.inside(command);
                 let name = walk::single(pipeline).and_then(walk::name);
                 name.is_some_and(|name| {
-                    LEAVE.contains(&name.as_str()) && !self.functions.contains_key(name.as_str())
+                    LEAVE.contains(&&*name) && !self.functions.contains_key(&*name)
                 })
             }
             CommandKind::If { arms, otherwise } => {
@@ -141,9 +141,9 @@ impl<'a> Look<'a> {
     fn is_idle_command(&self, simple: &Simple, seen: &mut HashSet<String>) -> bool {
         let keeps = |it: &Redirect| matches!(it.target, Target::Variable(_));
         !simple.redirects.iter().any(keeps)
-            && walk::name(simple).is_some_and(|name| match self.functions.get(name.as_str()) {
-                Some(body) => !seen.insert(name) || self.is_idle(body, seen),
-                None => IDLE.contains(&name.as_str()),
+            && walk::name(simple).is_some_and(|name| match self.functions.get(&*name) {
+                Some(body) => !seen.insert(name.into_owned()) || self.is_idle(body, seen),
+                None => IDLE.contains(&&*name),
             })
     }
 }

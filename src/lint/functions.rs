@@ -103,7 +103,7 @@ impl<'a> Calls<'a> {
         match literal::word(first) {
             // What is sourced may call what is defined here.
             Some(name) if name == "source" => (self.open, self.sources) = (true, true),
-            Some(name) => self.called(name, inside),
+            Some(name) => self.called(name.into_owned(), inside),
             None => self.open |= !is_path(first),
         }
     }

@@ -19,7 +19,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
         }
     });
     let is_builtin =
-        |simple: &&Simple| walk::name(simple).is_some_and(|it| !functions.contains(&it));
+        |simple: &&Simple| walk::name(simple).is_some_and(|it| !functions.contains(&*it));
     simples.into_iter().filter(is_builtin).filter_map(no_time).collect()
 }
 
@@ -49,5 +49,5 @@ fn no_time(simple: &Simple) -> Option<Warning> {
 fn constant(word: &Word) -> Option<String> {
     let text = literal::word(word)?;
     let is_pattern = literal::bare(word).is_some() && text.contains(['*', '?', '[']);
-    (!is_pattern).then_some(text)
+    (!is_pattern).then(|| text.into_owned())
 }

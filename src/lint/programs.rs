@@ -87,7 +87,7 @@ impl<'a> Look<'a> {
         let mut words = simple.words.iter();
         let Some(mut word) = words.next() else { return };
         let Some(mut name) = literal::word(word) else { return };
-        if !self.told.insert(name.clone()) && name != "exec" {
+        if !self.told.insert(name.to_string()) && name != "exec" {
             return;
         }
         if let Some(body) = self.functions.get(&*name) {

@@ -181,10 +181,8 @@ impl Walk<'_> {
                     // These end at once.
                     let name = walk::single(pipeline).and_then(walk::name)?;
                     let simple = walk::single(pipeline)?;
-                    let ends = matches!(
-                        name.as_str(),
-                        "failure" | "giveup" | "defer" | "success" | "exit"
-                    );
+                    let ends =
+                        matches!(&*name, "failure" | "giveup" | "defer" | "success" | "exit");
                     if ends && simple.redirects.is_empty() { Duration::ZERO } else { return None }
                 }
                 CommandKind::Assign { .. }

@@ -1,5 +1,7 @@
 //! Ways through the syntax tree.
 
+use std::borrow::Cow;
+
 use crate::syntax::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Simple, Stage,
 };
@@ -122,6 +124,6 @@ pub fn single(pipeline: &Pipeline) -> Option<&Simple> {
 }
 
 /// The name of what a command runs, if it is written literally.
-pub fn name(simple: &Simple) -> Option<String> {
+pub fn name(simple: &Simple) -> Option<Cow<'_, str>> {
     simple.words.first().and_then(literal::word)
 }

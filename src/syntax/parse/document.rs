@@ -40,7 +40,10 @@ impl Builder<'_> {
             self.base = base;
             Part::Double(pieces?)
         };
-        Ok(Target::HereDocument { delimiter, body: Word { span: lines, parts: vec![part] } })
+        Ok(Target::HereDocument {
+            delimiter: delimiter.into_owned(),
+            body: Word { span: lines, parts: vec![part] },
+        })
     }
 }
 

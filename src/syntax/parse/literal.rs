@@ -1,5 +1,7 @@
 //! Values that are known before the script runs, and can be checked.
 
+use std::borrow::Cow;
+
 use regex::bytes::Regex;
 
 use super::Result;
@@ -7,7 +9,10 @@ use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Quoted, Variable, Word
 use crate::syntax::error::SyntaxError;
 
 /// The text of a word without variables.
-pub(crate) fn word(word: &Word) -> Option<String> {
+pub(crate) fn word(word: &Word) -> Option<Cow<'_, str>> {
+    if let [Part::Bare(only) | Part::Single(only)] = &word.parts[..] {
+        return Some(Cow::Borrowed(only));
+    }
     let mut text = String::new();
     for part in &word.parts {
         match part {
@@ -24,11 +29,11 @@ pub(crate) fn word(word: &Word) -> Option<String> {
             Part::Variable(_) => return None,
         }
     }
-    Some(text)
+    Some(Cow::Owned(text))
 }
 
 /// The text of an expression that is one word without variables.
-pub(crate) fn expr(mut expr: &Expr) -> Option<String> {
+pub(crate) fn expr(mut expr: &Expr) -> Option<Cow<'_, str>> {
     while let ExprKind::Group(inner) = &expr.kind {
         expr = inner;
     }

@@ -23,6 +23,7 @@ mod loop_;
 mod misspelled;
 mod operator;
 mod pipeline;
+mod plain;
 mod reader;
 mod structure;
 mod substitutions;

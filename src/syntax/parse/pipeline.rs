@@ -70,7 +70,7 @@ impl Builder<'_> {
     }
 
     /// Refuses what is no stage: what would be about the script, where each stage runs by itself.
-    fn check_stage(&self, text: &str, span: Span, is_inner: bool) -> Result<()> {
+    pub(super) fn check_stage(&self, text: &str, span: Span, is_inner: bool) -> Result<()> {
         const ENDS: &str =
             "what runs at once with others ends itself: by its end, a failure, or `exit`";
         const WHAT: &str = "a stage is a command, a call or a structure";

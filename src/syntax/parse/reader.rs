@@ -12,13 +12,20 @@ use crate::syntax::span::Span;
 
 /// Parses a whole script; yields all its mistakes if it has any, in the order of the text.
 pub(super) fn script(text: &str, among: Among) -> std::result::Result<Block, Vec<SyntaxError>> {
-    let reader = Reader::read(text, among.functions);
+    let reader = Reader::read(text, among.functions, true);
     reader.blocks.finish(reader.lost, among.channels)
+}
+
+/// The same by the grammar alone.
+#[cfg(test)]
+pub(super) fn script_by_grammar(text: &str) -> std::result::Result<Block, Vec<SyntaxError>> {
+    let reader = Reader::read(text, &[], false);
+    reader.blocks.finish(reader.lost, &[])
 }
 
 /// What a text lacks at its end to be a script, if there is nothing else wrong with it.
 pub(super) fn unfinished(text: &str, functions: &[&str]) -> Option<Unfinished> {
-    let reader = Reader::read(text, functions);
+    let reader = Reader::read(text, functions, true);
     match (reader.blocks.mistakes(), reader.lacks) {
         (0, _) => reader.blocks.innermost_keyword().map(Unfinished::Block),
         (1, lacks) => lacks,
@@ -53,8 +60,9 @@ struct Parsed<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// Reads a whole text; functions of these names are there besides its own.
-    fn read(text: &'s str, functions: &[&'s str]) -> Self {
+    /// Reads a whole text, plain lines without the grammar if `quickly`; functions of these names are there
+    /// besides its own.
+    fn read(text: &'s str, functions: &[&'s str], quickly: bool) -> Self {
         let byte_order_mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let mut reader = Reader {
             text,
@@ -67,9 +75,28 @@ impl<'s> Reader<'s> {
             lacks: None,
         };
         while reader.at < text.len() && !reader.blocks.hopeless() {
-            reader.step();
+            if !(quickly && reader.step_quickly()) {
+                reader.step();
+            }
         }
         reader
+    }
+
+    /// Takes one line if it is plain; else false.
+    fn step_quickly(&mut self) -> bool {
+        if !self.held.is_empty() {
+            return false;
+        }
+        let Some(plain) = self.builder.plain(self.at) else { return false };
+        let place = Place { span: plain.span, ..place(plain.spacing, self.fresh) };
+        let text = &self.text[std::ops::Range::from(plain.span)];
+        match plain.statement {
+            Some(line) => self.blocks.add(line, place),
+            None => self.blocks.comment(text, place.indent.is_none(), place),
+        }
+        self.at = plain.next;
+        self.fresh = true;
+        true
     }
 
     /// Parses one command, comment, or part of a structure.

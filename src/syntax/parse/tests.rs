@@ -7,6 +7,7 @@ mod channels;
 mod mistakes;
 mod mistakes_in_words;
 mod pipelines;
+mod plain;
 mod programs;
 mod roundtrip;
 mod tries;
