@@ -123,7 +123,8 @@ fn a_run_that_goes_on_is_seen_from_outside_and_not_begun_twice() {
     refused.expect_stderr(&format!("process {} records a run", run.pid()));
     run.signal(Signal::SIGTERM);
     let _finished = run.wait();
-    assert!(until_it_says(&journal, "cut short").contains("line 2: running `sh"));
+    let said = until_it_says(&journal, "suspended by SIGTERM, at ");
+    assert!(said.contains("line 2: running `sh"), "{said}");
 }
 
 #[test]
@@ -136,8 +137,8 @@ fn a_run_that_was_cut_short_is_there_to_be_looked_at() {
     assert!(said.contains("line 2: running `sh"), "{said}");
     let log = look("--replay", &journal).args(["-l", "20"]).success().text();
     assert!(log.lines().count() == 2 && log.ends_with("exec sleep 1000'\n"), "{log}");
-    let again = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
-    again.refused(&["cut short", "ftsh --status", "name another file"]);
+    let other = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    other.refused(&["holds a run of `script.ftsh`", "has to be gone on with first"]);
 }
 
 #[test]

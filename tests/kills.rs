@@ -1,13 +1,11 @@
 //! The shell's two processes are killed at random moments from the first on, with all options:
 //! nothing is left of what they were running.
 
-use std::fs;
 use std::panic::catch_unwind;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -71,19 +69,12 @@ fn survive(number: usize) {
     let run = if from_file { Ftsh::script(script) } else { Ftsh::command(script) };
     let run = run.options(options).env("FTSH_TEST_FALLBACK", way).session().start();
     thread::sleep(moment);
-    let shell = run.pid().as_raw();
-    let interpreter = if of_interpreter { child_of(shell) } else { None };
-    kill(Pid::from_raw(interpreter.unwrap_or(shell)), Signal::SIGKILL).expect("it lives");
+    let interpreter = if of_interpreter { run.interpreter() } else { None };
+    kill(interpreter.unwrap_or(run.pid()), Signal::SIGKILL).expect("it lives");
     let what = format!(
         "kill {number}: nothing left after the {} was killed after {moment:?}, with way {way}",
         if interpreter.is_some() { "interpreter" } else { "supervisor" },
     );
     run.until(&what, |run| run.processes().is_empty());
     run.wait().killed_by(Signal::SIGKILL).nothing_left();
-}
-
-/// A process's first child, if it has one.
-fn child_of(pid: i32) -> Option<i32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
 }

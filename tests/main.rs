@@ -38,6 +38,8 @@ mod reference;
 mod replayed;
 mod resources;
 mod results;
+#[cfg(feature = "journal")]
+mod resuming;
 mod scripts;
 mod secrets;
 mod shebang;
@@ -45,6 +47,8 @@ mod signals;
 mod soak;
 mod sources;
 mod stalled;
+#[cfg(feature = "journal")]
+mod storm;
 mod stress;
 mod supervision;
 mod survivors;

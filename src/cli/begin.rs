@@ -22,7 +22,7 @@ use crate::os_error::plain;
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 pub const BUSY: u8 = 75;
 /// The exit status when a deadline has passed.
-const OUT_OF_TIME: u8 = 124;
+pub const OUT_OF_TIME: u8 = 124;
 
 /// Begins to keep what is printed, if that is asked for. Messages are still told.
 pub fn capture(settings: &Settings) -> Result<Option<OutputCapture>> {

@@ -32,6 +32,13 @@ pub fn complain(message: &str) {
     report(&format!("ftsh: {}\n", crate::log::one_line(message)));
 }
 
+/// Says one line on standard error, or has it kept with all that goes there.
+pub fn remark(message: &str) {
+    let text = format!("ftsh: {}\n", crate::log::one_line(message));
+    let text = SECRETS.get().map_or(text.as_str().into(), |secrets| secrets.hide(&text));
+    non_blocking_writer::standard_error().say(&text);
+}
+
 /// Writes on standard error, also when what goes there otherwise is kept. If nobody takes it, it
 /// waits, for [`non_blocking_writer::wait`].
 pub fn report(text: &str) {

@@ -4,6 +4,7 @@ mod begin;
 #[cfg(feature = "cluster")]
 mod branch;
 mod channels;
+mod conduct;
 pub mod flags;
 #[cfg_attr(not(feature = "journal"), path = "no_journal.rs")]
 mod journal;
@@ -14,6 +15,7 @@ mod run;
 mod settings;
 mod shebang;
 mod source;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -36,7 +38,7 @@ use crate::lint::{Programs, lint};
 use crate::machine::Outcome;
 use crate::non_blocking_writer;
 use crate::repl::Known;
-use crate::syntax::{parse_bytes, print};
+use crate::syntax::print;
 
 /// The exit status of wrong usage and of anything else that keeps a script from starting.
 const NOTHING_WAS_RUN: u8 = 2;
@@ -123,13 +125,13 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
     if let Action::Look(look, file) = &settings.action {
         return journal::look(*look, file, &settings);
     }
-    let program = &settings.program;
-    let script = match parse_bytes(&program.name(), &program.read()?) {
+    let script = settings.program.script();
+    if settings.action == Action::Run {
+        return run::run(script, settings);
+    }
+    let script = match script {
         Ok(script) => script,
-        Err(errors) => {
-            messages::report(&diagnostic::render_all_within(&errors, process::columns()));
-            return Ok(Outcome::Exited(NOTHING_WAS_RUN));
-        }
+        Err(unusable) => return unusable.tell(),
     };
     match &settings.action {
         Action::Check => {
@@ -138,7 +140,6 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
             messages::report(&diagnostic::render_warnings(&script.source, &warnings));
             Ok(Outcome::Succeeded)
         }
-        Action::Print => Ok(tell(&print(&script))),
-        Action::Run | Action::Look(..) => run::run(&script, settings),
+        _ => Ok(tell(&print(&script))),
     }
 }

@@ -24,6 +24,9 @@ use crate::secrets::Secrets;
 /// Names the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
 
+/// Says until when a run may go on.
+pub const DEADLINE: &str = "FTSH_DEADLINE";
+
 /// What to do with the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -301,7 +304,7 @@ impl Settings {
             given.tell(&REDACT.option, (REDACT.write)(&secrets.all_names().to_vec()));
         }
         let policy_of_2003 = policy_of_2003(around)?;
-        let deadline = around.read("FTSH_DEADLINE", values::moment)?;
+        let deadline = around.read(DEADLINE, values::moment)?;
         let seed = given.value(&options::SEED)?;
         let cron = given.value(&options::QUIET)?.unwrap_or_default();
         let lock_wait = given.value(&options::LOCK_WAIT)?;

@@ -6,11 +6,15 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 
+use super::messages::report;
+use crate::diagnostic;
+use crate::driver::process;
+use crate::machine::Outcome;
 use crate::os_error::plain;
 use crate::repl;
-use crate::syntax::{LONGEST, TOO_LONG};
+use crate::syntax::{LONGEST, Script, SyntaxErrors, TOO_LONG, parse_bytes};
 
 /// Where the script comes from.
 #[derive(Debug)]
@@ -42,6 +46,12 @@ impl Program {
         }
     }
 
+    /// The script itself.
+    pub fn script(&self) -> Result<Script, Unusable> {
+        let bytes = self.read().map_err(Unusable::Unreadable)?;
+        parse_bytes(&self.name(), &bytes).map_err(Unusable::Invalid)
+    }
+
     /// Its bytes, without a byte order mark.
     pub fn read(&self) -> Result<Vec<u8>> {
         let name = self.name();
@@ -57,6 +67,27 @@ impl Program {
             bytes.drain(.."\u{feff}".len());
         }
         Ok(bytes)
+    }
+}
+
+/// Why there is no script to be run.
+pub enum Unusable {
+    /// It can't be read.
+    Unreadable(Error),
+    /// It has these mistakes.
+    Invalid(SyntaxErrors),
+}
+
+impl Unusable {
+    /// Says so; an error if that is one line.
+    pub fn tell(self) -> Result<Outcome> {
+        match self {
+            Self::Unreadable(error) => Err(error),
+            Self::Invalid(errors) => {
+                report(&diagnostic::render_all_within(&errors, process::columns()));
+                Ok(Outcome::Exited(super::NOTHING_WAS_RUN))
+            }
+        }
     }
 }
 

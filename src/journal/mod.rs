@@ -6,6 +6,7 @@
 //! the run, so that another version, which does something else, can't tell a wrong story.
 
 mod alive;
+mod anchor;
 mod beginning;
 mod digest;
 mod entry;
@@ -23,6 +24,7 @@ mod store;
 mod tests;
 mod writer;
 
+pub use self::anchor::{Clocks, elapsed};
 pub use self::beginning::Beginning;
 pub use self::entry::Over;
 pub use self::read::{Journal, Suspended, Unreadable, read};

@@ -12,7 +12,7 @@ mod tests;
 
 pub use self::results::Results;
 pub use self::summary::Summary;
-pub use self::text::one_line;
+pub use self::text::{one_line, signal_name};
 pub use self::zone::local_zone;
 
 use std::fs::OpenOptions;
@@ -122,15 +122,35 @@ impl Log {
         if record.level > self.level {
             return;
         }
-        if self.is_read_by_people() && record.uncaught && record.event.failure().is_some() {
+        if !self.withhold(record) {
+            self.put(record);
+        }
+    }
+
+    /// Whether a record is left to the report.
+    fn withhold(&mut self, record: &Record) -> bool {
+        let is_left =
+            self.is_read_by_people() && record.uncaught && record.event.failure().is_some();
+        if is_left {
             self.withheld.retain(|withheld| withheld.task != record.task);
             if self.withheld.len() == MOST_WITHHELD {
                 self.withheld.remove(0); // a prompt's, told long ago
             }
             self.withheld.push(record.clone());
-            return;
         }
-        self.put(record);
+        is_left
+    }
+
+    /// An earlier start of the run has written this record, or left it to the report.
+    pub fn recall(&mut self, record: &Record) {
+        if record.level <= self.level {
+            self.withhold(record);
+        }
+    }
+
+    /// The run is called so from now on.
+    pub fn name_run(&mut self, run: &str) {
+        self.lines.style.run = run.into();
     }
 
     fn put(&mut self, record: &Record) {

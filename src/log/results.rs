@@ -46,6 +46,11 @@ impl Results {
         Ok(Self { writer, columns, style, zone: None, line: String::new(), broken: false })
     }
 
+    /// The run is called so from now on.
+    pub fn name_run(&mut self, run: &str) {
+        self.style.run = run.into();
+    }
+
     /// Takes note of a branch that ended just now. A file that can't be written is told once, on
     /// standard error; the run goes on.
     pub fn add(&mut self, record: &Record) {

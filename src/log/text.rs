@@ -140,7 +140,7 @@ impl fmt::Display for Told<'_> {
 }
 
 /// `SIGTERM`, or the number of a signal without a name.
-pub(super) fn signal_name(signal: i32) -> String {
+pub fn signal_name(signal: i32) -> String {
     nix::sys::signal::Signal::try_from(signal)
         .map_or_else(|_| signal.to_string(), |signal| signal.as_str().to_owned())
 }

@@ -44,6 +44,7 @@ pub struct Ftsh {
     pub(crate) errors: Option<OwnedFd>,
     pub(crate) wrapper: Vec<OsString>,
     pub(crate) session: bool,
+    pub(crate) mark: Option<String>,
     stdout: Option<Vec<u8>>,
     stderr: Vec<String>,
     takes: Option<(Duration, Duration)>,
@@ -67,10 +68,17 @@ impl Ftsh {
             errors: None,
             wrapper: Vec::new(),
             session: false,
+            mark: None,
             stdout: None,
             stderr: Vec::new(),
             takes: None,
         }
+    }
+
+    /// One after another one, in the same directory; what is left of that one counts as left of this.
+    pub fn after(before: Finished) -> Self {
+        let mark = Some(before.mark);
+        Self { directory: before.directory, mark, ..Self::new() }
     }
 
     /// A run of `-c text`.

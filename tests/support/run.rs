@@ -48,8 +48,8 @@ pub struct Running {
 
 impl Running {
     pub(super) fn new(ftsh: Ftsh) -> Self {
-        let mark =
-            format!("{MARK}={}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+        let number = RUNS.fetch_add(1, Ordering::Relaxed);
+        let mark = ftsh.mark.unwrap_or_else(|| format!("{MARK}={}-{number}", std::process::id()));
         let (name, value) = mark.split_once('=').expect("a mark has a value");
         let bin = std::path::Path::new(FTSH).parent().expect("the binary is in a directory");
         let directory = ftsh.directory.path();
@@ -127,6 +127,13 @@ impl Running {
         Pid::from_raw(self.child.id() as i32)
     }
 
+    /// The process that does the shell's work, once it is there.
+    pub fn interpreter(&self) -> Option<Pid> {
+        let pid = self.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok().map(Pid::from_raw)
+    }
+
     /// Sends a signal to the shell's group.
     pub fn signal_group(&self, signal: Signal) {
         killpg(self.pid(), signal).expect("the shell's group takes a signal");
@@ -182,13 +189,33 @@ impl Running {
 
     /// Waits for the end, or for the limit.
     pub fn wait(mut self) -> Finished {
-        let rest = self.limit.saturating_sub(self.started.elapsed());
-        let status = self.child.wait_timeout(rest).expect("the shell can be waited for");
-        let elapsed = self.started.elapsed();
+        let (status, elapsed) = self.await_end();
         let survivors = marked(&self.mark);
         // Nothing has to be ended, nor looked for again.
         self.over = status.is_some() && survivors.is_empty();
         self.end();
+        self.finished(status, elapsed, survivors)
+    }
+
+    /// The same, but what is left is for the run after this one ([`Ftsh::after`]).
+    pub fn leave(mut self) -> Finished {
+        let (status, elapsed) = self.await_end();
+        self.over = status.is_some();
+        self.finished(status, elapsed, Vec::new())
+    }
+
+    fn await_end(&mut self) -> (Option<ExitStatus>, Duration) {
+        let rest = self.limit.saturating_sub(self.started.elapsed());
+        let status = self.child.wait_timeout(rest).expect("the shell can be waited for");
+        (status, self.started.elapsed())
+    }
+
+    fn finished(
+        mut self,
+        status: Option<ExitStatus>,
+        elapsed: Duration,
+        survivors: Vec<Survivor>,
+    ) -> Finished {
         Finished {
             status,
             started: self.started,
@@ -197,6 +224,7 @@ impl Running {
             stdout: read(&self.stdout),
             stderr: read(&self.stderr),
             directory: self.directory.take().expect("taken once"),
+            mark: self.mark.clone(),
             command_line: std::mem::take(&mut self.command_line),
         }
     }
@@ -255,6 +283,8 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// Its directory.
     pub directory: TempDir,
+    /// What its processes carry.
+    pub(super) mark: String,
     command_line: String,
 }
 

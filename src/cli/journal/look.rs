@@ -2,15 +2,17 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
 use super::super::messages::tell;
 use super::super::settings::{Look, Settings};
-use super::moment::{moment, since_1970, timestamp};
-use super::place::{content, is_locked};
-use crate::journal::{Journal, Over, read, replay};
-use crate::log::{Lines, Style};
+use super::moment::{moment, timestamp};
+use super::place::{content, is_done_with, is_locked, latest_pid};
+use super::start;
+use crate::journal::{Journal, Over, elapsed, read, replay};
+use crate::log::{Lines, Style, signal_name};
 use crate::machine::outcome::Human;
 use crate::machine::record::{Level, Record};
 use crate::machine::{Outcome, Time};
@@ -35,18 +37,17 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
 
 /// Prints what a log of the run would hold, with the times of then.
 fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
-    let beginning = &journal.beginning;
     let mut lines = Lines::new(Style {
         format: settings.log_format,
         decimal: settings.log_decimal,
-        pid: beginning.pid(),
+        pid: latest_pid(journal),
         run: format!("{:016x}", journal.run),
     });
     let mut out = BufWriter::new(io::stdout().lock());
     let mut result = Ok(());
     let replayed = replay(journal, settings.config.log_level, |record: &Record| {
         if result.is_ok() {
-            let at = timestamp(beginning.at + record.at.elapsed());
+            let at = timestamp(start::moment_of(journal, record.at));
             result = out.write_all(lines.render(at, record).as_bytes());
         }
     });
@@ -63,24 +64,47 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
 
 /// Prints what the run is doing, or was doing at last.
 fn page(journal: &Journal, goes_on: bool) -> Result<Outcome> {
-    let beginning = &journal.beginning;
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ())?;
+    let latest = start::moment_of(journal, replayed.now);
     let now = known(journal, goes_on, replayed.now);
     let status = replayed.machine.status(status::TASKS_ON_PAGE, now);
-    let mut text = status::page(&status, &beginning.name, beginning.pid());
-    text += &match (&journal.over, goes_on) {
-        (Some(Over::Exited(0)), _) => "  the run has succeeded".to_owned(),
-        (Some(Over::Exited(code)), _) => format!("  the run has ended with exit status {code}"),
-        (Some(Over::Interrupted(signal)), _) => format!("  the run was ended by signal {signal}"),
-        (Some(Over::Replaced), _) => "  a program took the shell's place".to_owned(),
-        (None, true) => "  the run goes on".to_owned(),
-        (None, false) => format!(
-            "  the run was cut short: this is what it did at {}, when something was recorded last",
-            moment(beginning.at + now.elapsed())
-        ),
-    };
+    let mut text = status::page(&status, &journal.beginning.name, latest_pid(journal));
+    text += &told_of(journal, goes_on, latest);
     text.push('\n');
     Ok(tell(&text))
+}
+
+/// How it stands with a run, of which something was recorded last at this moment since 1970.
+fn told_of(journal: &Journal, goes_on: bool, latest: Duration) -> String {
+    let is_untold = !goes_on && !is_done_with(journal);
+    let untold = if is_untold { ", but nobody was told: the next start says so" } else { "" };
+    let starts = match journal.starts.len() {
+        0 | 1 => String::new(),
+        count => format!(", after {count} starts"),
+    };
+    let next = "the next start goes on with it";
+    match (journal.over, goes_on, journal.suspended) {
+        (Some(Over::Exited(0)), ..) => format!("  the run has succeeded{starts}{untold}"),
+        (Some(Over::Exited(code)), ..) => {
+            format!("  the run has ended with exit status {code}{starts}{untold}")
+        }
+        (Some(Over::Interrupted(signal)), ..) => {
+            format!("  the run was ended by {}{starts}{untold}", signal_name(signal))
+        }
+        (Some(Over::Replaced), ..) => "  a program took the shell's place".to_owned(),
+        (None, true, None) => format!("  the run goes on{starts}"),
+        (None, true, Some(_)) => "  the run is being suspended".to_owned(),
+        (None, false, Some(suspended)) => {
+            let why = suspended.signal.map_or("as its time was over".into(), |signal| {
+                format!("by {}", signal_name(signal))
+            });
+            format!("  the run was suspended {why}, at {}: {next}", moment(latest))
+        }
+        (None, false, None) => format!(
+            "  the run was cut short: this is what it did at {}, when something was recorded last; {next}",
+            moment(latest)
+        ),
+    }
 }
 
 /// Until when there is something to be seen of a run: until now, if it goes on.
@@ -88,7 +112,7 @@ fn known(journal: &Journal, goes_on: bool, last: Time) -> Time {
     if !goes_on || journal.over.is_some() {
         return last;
     }
-    last.max(Time::after(since_1970().saturating_sub(journal.beginning.at)))
+    journal.starts.last().map_or(last, |start| Time::after(elapsed(start, last, &start::clocks())))
 }
 
 /// Draws the run, as the name of the file says.

@@ -2,9 +2,16 @@
 
 mod look;
 mod moment;
+mod output;
 mod place;
 mod record;
+mod resume;
+mod start;
+mod told;
 
 pub use self::look::look;
-pub use self::place::{Prepared, prepare};
-pub use self::record::Room;
+pub use self::output::open as open_output;
+pub use self::place::{Place, Taken, has_earlier, take};
+pub use self::record::{Kept, Recording};
+pub use self::resume::{Ended, Found};
+pub use self::told::at_end;

@@ -1,7 +1,7 @@
 //! The file of a journal, and whose it is.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::mem;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -14,32 +14,63 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::driver::process::{Life, Lifelines, life};
-use crate::journal::{Journal, Unreadable, read};
+use crate::journal::{Journal, Over, Unreadable, read};
 use crate::os_error::plain;
 
 /// Who ends needs a moment for it, and who only looks whether a run is on holds its lock as short.
 const PATIENCE: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
+/// Who ends what it has started may need longer.
+const LONG_PAUSE: Duration = Duration::from_millis(50);
 
 /// What came of asking for a journal.
-pub enum Prepared {
+pub enum Taken {
     /// Another shell has it: a line for people.
     Busy(String),
-    /// There is room for the run.
-    Ready(Place),
+    /// There is room for a run.
+    New(Place),
+    /// It holds a run that isn't over, or that is, which nobody was told.
+    Earlier(Box<Earlier>),
 }
 
-/// A file that is ours until the process and those it forked have ended, and that holds nothing.
+/// A file that is ours until the process and those it forked have ended.
 pub struct Place {
     pub path: PathBuf,
     pub file: File,
     /// Tells others that we live; none where that can't be had.
     pub lifelines: Option<Rc<Lifelines>>,
+    /// Whether it never held a run.
+    pub is_new: bool,
 }
 
-/// Takes a file for a journal. A run in it that has ended makes room for the new one.
-pub fn prepare(path: &Path) -> Result<Prepared> {
+/// A run that an earlier start recorded.
+pub struct Earlier {
+    pub place: Place,
+    pub journal: Journal,
+}
+
+/// Whether a file holds a run that is to be gone on with, or told of, instead of a new one. Nothing is
+/// locked: that may change.
+pub fn has_earlier(path: &Path) -> bool {
+    content(path).is_ok_and(|bytes| read(&bytes).is_ok_and(|journal| !is_done_with(&journal)))
+}
+
+/// Whether a run is over, and its end was told.
+pub fn is_done_with(journal: &Journal) -> bool {
+    match journal.over {
+        None => false,
+        // Nobody knows more of it.
+        Some(Over::Replaced) => true,
+        // Versions that didn't say whether they had told didn't say either who they were.
+        Some(_) => journal.reported || journal.starts.is_empty(),
+    }
+}
+
+/// Takes a file for a journal. A run in it that nothing more is to be done about makes room for a new
+/// one.
+pub fn take(path: &Path) -> Result<Taken> {
     let refuse = |reason: &str| anyhow!("can't use `{}` as a journal: {reason}", path.display());
+    let cannot = |error: io::Error| refuse(&plain(&error));
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -51,38 +82,53 @@ pub fn prepare(path: &Path) -> Result<Prepared> {
         .open(path)
         .map_err(|error| match error.raw_os_error() {
             Some(libc::ELOOP) => refuse("it is a symbolic link; name the file itself"),
-            _ => refuse(&plain(&error)),
+            _ => cannot(error),
         })?;
-    if !file.metadata().map_err(|error| refuse(&plain(&error)))?.is_file() {
+    if !file.metadata().map_err(cannot)?.is_file() {
         bail!(refuse("it is no plain file"));
     }
-    let Some(file) = lock(file).map_err(|error| refuse(&plain(&error)))? else {
+    let file = loop {
+        if let Some(file) = lock(file.try_clone().map_err(cannot)?).map_err(cannot)? {
+            break file;
+        }
         let holder = match content(path).map(|bytes| read(&bytes)) {
-            Ok(Ok(journal)) => format!("process {}", journal.beginning.pid()),
+            // It has done all that it does for this run but to end.
+            Ok(Ok(Journal { suspended: Some(_), .. } | Journal { over: Some(_), .. })) => {
+                thread::sleep(LONG_PAUSE);
+                continue;
+            }
+            Ok(Ok(journal)) => format!("process {}", latest_pid(&journal)),
             _ => "another process".into(),
         };
-        return Ok(Prepared::Busy(format!("{holder} records a run in `{}`", path.display())));
+        return Ok(Taken::Busy(format!("{holder} records a run in `{}`", path.display())));
     };
-    let bytes = whole(&file).map_err(|error| refuse(&plain(&error)))?;
-    match read(&bytes) {
-        Err(Unreadable::Empty) | Ok(Journal { over: Some(_), .. }) => {}
-        Ok(Journal { over: None, .. }) => bail!(refuse(&format!(
-            "the run in it was cut short, and is there to be looked at (`ftsh --status {0}`, `ftsh \
-             --replay {0}`); to begin another one, remove it or name another file",
-            path.display()
-        ))),
+    let bytes = whole(&file).map_err(cannot)?;
+    let journal = match read(&bytes) {
+        Err(Unreadable::Empty) => None,
         Err(error) => bail!(refuse(&error.to_string())),
+        Ok(journal) => Some(journal),
+    };
+    let lifelines = Lifelines::of(&file).ok().map(Rc::new);
+    let place = Place { path: path.into(), file, lifelines, is_new: journal.is_none() };
+    if let Some(journal) = journal
+        && !is_done_with(&journal)
+    {
+        return Ok(Taken::Earlier(Box::new(Earlier { place, journal })));
     }
     let empty = || {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        file.set_len(0)
+        place.file.set_permissions(Permissions::from_mode(0o600))?;
+        place.file.set_len(0)
     };
-    empty().map_err(|error| refuse(&plain(&error)))?;
+    empty().map_err(cannot)?;
     // A new name is to be there after a crash, where one may ask for that.
     let directory = path.parent().and_then(|directory| File::open(directory).ok());
     let _ = directory.map(|directory| directory.sync_all());
-    let lifelines = Lifelines::of(&file).ok().map(Rc::new);
-    Ok(Prepared::Ready(Place { path: path.into(), file, lifelines }))
+    Ok(Taken::New(place))
+}
+
+/// The process id of the shell that has a run, or had it last.
+pub fn latest_pid(journal: &Journal) -> u32 {
+    journal.starts.last().map_or_else(|| journal.beginning.pid(), |start| start.pid)
 }
 
 /// Locks a file for good; none if somebody else has it locked. What is left of a shell is waited for.
@@ -108,8 +154,10 @@ fn lock(mut file: File) -> io::Result<Option<File>> {
     }
 }
 
-fn whole(mut file: &File) -> io::Result<Vec<u8>> {
+/// All that is in a file. Processes that were forked share where it is read.
+pub fn whole(mut file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    file.rewind()?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -1,10 +1,11 @@
-//! Recording a run.
+//! Recording a run, from its beginning or from where it was left.
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use bstr::BString;
@@ -12,20 +13,42 @@ use bstr::BString;
 use super::super::messages::complain;
 use super::moment::since_1970;
 use super::place::Place;
+use super::start;
 use crate::driver::process::Lifelines;
 use crate::driver::{self, Durable};
-use crate::journal::{Beginning, Recorder, Writer};
+use crate::journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
 use crate::machine::effect::Environment;
 use crate::machine::record::Record;
-use crate::machine::{Config, Machine, Outcome};
+use crate::machine::{Config, Machine, Outcome, Time};
 use crate::os_error::plain;
 use crate::syntax::Script;
 
-/// A journal that can begin.
-pub struct Room {
-    place: Place,
-    run: u64,
-    beginning: Beginning,
+/// A run that is about to begin or to go on, and a file for it.
+pub struct Recording {
+    pub place: Place,
+    pub course: Course,
+}
+
+/// How a run comes about.
+pub enum Course {
+    /// It begins.
+    Begins { run: u64, beginning: Box<Beginning>, machine: Box<Machine> },
+    /// It goes on.
+    GoesOn { journal: Box<Journal>, replayed: Box<Replayed> },
+}
+
+/// What is left to be done when a journal can be written.
+enum Ready {
+    Begins(Box<Machine>),
+    GoesOn(Box<Machine>, Box<World>),
+}
+
+/// A run whose journal can be written.
+pub struct Recorded {
+    ready: Ready,
+    /// How long it has been going on.
+    pub elapsed: Duration,
+    pub journal: Kept,
 }
 
 /// A journal that is written; clones are the same.
@@ -37,41 +60,85 @@ pub struct Kept {
     _lifelines: Option<Rc<Lifelines>>,
 }
 
-impl Place {
-    /// It is to hold this run.
+impl Recording {
+    /// One of a run that begins.
     pub fn of(
-        self,
+        place: Place,
         run: u64,
         script: &Script,
-        arguments: &[BString],
-        environment: &Environment,
-        config: &Config,
+        arguments: Vec<BString>,
+        environment: Environment,
+        config: Config,
         seed: u64,
-    ) -> Room {
+    ) -> Self {
         let now = since_1970();
-        let beginning = Beginning::new(script, arguments, environment, config, seed, now);
-        Room { place: self, run, beginning }
-    }
-}
-
-impl Room {
-    /// What tells others that this shell lives.
-    pub fn lifelines(&self) -> Option<Rc<Lifelines>> {
-        self.place.lifelines.clone()
+        let beginning = Beginning::new(script, &arguments, &environment, &config, seed, now);
+        let machine = Machine::new(script, arguments, environment, config, seed);
+        let (beginning, machine) = (Box::new(beginning), Box::new(machine));
+        Self { place, course: Course::Begins { run, beginning, machine } }
     }
 
-    /// The run begins now.
-    pub fn begin(mut self) -> Result<Kept> {
-        self.beginning.at = since_1970();
-        let Place { path, file, lifelines } = self.place;
-        let writer = Writer::begin(file, self.run, self.beginning);
-        let writer = writer.map_err(|error| cannot_write(&path, &error))?;
-        Ok(Kept {
+    /// Whether the run begins.
+    pub fn begins(&self) -> bool {
+        matches!(self.course, Course::Begins { .. })
+    }
+
+    /// What its script is called.
+    pub fn name(&self) -> &str {
+        match &self.course {
+            Course::Begins { beginning, .. } => &beginning.name,
+            Course::GoesOn { journal, .. } => &journal.beginning.name,
+        }
+    }
+
+    /// The machine as it is by now.
+    pub fn machine(&self) -> &Machine {
+        match &self.course {
+            Course::Begins { machine, .. } => machine,
+            Course::GoesOn { replayed, .. } => &replayed.machine,
+        }
+    }
+
+    /// Makes the file ready.
+    pub fn open(self) -> Result<Recorded> {
+        let Place { path, file, lifelines, .. } = self.place;
+        let cannot = |error: io::Error| cannot_write(&path, &error);
+        let (writer, ready, elapsed) = match self.course {
+            Course::Begins { run, mut beginning, machine } => {
+                beginning.at = since_1970();
+                let writer = Writer::begin(file, run, *beginning).map_err(cannot)?;
+                (writer, Ready::Begins(machine), Duration::ZERO)
+            }
+            Course::GoesOn { journal, replayed } => {
+                let writer = Writer::resume(file, &journal, &replayed).map_err(cannot)?;
+                let latest = replayed.now;
+                let by_now = journal
+                    .starts
+                    .last()
+                    .map_or(latest.elapsed(), |last| elapsed(last, latest, &start::clocks()));
+                let (machine, world) = replayed.go_on();
+                (writer, Ready::GoesOn(Box::new(machine), Box::new(world)), by_now)
+            }
+        };
+        let journal = Kept {
             path: Rc::new(path),
             writer: Rc::new(RefCell::new(writer)),
             _lifelines: lifelines,
-        })
+        };
+        Ok(Recorded { ready, elapsed, journal })
     }
+}
+
+/// Writes how a run ended that an earlier start couldn't write.
+pub fn write_end(
+    file: File,
+    path: &Path,
+    journal: &Journal,
+    replayed: &Replayed,
+    outcome: &Outcome,
+) -> Result<()> {
+    let written = Writer::resume(file, journal, replayed).and_then(|mut it| it.end(outcome));
+    written.map_err(|error| cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
@@ -83,14 +150,40 @@ impl Kept {
     pub fn note(&self, record: &Record) {
         self.writer.borrow_mut().note(record);
     }
+}
 
-    /// Runs a machine to its end, and keeps what it is told.
-    pub fn run(&self, machine: &mut Machine, driver: &mut impl Durable) -> Result<Outcome> {
-        let recorder = Recorder::new(driver, Rc::clone(&self.writer), None);
-        let mut recorder = recorder.map_err(|error| cannot_write(&self.path, &error))?;
-        let outcome = driver::run(machine, &mut recorder);
-        if let Err(error) = recorder.end(&outcome) {
-            complain(&format!("{}; the run ends", cannot_write(&self.path, &error)));
+impl Recorded {
+    /// Runs it to its end, or until it is suspended: by this shell, whose commands carry this mark, and
+    /// which has so much time.
+    pub fn run(
+        self,
+        driver: &mut impl Durable,
+        pid: u32,
+        mark: &str,
+        limit: Option<Duration>,
+    ) -> Result<Outcome> {
+        let Self { ready, elapsed, journal: Kept { path, writer, _lifelines } } = self;
+        writer.borrow_mut().start(start::this(elapsed, pid, mark));
+        let deadline = limit.map(|limit| Time::after(elapsed.saturating_add(limit)));
+        let cannot = |error: io::Error| cannot_write(&path, &error);
+        let (outcome, ended) = match ready {
+            Ready::Begins(mut machine) => {
+                let mut recorder = Recorder::new(driver, writer, deadline).map_err(cannot)?;
+                let outcome = driver::run(&mut machine, &mut recorder);
+                let ended = recorder.end(&outcome);
+                (outcome, ended)
+            }
+            Ready::GoesOn(mut machine, world) => {
+                let recorder = Recorder::resume(driver, writer, *world, deadline);
+                let mut recorder = recorder.map_err(cannot)?;
+                let outcome = driver::go_on(&mut machine, &mut recorder);
+                let ended = recorder.end(&outcome);
+                (outcome, ended)
+            }
+        };
+        if let Err(error) = ended {
+            let error = cannot_write(&path, &error);
+            complain(&format!("{error}; the run ends, and the next start goes on with it"));
         }
         Ok(outcome)
     }

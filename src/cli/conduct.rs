@@ -1,0 +1,169 @@
+//! A run from its first command to its end, in the process that does nothing else.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use bstr::BString;
+
+use super::journal::{Ended, Kept, Place, Recording};
+use super::telling::Telling;
+use crate::driver::process::{self, AtEnd, ProcessDriver, Supervision};
+use crate::driver::{self, Driver, Interactive};
+use crate::machine::event::Status;
+use crate::machine::record::Level;
+use crate::machine::{Machine, Outcome, Time};
+use crate::non_blocking_writer;
+use crate::os_error::plain;
+use crate::repl;
+use crate::secrets::Secrets;
+
+/// What there is to do.
+pub enum Work {
+    /// A script.
+    Run(Box<Machine>),
+    /// One whose run is recorded.
+    Record(Recording),
+    /// Saying how a run ended.
+    Tell(Ended),
+}
+
+impl Work {
+    /// Where it is recorded, and whether it begins there.
+    pub fn place(&self) -> Option<(&Place, bool)> {
+        match self {
+            Self::Run(_) => None,
+            Self::Record(recording) => Some((&recording.place, recording.begins())),
+            Self::Tell(ended) => Some((&ended.place, false)),
+        }
+    }
+
+    /// What its script was called when it began.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Run(_) => None,
+            Self::Record(recording) => Some(recording.name()),
+            Self::Tell(ended) => Some(&ended.name),
+        }
+    }
+
+    /// Whether it takes more than this process.
+    pub fn may_run_programs(&self) -> bool {
+        match self {
+            Self::Run(machine) => machine.may_run_programs(),
+            Self::Record(recording) => recording.machine().may_run_programs(),
+            Self::Tell(_) => false,
+        }
+    }
+}
+
+/// What it takes to do it.
+pub struct Means {
+    /// What the script is called.
+    pub file: Arc<str>,
+    pub telling: Rc<RefCell<Telling>>,
+    /// Variables for every command.
+    pub told: Vec<(&'static str, BString)>,
+    pub patience: process::Patience,
+    pub channels: Option<PathBuf>,
+    /// How long a recorded run may go on in this process.
+    pub limit: Option<Duration>,
+    pub talks: bool,
+    pub is_cron: bool,
+    /// For a process without a supervisor.
+    pub at_end: Option<AtEnd>,
+}
+
+impl Means {
+    /// Does it.
+    pub fn perform(mut self, work: Work, supervision: Option<Supervision>) -> Result<Outcome> {
+        if self.is_cron && supervision.is_none() {
+            bail!("can't keep what is printed: there is no second process to be had");
+        }
+        let at_end = self.at_end.take().filter(|_| supervision.is_none());
+        let outcome = self.run(work, supervision)?;
+        if let Some(at_end) = at_end {
+            non_blocking_writer::wait(None);
+            at_end(match outcome {
+                Outcome::Interrupted(signal) => Status::Signaled(signal),
+                ref outcome => Status::Exited(outcome.exit_code().into()),
+            });
+        }
+        Ok(outcome)
+    }
+
+    fn run(self, work: Work, supervision: Option<Supervision>) -> Result<Outcome> {
+        let (file, telling) = (Arc::clone(&self.file), Rc::clone(&self.telling));
+        let (limit, talks) = (self.limit, self.talks);
+        let pid = supervision.as_ref().map_or_else(std::process::id, Supervision::shell_pid);
+        let finish = |outcome: &Outcome, now: Time, secrets: &Secrets| {
+            telling.borrow_mut().finish(&file, outcome, now, secrets);
+        };
+        match work {
+            Work::Tell(ended) => {
+                finish(&ended.outcome, ended.elapsed, &ended.secrets);
+                Ok(ended.outcome)
+            }
+            Work::Run(mut machine) => {
+                let secrets = machine.secrets().clone();
+                let mut driver = self.driver(supervision, &secrets, None)?;
+                if talks {
+                    return Ok(repl::run(*machine, driver));
+                }
+                let outcome = driver::run(&mut machine, &mut driver);
+                finish(&outcome, driver.now(), &secrets);
+                Ok(driver.flush_on_exit(outcome))
+            }
+            Work::Record(recording) => {
+                let secrets = recording.machine().secrets().clone();
+                let recorded = recording.open()?;
+                let kept = Some((recorded.journal.clone(), recorded.elapsed));
+                let mut driver = self.driver(supervision, &secrets, kept)?;
+                let mark = driver.mark().to_owned();
+                let outcome = recorded.run(&mut driver, pid, &mark, limit)?;
+                finish(&outcome, driver.now(), &secrets);
+                Ok(driver.flush_on_exit(outcome))
+            }
+        }
+    }
+
+    fn driver(
+        self,
+        supervision: Option<Supervision>,
+        secrets: &Secrets,
+        journal: Option<(Kept, Duration)>,
+    ) -> Result<ProcessDriver> {
+        let Self { file, telling, told, patience, channels, talks, .. } = self;
+        let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
+        let (notes, elapsed) = journal.unzip();
+        let hidden = secrets.clone();
+        ProcessDriver::new(process::Settings {
+            file,
+            // What only the driver knows isn't to be had again.
+            log_level: if notes.is_some() { level.max(Level::PROCESSES) } else { level },
+            log: Box::new(move |record| {
+                if let Some(journal) = &notes {
+                    journal.note(record);
+                }
+                telling.borrow_mut().tell(&record.hide(&hidden));
+            }),
+            told,
+            patience,
+            status_line: talks || is_wordy,
+            supervision,
+            restore: if talks { repl::restore() } else { None },
+            channels,
+            elapsed: elapsed.unwrap_or_default(),
+        })
+        .map_err(|error| {
+            let hint = match error.raw_os_error() {
+                Some(libc::EMFILE) => "; 32 do for most scripts",
+                _ => "",
+            };
+            anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! Going on with a run that an earlier start began, or telling of one that is over.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+
+use super::moment::moment;
+use super::place::{Earlier, Place};
+use super::record::{Course, Recording, write_end};
+use super::start;
+use crate::driver::process;
+use crate::journal::{Journal, Over, replay};
+use crate::machine::record::{Level, Record};
+use crate::machine::{Outcome, Time};
+use crate::secrets::Secrets;
+
+/// What became of a run that an earlier start began.
+pub enum Found {
+    /// It isn't over.
+    Unfinished(Recording),
+    /// It is over, and whoever started it is to be told.
+    Over(Ended),
+    /// Something of it still runs: a line for people.
+    Busy(String),
+}
+
+/// A run that is over.
+pub struct Ended {
+    pub place: Place,
+    /// What its script is called.
+    pub name: String,
+    pub outcome: Outcome,
+    /// How long it went on.
+    pub elapsed: Time,
+    pub secrets: Secrets,
+}
+
+impl Earlier {
+    /// Tells the run from others.
+    pub fn run(&self) -> u64 {
+        self.journal.run
+    }
+
+    /// What its script is called.
+    pub fn name(&self) -> &str {
+        &self.journal.beginning.name
+    }
+
+    /// What to say of it to whoever asked for the script `name`, whose text this is if it is there; an error
+    /// if the run is one of another script.
+    pub fn compared(&self, name: &str, text: Option<&str>) -> Result<Option<String>> {
+        let (path, began) = (self.place.path.display(), moment(self.journal.beginning.at));
+        let file = |name: &str| Path::new(name).file_name().map(ToOwned::to_owned);
+        if file(name) != file(self.name()) {
+            bail!(
+                "`{path}` holds a run of `{}` that began at {began}, and has to be gone on with first: \
+                 start that one, remove the file, or name another one for `{name}`",
+                self.name()
+            );
+        }
+        if self.journal.over.is_some() {
+            return Ok(Some(format!(
+                "the run in `{path}` that began at {began} is over, but nobody was told; this is how it ended, \
+                 and the next start begins a new one"
+            )));
+        }
+        let goes_on =
+            format!("the run in `{path}` goes on with the text that it began with at {began}");
+        Ok(match text {
+            None => Some(format!("it can't be read any more; {goes_on}")),
+            Some(text) if text != self.journal.beginning.text => {
+                Some(format!("it has changed; {goes_on}"))
+            }
+            Some(_) => None,
+        })
+    }
+
+    /// Repeats it as far as it is recorded, and has told what it logged at this level. What is left of it
+    /// has so long to end.
+    pub fn repeat(self, level: Level, grace: Duration, tell: impl FnMut(&Record)) -> Result<Found> {
+        let Self { place, journal } = self;
+        let cannot = |reason: anyhow::Error| {
+            anyhow!("can't go on with the run in `{}`: {reason}", place.path.display())
+        };
+        let over = journal.over;
+        let replayed = match (replay(&journal, level, tell), over) {
+            (Ok(replayed), _) => replayed,
+            // Another version may say as much.
+            (Err(_), Some(over)) => {
+                let outcome = match over {
+                    Over::Interrupted(signal) => Outcome::Interrupted(signal),
+                    Over::Exited(code) => Outcome::Exited(code),
+                    Over::Replaced => Outcome::Succeeded,
+                };
+                let (elapsed, secrets) = (Time::START, journal.beginning.secrets());
+                let name = journal.beginning.name;
+                return Ok(Found::Over(Ended { place, name, outcome, elapsed, secrets }));
+            }
+            (Err(error), None) => return Err(cannot(error.into())),
+        };
+        if let Some(outcome) = replayed.outcome.clone() {
+            if over.is_none() {
+                let file = place.file.try_clone()?;
+                write_end(file, &place.path, &journal, &replayed, &outcome)?;
+            }
+            let (elapsed, secrets) = (replayed.now, replayed.machine.secrets().clone());
+            let name = journal.beginning.name;
+            return Ok(Found::Over(Ended { place, name, outcome, elapsed, secrets }));
+        }
+        prepare(&journal).map_err(cannot)?;
+        let left = end_what_is_left(&journal, grace);
+        if !left.is_empty() {
+            let left = left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            return Ok(Found::Busy(format!(
+                "what an earlier start of the run in `{}` left behind can't be ended: process {left}",
+                place.path.display()
+            )));
+        }
+        let (journal, replayed) = (Box::new(journal), Box::new(replayed));
+        Ok(Found::Unfinished(Recording { place, course: Course::GoesOn { journal, replayed } }))
+    }
+}
+
+/// Has this process be as the first one was.
+fn prepare(journal: &Journal) -> Result<()> {
+    let Some(first) = journal.starts.first() else {
+        bail!("ftsh {} wrote it, which didn't say what that takes", journal.beginning.version);
+    };
+    start::check(first)?;
+    start::assume(first)
+}
+
+/// Ends what still carries the mark of an earlier start: both of its processes may have been killed.
+fn end_what_is_left(journal: &Journal, grace: Duration) -> Vec<i32> {
+    let boot = start::clocks().boot;
+    let marks = journal.starts.iter().filter(|start| start.boot == boot);
+    let marks: Vec<String> = marks.map(|start| start.mark.clone()).collect();
+    process::end_marked(&marks, grace)
+}

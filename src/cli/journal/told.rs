@@ -1,0 +1,43 @@
+//! The mark of a run whose end was told.
+
+use std::fs::File;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::Result;
+
+use super::super::messages::complain;
+use super::output;
+use super::place::{Place, whole};
+use crate::driver::process::AtEnd;
+use crate::journal::{Over, read, report};
+use crate::machine::event::Status;
+use crate::os_error::plain;
+
+/// What is to be done when a shell has told all that it had to, with what it kept of the output.
+pub fn at_end(place: &Place, keeps_output: bool) -> Result<AtEnd> {
+    let (path, file) = (place.path.clone(), place.file.try_clone()?);
+    Ok(Rc::new(move |status| mark(&path, &file, status, keeps_output)))
+}
+
+fn mark(path: &Path, file: &File, status: Status, keeps_output: bool) {
+    let Ok(Ok(journal)) = whole(file).map(|bytes| read(&bytes)) else { return };
+    let is_told = match (journal.over, status) {
+        (Some(Over::Exited(code)), Status::Exited(said)) => i32::from(code) == said,
+        (Some(Over::Interrupted(signal)), Status::Signaled(said)) => signal == said,
+        // It isn't over, or who was to tell it was killed.
+        _ => false,
+    };
+    if !is_told {
+        return;
+    }
+    let marked = file.try_clone().and_then(|file| report(file, &journal));
+    if let Err(error) = marked {
+        let (path, why) = (path.display(), plain(&error));
+        complain(&format!(
+            "can't write the journal `{path}`: {why}; the next start tells of this run again"
+        ));
+    } else if keeps_output {
+        output::remove(path);
+    }
+}

@@ -1,0 +1,94 @@
+//! The clock of a run that goes on in another process.
+
+use std::time::Duration;
+
+use super::started::Started;
+use crate::machine::Time;
+
+/// What the clocks of the system say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// The wall clock, since 1970: it can be set.
+    pub wall: Duration,
+    /// The clock that only goes forward while the machine is up.
+    pub since_boot: Duration,
+    /// While which boot that is; empty where there is no telling.
+    pub boot: String,
+}
+
+/// How long a run has been going on that went on last in this process, and of which the last that is known
+/// happened at `latest`.
+pub fn elapsed(last: &Started, latest: Time, now: &Clocks) -> Duration {
+    let since = if now.boot == last.boot && !now.boot.is_empty() {
+        now.since_boot.saturating_sub(last.since_boot)
+    } else {
+        now.wall.saturating_sub(last.at)
+    };
+    last.elapsed.saturating_add(since).max(latest.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 24 * 60 * 60;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// It had gone on for 50 seconds when it was started for the last time, a day after the boot.
+    fn last() -> Started {
+        Started {
+            at: seconds(1000 * DAY),
+            since_boot: seconds(DAY),
+            boot: "one".into(),
+            elapsed: seconds(50),
+            pid: 1,
+            interpreter: 2,
+            mark: String::new(),
+            directory: "/".into(),
+            umask: 0,
+            ignored: Vec::new(),
+            user: 0,
+            version: String::new(),
+        }
+    }
+
+    /// How long it has been going on when the wall clock says so many seconds more, and the machine has been
+    /// up for so long.
+    fn after(wall: i64, boot: &str, since_boot: u64) -> u64 {
+        let wall = seconds((1000 * DAY).saturating_add_signed(wall));
+        let now = Clocks { wall, since_boot: seconds(since_boot), boot: boot.into() };
+        elapsed(&last(), Time::after(seconds(60)), &now).as_secs()
+    }
+
+    #[test]
+    fn on_the_same_boot_nobody_can_set_the_clock() {
+        assert_eq!(after(100, "one", DAY + 100), 150);
+        assert_eq!(after(-1_000_000, "one", DAY + 100), 150);
+        assert_eq!(after(1_000_000, "one", DAY + 100), 150);
+    }
+
+    #[test]
+    fn after_a_reboot_the_wall_clock_decides() {
+        assert_eq!(after(7200, "two", 30), 7250);
+        assert_eq!(after(7200, "two", 3 * DAY), 7250);
+    }
+
+    #[test]
+    fn it_never_goes_back() {
+        assert_eq!(after(-7200, "two", 30), 60);
+        assert_eq!(after(5, "two", 30), 60);
+        assert_eq!(after(5, "one", DAY + 5), 60);
+        // What can't be.
+        assert_eq!(after(5, "one", DAY - 5), 60);
+    }
+
+    #[test]
+    fn who_does_not_know_the_boot_goes_by_the_wall_clock() {
+        let unknown = Started { boot: String::new(), ..last() };
+        let now = Clocks { wall: seconds(1001 * DAY), since_boot: seconds(7), boot: String::new() };
+        assert_eq!(elapsed(&unknown, Time::START, &now), seconds(DAY + 50));
+    }
+}

@@ -1,0 +1,509 @@
+//! Recorded runs that go on: what was killed, suspended or never told is done to its end by the next
+//! start, once.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::Uid;
+
+use crate::support::Ftsh;
+use crate::support::run::{Finished, Running};
+
+/// Whom the out-of-memory killer may choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Victim {
+    Supervisor,
+    Interpreter,
+    Both,
+}
+
+const VICTIMS: [Victim; 3] = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
+
+/// A command that says the first time that it is there, and then waits for ever. A word after it tells it
+/// from others.
+const STAYS: &str = "sh -c 'test -e been$0 || { echo > been$0; echo >> ready; exec sleep 1000; }'";
+
+/// A script in which [`STAYS`] stands where `STAYS` does.
+fn script(text: &str) -> String {
+    text.replace("STAYS", STAYS)
+}
+
+/// A run of a script that is recorded.
+fn recorded(text: &str) -> Ftsh {
+    Ftsh::script(script(text)).options(["--journal=j"])
+}
+
+/// Kills it once it is there, and with it what it was doing.
+fn killed(run: Ftsh, victim: Victim) -> Finished {
+    let before = fs::read_to_string(run.path("ready")).unwrap_or_default().lines().count();
+    let run = run.start();
+    run.until_lines("ready", before + 1);
+    let interpreter = run.interpreter().expect("an interpreter");
+    if victim != Victim::Interpreter {
+        kill(run.pid(), Signal::SIGKILL).expect("it lives");
+    }
+    if victim != Victim::Supervisor {
+        // Left alone, it may be gone already.
+        let _ = kill(interpreter, Signal::SIGKILL);
+    }
+    let finished = run.leave();
+    finished.killed_by(Signal::SIGKILL);
+    finished
+}
+
+/// The next start with the same words.
+fn again(before: Finished) -> Ftsh {
+    Ftsh::after(before).options(["--journal=j", "script.ftsh"])
+}
+
+/// What `--status` says.
+fn status(of: &Path) -> String {
+    Ftsh::new().arg("--status").arg(of.join("j")).success().text()
+}
+
+fn says(of: &Path, text: &str) {
+    let said = status(of);
+    assert!(said.contains(text), "{text} in {said}");
+}
+
+/// The last start of a run, which is over.
+fn over(finished: Finished) -> Finished {
+    finished.nothing_left();
+    says(finished.directory.path(), "the run has succeeded");
+    finished
+}
+
+#[test]
+fn what_is_done_is_not_done_again() {
+    let text = "echo one >> out
+        mktemp -u XXXXXX -> name
+        echo $name > before
+        try 2 times every 1 ms
+            echo attempt $attempt >> out
+            STAYS
+        end
+        echo $name > after
+        echo two >> out
+        echo said";
+    for victim in VICTIMS {
+        let finished = killed(recorded(text), victim);
+        let finished = over(again(finished).stdout("said\n").success());
+        assert_eq!(finished.read("out"), "one\nattempt 1\nattempt 2\ntwo\n", "{victim:?}");
+        assert_eq!(finished.read("before"), finished.read("after"));
+    }
+}
+
+#[test]
+fn what_was_running_is_lost() {
+    let finished = killed(recorded("echo one >> out\nSTAYS\necho two >> out"), Victim::Both);
+    let finished = again(finished).stdout("").failure(1);
+    finished.expect_stderr("was running when the shell ended");
+    assert_eq!(finished.read("out"), "one\n");
+    says(finished.directory.path(), "the run has ended with exit status 1");
+}
+
+#[test]
+fn what_must_not_run_twice_is_told_from_what_may() {
+    let text = "try 5 times every 1 ms while $error_kind .ne. lost
+            echo attempt >> out
+            STAYS
+        catch
+            echo \"$error_kind $error_code\"
+        end";
+    let finished = killed(recorded(text), Victim::Interpreter);
+    let finished = over(again(finished).stdout("lost 1\n").success());
+    assert_eq!(finished.read("out"), "attempt\n");
+}
+
+#[test]
+fn a_run_goes_on_again_and_again() {
+    let text = "for i in 1 2 3 4
+            try 2 times every 1 ms
+                STAYS $i
+            end
+            echo $i >> out
+        end";
+    let mut finished = killed(recorded(text), Victim::Supervisor);
+    for victim in VICTIMS {
+        finished = killed(again(finished), victim);
+    }
+    let finished = over(again(finished).success());
+    assert_eq!(finished.read("out"), "1\n2\n3\n4\n");
+    says(finished.directory.path(), "after 5 starts");
+}
+
+#[test]
+fn a_signal_suspends() {
+    let text = "try
+            try 2 times every 1 ms
+                STAYS
+            end
+            echo body >> out
+        finally
+            echo finally >> out
+        end";
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+        let run = recorded(text).options(["-f", "log"]).start();
+        run.until_lines("ready", 1);
+        run.signal(signal);
+        let finished = run.wait();
+        finished.killed_by(signal).nothing_left();
+        assert!(!finished.directory.path().join("out").exists(), "no `finally` runs");
+        let said = status(finished.directory.path());
+        assert!(said.contains(&format!("the run was suspended by {signal}, at ")), "{said}");
+        assert!(said.contains("the next start goes on"), "{said}");
+        let finished = over(again(finished).options(["-f", "log"]).success());
+        assert_eq!(finished.read("out"), "body\nfinally\n");
+        let log = finished.read("log");
+        for text in [&format!("suspended by signal {signal}"), "resumed: 1 command was running"] {
+            assert!(log.contains(text), "{text} in {log}");
+        }
+    }
+}
+
+/// What `FTSH_DEADLINE` says of a moment.
+fn deadline(from_now: Duration) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    (now + from_now).as_secs_f64().to_string()
+}
+
+#[test]
+fn a_deadline_from_outside_is_that_of_one_start() {
+    let text =
+        "try 2 times every 1 ms\nSTAYS\nend\nenv | sh -c \"grep FTSH_DEADLINE || true\"\necho end";
+    let run = recorded(text).env("FTSH_DEADLINE", deadline(Duration::from_millis(1500)));
+    let finished = run.stdout("").failure(124);
+    finished.nothing_left();
+    says(finished.directory.path(), "the run was suspended as its time was over");
+    // One that has passed leaves everything as it is.
+    let late = again(finished).env("FTSH_DEADLINE", "1").stdout("").stderr("its time is over");
+    let finished = late.failure(124);
+    finished.nothing_left();
+    over(again(finished).stdout("end\n").success());
+}
+
+#[test]
+fn deadlines_and_delays_end_when_they_would_have() {
+    let text = "try for 3 seconds or 1 time
+            try 2 times every 1 ms
+                STAYS
+            end
+            sleep 1000 s
+        catch
+            echo $error_kind
+        end";
+    let finished = killed(recorded(text), Victim::Both);
+    let before = finished.elapsed;
+    let limit = Duration::from_secs(3);
+    let finished = over(again(finished).stdout("timeout\n").success());
+    assert!(before + finished.elapsed >= limit, "{before:?} and {:?}", finished.elapsed);
+    // What comes between the two starts only makes it shorter.
+    assert!(
+        finished.within(limit.saturating_sub(before) + Duration::from_millis(500)),
+        "{}",
+        finished.story()
+    );
+}
+
+#[test]
+fn what_a_block_wrote_stays_and_what_it_read_is_read() {
+    let text = "x=\"\"
+        for i in 1 2 3
+            echo $i
+            if $i .eql. 2
+                try 2 times every 1 ms
+                    STAYS
+                end
+            end
+        end > file
+        while .succeeds. (read line)
+            echo got $line
+            if $line .eq. b
+                try 2 times every 1 ms
+                    STAYS 2
+                end
+            end
+        end < input >> out
+        for i in 4 5 6
+            echo $i
+            if $i .eql. 5
+                try 2 times every 1 ms
+                    STAYS 3
+                end
+            end
+        end -> x
+        echo \"$x\"";
+    for victim in VICTIMS {
+        let run =
+            recorded(text).file("input", "a\nb\nc\n").file("file", "old\n").file("out", "old\n");
+        let mut finished = killed(run, victim);
+        for _ in 0..2 {
+            finished = killed(again(finished), victim);
+        }
+        let finished = over(again(finished).stdout("4\n5\n6\n").success());
+        assert_eq!(finished.read("file"), "1\n2\n3\n", "{victim:?}");
+        assert_eq!(finished.read("out"), "old\ngot a\ngot b\ngot c\n", "{victim:?}");
+    }
+}
+
+#[test]
+fn standard_input_that_is_a_file_is_read_on() {
+    let text = "read one\ntry 2 times every 1 ms\nSTAYS\nend\nread two\necho \"$one $two\"";
+    let finished = killed(recorded(text).stdin("first\nsecond\nthird\n"), Victim::Both);
+    over(again(finished).stdin("first\nsecond\nthird\n").stdout("first second\n").success());
+}
+
+#[test]
+fn a_pipe_is_gone_and_never_looks_like_an_end() {
+    let text = "try 2 times every 1 ms
+            echo attempt >> out
+            sh -c 'echo a; test -e ready || { echo > ready; exec sleep 1000; }' | sh -c 'cat > got; echo whole >> out'
+        end";
+    for victim in VICTIMS {
+        let finished = over(again(killed(recorded(text), victim)).success());
+        assert_eq!(finished.read("out"), "attempt\nattempt\nwhole\n", "{victim:?}");
+    }
+}
+
+#[test]
+fn what_a_command_left_running_is_ended_first() {
+    let text = "sh -c 'setsid sleep 1000 > /dev/null 2>&1 & echo $! > pid'
+        try 2 times every 1 ms
+            STAYS
+        end
+        read pid < pid
+        sh -c 'grep -q sleep /proc/$0/cmdline 2> /dev/null && echo alive || echo gone' $pid";
+    let finished = killed(recorded(text), Victim::Both);
+    over(again(finished).stdout("gone\n").success());
+}
+
+#[test]
+fn a_program_in_the_shell_s_place_ends_the_run() {
+    let finished = recorded("exec sh -c 'exit 4'").failure(4);
+    says(finished.directory.path(), "the run has ended with exit status 4");
+    let finished = recorded("exec sh -c 'kill -KILL $$'").run();
+    finished.killed_by(Signal::SIGKILL);
+    says(finished.directory.path(), "the run was ended by SIGKILL");
+}
+
+/// Takes back what the shell wrote last: that it had told how the run ended.
+fn untold(finished: Finished) -> Finished {
+    let journal = finished.directory.path().join("j");
+    let bytes = fs::read(&journal).expect("a journal");
+    fs::write(&journal, &bytes[..bytes.len() - 1]).expect("a journal");
+    says(finished.directory.path(), "but nobody was told: the next start says so");
+    finished
+}
+
+#[test]
+fn an_end_that_nobody_was_told_is_told_once_more() {
+    let text = "echo run >> out\nsh -c 'exit 7'";
+    let options = ["--summary", "-l", "10"];
+    let first = recorded(text).options(options).failure(7);
+    let said = first.errors();
+    let next = again(untold(first)).options(options).failure(7);
+    let (remark, rest) =
+        next.errors().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("lines");
+    assert!(remark.contains("is over, but nobody was told"), "{remark}");
+    let without_time = |said: &str| said.split_once(" ms\n").map(|(_, rest)| rest.to_owned());
+    assert!(said.starts_with("ftsh: summary of script.ftsh: failed after "), "{said}");
+    assert_eq!(without_time(&rest), without_time(&said));
+    assert_eq!(next.read("out"), "run\n");
+    let third = again(next).failure(7);
+    assert_eq!(third.read("out"), "run\nrun\n", "a new run");
+}
+
+#[test]
+fn a_mail_that_was_not_sent_is_sent_with_all_that_was_printed() {
+    let text = "echo before\ntry 2 times every 1 ms\nSTAYS\nend\necho after\nsh -c 'exit 7'";
+    let finished = killed(recorded(text).options(["--cron"]), Victim::Both);
+    let finished = again(finished).options(["--cron"]).stdout("").failure(7);
+    let all = |finished: &Finished| {
+        let errors = finished.errors();
+        let lines: Vec<_> =
+            errors.lines().filter(|line| ["before", "after"].contains(line)).collect();
+        assert_eq!(lines, ["before", "after"], "{errors}");
+        assert!(errors.contains("`sh -c 'exit 7'` exited with 7"), "{errors}");
+    };
+    all(&finished);
+    assert!(!finished.directory.path().join("j.output").exists());
+}
+
+#[test]
+fn a_job_that_goes_on_and_goes_well_is_silent() {
+    let text = "echo before\ntry 2 times every 1 ms\nSTAYS\nend";
+    let finished = killed(recorded(text).options(["--cron"]), Victim::Interpreter);
+    assert!(finished.directory.path().join("j.output").exists());
+    let finished = over(again(finished).options(["--cron", "--summary"]).stdout("").success());
+    assert_eq!(finished.errors(), "");
+    assert!(!finished.directory.path().join("j.output").exists());
+}
+
+#[test]
+fn a_file_that_is_not_a_run_s_output_is_left_alone() {
+    let run = recorded("echo never").options(["--cron"]).file("j.output", "mine");
+    let finished = run.stderr("can't keep what is printed in").failure(2);
+    assert_eq!(finished.read("j.output"), "mine");
+}
+
+#[test]
+fn the_summary_and_the_results_are_of_the_whole_run() {
+    let text = "forall i in 1 2 3 at most 1
+            sh -c 'exit 0'
+            try 2 times every 1 ms
+                STAYS
+            end
+        end";
+    let options = ["--summary", "--results=r"];
+    let finished = killed(recorded(text).options(options), Victim::Both);
+    let finished = over(again(finished).options(options).success());
+    finished.expect_stderr("attempts  4 in 3 tries");
+    finished.expect_stderr("1 lost");
+    assert_eq!(finished.read("r").lines().count(), 3, "{}", finished.read("r"));
+}
+
+#[test]
+fn a_script_that_changed_goes_on_as_it_began() {
+    let text = "echo one >> out\ntry 2 times every 1 ms\nSTAYS\nend\necho two >> out";
+    let changes: [(Option<&str>, &str); 3] = [
+        (Some("echo other >> out\n"), "it has changed"),
+        (Some("try\n"), "it can't be read any more"),
+        (None, "it can't be read any more"),
+    ];
+    for (change, said) in changes {
+        let finished = killed(recorded(text), Victim::Both);
+        let path = finished.directory.path().join("script.ftsh");
+        match change {
+            Some(text) => fs::write(path, text).expect("a file"),
+            None => fs::remove_file(path).expect("it was there"),
+        }
+        let finished = over(again(finished).success());
+        let errors = finished.errors();
+        assert_eq!(errors.matches(said).count(), 1, "{errors}");
+        assert!(errors.contains("goes on with the text that it began with"), "{errors}");
+        assert_eq!(finished.read("out"), "one\ntwo\n");
+        // The next one is a new run, of what there is.
+        let next = again(finished).run();
+        let code = next.status.and_then(|status| status.code());
+        assert_eq!(code, Some(if change == Some("echo other >> out\n") { 0 } else { 2 }));
+    }
+}
+
+#[test]
+fn a_run_of_another_script_has_to_be_gone_on_with_first() {
+    let finished = killed(recorded("STAYS"), Victim::Both);
+    let other = Ftsh::after(finished).file("other.ftsh", "echo never");
+    other
+        .options(["--journal=j", "other.ftsh"])
+        .refused(&["holds a run of `script.ftsh`", "`other.ftsh`"]);
+}
+
+#[test]
+fn it_goes_on_with_what_it_began_with() {
+    let text = "try 2 times every 1 ms
+            STAYS
+        end
+        umask
+        pwd
+        echo \"$1 $WORD $$ ${OTHER:-none}\"
+        echo done > made";
+    let pid = "cat < /dev/null; echo $$ > pid\n";
+    let run = Ftsh::script(pid.to_owned() + &script(text)).options(["--journal=j"]).args(["first"]);
+    let run = run.env("WORD", "word").ignoring(Signal::SIGHUP).through([
+        "sh",
+        "-c",
+        "umask 027; exec \"$@\"",
+        "sh",
+    ]);
+    let finished = killed(run, Victim::Both);
+    let (pid, directory) = (finished.read("pid"), finished.directory.path().display().to_string());
+    fs::create_dir(finished.directory.path().join("elsewhere")).expect("a directory");
+    let next = Ftsh::after(finished).env("WORD", "other").env("OTHER", "other");
+    let next = next.args(["--journal=../j", "../script.ftsh", "second"]);
+    let next = next.through(["sh", "-c", "cd elsewhere; umask 0; exec \"$@\"", "sh"]);
+    let expected = format!("0027\n{directory}\nfirst word {} none\n", pid.trim_end());
+    let finished = over(next.stdout(expected).success());
+    let path = finished.directory.path().join("made");
+    let mode =
+        fs::metadata(path).map(|it| std::os::unix::fs::PermissionsExt::mode(&it.permissions()));
+    assert_eq!(Mode::from_bits_truncate(mode.expect("a file")).bits(), 0o640);
+}
+
+#[test]
+fn signals_that_were_ignored_are() {
+    let finished = killed(
+        recorded("try 2 times every 1 ms\nSTAYS\nend\nsh -c 'kill -HUP $$; echo alive'")
+            .ignoring(Signal::SIGHUP),
+        Victim::Both,
+    );
+    over(again(finished).stdout("alive\n").success());
+    let finished = killed(
+        recorded("try 2 times every 1 ms\nSTAYS\nend\nsh -c 'kill -HUP $$; echo alive'"),
+        Victim::Both,
+    );
+    again(finished).ignoring(Signal::SIGHUP).stdout("").failure(129);
+}
+
+#[test]
+fn a_directory_that_is_gone_is_told() {
+    let finished = recorded("mkdir d").success();
+    let run = Ftsh::after(finished).through(["sh", "-c", "cd d; exec \"$@\"", "sh"]);
+    let run =
+        run.file("d/script.ftsh", script("STAYS")).args(["--journal=../k", "script.ftsh"]).start();
+    run.until("it is there", |run| run.directory().join("d/ready").exists());
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    fs::rename(finished.directory.path().join("d"), finished.directory.path().join("e"))
+        .expect("a directory");
+    let next = Ftsh::after(finished).args(["--journal=k", "script.ftsh"]);
+    next.refused(&["can't go on with the run in", "can't go to its directory", "no such file"]);
+}
+
+#[test]
+fn another_user_is_refused() {
+    if !Uid::effective().is_root() {
+        return;
+    }
+    let finished = killed(recorded("STAYS").unprivileged(), Victim::Both);
+    again(finished).refused(&["can't go on with the run in", "of the user with the id 65534"]);
+}
+
+#[test]
+fn of_two_starts_at_once_one_goes_on() {
+    let text = "try 2 times every 1 ms\nSTAYS\nend\necho once >> out\nsh -c 'until test -e go; do :; done'";
+    let finished = killed(recorded(text), Victim::Both);
+    let directory = finished.directory.path().to_owned();
+    let journal = directory.join("j");
+    let starts = [0; 4].map(|_| {
+        let start = Ftsh::new().file("script.ftsh", script(text));
+        start.arg("--journal").arg(&journal).arg("script.ftsh").start()
+    });
+    let running =
+        |starts: &[Running]| starts.iter().filter(|it| !it.processes().is_empty()).count();
+    starts[0].until("three are refused", |_| running(&starts) == 1);
+    fs::write(directory.join("go"), "").expect("a file");
+    let codes: Vec<_> =
+        starts.into_iter().map(|start| start.wait().status.and_then(|it| it.code())).collect();
+    let count = |code| codes.iter().filter(|&&it| it == Some(code)).count();
+    assert_eq!((count(0), count(75)), (1, 3), "{codes:?}");
+    assert_eq!(finished.read("out"), "once\n");
+}
+
+#[test]
+fn a_shell_that_is_only_dying_is_waited_for() {
+    let text = "try 2 times every 1 ms
+            sh -c 'trap \"\" TERM; test -e ready && exit; echo ready > ready; sleep 1; exec sleep 1000'
+        end";
+    let run = recorded(text).options(["-t", "1"]).start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGTERM);
+    let directory = run.directory().to_owned();
+    run.until("it is being suspended", |_| status(&directory).contains("suspended"));
+    let next = Ftsh::new().arg("--journal").arg(directory.join("j")).arg("script.ftsh");
+    let next = next.file("script.ftsh", script(text)).success();
+    drop(next);
+    run.wait().killed_by(Signal::SIGTERM).nothing_left();
+}

@@ -1,0 +1,190 @@
+//! A recorded run of many steps whose shell is killed again and again, at random moments from the first
+//! on, and started again each time: in the end every step was done, and done again only where nobody can
+//! know whether it was.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use rand::rngs::ChaCha8Rng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::support::Ftsh;
+use crate::support::rounds;
+use crate::support::run::Finished;
+
+const STEPS: usize = 200;
+
+/// A start is killed within this time, unless it is over.
+const BEGINNING: Duration = Duration::from_millis(30);
+const LONGEST: Duration = Duration::from_millis(350);
+
+/// What happens to a shell, and how often.
+#[derive(Clone, Copy, Debug)]
+enum Blow {
+    Supervisor,
+    Interpreter,
+    Both,
+    Told,
+}
+
+const BLOWS: [Blow; 6] =
+    [Blow::Supervisor, Blow::Interpreter, Blow::Interpreter, Blow::Both, Blow::Both, Blow::Told];
+
+/// Leaves something for ever, and says what it was asked for.
+const STEP: &str = "#!/bin/sh\necho $1 >> effects\necho value $1\n";
+
+/// Steps in tries, one after the other and side by side, captured, piped, in blocks that read and write.
+const SCRIPT: &str = "
+for i in 1 .to. 40
+    try 1000 times every 1 ms
+        step $i
+    end
+end > first
+forall i in 41 .to. 90 at most 5
+    try 1000 times every 1 ms
+        step $i > out.$i
+    end
+end
+list=\"\"
+for i in 91 .to. 120
+    try 1000 times every 1 ms
+        step $i -> value
+    end
+    list=\"$list, $value\"
+end
+for i in 121 .to. 140
+    try 1000 times every 1 ms
+        step $i
+    end
+end -> all
+forall i in 141 .to. 170 at most 5
+    try 1000 times every 1 ms
+        step $i | cat -> value
+        try 1000 times every 1 ms
+            echo \"$value\" > out.$i
+        end
+    end
+end
+while .succeeds. (read i)
+    try 1000 times every 1 ms
+        try 1000 times every 1 ms
+            step $i > out.$i
+        end
+    end
+end < input
+try 1000 times every 1 ms
+    echo \"$list\" > second
+end
+try 1000 times every 1 ms
+    echo \"$all\" > third
+end
+";
+
+#[test]
+fn every_step_is_done_however_often_the_shell_is_killed() {
+    rounds::rounds(&["0"], |round| {
+        let number = u64::try_from(round.number).expect("small");
+        let (kills, lost) = storm(number);
+        eprintln!("storm {number}: {kills} kills, {lost} lost");
+        assert!(kills > 3, "{kills} kills");
+    });
+}
+
+/// Runs the script to its end, with choices that a number decides. How often it was killed, and how many
+/// commands were lost.
+fn storm(number: u64) -> (usize, usize) {
+    let mut random = ChaCha8Rng::seed_from_u64(number);
+    let input: String = (171..=STEPS).flat_map(|step| [step.to_string(), "\n".into()]).collect();
+    let run = Ftsh::script(SCRIPT).options(["--journal=j", "-l", "0"]);
+    let mut run = run.program("bin/step", STEP).file("input", input);
+    let mut kills = 0;
+    let finished = loop {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", run.path("bin").display());
+        let finished = struck(run.env("PATH", path), &mut random);
+        finished.check_health();
+        if finished.status.and_then(|status| status.code()).is_some() {
+            finished.expect_code(0);
+            break finished;
+        }
+        kills += 1;
+        // It may have told all that it had to, but how it ended.
+        if is_over(&finished) {
+            break finished;
+        }
+        run = Ftsh::after(finished).options(["--journal=j", "-l", "0", "script.ftsh"]);
+    };
+    finished.nothing_left();
+    let lost = check(&finished);
+    (kills, lost)
+}
+
+/// One start, which may come to its end before it is killed.
+fn struck(run: Ftsh, random: &mut ChaCha8Rng) -> Finished {
+    let blow = *BLOWS.choose(random).expect("blows");
+    let longest = if random.random_bool(0.3) { BEGINNING } else { LONGEST };
+    let moment = longest.mul_f64(random.random());
+    let run = run.session().start();
+    thread::sleep(moment);
+    let interpreter = run.interpreter();
+    let (of_supervisor, of_interpreter) = match blow {
+        Blow::Supervisor => (Some(Signal::SIGKILL), None),
+        Blow::Interpreter => (None, Some(Signal::SIGKILL)),
+        Blow::Both => (Some(Signal::SIGKILL), Some(Signal::SIGKILL)),
+        Blow::Told => (Some(Signal::SIGTERM), None),
+    };
+    // Its number is its own as long as nobody has waited for it.
+    if let Some(signal) = of_supervisor {
+        run.signal(signal);
+    }
+    if let (Some(signal), Some(interpreter)) = (of_interpreter, interpreter) {
+        let _ = kill(interpreter, signal);
+    }
+    run.leave()
+}
+
+fn is_over(finished: &Finished) -> bool {
+    let journal = finished.directory.path().join("j");
+    let status = Ftsh::new().arg("--status").arg(journal).run().text();
+    status.contains("the run has succeeded") && !status.contains("nobody was told")
+}
+
+/// Looks at what is left: how many commands were lost.
+fn check(finished: &Finished) -> usize {
+    let journal = finished.directory.path().join("j");
+    let log = Ftsh::new().arg("--replay").arg(journal).args(["-l", "10"]).success().text();
+    let mut lost: HashMap<&str, usize> = HashMap::new();
+    for line in log.lines().filter(|line| line.contains("was running when the shell ended")) {
+        let step = line.split("`step ").nth(1).and_then(|rest| rest.split('`').next());
+        *lost.entry(step.unwrap_or_default()).or_default() += 1;
+    }
+    let effects = finished.read("effects");
+    let mut done: HashMap<&str, usize> = HashMap::new();
+    for step in effects.lines() {
+        *done.entry(step).or_default() += 1;
+    }
+    for step in 1..=STEPS {
+        let step = step.to_string();
+        let times = done.get(&*step).copied().unwrap_or_default();
+        let most = 1 + lost.get(&*step).copied().unwrap_or_default();
+        assert!((1..=most).contains(&times), "step {step}: {times} times, at most {most}\n{log}");
+    }
+    let values = |steps: std::ops::RangeInclusive<usize>, before: &str, after: &str| -> String {
+        let value = |step: usize| format!("{before}value {step}{after}");
+        steps.map(value).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(finished.read("second"), values(91..=120, ", ", "") + "\n");
+    assert_eq!(finished.read("third"), values(121..=140, "", "\n"));
+    for step in (41..=90).chain(141..=STEPS) {
+        assert_eq!(finished.read(&format!("out.{step}")), format!("value {step}\n"));
+    }
+    // What was lost had written, or not; what was done is there, in order.
+    let first = finished.read("first");
+    let mut lines: Vec<&str> = first.lines().collect();
+    assert!(lines.is_sorted_by_key(|line| line[6..].parse::<usize>().expect("a step")), "{first}");
+    lines.dedup();
+    assert_eq!(lines.join("\n") + "\n", values(1..=40, "", "\n"));
+    lost.values().sum()
+}
