@@ -263,9 +263,7 @@ impl Machine {
             }
         });
     }
-}
 
-impl Machine {
     /// Takes back what the log would be told of what goes on later.
     fn tell_nothing_since(&mut self, before: usize) {
         let asked = self.effects.split_off(before);

@@ -19,7 +19,8 @@ use crate::syntax::ast::{FileTest, Name};
 pub enum Effect {
     /// Start a command. Answered by `Spawned` (programs only) and `Exited`, or by `SpawnFailed`.
     Run(Box<Run>),
-    /// Replace the shell by this program. Answered by `SpawnFailed` or not at all.
+    /// Replace the shell by this program. Answered by `SpawnFailed` or not at all; or as `Run`, where the
+    /// shell stays, and then the run ends as the program does.
     Exec(Box<Run>),
     /// Make a table of descriptors that later commands start from. Answered by `Done`.
     Open {

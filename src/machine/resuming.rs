@@ -38,14 +38,14 @@ impl Machine {
         // Those that wait for others come before these.
         let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
         for id in tasks {
-            self.resume(id, |machine, task| match task.lost(&passes) {
+            self.resume(id, |machine, task| match task.what_is_lost(&passes) {
                 Some(Lost::Attempt(id)) => machine.cut(task, id, Cut::Loss),
                 Some(Lost::Structure(at, what)) => machine.lose(task, at, what),
                 None => Flow::keep_waiting(task),
             });
         }
         for process in lost {
-            self.lost(process);
+            self.lose_command(process);
         }
         let processes = &self.processes;
         self.effects.retain(|effect| match effect {
@@ -72,7 +72,7 @@ impl Machine {
     }
 
     /// Nobody knows what came of a command.
-    fn lost(&mut self, process: ProcessId) {
+    fn lose_command(&mut self, process: ProcessId) {
         let Some(task) = self.processes.remove(&process) else { return };
         if self.lets_out(task, process) {
             return self.let_out_done(task, Err(Refused::Lost));
@@ -87,7 +87,7 @@ impl Machine {
 impl Task {
     /// The outermost of its structures that can't go on, if any; `passes` are the scopes of the attempts
     /// that had gone through channels.
-    fn lost(&self, passes: &BTreeSet<ScopeId>) -> Option<Lost> {
+    fn what_is_lost(&self, passes: &BTreeSet<ScopeId>) -> Option<Lost> {
         if matches!(self.state, State::Doomed) && self.cleaning.is_empty() {
             return None; // it goes with the task that waits for it
         }

@@ -181,7 +181,7 @@ pub struct Command {
     pub started: Time,
     /// The variables that `read` sets.
     pub reads: Vec<Name>,
-    /// What changes when its redirections are set up.
+    /// What changes when it ends, or is cut short once its redirections are set up; not if it is lost.
     pub written: Option<Written>,
     /// Variables that its redirections have changed, as they were.
     pub before: Vec<Kept>,

@@ -273,9 +273,7 @@ impl Machine {
         running.earlier = running.earlier.or_else(earlier);
         running
     }
-}
 
-impl Machine {
     /// What a task is in the middle of inside so many of its structures: of the tries around that
     /// nothing is known yet.
     pub(super) fn running_inside(&self, task: &Task, keep: usize) -> Running {

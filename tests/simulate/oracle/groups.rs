@@ -1,14 +1,15 @@
 //! Each `try` with a `finally` that was begun and left has its group run once, after its `catch` and
 //! after those inside; or the log says that there was no time for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ftsh::machine::effect::TaskId;
+use ftsh::machine::effect::{ProcessId, TaskId};
+use ftsh::machine::event::Status;
 use ftsh::machine::outcome::FailureKind;
 use ftsh::machine::record::{LogEvent, Record};
 use ftsh::machine::status::TryStatus;
-use ftsh::machine::{Config, Effect, Time};
+use ftsh::machine::{Config, Effect, Event, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
 use crate::program::{Group, Promises};
@@ -19,6 +20,8 @@ pub struct Groups {
     share: Duration,
     /// The tries with groups that tasks are in, outer ones first.
     begun: BTreeMap<TaskId, Vec<Begun>>,
+    /// What stands in the shell's place, or is to.
+    replaces: BTreeSet<ProcessId>,
     /// When anything was cancelled.
     cancelled: Vec<Time>,
     signals: usize,
@@ -42,6 +45,7 @@ impl Groups {
             promises: promises.clone(),
             share: config.kill_timeout / 2,
             begun: BTreeMap::new(),
+            replaces: BTreeSet::new(),
             cancelled: Vec::new(),
             signals: 0,
             judged: Judged::default(),
@@ -149,8 +153,25 @@ impl Oracle for Groups {
     }
 
     fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        if let Effect::Exec(run) = effect {
+            self.replaces.insert(run.process);
+        }
         let Effect::Log(record) = effect else { return Ok(()) };
         self.log(record).map_err(|what| format!("line {}: {what}", record.line))
+    }
+
+    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+        match event {
+            // Another program stands in the shell's place, and no group is left to be run.
+            Event::Spawned { process, .. } | Event::Exited { process, .. }
+                if self.replaces.contains(process)
+                    && !matches!(event, Event::Exited { status: Status::Lost, .. }) =>
+            {
+                self.begun.clear();
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn look(&mut self, look: &Look) -> Verdict {

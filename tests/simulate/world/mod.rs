@@ -186,7 +186,7 @@ impl Faulty {
             Effect::Run(run) | Effect::Exec(run) if faults.happens(dice, "spawn", faults.spawn) => {
                 self.refuse(&run);
             }
-            Effect::Run(run) => {
+            Effect::Run(run) | Effect::Exec(run) => {
                 if matches!(run.action, Action::Program { .. }) && self.dice.chance(0.1) {
                     let event = Event::Spawned { process: run.process, pid: 1 };
                     self.mail.post(self.around.now, event);
