@@ -19,7 +19,7 @@ const STEPS: usize = 200;
 
 /// A start is killed within this time, unless it is over.
 const BEGINNING: Duration = Duration::from_millis(30);
-const LONGEST: Duration = Duration::from_millis(350);
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// What happens to a shell, and how often.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ fn every_step_is_done_however_often_the_shell_is_killed() {
         let number = u64::try_from(round.number).expect("small");
         let (kills, lost) = storm(number);
         eprintln!("storm {number}: {kills} kills, {lost} lost");
-        assert!(kills > 3, "{kills} kills");
+        assert!(kills > 0, "nobody does all of it in that time");
     });
 }
 

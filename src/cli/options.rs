@@ -360,7 +360,7 @@ pub static JOURNAL: Spec = Spec {
     variable: Some("FTSH_JOURNAL"),
     is_private: true,
     heading: RECORDED,
-    help: "Record the run in FILE, to be looked at meanwhile and afterwards",
+    help: "Record the run in FILE, or go on with the one in it that isn't over",
     ..PLAIN
 };
 
