@@ -153,8 +153,11 @@ impl Oracle for Groups {
     }
 
     fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
-        if let Effect::Exec(run) = effect {
-            self.replaces.insert(run.process);
+        match effect {
+            Effect::Exec(run) => _ = self.replaces.insert(run.process),
+            // It is cut short before it has taken the shell's place.
+            Effect::Terminate(_) => self.replaces.clear(),
+            _ => {}
         }
         let Effect::Log(record) = effect else { return Ok(()) };
         self.log(record).map_err(|what| format!("line {}: {what}", record.line))
