@@ -281,7 +281,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         while self.is_recording() {
             let now = self.driver.now();
             match self.unrecorded.pop_front().or_else(|| self.driver.wait(now)) {
-                Some(Event::Interrupted(_)) => {}
+                // Another signal is impatience.
+                Some(event @ Event::Interrupted(_)) => events.push_back(event),
                 Some(event) => {
                     if !is_cancelled(&event, reason) {
                         self.record_event(self.driver.now(), Some(&event));
