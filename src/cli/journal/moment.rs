@@ -20,10 +20,10 @@ pub fn timestamp(since_1970: Duration) -> Timestamp {
 /// The same for people.
 pub fn moment(since_1970: Duration) -> String {
     let local = timestamp(since_1970).to_zoned(crate::log::local_zone());
-    let ago = self::since_1970().saturating_sub(since_1970);
-    format!(
-        "{} ({} ago)",
-        local.strftime("%Y-%m-%d %H:%M:%S"),
-        Human(Duration::from_secs(ago.as_secs()))
-    )
+    let ago = self::since_1970().saturating_sub(since_1970).as_secs();
+    let ago = match ago {
+        0 => "just now".to_owned(),
+        ago => format!("{} ago", Human(Duration::from_secs(ago))),
+    };
+    format!("{} ({ago})", local.strftime("%Y-%m-%d %H:%M:%S"))
 }
