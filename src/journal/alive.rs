@@ -106,6 +106,10 @@ impl Alive {
                     self.forget_buffer(id);
                 }
             }
+            Effect::Fill(id, content) => {
+                let buffer = self.buffers.entry(id).or_default();
+                buffer.content.extend_from_slice(&content);
+            }
             Effect::KeepInput(id) => {
                 if let Some(replay) = self.replays.get_mut(&id) {
                     replay.is_kept = true;
@@ -122,7 +126,6 @@ impl Alive {
             | Effect::DropDraft(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
-            | Effect::Fill(..)
             | Effect::Log(_) => {}
         }
     }

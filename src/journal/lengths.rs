@@ -49,6 +49,9 @@ impl Lengths {
             Effect::DropBuffer(buffer) => {
                 self.0.remove(buffer);
             }
+            Effect::Fill(buffer, content) => {
+                self.0.entry(*buffer).or_insert_with(|| Length::of(b"")).add(content);
+            }
             _ => {}
         }
     }

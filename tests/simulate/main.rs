@@ -13,6 +13,7 @@ mod dice;
 mod elsewhere;
 mod oracle;
 mod program;
+mod resume;
 mod run;
 mod shrink;
 mod tape;

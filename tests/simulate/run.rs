@@ -15,6 +15,7 @@ use crate::coverage::constructs;
 use crate::dice::Dice;
 use crate::oracle::{Judged, Oracles, Violation};
 use crate::program::{Program, Promises, SCRIPT, generate};
+use crate::resume;
 use crate::tape::Tape;
 use crate::world::{Faulty, Told};
 
@@ -90,6 +91,9 @@ pub fn check(program: &Program, seed: u64) -> Ran {
 fn check_ready(ready: &Ready, seed: u64) -> Ran {
     let mut first = run(ready, seed, Level::STRUCTURES, false);
     first.constructs = constructs(&ready.script, &first.lines);
+    if first.violation.is_none() && seed % WORLDS == 1 {
+        first.violation = resumed(ready, seed).err();
+    }
     if first.violation.is_none() && seed.is_multiple_of(WORLDS) {
         let level = [Level::NOTHING, Level::FAILURES, Level::COMMANDS, Level::PROCESSES];
         let level = level[(seed / WORLDS) as usize % level.len()];
@@ -99,6 +103,23 @@ fn check_ready(ready: &Ready, seed: u64) -> Ran {
         }
     }
     first
+}
+
+/// Runs it with shells that die.
+fn resumed(ready: &Ready, seed: u64) -> Result<(), Violation> {
+    let mut dice = Dice::new(!seed);
+    let config = Config { deadline: None, ..config(&mut dice, Level::NOTHING) };
+    let run = resume::Run {
+        script: &ready.script,
+        library: &ready.library,
+        arguments: &[SCRIPT.into(), "first".into(), "second one".into()],
+        environment: &[("HOME".into(), "/home".into()), ("ENV".into(), "1".into())],
+        config,
+        choices: dice.seed(),
+        seed,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| run.judge(&mut dice)));
+    result.unwrap_or_else(|_| Err(Violation { oracle: "panics", what: "see above".into() }))
 }
 
 /// Runs the program once and keeps all that happens.

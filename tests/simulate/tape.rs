@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::journal::{Beginning, Store, Writer, read, replay};
+use ftsh::journal::{Beginning, Started, Store, Writer, read, replay};
 use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Effect, Event, Outcome, Time};
 use ftsh::syntax::Script;
@@ -19,7 +19,13 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// A disk in memory.
 #[derive(Clone, Default)]
-struct Memory(Rc<RefCell<Vec<u8>>>);
+pub struct Memory(Rc<RefCell<Vec<u8>>>);
+
+impl Memory {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.borrow().clone()
+    }
+}
 
 impl Store for Memory {
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
@@ -36,6 +42,25 @@ impl Store for Memory {
     fn cut(&mut self, length: u64) -> io::Result<()> {
         self.0.borrow_mut().truncate(length as usize);
         Ok(())
+    }
+}
+
+/// A start of a run.
+pub fn started() -> Started {
+    let zero = Duration::ZERO;
+    Started {
+        at: zero,
+        since_boot: zero,
+        boot: String::new(),
+        elapsed: zero,
+        pid: 42,
+        interpreter: 42,
+        mark: "42-0".into(),
+        directory: "/".into(),
+        umask: 0o22,
+        ignored: Vec::new(),
+        user: 0,
+        version: "0".into(),
     }
 }
 

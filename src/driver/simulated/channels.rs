@@ -72,6 +72,19 @@ impl Channels {
         told
     }
 
+    /// A shell died: who waited waits no more, and who was inside has left without a word.
+    pub fn died(&mut self, shell: usize, now: Time) -> Vec<(usize, Event)> {
+        let ids: Vec<Id> = self.asked.keys().copied().filter(|id| id.0 == shell).collect();
+        let mut told = Vec::new();
+        for id in ids {
+            let Some(name) = self.forget(id) else { continue };
+            self.crowds.entry(Arc::clone(&name)).or_default().forget(id);
+            told.extend(self.advance(&name, now));
+        }
+        told.retain(|(to, _)| *to != shell);
+        told
+    }
+
     /// Who need wait no longer now, as time has passed.
     pub fn pass_time(&mut self, now: Time) -> Vec<(usize, Event)> {
         self.planned.take_if(|planned| *planned <= now);

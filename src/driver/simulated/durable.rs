@@ -8,11 +8,26 @@ use super::descriptors::{Descriptors, End};
 use super::inputs::Of;
 use super::shell::Shell;
 use crate::driver::{Durable, Written};
-use crate::machine::effect::{BufferId, IoId};
+use crate::machine::effect::{BufferId, IoId, ProcessId, Run};
 
 impl Shell {
+    /// Whether a command is in progress.
+    pub fn runs(&self, process: ProcessId) -> bool {
+        let is_it = |run: &Run| run.process == process;
+        self.processes.get(&process).is_some_and(|it| it.run.as_ref().is_some_and(is_it))
+            || self.descriptors.waiting.iter().any(is_it)
+    }
+
+    /// Whether a command in progress has taken what others could have read.
+    pub fn is_reading(&self) -> bool {
+        self.processes.values().any(|it| it.run.is_some() && it.model.consumes)
+    }
+
     /// How far a descriptor of a table has been read.
     pub fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        if io != IoId::INHERITED && !self.descriptors.tables.contains_key(&io) {
+            return None;
+        }
         match self.descriptors.table(io).get(&descriptor)? {
             End::Input(source) if !matches!(source.of, Of::Pipe(_)) => Some(source.at() as u64),
             _ => None,

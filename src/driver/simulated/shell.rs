@@ -87,8 +87,8 @@ pub struct Shell {
 pub struct Process {
     scope: ScopeId,
     name: String,
-    run: Option<Run>,
-    model: Model,
+    pub(super) run: Option<Run>,
+    pub(super) model: Model,
 }
 
 impl Process {

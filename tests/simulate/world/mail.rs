@@ -45,6 +45,11 @@ impl Mail {
         self.letters.retain(|(_, event)| of(event).is_none());
     }
 
+    /// Forgets all but signals.
+    pub fn keep_signals(&mut self) {
+        self.letters.retain(|(_, event)| matches!(event, Event::Interrupted(_)));
+    }
+
     /// Forgets how a command ends.
     pub fn lose(&mut self, process: ProcessId) {
         self.letters.retain(|(_, event)| of(event) != Some(process));

@@ -1,10 +1,12 @@
 //! A world in which much goes wrong: the modelled one, with faults between it and the machine.
 
 mod faults;
+mod ledger;
 mod mail;
 mod models;
+mod shared;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use ftsh::channel::{Admission, Passed};
@@ -14,8 +16,10 @@ use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh::machine::{Effect, Event, Time};
 
 pub use self::faults::Faults;
+use self::ledger::Ledger;
 use self::mail::Mail;
 pub use self::models::model;
+pub use self::shared::Shared;
 use crate::dice::Dice;
 use crate::program::LIBRARY;
 
@@ -51,6 +55,9 @@ pub struct Faulty {
     kills: BTreeMap<(Time, u64), Effect>,
     /// Events at the present moment, so that time passes for who only computes.
     idle: u32,
+    ledger: Ledger,
+    /// What is said first, whatever else there is to say.
+    first: VecDeque<Event>,
 }
 
 /// The world without the shell.
@@ -137,6 +144,8 @@ impl Faulty {
             told: BTreeSet::new(),
             kills: BTreeMap::new(),
             idle: 0,
+            ledger: Ledger::default(),
+            first: VecDeque::new(),
         }
     }
 

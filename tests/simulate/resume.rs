@@ -1,0 +1,281 @@
+//! Runs whose shell dies, and that go on in another one: they do what they would if the shell had only been
+//! told that all its processes are dead.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bstr::BString;
+use ftsh::driver::Driver;
+use ftsh::journal::{Beginning, Recorder, Writer, read, replay};
+use ftsh::machine::effect::Effect;
+use ftsh::machine::record::{Level, Record};
+use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
+use ftsh::syntax::Script;
+
+use crate::dice::Dice;
+use crate::oracle::Violation;
+use crate::tape::Memory;
+use crate::world::{Faulty, Shared};
+
+/// How much a run may do before it is told to end, and then again.
+const MOST: usize = 3_000;
+const SIGTERM: i32 = 15;
+
+type Recording<'a> = Recorder<'a, Shared, Memory>;
+
+/// What a run is made of.
+pub struct Run<'a> {
+    pub script: &'a Script,
+    pub library: &'a str,
+    pub arguments: &'a [BString],
+    pub environment: &'a [(BString, BString)],
+    pub config: Config,
+    pub choices: u64,
+    pub seed: u64,
+}
+
+/// A run on its way.
+struct Life {
+    shared: Shared,
+    memory: Memory,
+    writer: Rc<RefCell<Writer<Memory>>>,
+    machine: Machine,
+    trace: Vec<String>,
+    outputs: usize,
+    told_to_end: bool,
+    /// Whether this shell is to leave it to the next one.
+    is_suspended: bool,
+}
+
+/// How far it came.
+enum Came {
+    /// To a wait until then.
+    Waits(Time),
+    Over(Outcome),
+}
+
+fn violation(what: impl Into<String>) -> Violation {
+    Violation { oracle: "resuming", what: what.into() }
+}
+
+impl Run<'_> {
+    fn world(&self) -> Faulty {
+        Faulty::new(&mut Dice::new(self.seed), self.library)
+    }
+
+    fn begin(&self) -> Life {
+        let Self { script, arguments, environment, config, choices, .. } = self;
+        let memory = Memory::default();
+        let beginning =
+            Beginning::new(script, arguments, environment, config, *choices, Duration::ZERO);
+        let writer = Writer::begin(memory.clone(), self.seed, beginning).expect("memory");
+        let (arguments, environment) = (arguments.to_vec(), environment.to_vec());
+        Life {
+            shared: Shared::new(self.world()),
+            memory,
+            writer: Rc::new(RefCell::new(writer)),
+            machine: Machine::new(script, arguments, environment, config.clone(), *choices),
+            trace: Vec::new(),
+            outputs: 0,
+            told_to_end: false,
+            is_suspended: false,
+        }
+    }
+
+    /// The run with a shell that dies at its `cut`th wait is that of one that doesn't; then it dies again
+    /// and again.
+    pub fn judge(&self, dice: &mut Dice) -> Result<(), Violation> {
+        let cut = dice.number(1, 40);
+        let later =
+            if dice.chance(0.5) { Duration::ZERO } else { dice.time(Duration::from_secs(300)) };
+        let level = *dice.pick(&[Level::NOTHING, Level::STRUCTURES, Level::PROCESSES]);
+        let mut there = self.begin();
+        let mut shared = there.shared.clone();
+        let mut recorder = there.record(&mut shared);
+        let Came::Waits(until) = there.live(&mut recorder, None, cut)? else { return Ok(()) };
+        there.writer.borrow_mut().commit().expect("memory");
+        let is_comparable = there.shared.with(|world| world.is_told_all());
+        if there.is_suspended {
+            return self.chain(dice, level);
+        }
+        there.trace.clear();
+        there.shared.with(|world| world.end_processes(later));
+        there.outputs = 0;
+        let expected = there.live(&mut recorder, Some(until), usize::MAX)?;
+        drop(recorder);
+
+        let mut other = self.begin();
+        let mut shared = other.shared.clone();
+        let mut recorder = other.record(&mut shared);
+        other.live(&mut recorder, None, cut)?;
+        other.writer.borrow_mut().commit().expect("memory");
+        drop(recorder);
+        other.trace.clear();
+        let mut recorder = other.resume(&mut shared, later, level)?;
+        let came = other.live(&mut recorder, Some(Time::START), usize::MAX)?;
+        if is_comparable {
+            compare(&there.trace, &other.trace)?;
+            if let (Came::Over(there), Came::Over(here)) = (&expected, &came)
+                && there != here
+            {
+                return Err(violation(format!("{here:?} instead of {there:?}")));
+            }
+        }
+        drop(recorder);
+        self.chain(dice, level)
+    }
+
+    /// It dies again and again, and comes to its end all the same.
+    fn chain(&self, dice: &mut Dice, level: Level) -> Result<(), Violation> {
+        let mut life = self.begin();
+        for start in 0..12 {
+            let mut shared = life.shared.clone();
+            let first = (start > 0).then_some(Time::START);
+            let later = dice.time(Duration::from_secs(60));
+            let mut recorder = match first {
+                None => life.record(&mut shared),
+                Some(_) => life.resume(&mut shared, later, level)?,
+            };
+            let came = life.live(&mut recorder, first, dice.number(1, 15))?;
+            if let Came::Over(outcome) = came
+                && recorder.end(&outcome).expect("memory")
+            {
+                return life.judge(&outcome);
+            }
+            // What came last may not be on the disk.
+            if dice.chance(0.5) {
+                life.writer.borrow_mut().commit().expect("memory");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn compare(there: &[String], here: &[String]) -> Result<(), Violation> {
+    let difference = there.iter().zip(here).position(|(there, here)| there != here);
+    let at = match difference {
+        Some(at) => at,
+        None if there.len() == here.len() => return Ok(()),
+        None => there.len().min(here.len()),
+    };
+    let nothing = "nothing".to_owned();
+    let line = |trace: &[String]| trace.get(at).unwrap_or(&nothing).clone();
+    let before = there[at.saturating_sub(25)..at].join("\n");
+    Err(violation(format!("{before}\n---\n{}\ninstead of\n{}", line(here), line(there))))
+}
+
+impl Life {
+    fn record<'a>(&self, shared: &'a mut Shared) -> Recording<'a> {
+        Recorder::new(shared, Rc::clone(&self.writer), None).expect("memory")
+    }
+
+    /// Another shell goes on.
+    fn resume<'a>(
+        &mut self,
+        shared: &'a mut Shared,
+        later: Duration,
+        level: Level,
+    ) -> Result<Recording<'a>, Violation> {
+        let bytes = self.memory.bytes();
+        let journal = read(&bytes).map_err(|error| violation(error.to_string()))?;
+        let replayed = replay(&journal, level, |_: &Record| ());
+        let replayed = replayed.map_err(|error| violation(error.to_string()))?;
+        let writer = Writer::resume(self.memory.clone(), &journal, &replayed).expect("memory");
+        self.writer = Rc::new(RefCell::new(writer));
+        self.writer.borrow_mut().start(crate::tape::started());
+        shared.with(|world| world.replace_shell(later));
+        (self.outputs, self.told_to_end, self.is_suspended) = (0, false, false);
+        let (machine, world) = replayed.go_on();
+        self.machine = machine;
+        Ok(Recorder::resume(shared, Rc::clone(&self.writer), world, None).expect("memory"))
+    }
+
+    /// Goes on up to so many waits. With a moment, it waits at once.
+    fn live(
+        &mut self,
+        recorder: &mut Recording,
+        first: Option<Time>,
+        waits: usize,
+    ) -> Result<Came, Violation> {
+        match first {
+            Some(until) if !self.machine.is_finished() => self.wait(recorder, until)?,
+            Some(_) => {}
+            None => self.machine.handle_timeout(recorder.now()),
+        }
+        let mut waited = 0;
+        loop {
+            match self.machine.poll_output() {
+                // At another log level there are others of these.
+                Output::Effect(effect @ Effect::Log(_)) => recorder.perform(effect),
+                Output::Effect(effect) => {
+                    self.hurry()?;
+                    self.note(&effect);
+                    recorder.perform(effect);
+                }
+                Output::Timeout(until) => {
+                    self.hurry()?;
+                    recorder.watch(&self.machine);
+                    waited += 1;
+                    if waited >= waits {
+                        return Ok(Came::Waits(until));
+                    }
+                    self.wait(recorder, until)?;
+                }
+                Output::Finished(outcome) => return Ok(Came::Over(outcome)),
+            }
+        }
+    }
+
+    fn wait(&mut self, recorder: &mut Recording, until: Time) -> Result<(), Violation> {
+        let event = recorder.wait(until);
+        if event.is_none() && *self.shared.is_over.borrow() && until == Time::NEVER {
+            let is_busy = self.shared.with(|world| world.is_busy());
+            if !is_busy || self.told_to_end {
+                let status = self.machine.status(usize::MAX, recorder.now());
+                let from = self.trace.len().saturating_sub(25);
+                let trace = self.trace[from..].join("\n");
+                return Err(violation(format!("{trace}\nwaits for ever: {:?}", status.tasks)));
+            }
+            self.end();
+        }
+        match event {
+            Some(event) => {
+                self.is_suspended |= matches!(event, Event::Suspended(_));
+                self.note(&event);
+                self.machine.handle_event(recorder.now(), event);
+            }
+            None => self.machine.handle_timeout(recorder.now()),
+        }
+        Ok(())
+    }
+
+    fn hurry(&mut self) -> Result<(), Violation> {
+        self.outputs += 1;
+        if self.outputs > MOST && !self.told_to_end {
+            self.end();
+        }
+        let is_stuck = self.outputs > 2 * MOST;
+        if is_stuck { Err(violation("SIGTERM doesn't end it")) } else { Ok(()) }
+    }
+
+    fn end(&mut self) {
+        self.told_to_end = true;
+        self.shared.with(|world| world.interrupt(SIGTERM));
+    }
+
+    fn note(&mut self, what: &impl std::fmt::Debug) {
+        self.trace.push(format!("{:?} {what:?}", self.shared.now().elapsed()));
+    }
+
+    /// The whole run is had again.
+    fn judge(&self, outcome: &Outcome) -> Result<(), Violation> {
+        let journal = read(&self.memory.bytes()).map_err(|error| violation(error.to_string()))?;
+        let again = replay(&journal, Level::NOTHING, |_: &Record| ());
+        let again = again.map_err(|error| violation(error.to_string()))?;
+        if again.outcome.as_ref() == Some(outcome) {
+            return Ok(());
+        }
+        Err(violation(format!("{:?} instead of {outcome:?}", again.outcome)))
+    }
+}

@@ -1,0 +1,81 @@
+//! What a shell was asked for and hasn't answered: what the next one has to know of.
+
+use std::collections::BTreeMap;
+
+use ftsh::machine::effect::{OperationId, ProcessId, ScopeId};
+use ftsh::machine::{Effect, Event};
+
+#[derive(Default)]
+pub struct Ledger {
+    scopes: BTreeMap<ScopeId, ScopeId>,
+    /// Commands in progress, and where they belong.
+    commands: BTreeMap<ProcessId, ScopeId>,
+    /// The rest, in order.
+    open: Vec<Effect>,
+}
+
+impl Ledger {
+    pub fn asked(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Run(run) | Effect::Exec(run) => {
+                self.commands.insert(run.process, run.scope);
+            }
+            Effect::OpenScope { scope, parent, .. } => {
+                self.scopes.insert(*scope, *parent);
+            }
+            Effect::HandOver { scope, into } => {
+                let inside = self.commands.values_mut().chain(self.scopes.values_mut());
+                inside.filter(|it| *it == scope).for_each(|it| *it = *into);
+            }
+            Effect::Abandon(operation) => self.answered(*operation),
+            Effect::Terminate(_) => self.open.push(effect.clone()),
+            effect if operation(effect).is_some() => self.open.push(effect.clone()),
+            _ => {}
+        }
+    }
+
+    pub fn told(&mut self, event: &Event) {
+        match event {
+            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+                self.commands.remove(process);
+            }
+            Event::Done { operation, .. } => self.answered(*operation),
+            Event::Emptied { scope } => {
+                self.open.retain(|it| !matches!(it, Effect::Terminate(ended) if ended == scope));
+                let scopes = &self.scopes;
+                self.commands.retain(|_, inner| !is_within(scopes, *inner, *scope));
+            }
+            Event::Resumed { lost } => self.commands.retain(|process, _| !lost.contains(process)),
+            _ => {}
+        }
+    }
+
+    pub fn commands(&self) -> impl Iterator<Item = ProcessId> {
+        self.commands.keys().copied()
+    }
+
+    pub fn open(&self) -> &[Effect] {
+        &self.open
+    }
+
+    fn answered(&mut self, answered: OperationId) {
+        self.open.retain(|effect| operation(effect) != Some(answered));
+    }
+}
+
+/// What is answered by this name.
+fn operation(effect: &Effect) -> Option<OperationId> {
+    match effect {
+        Effect::Open { operation, .. }
+        | Effect::Query { operation, .. }
+        | Effect::Settle { operation, .. }
+        | Effect::FinishRelay(operation) => Some(*operation),
+        Effect::Enter(entry) => Some(entry.operation),
+        _ => None,
+    }
+}
+
+fn is_within(scopes: &BTreeMap<ScopeId, ScopeId>, scope: ScopeId, outer: ScopeId) -> bool {
+    let up = |scope: &ScopeId| scopes.get(scope).copied();
+    outer == ScopeId::SCRIPT || std::iter::successors(Some(scope), up).any(|it| it == outer)
+}

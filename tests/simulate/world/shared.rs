@@ -1,0 +1,121 @@
+//! The world as a driver, whose shell may die at any moment.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ftsh::driver::{Driver, Durable, Written};
+use ftsh::machine::effect::{BufferId, IoId};
+use ftsh::machine::event::Reply;
+use ftsh::machine::{Effect, Event, Time};
+
+use super::{Faulty, Told};
+
+/// Names of requests that only make the world again are above this.
+const OTHERS: u64 = 1 << 63;
+/// What is said of files that were about to take their places when the shell died.
+const HALF_SETTLED: &str = "the shell ended while files took their places";
+
+/// A world that a recorder has as well as who looks at it.
+#[derive(Clone)]
+pub struct Shared {
+    world: Rc<RefCell<Faulty>>,
+    /// Whether nothing will ever happen again.
+    pub is_over: Rc<RefCell<bool>>,
+}
+
+impl Shared {
+    pub fn new(world: Faulty) -> Self {
+        Self { world: Rc::new(RefCell::new(world)), is_over: Rc::default() }
+    }
+
+    pub fn with<T>(&self, look: impl FnOnce(&mut Faulty) -> T) -> T {
+        look(&mut self.world.borrow_mut())
+    }
+}
+
+impl Driver for Shared {
+    fn now(&self) -> Time {
+        self.world.borrow().now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.with(|world| match &effect {
+            Effect::Open { operation, .. } if operation.0 >= OTHERS => {
+                world.shell.perform(effect, &mut world.around);
+                world.first.extend(std::iter::from_fn(|| world.shell.poll_event()));
+            }
+            _ => {
+                world.ledger.asked(&effect);
+                world.perform(effect);
+            }
+        });
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        let said = self.with(|world| match world.first.pop_front() {
+            Some(event) => Told::Event(event),
+            None => world.wait(until),
+        });
+        *self.is_over.borrow_mut() = matches!(said, Told::Never);
+        let Told::Event(event) = said else { return None };
+        self.with(|world| world.ledger.told(&event));
+        Some(event)
+    }
+}
+
+impl Durable for Shared {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        self.world.borrow().shell.position(io, descriptor)
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+        Ok(self.world.borrow().shell.written(buffer, from))
+    }
+}
+
+impl Faulty {
+    /// Whether all that the shell was told is all that has happened: what more has happened would be there,
+    /// though nobody knows of it.
+    pub fn is_told_all(&self) -> bool {
+        !self.shell.is_reading() && self.ledger.commands().all(|process| self.shell.runs(process))
+    }
+
+    /// The shell dies, and what it had started with it.
+    fn die(&mut self, later: Duration) {
+        self.around.now = self.around.now + later;
+        self.mail.keep_signals();
+        self.around.future.clear();
+        self.kills.clear();
+        self.hung.clear();
+        self.ending.clear();
+        self.told.clear();
+        self.around.told.clear();
+        let told = self.around.channels.died(0, self.around.now);
+        self.around.tell(told);
+    }
+
+    /// It dies, and another one comes.
+    pub fn replace_shell(&mut self, later: Duration) {
+        self.die(later);
+        self.shell = self.shell.successor();
+    }
+
+    /// The same as if all that it had were still there: it is told at once, and asked again.
+    pub fn end_processes(&mut self, later: Duration) {
+        self.die(later);
+        self.shell.end_processes();
+        let lost = self.ledger.commands().collect();
+        self.first.push_back(Event::Resumed { lost });
+        for effect in self.ledger.open().to_vec() {
+            match effect {
+                Effect::Settle { operation, .. } => {
+                    let result = Ok(Reply::Text(HALF_SETTLED.into()));
+                    self.first.push_back(Event::Done { operation, result });
+                }
+                effect => self.perform(effect),
+            }
+        }
+    }
+}
