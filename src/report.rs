@@ -28,6 +28,9 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     if !source.is_empty() && source.replace('"', "'") != failure.command {
         let _ = writeln!(text, "  {} | {}", failure.line, excerpt(&source));
     }
+    if failure.kind == FailureKind::Lost && failure.tries.is_empty() {
+        text += "  nobody knows whether it was done; a `try` around it would have done it again\n";
+    }
     for tried in failure.tries.iter().take(MAX_TRIES) {
         let _ = writeln!(text, "  {}", attempts(tried, failure));
     }
@@ -176,6 +179,19 @@ mod tests {
             ***
             no end
         "#);
+    }
+
+    #[test]
+    fn what_is_lost_comes_with_what_would_have_helped() {
+        let message = "`wget http://a` was running when the shell ended".into();
+        let failure = Failure { kind: FailureKind::Lost, code: 1, message, ..failure() };
+        insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
+        ftsh: mirror.ftsh:3: `wget http://a` was running when the shell ended
+          3 | wget "$url"
+          nobody knows whether it was done; a `try` around it would have done it again
+        "#);
+        let again = Failure { tries: vec![tried(2, 3)], ..failure };
+        assert!(!render(&again, &Secrets::default()).contains("nobody"));
     }
 
     #[test]
