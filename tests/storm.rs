@@ -20,6 +20,8 @@ const STEPS: usize = 200;
 /// A start is killed within this time, unless it is over.
 const BEGINNING: Duration = Duration::from_millis(30);
 const LONGEST: Duration = Duration::from_millis(100);
+/// And within so much more after each kill.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// What happens to a shell, and how often.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,8 @@ const BLOWS: [Blow; 6] =
 
 /// Leaves something for ever, and says what it was asked for.
 const STEP: &str = "#!/bin/sh\necho $1 >> effects\necho value $1\n";
+/// Passes on what a step says. If it is lost, so is what the step said.
+const PASS: &str = "#!/bin/sh\nexec cat\n";
 
 /// Steps in tries, one after the other and side by side, captured, piped, in blocks that read and write.
 const SCRIPT: &str = "
@@ -62,13 +66,18 @@ for i in 121 .to. 140
 end -> all
 forall i in 141 .to. 170 at most 5
     try 1000 times every 1 ms
-        step $i | cat -> value
+        step $i | pass $i -> value
         try 1000 times every 1 ms
             echo \"$value\" > out.$i
         end
     end
 end
-while .succeeds. (read i)
+while true
+    try 1000 times every 1 ms while $error_kind .eq. lost
+        read i
+    catch
+        break
+    end
     try 1000 times every 1 ms
         try 1000 times every 1 ms
             step $i > out.$i
@@ -95,15 +104,17 @@ fn every_step_is_done_however_often_the_shell_is_killed() {
 
 /// Runs the script to its end, with choices that a number decides. How often it was killed, and how many
 /// commands were lost.
-fn storm(number: u64) -> (usize, usize) {
+fn storm(number: u64) -> (u32, usize) {
     let mut random = ChaCha8Rng::seed_from_u64(number);
     let input: String = (171..=STEPS).flat_map(|step| [step.to_string(), "\n".into()]).collect();
-    let run = Ftsh::script(SCRIPT).options(["--journal=j", "-l", "0"]);
-    let mut run = run.program("bin/step", STEP).file("input", input);
+    let run = Ftsh::script(SCRIPT).options(["--journal=j"]);
+    let mut run = run.program("bin/step", STEP).program("bin/pass", PASS).file("input", input);
     let mut kills = 0;
     let finished = loop {
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", run.path("bin").display());
-        let finished = struck(run.env("PATH", path), &mut random);
+        // However slow the machine is, it comes to an end.
+        let longest = LONGEST + PATIENCE * kills;
+        let finished = struck(run.env("PATH", path), longest, &mut random);
         finished.check_health();
         if finished.status.and_then(|status| status.code()).is_some() {
             finished.expect_code(0);
@@ -114,7 +125,7 @@ fn storm(number: u64) -> (usize, usize) {
         if is_over(&finished) {
             break finished;
         }
-        run = Ftsh::after(finished).options(["--journal=j", "-l", "0", "script.ftsh"]);
+        run = Ftsh::after(finished).options(["--journal=j", "script.ftsh"]);
     };
     finished.nothing_left();
     let lost = check(&finished);
@@ -122,16 +133,17 @@ fn storm(number: u64) -> (usize, usize) {
 }
 
 /// One start, which may come to its end before it is killed.
-fn struck(run: Ftsh, random: &mut ChaCha8Rng) -> Finished {
+fn struck(run: Ftsh, longest: Duration, random: &mut ChaCha8Rng) -> Finished {
     let blow = *BLOWS.choose(random).expect("blows");
-    let longest = if random.random_bool(0.3) { BEGINNING } else { LONGEST };
+    let longest = if random.random_bool(0.3) { BEGINNING } else { longest };
     let moment = longest.mul_f64(random.random());
     let run = run.session().start();
     thread::sleep(moment);
     let interpreter = run.interpreter();
     let (of_supervisor, of_interpreter) = match blow {
-        Blow::Supervisor => (Some(Signal::SIGKILL), None),
-        Blow::Interpreter => (None, Some(Signal::SIGKILL)),
+        // In the first moments there is no other.
+        Blow::Interpreter if interpreter.is_some() => (None, Some(Signal::SIGKILL)),
+        Blow::Supervisor | Blow::Interpreter => (Some(Signal::SIGKILL), None),
         Blow::Both => (Some(Signal::SIGKILL), Some(Signal::SIGKILL)),
         Blow::Told => (Some(Signal::SIGTERM), None),
     };
@@ -157,7 +169,8 @@ fn check(finished: &Finished) -> usize {
     let log = Ftsh::new().arg("--replay").arg(journal).args(["-l", "10"]).success().text();
     let mut lost: HashMap<&str, usize> = HashMap::new();
     for line in log.lines().filter(|line| line.contains("was running when the shell ended")) {
-        let step = line.split("`step ").nth(1).and_then(|rest| rest.split('`').next());
+        let words = line.split("`step ").nth(1).or_else(|| line.split("`pass ").nth(1));
+        let step = words.and_then(|words| words.split('`').next());
         *lost.entry(step.unwrap_or_default()).or_default() += 1;
     }
     let effects = finished.read("effects");
