@@ -8,6 +8,8 @@
 mod alive;
 mod anchor;
 mod beginning;
+#[cfg(test)]
+mod crashes;
 mod digest;
 mod entry;
 mod frame;

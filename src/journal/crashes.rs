@@ -1,0 +1,262 @@
+//! Whatever a crash leaves of a journal, the run goes on from there, and nothing that is recorded is done
+//! again.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::entry::{Entry, Told};
+use super::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
+use crate::driver;
+use crate::driver::simulated::{Model, Simulated};
+use crate::machine::record::{Level, Record};
+use crate::machine::{Config, Effect, Machine, Outcome};
+use crate::syntax::parse;
+
+/// Each step is done again if nobody knows what came of it.
+const SCRIPT: &str = "
+data=start
+try 9 times every 1 ms
+    step 1 -> one
+end
+try 9 times every 1 ms
+    step 2 ->> data
+end
+forall i in 3 4 5
+    try 9 times every 1 ms
+        step $i ->> data
+    end
+    try 9 times every 1 ms
+        step 1$i $data -> mine
+    end
+    try 9 times every 1 ms
+        step 2$i $mine >> file
+    end
+end
+try 9 times every 1 ms
+    try 9 times every 1 ms atomic
+        step 6
+        step 7
+    end > whole
+end
+try 9 times every 1 ms
+    step 8 | step 9
+end
+try 9 times every 1 ms
+    step 0 $one $data
+end
+";
+
+/// A disk in memory, as it was after each write and each cut.
+#[derive(Clone, Default)]
+struct Disk(Rc<RefCell<Vec<Vec<u8>>>>);
+
+impl Disk {
+    fn of(bytes: &[u8]) -> Self {
+        Self(Rc::new(RefCell::new(vec![bytes.to_vec()])))
+    }
+
+    fn states(&self) -> Vec<Vec<u8>> {
+        self.0.borrow().clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = self.0.borrow().last().cloned().unwrap_or_default();
+        change(&mut bytes);
+        self.0.borrow_mut().push(bytes);
+    }
+}
+
+impl Store for Disk {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = at as usize;
+        // Most of the room that is made takes only time here.
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let bytes = &bytes[..bytes.len().min(used + 100)];
+        self.change(|all| {
+            all.resize(all.len().max(at + bytes.len()), 0);
+            all[at..at + bytes.len()].copy_from_slice(bytes);
+        });
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.change(|all| all.truncate(length as usize));
+        Ok(())
+    }
+}
+
+/// What was run, and with what words the last step was.
+#[derive(Default)]
+struct Done {
+    steps: Vec<String>,
+    last: String,
+}
+
+fn world(done: &Rc<RefCell<Done>>) -> Simulated {
+    let done = Rc::clone(done);
+    Simulated::new(1).command("step", move |call, _| {
+        let words: Vec<String> = call.words.iter().map(ToString::to_string).collect();
+        let mut done = done.borrow_mut();
+        done.steps.push(words[1].clone());
+        if words[1] == "0" {
+            done.last = words[2..].join(" ");
+        }
+        Model::succeeds().prints(format!("<{}>", words[1]))
+    })
+}
+
+fn started() -> Started {
+    let zero = Duration::ZERO;
+    Started {
+        at: zero,
+        since_boot: zero,
+        boot: "boot".into(),
+        elapsed: zero,
+        pid: 1,
+        interpreter: 1,
+        mark: "mark".into(),
+        directory: "/".into(),
+        umask: 0o22,
+        ignored: vec![],
+        user: 0,
+        version: "0".into(),
+    }
+}
+
+/// The whole run, from its beginning.
+fn begin(disk: &Disk) -> Done {
+    let script = parse("script", SCRIPT).expect("valid");
+    let config = Config::default();
+    let beginning = Beginning::new(&script, &["script".into()], &[], &config, 7, Duration::ZERO);
+    let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
+    let mut writer = Writer::begin(disk.clone(), 5, beginning).expect("a journal");
+    writer.start(started());
+    let done = Rc::default();
+    let mut world = world(&done);
+    let writer = Rc::new(RefCell::new(writer));
+    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let outcome = driver::run(&mut machine, &mut recorder);
+    assert_eq!(outcome, Outcome::Succeeded);
+    assert!(recorder.end(&outcome).expect("an end"));
+    drop(world);
+    Rc::try_unwrap(done).ok().expect("nobody else has it").into_inner()
+}
+
+/// The rest of a run that isn't over.
+fn go_on(disk: &Disk, journal: &Journal) -> Done {
+    let replayed = replay(journal, Level::NOTHING, |_: &Record| ()).expect("the same");
+    let mut writer = Writer::resume(disk.clone(), journal, &replayed).expect("a journal");
+    writer.start(started());
+    let done = Rc::default();
+    let mut world = world(&done);
+    let (outcome, now) = (replayed.outcome.clone(), replayed.now);
+    assert!(now.elapsed() < Duration::from_secs(1));
+    if let Some(outcome) = outcome {
+        writer.end(&outcome).expect("an end");
+    } else {
+        let writer = Rc::new(RefCell::new(writer));
+        let (mut machine, again) = replayed.go_on();
+        let mut recorder = Recorder::resume(&mut world, writer, again, None).expect("a journal");
+        let outcome = driver::go_on(&mut machine, &mut recorder);
+        assert_eq!(outcome, Outcome::Succeeded);
+        assert!(recorder.end(&outcome).expect("an end"));
+    }
+    drop(world);
+    Rc::try_unwrap(done).ok().expect("nobody else has it").into_inner()
+}
+
+/// The steps that are recorded to have ended.
+fn ended(journal: &Journal) -> BTreeSet<String> {
+    struct Steps(Vec<(u64, String)>);
+    impl super::Watch for &mut Steps {
+        fn logged(&mut self, _: &Record) {}
+
+        fn asked(&mut self, effect: &Effect) {
+            if let Effect::Run(run) = effect
+                && let crate::machine::effect::Action::Program { words, .. } = &run.action
+            {
+                self.0.push((run.process.0, words[1].to_string()));
+            }
+        }
+    }
+    let mut steps = Steps(Vec::new());
+    replay(journal, Level::NOTHING, &mut steps).expect("the same");
+    let ended: BTreeSet<u64> = (journal.entries.iter())
+        .filter_map(|entry| match entry {
+            Entry::Told { told: Told::Exited { process, .. }, .. } => Some(*process),
+            _ => None,
+        })
+        .collect();
+    steps.0.into_iter().filter(|(process, _)| ended.contains(process)).map(|(_, it)| it).collect()
+}
+
+/// What a crash may leave of a change from one state to the next.
+fn torn(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
+    let mut states = vec![before.to_vec(), after.to_vec()];
+    if after.len() < before.len() {
+        return states;
+    }
+    for piece in [3, 40, 512] {
+        for odd in [0, 1] {
+            let mut torn = before.to_vec();
+            torn.resize(after.len(), 0);
+            for at in (0..after.len()).filter(|at| at / piece % 2 == odd) {
+                torn[at] = after[at];
+            }
+            states.push(torn);
+        }
+    }
+    for cut in 1..4 {
+        let at = before.len().min(after.len());
+        states.push(after[..at + (after.len() - at) * cut / 4].to_vec());
+    }
+    states
+}
+
+/// Whatever of it is there, the run goes on to the same end; some of those journals are torn again.
+fn judge(states: &[Vec<u8>], expected: &str, is_first: bool) -> usize {
+    let mut count = 0;
+    for (place, pair) in states.windows(2).enumerate() {
+        let torn = torn(&pair[0], &pair[1]);
+        let step = if is_first { 1 } else { 4 };
+        for (number, bytes) in torn.into_iter().enumerate().step_by(step) {
+            let journal = match read(&bytes) {
+                Ok(journal) if journal.over.is_none() => journal,
+                Ok(_) | Err(Unreadable::Empty) => continue,
+                Err(error) => panic!("{error}"),
+            };
+            let ended = ended(&journal);
+            let disk = Disk::of(&bytes);
+            let done = go_on(&disk, &journal);
+            count += 1;
+            // In an attempt that is lost as a whole everything is done again.
+            let whole = ["6", "7", "8", "9"];
+            let twice = done
+                .steps
+                .iter()
+                .find(|step| ended.contains(*step) && !whole.contains(&step.as_str()));
+            assert_eq!(twice, None, "{ended:?}, then {:?}", done.steps);
+            assert!(done.last.is_empty() || done.last == expected, "{}", done.last);
+            if is_first && number == 2 && place % 4 == 0 {
+                count += judge(&disk.states(), expected, false);
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn a_crash_at_any_moment_leaves_a_run_that_goes_on() {
+    let disk = Disk::default();
+    let done = begin(&disk);
+    assert!(done.last.starts_with("<1> start<2>"), "{}", done.last);
+    let count = judge(&disk.states(), &done.last, true);
+    assert!(count > 300, "{count}");
+}
