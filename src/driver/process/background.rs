@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::sys::pthread::pthread_kill;
 use nix::sys::signal::{SigSet, Signal};
 
+use super::os::signal::of_the_editor;
 use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver, sys};
 use crate::driver::{Attended, Driver, Interactive};
@@ -34,11 +35,6 @@ pub struct BackgroundJob<T> {
 
 /// Parsing what a person types needs as much as the main thread has.
 const STACK_SIZE: usize = 8 * 1024 * 1024;
-
-/// What a line editor wants to hear of itself: other threads must not take it away.
-fn of_the_editor() -> SigSet {
-    SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
-}
 
 impl Interactive for ProcessDriver {
     type Job<T> = BackgroundJob<T>;

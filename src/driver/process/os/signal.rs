@@ -5,11 +5,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
+use nix::sys::signal::{SigSet, Signal};
 
 use super::super::sys::{self, Caught};
 
 /// The signals that end the shell, unless they were ignored when it started.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// What a line editor wants to hear of itself: other threads must not take it away.
+pub fn of_the_editor() -> SigSet {
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGWINCH])
+}
 
 /// What the handlers caught.
 pub struct Signals {

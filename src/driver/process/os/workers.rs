@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 
 use super::super::sys;
+use super::signal::of_the_editor;
 
 /// Names a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,7 +190,10 @@ impl<A: Send + 'static> WorkerPool<A> {
     fn start_thread(&self) -> io::Result<()> {
         let (shared, sender, waker) =
             (self.shared.clone(), self.sender.clone(), self.waker.clone());
-        let work = move || work(&shared, &sender, &waker);
+        let work = move || {
+            let _ = of_the_editor().thread_block();
+            work(&shared, &sender, &waker);
+        };
         // A thread that finds no memory as it begins ends the process.
         if !sys::has_room(STACK_SIZE + HEADROOM) {
             return Err(io::ErrorKind::OutOfMemory.into());
