@@ -20,6 +20,7 @@ mod read;
 mod recorder;
 mod remake;
 mod replay;
+mod scopes;
 mod started;
 mod store;
 #[cfg(test)]

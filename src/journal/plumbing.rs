@@ -1,8 +1,9 @@
 //! Where the descriptors of commands lead, as far as that matters when one has ended: to which buffers,
 //! and to which inputs that others read as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::scopes::Scopes;
 use crate::machine::effect::{
     Access, BufferId, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run, ScopeId,
 };
@@ -39,11 +40,8 @@ pub struct Plumbing {
     tables: BTreeMap<IoId, Leads>,
     relays: BTreeMap<OperationId, Leads>,
     replays: BTreeMap<ReplayId, Input>,
-    /// Each with the one around it.
-    pub scopes: BTreeMap<ScopeId, ScopeId>,
+    pub scopes: Scopes,
     commands: BTreeMap<ProcessId, Command>,
-    /// Scopes that are being emptied.
-    ending: BTreeSet<ScopeId>,
 }
 
 /// A command in progress.
@@ -93,18 +91,16 @@ impl Plumbing {
                 self.replays.remove(replay);
             }
             Effect::OpenScope { scope, parent, .. } => {
-                self.scopes.insert(*scope, *parent);
+                self.scopes.put(*scope, *parent);
             }
             Effect::Terminate(scope) => {
-                self.ending.insert(*scope);
+                self.scopes.end(*scope);
             }
             Effect::HandOver { scope, into } => {
-                for command in self.commands.values_mut().filter(|it| it.scope == *scope) {
-                    command.scope = *into;
-                }
-                self.scopes.remove(scope);
-                for parent in self.scopes.values_mut().filter(|parent| *parent == scope) {
-                    *parent = *into;
+                for process in self.scopes.hand_over(*scope, *into) {
+                    if let Some(command) = self.commands.get_mut(&process) {
+                        command.scope = *into;
+                    }
                 }
             }
             _ => {}
@@ -115,21 +111,20 @@ impl Plumbing {
     pub fn told(&mut self, event: &Event) {
         match event {
             Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
-                self.commands.remove(process);
+                self.forget(*process);
             }
             Event::Done { operation, .. } => {
                 self.relays.remove(operation);
             }
             Event::Emptied { scope } => {
-                for process in self.members(*scope) {
-                    self.commands.remove(&process);
+                for process in self.scopes.members(*scope) {
+                    self.forget(process);
                 }
-                self.ending.remove(scope);
-                self.forget(*scope);
+                self.scopes.emptied(*scope);
             }
             Event::Resumed { lost } => {
                 for process in lost {
-                    self.commands.remove(process);
+                    self.forget(*process);
                 }
             }
             _ => {}
@@ -144,7 +139,7 @@ impl Plumbing {
                 changed.add(self.commands.get(process));
             }
             Event::Emptied { scope } => {
-                for process in self.members(*scope) {
+                for process in self.scopes.members(*scope) {
                     changed.add(self.commands.get(&process));
                 }
             }
@@ -189,7 +184,15 @@ impl Plumbing {
                 _ => {}
             }
         }
+        self.scopes.enter(run.scope, run.process);
         self.commands.insert(run.process, command);
+    }
+
+    /// A command is over.
+    fn forget(&mut self, process: ProcessId) {
+        if let Some(command) = self.commands.remove(&process) {
+            self.scopes.leave(command.scope, process);
+        }
     }
 
     /// Where an input can be asked for.
@@ -246,35 +249,6 @@ impl Plumbing {
             };
         }
         leads
-    }
-
-    /// The commands of a scope and of those in it.
-    fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
-        let is_in = |command: &&Command| self.is_within(command.scope, scope);
-        let members = self.commands.iter().filter(|(_, command)| is_in(command));
-        members.map(|(process, _)| *process).collect()
-    }
-
-    fn is_within(&self, scope: ScopeId, outer: ScopeId) -> bool {
-        let up = |scope: &ScopeId| self.scopes.get(scope).copied();
-        outer == ScopeId::SCRIPT || std::iter::successors(Some(scope), up).any(|it| it == outer)
-    }
-
-    /// A scope is over, and so are those in it, but for those that are still to be said to be empty.
-    fn forget(&mut self, scope: ScopeId) {
-        if scope == ScopeId::SCRIPT {
-            return;
-        }
-        let inner = self.scopes.keys().copied().filter(|it| self.is_within(*it, scope));
-        let inner: Vec<ScopeId> = inner.collect();
-        let parent = self.scopes.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
-        for inner in inner {
-            if self.ending.contains(&inner) {
-                self.scopes.insert(inner, parent);
-            } else {
-                self.scopes.remove(&inner);
-            }
-        }
     }
 }
 

@@ -18,7 +18,7 @@ impl Alive {
         let mut effects = self.fills(|id, _| !holding.contains(id));
         effects.extend(self.plumbing.scopes.iter().map(|(scope, parent)| {
             // Attempts that are inside of channels are lost.
-            Effect::OpenScope { scope: *scope, parent: *parent, pass: None }
+            Effect::OpenScope { scope, parent, pass: None }
         }));
         effects.extend(self.seek());
         self.open(&mut effects);

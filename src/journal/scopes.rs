@@ -1,0 +1,176 @@
+//! Which commands in progress belong to which scope, and which scope is in which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::machine::effect::{ProcessId, ScopeId};
+
+/// The scopes that are open, and the commands in them. Whatever happens to one costs what is in it, however
+/// many there are.
+#[derive(Clone, Debug, Default)]
+pub struct Scopes {
+    /// Each with the one around it.
+    around: BTreeMap<ScopeId, ScopeId>,
+    /// Each after the one around it.
+    inside: BTreeSet<(ScopeId, ScopeId)>,
+    commands: BTreeSet<(ScopeId, ProcessId)>,
+    /// Those that are being emptied.
+    ending: BTreeSet<ScopeId>,
+}
+
+impl Scopes {
+    /// Each scope with the one around it.
+    pub fn iter(&self) -> impl Iterator<Item = (ScopeId, ScopeId)> {
+        self.around.iter().map(|(scope, around)| (*scope, *around))
+    }
+
+    /// A scope is opened inside another one, or is there now.
+    pub fn put(&mut self, scope: ScopeId, around: ScopeId) {
+        if let Some(before) = self.around.insert(scope, around) {
+            self.inside.remove(&(before, scope));
+        }
+        self.inside.insert((around, scope));
+    }
+
+    /// A command begins in a scope.
+    pub fn enter(&mut self, scope: ScopeId, process: ProcessId) {
+        self.commands.insert((scope, process));
+    }
+
+    /// A command has ended.
+    pub fn leave(&mut self, scope: ScopeId, process: ProcessId) {
+        self.commands.remove(&(scope, process));
+    }
+
+    /// A scope is going to be emptied.
+    pub fn end(&mut self, scope: ScopeId) {
+        self.ending.insert(scope);
+    }
+
+    /// All that is in a scope is in another one from now on; the commands that this is said of.
+    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) -> Vec<ProcessId> {
+        self.remove(scope);
+        for inner in self.directly_in(scope) {
+            self.put(inner, into);
+        }
+        let commands: Vec<ProcessId> = self.commands_of(scope).collect();
+        for process in &commands {
+            self.leave(scope, *process);
+            self.enter(into, *process);
+        }
+        commands
+    }
+
+    /// The commands of a scope and of those in it.
+    pub fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
+        let mut members: Vec<_> = if scope == ScopeId::SCRIPT {
+            self.commands.iter().map(|(_, process)| *process).collect()
+        } else {
+            let scopes = self.within(scope).into_iter();
+            scopes.flat_map(|scope| self.commands_of(scope)).collect()
+        };
+        members.sort_unstable();
+        members
+    }
+
+    /// A scope is over, and so are those in it, but for those that are still to be said to be empty.
+    pub fn emptied(&mut self, scope: ScopeId) {
+        self.ending.remove(&scope);
+        if scope == ScopeId::SCRIPT {
+            return;
+        }
+        let around = self.around.get(&scope).copied().unwrap_or(ScopeId::SCRIPT);
+        for inner in self.within(scope) {
+            if self.ending.contains(&inner) {
+                self.put(inner, around);
+            } else {
+                self.remove(inner);
+            }
+        }
+    }
+
+    fn remove(&mut self, scope: ScopeId) {
+        if let Some(around) = self.around.remove(&scope) {
+            self.inside.remove(&(around, scope));
+        }
+    }
+
+    /// A scope, and all those in it.
+    fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
+        let mut found = vec![scope];
+        let mut next = 0;
+        while let Some(outer) = found.get(next) {
+            found.extend(self.directly_in(*outer));
+            next += 1;
+        }
+        found
+    }
+
+    fn directly_in(&self, scope: ScopeId) -> Vec<ScopeId> {
+        let all = (scope, ScopeId(0))..=(scope, ScopeId(u64::MAX));
+        self.inside.range(all).map(|(_, inner)| *inner).collect()
+    }
+
+    fn commands_of(&self, scope: ScopeId) -> impl Iterator<Item = ProcessId> {
+        let all = (scope, ProcessId(0))..=(scope, ProcessId(u64::MAX));
+        self.commands.range(all).map(|(_, process)| *process)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTER: ScopeId = ScopeId(1);
+    const INNER: ScopeId = ScopeId(2);
+    const INNERMOST: ScopeId = ScopeId(3);
+
+    /// Three scopes, each in the one before, with a command each.
+    fn scopes() -> Scopes {
+        let mut scopes = Scopes::default();
+        for (scope, around) in [(OUTER, ScopeId::SCRIPT), (INNER, OUTER), (INNERMOST, INNER)] {
+            scopes.put(scope, around);
+            scopes.enter(scope, ProcessId(10 * scope.0));
+        }
+        scopes
+    }
+
+    fn members(scopes: &Scopes, scope: ScopeId) -> Vec<u64> {
+        scopes.members(scope).into_iter().map(|process| process.0).collect()
+    }
+
+    fn around(scopes: &Scopes) -> Vec<(u64, u64)> {
+        scopes.iter().map(|(scope, around)| (scope.0, around.0)).collect()
+    }
+
+    #[test]
+    fn what_is_in_a_scope_is_in_those_around_it() {
+        let mut scopes = scopes();
+        assert_eq!(members(&scopes, ScopeId::SCRIPT), [10, 20, 30]);
+        assert_eq!(members(&scopes, OUTER), [10, 20, 30]);
+        assert_eq!(members(&scopes, INNERMOST), [30]);
+        scopes.leave(INNER, ProcessId(20));
+        assert_eq!(members(&scopes, OUTER), [10, 30]);
+    }
+
+    #[test]
+    fn what_is_handed_over_is_there_and_nowhere_else() {
+        let mut scopes = scopes();
+        assert_eq!(scopes.hand_over(INNER, OUTER), [ProcessId(20)]);
+        assert_eq!(around(&scopes), [(1, 0), (3, 1)]);
+        assert_eq!(members(&scopes, INNER), [0; 0]);
+        assert_eq!(members(&scopes, OUTER), [10, 20, 30]);
+        scopes.emptied(OUTER);
+        assert_eq!(around(&scopes), []);
+    }
+
+    #[test]
+    fn what_is_still_being_emptied_outlives_what_is_around_it() {
+        let mut scopes = scopes();
+        scopes.end(INNERMOST);
+        scopes.emptied(OUTER);
+        assert_eq!(around(&scopes), [(3, 0)]);
+        scopes.emptied(INNERMOST);
+        assert_eq!(around(&scopes), []);
+        scopes.emptied(ScopeId::SCRIPT);
+    }
+}
