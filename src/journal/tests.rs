@@ -230,6 +230,77 @@ impl Store for Full {
     }
 }
 
+/// A disk that can't keep what it was given at one sync, and would at the next.
+#[derive(Clone, Default)]
+struct Forgetful {
+    disk: Disk,
+    syncs: Rc<RefCell<usize>>,
+    bad: usize,
+}
+
+impl Store for Forgetful {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write(at, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        *self.syncs.borrow_mut() += 1;
+        if *self.syncs.borrow() == self.bad {
+            return Err(io::ErrorKind::Other.into());
+        }
+        self.disk.sync()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.disk.cut(length)
+    }
+}
+
+#[test]
+fn a_failed_sync_is_never_retried_and_what_it_was_for_is_not_gone_on_from() {
+    for bad in 3..6 {
+        let store = Forgetful { bad, ..Forgetful::default() };
+        let mut writer = Writer::begin(store.clone(), RUN, beginning()).expect("a journal");
+        writer.commit().expect("a commit");
+        for process in 3.. {
+            writer.tell(Time::START, Some(&exited(process))).expect("a record");
+            if writer.commit().is_err() {
+                break;
+            }
+        }
+        for process in 10..13 {
+            writer.tell(Time::START, Some(&exited(process))).expect("a record");
+            assert!(writer.commit().is_err());
+        }
+        assert!(writer.end(&Outcome::Succeeded).is_err());
+        assert_eq!(*store.syncs.borrow(), bad);
+        let there = entries(&store.disk.0.borrow().bytes).expect("a journal");
+        assert_eq!(there.len(), bad - 3, "what the disk had taken before");
+    }
+}
+
+#[test]
+fn a_run_is_over_wherever_its_file_ends() {
+    struct NoCut(Disk);
+    impl Store for NoCut {
+        fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write(at, bytes)
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            self.0.sync()
+        }
+
+        fn cut(&mut self, _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Other.into())
+        }
+    }
+    let disk = Disk::default();
+    let mut writer = Writer::begin(NoCut(disk.clone()), RUN, beginning()).expect("a journal");
+    writer.end(&Outcome::Succeeded).expect("an end");
+    assert_eq!(read(&disk.0.borrow().bytes).expect("a journal").over, Some(Over::Exited(0)));
+}
+
 #[test]
 fn after_a_failure_nothing_is_written() {
     assert!(Writer::begin(Full(0), RUN, beginning()).is_err());

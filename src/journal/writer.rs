@@ -262,7 +262,12 @@ impl<S: Store> Writer<S> {
             self.room = end + ROOM as u64;
         }
         self.store.write(self.end, &bytes)?;
-        self.store.sync()?;
+        if let Err(error) = self.store.sync() {
+            // The system may have dropped what it couldn't write, and show it all the same until it needs the
+            // memory: to go on from what is there would leave a hole.
+            let _ = self.store.cut(self.end);
+            return Err(error);
+        }
         self.end = end;
         self.frames += 1;
         (self.is_told, self.urgent) = (false, None);
@@ -273,19 +278,10 @@ impl<S: Store> Writer<S> {
     pub fn end(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.push(&Entry::Over(outcome.into()));
         self.commit()?;
-        self.cut()
-    }
-
-    /// The end of the run was told to whoever started it.
-    pub fn report(&mut self) -> io::Result<()> {
-        self.push(&Entry::Reported);
-        self.commit()?;
-        self.cut()
-    }
-
-    fn cut(&mut self) -> io::Result<()> {
+        // Room that stays there does no harm.
+        let _ = self.store.cut(self.end);
         self.room = self.end;
-        self.store.cut(self.end)
+        Ok(())
     }
 
     fn push(&mut self, entry: &Entry) {
