@@ -73,22 +73,37 @@ end
 ";
 
 /// A disk in memory, as it was after each write and each cut.
-#[derive(Clone, Default)]
-struct Disk(Rc<RefCell<Vec<Vec<u8>>>>);
+#[derive(Clone)]
+struct Disk(Rc<RefCell<Vec<State>>>);
+
+/// What was asked of a disk.
+#[derive(Clone)]
+struct State {
+    bytes: Vec<u8>,
+    /// The last state before this one that is there for sure, by its number.
+    synced: usize,
+}
 
 impl Disk {
     fn of(bytes: &[u8]) -> Self {
-        Self(Rc::new(RefCell::new(vec![bytes.to_vec()])))
+        Self(Rc::new(RefCell::new(vec![State { bytes: bytes.to_vec(), synced: 0 }])))
     }
 
-    fn states(&self) -> Vec<Vec<u8>> {
+    fn states(&self) -> Vec<State> {
         self.0.borrow().clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<u8>)) {
-        let mut bytes = self.0.borrow().last().cloned().unwrap_or_default();
-        change(&mut bytes);
-        self.0.borrow_mut().push(bytes);
+        let mut states = self.0.borrow_mut();
+        let mut state = states.last().expect("a state").clone();
+        change(&mut state.bytes);
+        states.push(state);
+    }
+
+    /// What is there for sure.
+    fn durable(&self) -> Vec<u8> {
+        let states = self.0.borrow();
+        states[states.last().expect("a state").synced].bytes.clone()
     }
 }
 
@@ -106,6 +121,10 @@ impl Store for Disk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        let mut states = self.0.borrow_mut();
+        // What comes next is told from what was there before.
+        let last = State { synced: states.len(), ..states.last().expect("a state").clone() };
+        states.push(last);
         Ok(())
     }
 
@@ -122,11 +141,19 @@ struct Done {
     last: String,
 }
 
-fn world(done: &Rc<RefCell<Done>>) -> Simulated {
-    let done = Rc::clone(done);
+/// A world in which, with a disk, no step begins that isn't known there to have been asked for, whatever
+/// happens.
+fn world(done: &Rc<RefCell<Done>>, disk: Option<&Disk>) -> Simulated {
+    let (done, disk) = (Rc::clone(done), disk.cloned());
     let world = Simulated::new(1).stdin("first\nsecond\n").file("/lines", "a\nb\nc\nd\n");
     world.command("step", move |call, _| {
         let words: Vec<String> = call.words.iter().map(ToString::to_string).collect();
+        if let Some(disk) = &disk {
+            let journal = read(&disk.durable()).expect("a journal");
+            let times = asked(&journal).iter().filter(|(_, step)| *step == words[1]).count();
+            let before = done.borrow().steps.iter().filter(|step| **step == words[1]).count();
+            assert!(times > before, "{words:?}");
+        }
         let mut done = done.borrow_mut();
         done.steps.push(words[1].clone());
         if words[1] == "0" {
@@ -163,7 +190,7 @@ fn begin(disk: &Disk) -> Done {
     let mut writer = Writer::begin(disk.clone(), 5, beginning).expect("a journal");
     writer.start(started());
     let done = Rc::default();
-    let mut world = world(&done);
+    let mut world = world(&done, Some(disk));
     let writer = Rc::new(RefCell::new(writer));
     let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
@@ -174,12 +201,12 @@ fn begin(disk: &Disk) -> Done {
 }
 
 /// The rest of a run that isn't over.
-fn go_on(disk: &Disk, journal: &Journal) -> Done {
+fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ()).expect("the same");
     let mut writer = Writer::resume(disk.clone(), journal, &replayed).expect("a journal");
     writer.start(started());
     let done = Rc::default();
-    let mut world = world(&done);
+    let mut world = world(&done, is_watched.then_some(disk));
     let (outcome, now) = (replayed.outcome.clone(), replayed.now);
     assert!(now.elapsed() < Duration::from_secs(1));
     if let Some(outcome) = outcome {
@@ -196,8 +223,8 @@ fn go_on(disk: &Disk, journal: &Journal) -> Done {
     Rc::try_unwrap(done).ok().expect("nobody else has it").into_inner()
 }
 
-/// The steps that are recorded to have ended.
-fn ended(journal: &Journal) -> BTreeSet<String> {
+/// The steps that are recorded to have been asked for.
+fn asked(journal: &Journal) -> Vec<(u64, String)> {
     struct Steps(Vec<(u64, String)>);
     impl super::Watch for &mut Steps {
         fn logged(&mut self, _: &Record) {}
@@ -212,19 +239,30 @@ fn ended(journal: &Journal) -> BTreeSet<String> {
     }
     let mut steps = Steps(Vec::new());
     replay(journal, Level::NOTHING, &mut steps).expect("the same");
+    steps.0
+}
+
+/// The steps that are recorded to have ended.
+fn ended(journal: &Journal) -> BTreeSet<String> {
     let ended: BTreeSet<u64> = (journal.entries.iter())
         .filter_map(|entry| match entry {
             Entry::Told { told: Told::Exited { process, .. }, .. } => Some(*process),
             _ => None,
         })
         .collect();
-    steps.0.into_iter().filter(|(process, _)| ended.contains(process)).map(|(_, it)| it).collect()
+    asked(journal)
+        .into_iter()
+        .filter(|(process, _)| ended.contains(process))
+        .map(|(_, it)| it)
+        .collect()
 }
 
 /// What a crash may leave of a change from one state to the next.
 fn torn(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
     let mut states = vec![before.to_vec(), after.to_vec()];
     if after.len() < before.len() {
+        // What was written after a cut, and no cut.
+        states.push([after, &before[after.len()..]].concat());
         return states;
     }
     for piece in [3, 40, 512] {
@@ -245,10 +283,11 @@ fn torn(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Whatever of it is there, the run goes on to the same end; some of those journals are torn again.
-fn judge(states: &[Vec<u8>], expected: &str, is_first: bool) -> usize {
+fn judge(states: &[State], expected: &str, is_first: bool) -> usize {
     let mut count = 0;
-    for (place, pair) in states.windows(2).enumerate() {
-        let torn = torn(&pair[0], &pair[1]);
+    let changes = states.iter().enumerate().filter(|(number, state)| state.synced != *number);
+    for (place, (_, state)) in changes.enumerate() {
+        let torn = torn(&states[state.synced].bytes, &state.bytes);
         let step = if is_first { 2 } else { 6 };
         for (number, bytes) in torn.into_iter().enumerate().step_by(step) {
             let journal = match read(&bytes) {
@@ -258,7 +297,8 @@ fn judge(states: &[Vec<u8>], expected: &str, is_first: bool) -> usize {
             };
             let ended = ended(&journal);
             let disk = Disk::of(&bytes);
-            let done = go_on(&disk, &journal);
+            let is_chosen = is_first && number == 2 && place % 12 == 0;
+            let done = go_on(&disk, &journal, is_chosen);
             count += 1;
             // In an attempt that is lost as a whole everything is done again.
             let whole = ["6", "7", "8", "9"];
@@ -268,7 +308,7 @@ fn judge(states: &[Vec<u8>], expected: &str, is_first: bool) -> usize {
                 .find(|step| ended.contains(*step) && !whole.contains(&step.as_str()));
             assert_eq!(twice, None, "{ended:?}, then {:?}", done.steps);
             assert!(done.last.is_empty() || done.last == expected, "{}", done.last);
-            if is_first && number == 2 && place % 12 == 0 {
+            if is_chosen {
                 count += judge(&disk.states(), expected, false);
             }
         }
@@ -278,7 +318,7 @@ fn judge(states: &[Vec<u8>], expected: &str, is_first: bool) -> usize {
 
 #[test]
 fn a_crash_at_any_moment_leaves_a_run_that_goes_on() {
-    let disk = Disk::default();
+    let disk = Disk::of(b"");
     let done = begin(&disk);
     assert_eq!(done.last, "<1> <1> start<2> <2> firstabcsecond<1><1>xy");
     let count = judge(&disk.states(), &done.last, true);
