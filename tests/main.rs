@@ -29,6 +29,8 @@ mod lock;
 mod log_schema;
 mod logging;
 mod nesting;
+#[cfg(feature = "journal")]
+mod next_start;
 mod packaging;
 mod pipelines;
 mod printing;

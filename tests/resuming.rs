@@ -145,7 +145,7 @@ fn a_signal_suspends() {
         finally
             echo finally >> out
         end";
-    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
         let run = recorded(text).options(["-f", "log"]).start();
         run.until_lines("ready", 1);
         run.signal(signal);

@@ -315,6 +315,20 @@ impl Settings {
         let journal = given.file(&options::JOURNAL)?;
         let picture = given.file(&options::OUTPUT)?;
         let talks = matches!(program, Program::Prompt) && action == Action::Run;
+        let locked = match &lock {
+            Some(Place::File(file)) => Some(file),
+            _ => None,
+        };
+        let others = [
+            (&options::LOG_FILE, log_file.as_ref()),
+            (&options::RESULTS, results.as_ref()),
+            (&options::LOCK, locked),
+        ];
+        for (option, file) in others {
+            if file.is_some() && file == journal.as_ref() {
+                bail!("`--journal` and `{}` can't have the same file", option.name());
+            }
+        }
         if talks && journal.is_some() {
             bail!("a journal is of a script: at a prompt nothing is recorded");
         }

@@ -7,14 +7,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::alive::Alive;
+use super::plumbing::Input;
 use super::remake::without_files;
 use super::replay::World;
 use super::store::Store;
 use super::writer::{Writer, changes_the_world};
 use crate::driver::{Driver, Durable};
-use crate::machine::effect::{Effect, OperationId};
+use crate::machine::effect::{Effect, IoId, OperationId};
 use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension};
-use crate::machine::record::{LogEvent, Record};
+use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Event, Machine, Outcome, Time};
 
 /// What a run is suspended by when its journal can't be written: SIGTERM.
@@ -23,6 +24,9 @@ const END: i32 = 15;
 const HALF_SETTLED: &str = "the shell ended while files took their places";
 /// What is said of files that hadn't begun to.
 const NOT_SETTLED: &str = "the shell ended before files took their places";
+
+/// What is said of an input that was read up to a place which this one doesn't have.
+const NO_FILE: &str = "standard input is no file any more: it is read from where it is, not on";
 
 /// Has another driver do everything, and keeps a journal. What isn't recorded doesn't happen: if the
 /// journal can't be written, nothing more is begun, and the run is left to the next start.
@@ -185,6 +189,10 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 let _ = self.open(operation, open(without_files(&redirects)))?;
             }
         }
+        let read = alive.positions.get(&Input::STANDARD).copied().filter(|read| *read > 0);
+        if read.is_some() && self.driver.position(IoId::INHERITED, 0) != read {
+            self.say(file, NO_FILE.into());
+        }
         Ok(())
     }
 
@@ -210,6 +218,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     fn say(&mut self, file: &Arc<str>, note: String) {
         let (at, file) = (self.driver.now(), Arc::clone(file));
         let record = Record::of_shell(at, file, 0, LogEvent::Note(note));
+        // It may be why something fails.
+        let record = Record { level: Level::FAILURES, ..record };
         self.driver.perform(Effect::Log(record));
     }
 

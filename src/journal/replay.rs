@@ -65,8 +65,9 @@ impl Replayed {
 pub enum Unrepeatable {
     /// Another machine would do something else.
     #[error(
-        "it was written by ftsh {version}, which does things another way (behavior {theirs}) than this \
-         one (behavior {}): use that version to look at it",
+        "it was written by ftsh {version} (behavior {theirs}), and this is ftsh {} (behavior {}), which does \
+         things another way: use that one for it",
+        env!("CARGO_PKG_VERSION"),
         super::BEHAVIOR
     )]
     OtherBehavior {

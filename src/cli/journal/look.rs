@@ -1,6 +1,7 @@
 //! Looks at what is recorded: `--replay`, `--status`, `--timeline`.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,9 +31,23 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
     let outcome = match look {
         Look::Log => log(&journal, settings),
         Look::Status => page(&journal, goes_on),
-        Look::Timeline => picture(&journal, goes_on, settings.picture.as_deref()),
+        Look::Timeline => {
+            let picture = settings.picture.as_deref();
+            if picture.is_some_and(|picture| is_same(picture, path)) {
+                bail!(
+                    "the picture can't be drawn into the journal itself: name another file after `-o`"
+                );
+            }
+            self::picture(&journal, goes_on, picture)
+        }
     };
     outcome.map_err(|error| cannot(error.to_string()))
+}
+
+/// Whether two names are of one file that is there.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let file = |path: &Path| std::fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
+    file(a).is_some_and(|a| file(b) == Some(a))
 }
 
 /// Prints what a log of the run would hold, with the times of then.

@@ -31,6 +31,14 @@ pub fn open(place: &Place, begins: bool) -> Result<File> {
         Ok(file)
     });
     opened.map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return anyhow!(
+                "can't keep what is printed in `{}`: it is there already, without a run in `{}` that it would be of; \
+                 if it is of one that you have removed, remove it as well",
+                path.display(),
+                place.path.display()
+            );
+        }
         anyhow!("can't keep what is printed in `{}`: {}", path.display(), plain(&error))
     })
 }

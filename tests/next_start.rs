@@ -1,0 +1,198 @@
+//! What the next start of a recorded run may find: other input, another version's journal, files that
+//! aren't what they were, options that don't go together.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use ftsh::journal::{Beginning, Started, Writer};
+use ftsh::machine::{Config, Time};
+use ftsh::syntax::parse;
+use nix::sys::signal::{Signal, kill};
+
+use crate::support::run::Finished;
+use crate::support::{FTSH, Ftsh};
+
+/// In the first start a command waits for ever, and is lost; in the next one it ends at once.
+fn waits(word: &str) -> String {
+    format!(
+        "try 2 times every 1 ms
+            sh -c 'test -e been$0 || {{ echo > been$0; exec sleep 1000; }}' {word}
+        end"
+    )
+}
+
+/// Kills the shell and its supervisor once the command with this word is there.
+fn killed_at(run: Ftsh, word: &str) -> Finished {
+    let run = run.start();
+    let been = run.directory().join(format!("been{word}"));
+    run.until("it is there", |_| been.exists());
+    let interpreter = run.interpreter().expect("an interpreter");
+    kill(run.pid(), Signal::SIGKILL).expect("it lives");
+    // Left alone, it may be gone already.
+    let _ = kill(interpreter, Signal::SIGKILL);
+    run.leave()
+}
+
+/// A run of a script that is recorded.
+fn recorded(text: &str) -> Ftsh {
+    Ftsh::script(text).options(["--journal=j"])
+}
+
+/// The next start with the same words.
+fn again(before: Finished) -> Ftsh {
+    Ftsh::after(before).options(["--journal=j", "script.ftsh"])
+}
+
+fn status(of: &Finished) -> String {
+    Ftsh::new().arg("--status").arg(of.directory.path().join("j")).success().text()
+}
+
+#[test]
+fn variables_and_texts_are_read_on_and_every_descriptor_written_on() {
+    let text = format!(
+        "printf 'a\\nb\\nc\\n' -> letters
+        while .succeeds. (read line)
+            sh -c 'echo $0 >&3' $line
+            if $line .eq. b
+                {}
+            end
+        end -< letters 3> third
+        while .succeeds. (read line)
+            echo $line >&4
+            if $line .eq. y
+                {}
+            end
+        end 4>> fourth << END
+x
+y
+z
+END
+        for i in 1 2 3
+            echo $i >&5
+            if $i .eql. 2
+                {}
+            end
+        end 5-> numbers
+        echo $numbers",
+        waits("1"),
+        waits("2"),
+        waits("3")
+    );
+    let mut run = recorded(&text).file("third", "old\n").file("fourth", "old\n");
+    for word in ["1", "2", "3"] {
+        run = again(killed_at(run, word));
+    }
+    let finished = run.stdout("1 2 3\n").success();
+    assert_eq!(finished.read("third"), "a\nb\nc\n");
+    assert_eq!(finished.read("fourth"), "old\nx\ny\nz\n");
+    finished.nothing_left();
+}
+
+#[test]
+fn random_choices_are_those_of_the_beginning() {
+    let choice = "random(1, 1000000000)";
+    let text = format!("x={choice}\n{}\ny={choice}\necho $x $y", waits("1"));
+    let at_once = Ftsh::script(&text).file("been1", "").options(["--seed=7"]).success().text();
+    let finished = killed_at(recorded(&text).options(["--seed=7"]), "1");
+    again(finished).options(["--seed=8"]).stdout(at_once).success();
+}
+
+#[test]
+fn input_that_is_no_file_any_more_is_told() {
+    let text = format!("read one\n{}\nread two\necho \"$one $two\"", waits("1"));
+    let finished = killed_at(recorded(&text).stdin("first\nsecond\n"), "1");
+    let by = "(echo other; echo more) | \"$@\"";
+    let next = again(finished).through(["sh", "-c", by, "sh"]);
+    next.stdout("first other\n").stderr("standard input is no file any more").success();
+}
+
+#[test]
+fn a_journal_of_another_version_is_refused() {
+    let script = parse("script.ftsh", "echo never").expect("a script");
+    let config = Config::default();
+    let mut beginning = Beginning::new(&script, &[], &[], &config, 7, Duration::ZERO);
+    beginning.behavior += 1;
+    beginning.version = "77.8.9".into();
+    let run = recorded("echo never");
+    let file = File::create_new(run.path("j")).expect("a file");
+    let mut writer = Writer::begin(file, 1, beginning).expect("a journal");
+    writer.start(Started {
+        at: Duration::ZERO,
+        since_boot: Duration::ZERO,
+        boot: String::new(),
+        elapsed: Duration::ZERO,
+        pid: 1,
+        interpreter: 1,
+        mark: "none".into(),
+        directory: "/".into(),
+        umask: 0o22,
+        ignored: Vec::new(),
+        user: nix::unistd::getuid().as_raw(),
+        version: "77.8.9".into(),
+    });
+    writer.tell(Time::START, None).and_then(|()| writer.commit()).expect("a journal");
+    let before = fs::read(run.path("j")).expect("a journal");
+    let own = concat!("this is ftsh ", env!("CARGO_PKG_VERSION"));
+    let finished = run.refused(&["can't go on with the run in", "ftsh 77.8.9", own]);
+    let journal = finished.directory.path().join("j");
+    assert_eq!(fs::read(&journal).expect("a journal"), before);
+    let look = Ftsh::new().arg("--status").arg(&journal);
+    look.refused(&["can't look at", "ftsh 77.8.9", own]);
+}
+
+#[test]
+fn the_next_run_has_the_same_file() {
+    let finished = recorded("echo one").success();
+    let number = |finished: &Finished| {
+        fs::metadata(finished.directory.path().join("j")).expect("a journal").ino()
+    };
+    let before = number(&finished);
+    let finished = again(finished).stdout("one\n").success();
+    assert_eq!(number(&finished), before);
+}
+
+#[test]
+fn a_run_that_goes_on_waits_for_no_splay() {
+    let finished = killed_at(recorded(&waits("1")), "1");
+    let finished = again(finished).options(["--splay=1 h"]).success();
+    finished.nothing_left();
+}
+
+#[test]
+fn the_limit_of_another_shell_suspends() {
+    let text = format!("{}\necho end", waits("1"));
+    let outer =
+        "try for 1500 ms or 1 time\n$FTSH --journal=j script.ftsh\ncatch\necho $error_kind\nend";
+    let run = Ftsh::command(outer).file("script.ftsh", text).env("FTSH", FTSH);
+    let finished = run.stdout("timeout\n").success();
+    finished.nothing_left();
+    let said = status(&finished);
+    assert!(said.contains("the run was suspended"), "{said}");
+    again(finished).stdout("end\n").success();
+}
+
+#[test]
+fn what_would_spoil_a_journal_is_refused() {
+    for option in ["--lock=j", "--results=j", "-fj", "--results=./j"] {
+        recorded("echo never").options([option]).refused(&["`--journal`", "the same file"]);
+    }
+    let finished = recorded("echo one").success();
+    let journal = finished.directory.path().join("j");
+    let before = fs::read(&journal).expect("a journal");
+    let picture = Ftsh::after(finished).args(["--timeline", "j", "-o", "./j"]);
+    let finished = picture.refused(&["can't be drawn into the journal itself"]);
+    assert_eq!(fs::read(&journal).expect("a journal"), before);
+    drop(finished);
+}
+
+#[test]
+fn output_that_a_removed_run_left_is_told_what_to_do_about() {
+    let finished = killed_at(recorded(&waits("1")).options(["--cron"]), "1");
+    let path = |name: &str| finished.directory.path().join(name);
+    fs::remove_file(path("j")).expect("a journal");
+    let output = path("j.output");
+    let finished = again(finished).options(["--cron"]).refused(&["you have removed"]);
+    fs::remove_file(output).expect("output");
+    again(finished).options(["--cron"]).success();
+}
