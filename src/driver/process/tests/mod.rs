@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bstr::BString;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-use super::{ProcessDriver, Settings};
+use super::{ProcessDriver, Settings, sys};
 use crate::driver::Driver;
 use crate::machine::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
@@ -52,6 +53,7 @@ fn alone_with(path: &str, settings: impl FnOnce() -> Settings, body: fn(&mut Wor
     if std::env::var_os("FTSH_TEST_ALONE").is_some_and(|alone| alone == name) {
         return body(&mut World::with_settings(settings()));
     }
+    keep_inherited();
     let program = std::env::current_exe().expect("a test has a program");
     for fallback in ["0", "pidfd", "1"] {
         // Not a pipe: what a failing test leaves behind might hold it open.
@@ -74,6 +76,29 @@ fn alone_with(path: &str, settings: impl FnOnce() -> Settings, body: fn(&mut Wor
             eprintln!("{text}");
         }
     }
+}
+
+/// What whoever runs the tests has left open would be open for the scripts of a driver as well.
+fn keep_inherited() {
+    for number in 3..=9 {
+        let _ = fcntl(sys::borrow(number), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+    }
+}
+
+#[test]
+fn nobody_has_what_the_tests_were_started_with() {
+    let name = "what_leads_to_one_file_is_held_in_order";
+    let path = module_path!()
+        .split_once("::")
+        .map(|(_crate, rest)| format!("{rest}::transactions::{name}"));
+    let result = process::Command::new("sh")
+        .args(["-c", "exec 3> /dev/null 9< /dev/null; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().expect("a test has a program"))
+        .args(["--exact", &path.expect("a path")])
+        .output()
+        .expect("a shell");
+    let text = String::from_utf8_lossy(&result.stdout);
+    assert!(result.status.success() && text.contains("1 passed"), "{text}");
 }
 
 /// A driver and what it said.
