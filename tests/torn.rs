@@ -37,6 +37,21 @@ const SCRIPT: &str = "
         rm -f made
     end";
 
+/// Hardly anything but files that are to have no name.
+const UNNAMED: &str = "
+    cat new -> text
+    try 1 time atomic
+        echo $text
+    end > replaced
+    while true
+        try 1 time atomic
+            x=1
+        end >> added
+    end";
+
+/// What is run, and how.
+const RUNS: [(&str, &str); 4] = [(SCRIPT, "0"), (SCRIPT, "0"), (SCRIPT, "1"), (UNNAMED, "1")];
+
 #[test]
 fn a_kill_at_any_moment_leaves_a_file_old_or_new() {
     let all = rounds::count() * KILLS;
@@ -61,14 +76,14 @@ enum Victim {
 fn survive(number: usize) {
     let mut random = ChaCha8Rng::seed_from_u64(number as u64);
     let victims = [Victim::Supervisor, Victim::Interpreter, Victim::Both];
-    let (victim, way) = (victims[number % 3], ["0", "0", "0", "1"][number % 4]);
+    let (victim, (script, way)) = (victims[number % 3], RUNS[number % 4]);
     let unprivileged = random.random_bool(0.5);
     let place = Place::new();
     let user = |run: Ftsh| {
         let run = run.env("FTSH_TEST_FALLBACK", way).env("TMPDIR", &place.temporary);
         if unprivileged { run.unprivileged() } else { run }
     };
-    let text = format!("cd {}; {SCRIPT}", place.files.display());
+    let text = format!("cd {}; {script}", place.files.display());
     let run = user(Ftsh::command(&text)).session().start();
     run.until("something replaced", |_| place.read("replaced") != "old\n");
     thread::sleep(Duration::from_micros(random.random_range(0..20_000)));

@@ -7,6 +7,7 @@
 //! both the lock is free, and the user's next shell does.
 
 mod kind;
+mod named;
 mod registry;
 mod remove;
 mod scratch;
@@ -19,6 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 pub use self::kind::Kind;
+pub use self::named::{hidden_name, named_file, unlinked_file};
 pub use self::registry::{Note, Registry};
 pub use self::scratch::{Scratch, scratch_place};
 pub use self::sweep::clean_up_after_interpreter;
@@ -34,7 +36,9 @@ pub struct Cleanup {
 impl Cleanup {
     /// Nothing yet. The lock of what comes is sent through this.
     pub fn new(supervisor: Option<Arc<UnixStream>>) -> Self {
-        Self { registry: Arc::new(Registry::new(supervisor)), scratches: HashMap::new() }
+        let registry = Arc::new(Registry::new(supervisor));
+        named::keep_notes_in(&registry);
+        Self { registry, scratches: HashMap::new() }
     }
 
     /// The directory of an attempt, made or not.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
 use super::super::sys::{self, Parcel};
+use super::named::keep_notes_in;
 use super::registry::Registry;
-use super::{Kind, Scratch, clean_up_after_interpreter, sweep};
+use super::{Kind, Scratch, clean_up_after_interpreter, named_file, sweep, unlinked_file};
 
 /// A registry, and what its supervisor gets of it.
 fn registry() -> (Arc<Registry>, UnixStream) {
@@ -92,6 +93,30 @@ fn the_next_shell_cleans_up_after_each_step() {
         assert_eq!(names(place.path()), wanted, "after {count} steps");
         assert!(!run.exists());
     }
+}
+
+#[test]
+fn a_file_that_is_to_have_no_name_is_noted_as_long_as_it_has_one() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (registry, supervisor) = registry();
+    let (_file, note) = named_file(place.path(), Mode::S_IRWXU, &registry).expect("a file");
+    assert_eq!(names(place.path()), [note.path()]);
+    std::mem::forget(note);
+    registry.die();
+    drop(supervisor);
+    sweep::clean_up_after_others();
+    assert!(names(place.path()).is_empty());
+    let (registry, _supervisor) = self::registry();
+    for has_run in [false, true] {
+        if has_run {
+            keep_notes_in(&registry);
+        }
+        let file = fs::File::from(unlinked_file(place.path()).expect("a file"));
+        assert_eq!(file.metadata().expect("it is open").nlink(), 0);
+        assert!(names(place.path()).is_empty());
+        assert_eq!(registry.path().is_some(), has_run);
+    }
+    registry.close();
 }
 
 #[test]

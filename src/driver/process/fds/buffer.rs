@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
+use super::super::cleanup::unlinked_file;
 use super::super::procs::features::has_unnamed_files;
 use super::super::sys;
 use super::table::Fd;
@@ -155,17 +156,13 @@ fn anonymous_file() -> io::Result<OwnedFd> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     match memfd_create(c"ftsh", MFdFlags::MFD_CLOEXEC) {
         Ok(fd) => Ok(fd),
-        Err(_) => unlinked_file(),
+        Err(_) => unlinked_file(&std::env::temp_dir()),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn anonymous_file() -> io::Result<OwnedFd> {
-    unlinked_file()
-}
-
-fn unlinked_file() -> io::Result<OwnedFd> {
-    unlinked_file_in(&std::env::temp_dir())
+    unlinked_file(&std::env::temp_dir())
 }
 
 /// A file on a disk, if there is room for one.
@@ -177,7 +174,7 @@ pub fn file_on_disk() -> io::Result<OwnedFd> {
     for place in places.map(PathBuf::from) {
         result = match unnamed_file_in(&place, OFlag::O_RDWR, UNSHARED) {
             Ok(Some(fd)) => Ok(fd),
-            Ok(None) => unlinked_file_in(&place),
+            Ok(None) => unlinked_file(&place),
             Err(error) => Err(error),
         };
         if result.is_ok() {
@@ -202,12 +199,6 @@ pub fn unnamed_file_in(directory: &Path, access: OFlag, mode: Mode) -> io::Resul
     }
     let _ = (directory, access, mode);
     Ok(None)
-}
-
-fn unlinked_file_in(directory: &Path) -> io::Result<OwnedFd> {
-    let (fd, path) = nix::unistd::mkstemp(&directory.join("ftsh-XXXXXX"))?;
-    std::fs::remove_file(path)?;
-    sys::duplicate(fd.as_fd()) // closed on exec
 }
 
 #[cfg(test)]
@@ -241,9 +232,11 @@ mod tests {
 
     #[test]
     fn an_unlinked_file_serves_as_well() -> io::Result<()> {
-        let file = File::from(unlinked_file()?);
+        let place = tempfile::tempdir()?;
+        let file = File::from(unlinked_file(place.path())?);
         (&file).write_all(b"x")?;
         assert_eq!(file.metadata()?.len(), 1);
+        assert_eq!(place.path().read_dir()?.count(), 0);
         Ok(())
     }
 }

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bstr::BString;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::sys::stat::{Mode, fstat, mode_t};
 use nix::sys::uio::pread;
 use nix::unistd::{AccessFlags, faccessat};
 
-use super::super::cleanup::{Kind, Note, Registry};
+use super::super::cleanup::{Note, Registry, named_file};
 use super::super::os::umask::umask as own_umask;
 use super::super::sys;
 use super::buffer::{file_on_disk, unnamed_file_in};
@@ -189,14 +189,6 @@ fn beside(
     if let Some(file) = unnamed_file_in(directory, OFlag::O_RDWR, mode)? {
         return Ok((file, None));
     }
-    let _busy = registry.begin().ok_or(ErrorKind::Interrupted)?;
-    let note = registry.note(Kind::File, directory.join(hidden_name()?));
-    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-    let file = open_file(note.path(), flags, mode)?;
+    let (file, note) = named_file(directory, mode, registry)?;
     Ok((file, Some(note)))
-}
-
-/// A name that no other file has.
-pub(super) fn hidden_name() -> io::Result<String> {
-    Ok(format!(".ftsh-{:016x}", sys::random()?))
 }

@@ -14,9 +14,9 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{fsync, linkat};
 
-use super::super::cleanup::{Kind, Registry};
+use super::super::cleanup::{Kind, Registry, hidden_name};
 use super::super::os::workers::Control;
-use super::draft::{Draft, Held, How, State, hidden_name};
+use super::draft::{Draft, Held, How, State};
 use super::error::FdError;
 use crate::machine::event::Reply;
 
