@@ -1,13 +1,14 @@
 //! The shell's two processes are killed at random moments while files take their places: a file is as it was
 //! or as it was to be, and nothing else is left.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::rngs::ChaCha8Rng;
@@ -89,6 +90,7 @@ fn survive(number: usize) {
     thread::sleep(Duration::from_micros(random.random_range(0..20_000)));
     let shell = run.pid().as_raw();
     let interpreter = child_of(shell).expect("an interpreter");
+    let notes = notes_of(interpreter);
     let pids = match victim {
         Victim::Supervisor => vec![shell],
         Victim::Interpreter => vec![interpreter],
@@ -102,7 +104,11 @@ fn survive(number: usize) {
     run.until(&what, |run: &Running| run.processes().is_empty());
     run.wait().killed_by(Signal::SIGKILL).nothing_left();
     if matches!(victim, Victim::Both) {
+        // Who is dying has lost its memory before its descriptors.
+        until_free(&notes);
         user(Ftsh::command("x=1")).success();
+        // The next shell may be one that another test has started.
+        until_free(&notes);
     }
     place.check(&what, matches!(victim, Victim::Both));
 }
@@ -169,6 +175,21 @@ impl Place {
             added.len()
         );
         assert_eq!(self.read("behind"), "x\n", "{what}");
+    }
+}
+
+/// The directory of a shell's notes, which its processes hold a lock of.
+fn notes_of(interpreter: i32) -> PathBuf {
+    let open = fs::read_dir(format!("/proc/{interpreter}/fd")).expect("it lives").flatten();
+    let mut paths = open.filter_map(|it| fs::read_link(it.path()).ok());
+    let is_of_runs = |path: &PathBuf| path.parent().is_some_and(|it| it.ends_with("runs"));
+    paths.find(is_of_runs).expect("notes, once something was replaced")
+}
+
+/// Waits until nobody holds the lock of notes, if they are there.
+fn until_free(notes: &Path) {
+    if let Ok(notes) = File::open(notes) {
+        drop(Flock::lock(notes, FlockArg::LockShared).expect("a lock"));
     }
 }
 
