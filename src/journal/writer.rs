@@ -4,6 +4,8 @@ use std::io;
 use std::mem;
 use std::time::Duration;
 
+use postcard::ser_flavors::Flavor;
+use postcard::serialize_with_flavor;
 use serde::Serialize;
 
 use super::beginning::Beginning;
@@ -306,7 +308,28 @@ pub fn report<S: Store>(mut store: S, journal: &Journal) -> io::Result<()> {
 }
 
 fn encoded(value: &impl Serialize, to: Vec<u8>) -> io::Result<Vec<u8>> {
-    postcard::to_extend(value, to).map_err(io::Error::other)
+    serialize_with_flavor(value, Bytes(to)).map_err(io::Error::other)
+}
+
+/// Takes contents of buffers whole: what postcard has for this takes them byte by byte.
+struct Bytes(Vec<u8>);
+
+impl Flavor for Bytes {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 fn nanoseconds(now: Time, then: Time) -> u64 {
