@@ -293,7 +293,7 @@ fn every_script_is_had_again() {
         let directory = TempDir::new().expect("a directory");
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("for all");
         let journal = directory.path().join("j");
-        let mut troubles = expectations::run_with(&path, &[("FTSH_JOURNAL", &journal)]);
+        let mut troubles = expectations::run_recorded(&path, &journal);
         // What isn't run isn't recorded.
         if journal.exists() {
             let again = look("--replay", &journal).args(["-l", "40"]).run();

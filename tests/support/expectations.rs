@@ -166,16 +166,20 @@ impl Expectations {
 
 /// Runs one script and says what is wrong, or nothing.
 pub fn run(path: &Path) -> String {
-    run_with(path, &[])
+    run_with(path, None)
 }
 
-/// The same with more variables in its environment.
-pub fn run_with(path: &Path, environment: &[(&str, &Path)]) -> String {
+/// The same while it is recorded, which may take its time.
+pub fn run_recorded(path: &Path, journal: &Path) -> String {
+    run_with(path, Some(journal))
+}
+
+fn run_with(path: &Path, journal: Option<&Path>) -> String {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => return format!("  {error}\n"),
     };
-    let expectations = match Expectations::parse(&text) {
+    let mut expectations = match Expectations::parse(&text) {
         Ok(expectations) => expectations,
         Err(trouble) => return format!("  {trouble}\n"),
     };
@@ -189,8 +193,11 @@ pub fn run_with(path: &Path, environment: &[(&str, &Path)]) -> String {
     for (name, value) in &expectations.environment {
         ftsh = ftsh.env(name, value);
     }
-    for (name, value) in environment {
-        ftsh = ftsh.env(name, value);
+    if let Some(journal) = journal {
+        ftsh = ftsh.env("FTSH_JOURNAL", journal);
+        if let Some((_, most)) = &mut expectations.takes {
+            *most = Duration::MAX;
+        }
     }
     for (name, content) in &expectations.given {
         ftsh = ftsh.file(name, content);
