@@ -26,7 +26,9 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// To be called between fork and exec. Who runs the tests may ignore signals: a script's `&` does that.
 pub fn obey_signals() -> std::io::Result<()> {
-    for obeyed in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM] {
+    for obeyed in
+        [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGXFSZ]
+    {
         // SAFETY: async-signal-safe, and it leaves no handler.
         unsafe { signal(obeyed, SigHandler::SigDfl)? };
     }
