@@ -11,7 +11,7 @@ use crate::duration::{self, Exact, Unit};
 
 /// A policy with its parameters. Those that its kind doesn't take mean nothing.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
 pub struct Policy {
     /// The formula.
     pub kind: Kind,

@@ -20,7 +20,7 @@ pub type Moment = Duration;
 
 /// What a shell obeys in a channel.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rules {
     /// `at most N` at once; at least one.
     pub places: Option<u64>,
@@ -41,7 +41,7 @@ impl Rules {
 
 /// So many may begin in a time, and so many at once after a while without any.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rate {
     /// How many; at least one.
     pub count: u64,
@@ -51,7 +51,7 @@ pub struct Rate {
 
 /// When attempts aren't made any more.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
 pub struct Breaker {
     /// After so many failures in a row; at least one.
     pub failures: u64,

@@ -370,6 +370,7 @@ impl Settings {
                 kill_timeout: patience.time(),
                 kill_strong,
                 unset_is_empty,
+                on: None,
                 deadline: deadline.map(|moment| Time::after(moment.saturating_sub(around.now))),
                 log_level,
                 secrets,

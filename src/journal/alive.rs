@@ -120,7 +120,8 @@ impl Alive {
                     self.rewind(&replay);
                 }
             }
-            Effect::Kill { .. }
+            Effect::Dispatch(_)
+            | Effect::Kill { .. }
             | Effect::OpenScope { .. }
             | Effect::HandOver { .. }
             | Effect::DropDraft(_)

@@ -9,6 +9,7 @@ use crate::backoff::{Kind, Policy};
 use crate::machine::record::Level;
 use crate::machine::{Config, Machine, Time};
 use crate::secrets::Secrets;
+use crate::syntax::clauses::{Engine, On};
 use crate::syntax::{Script, parse};
 
 /// All that a machine is made of, and when that was.
@@ -46,6 +47,8 @@ struct Settings {
     unset_is_empty: bool,
     deadline: Option<Duration>,
     redacted: Vec<String>,
+    /// An engine, and a word for it.
+    on: Option<(String, Option<BString>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +90,7 @@ impl Beginning {
                 unset_is_empty: config.unset_is_empty,
                 deadline: config.deadline.map(Time::elapsed),
                 redacted: config.secrets.all_names().to_vec(),
+                on: config.on.clone().map(|on| (on.engine.name().into(), on.options)),
             },
         }
     }
@@ -118,6 +122,10 @@ impl Beginning {
         } = self.settings;
         let Backoff { kind, from, to, by, jitter } = &self.settings.backoff;
         let (kind, from, to) = (Kind::named(kind)?, *from, *to);
+        let on = match self.settings.on.clone() {
+            Some((engine, options)) => Some(On { engine: Engine::named(&engine)?, options }),
+            None => None,
+        };
         let config = Config {
             pid,
             umask,
@@ -127,6 +135,7 @@ impl Beginning {
             kill_strong,
             unset_is_empty,
             deadline: self.settings.deadline.map(Time::after),
+            on,
             log_level,
             secrets,
         };

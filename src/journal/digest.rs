@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crc32fast::Hasher;
 
-use crate::machine::effect::{Action, Effect, FdChange, FdSource, Run};
+use crate::machine::effect::{Action, Dispatch, Effect, FdChange, FdSource, Run};
 
 /// A checksum of effects. What is logged doesn't count: that depends on the log's level.
 #[derive(Clone, Default)]
@@ -22,6 +22,11 @@ impl Digest {
             Effect::Log(_) => self.count -= 1,
             Effect::Run(run) => self.run("run", run),
             Effect::Exec(run) => self.run("exec", run),
+            Effect::Dispatch(branch) => {
+                let Dispatch { process, task, scope, on, avoid, io, .. } = &**branch;
+                self.shown(format_args!("dispatch {process:?} {task:?} {scope:?} {on:?}"));
+                self.shown(format_args!("{avoid:?} {io:?}"));
+            }
             Effect::Open { operation, io, base, directory, umask, redirects } => {
                 self.shown(format_args!(
                     "open {operation:?} {io:?} {base:?} {directory:?} {umask:?}"

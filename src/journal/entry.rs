@@ -10,7 +10,7 @@ use super::started::Started;
 use crate::channel::Admission;
 use crate::machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use crate::machine::event::{
-    Event, Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension,
+    Event, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
 };
 use crate::machine::outcome::Outcome;
 use crate::machine::record::LogEvent;
@@ -127,6 +127,10 @@ pub enum Told {
     Resumed { lost: Vec<u64> },
     /// `Event::Suspended`: the signal, or none for a deadline
     Suspended(Option<i32>),
+    /// `Event::Placed`
+    Placed { process: u64, node: String },
+    /// `Event::Returned`: of plain data, as branches are that travel
+    Returned { process: u64, returned: Returned },
 }
 
 /// `Status`
@@ -182,6 +186,12 @@ impl From<&Event> for Told {
             Event::Done { operation, result } => {
                 Self::Done { operation: operation.0, answer: result.into() }
             }
+            Event::Placed { process, node } => {
+                Self::Placed { process: process.0, node: node.clone() }
+            }
+            Event::Returned { process, returned } => {
+                Self::Returned { process: process.0, returned: returned.clone() }
+            }
             Event::Queued { operation } => Self::Queued { operation: operation.0 },
             Event::Emptied { scope } => Self::Emptied { scope: scope.0 },
             Event::Interrupted(signal) => Self::Interrupted(*signal),
@@ -209,6 +219,10 @@ impl Told {
             }
             Self::Done { operation, answer } => {
                 Event::Done { operation: OperationId(operation), result: answer.into() }
+            }
+            Self::Placed { process, node } => Event::Placed { process: ProcessId(process), node },
+            Self::Returned { process, returned } => {
+                Event::Returned { process: ProcessId(process), returned }
             }
             Self::Queued { operation } => Event::Queued { operation: OperationId(operation) },
             Self::Emptied { scope } => Event::Emptied { scope: ScopeId(scope) },

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::scopes::Scopes;
 use crate::machine::effect::{
-    Access, BufferId, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run, ScopeId,
+    Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run,
+    ScopeId,
 };
 use crate::machine::{Effect, Event};
 
@@ -74,6 +75,7 @@ impl Plumbing {
     pub fn asked(&mut self, effect: &Effect) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.run(run),
+            Effect::Dispatch(branch) => self.dispatch(branch),
             Effect::Open { io, base, redirects, .. } => {
                 let leads = self.changed(self.leads(*base), Some(*io), redirects);
                 self.tables.insert(*io, leads);
@@ -110,7 +112,9 @@ impl Plumbing {
     /// The driver says something.
     pub fn told(&mut self, event: &Event) {
         match event {
-            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+            Event::Exited { process, .. }
+            | Event::SpawnFailed { process, .. }
+            | Event::Returned { process, .. } => {
                 self.forget(*process);
             }
             Event::Done { operation, .. } => {
@@ -135,7 +139,9 @@ impl Plumbing {
     pub fn changed_by(&self, event: &Event) -> Changed {
         let mut changed = Changed::default();
         match event {
-            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+            Event::Exited { process, .. }
+            | Event::SpawnFailed { process, .. }
+            | Event::Returned { process, .. } => {
                 changed.add(self.commands.get(process));
             }
             Event::Emptied { scope } => {
@@ -193,6 +199,16 @@ impl Plumbing {
         if let Some(command) = self.commands.remove(&process) {
             self.scopes.leave(command.scope, process);
         }
+    }
+
+    /// A branch that runs elsewhere writes as a command does, and reads nothing.
+    fn dispatch(&mut self, branch: &Dispatch) {
+        let leads = self.leads(branch.io);
+        let mut buffers: Vec<_> = leads.iter().filter_map(Lead::buffer).collect();
+        buffers.dedup();
+        let command = Command { scope: branch.scope, buffers, inputs: Vec::new() };
+        self.scopes.enter(branch.scope, branch.process);
+        self.commands.insert(branch.process, command);
     }
 
     /// Where an input can be asked for.

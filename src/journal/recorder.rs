@@ -14,7 +14,9 @@ use super::store::Store;
 use super::writer::{Writer, changes_the_world};
 use crate::driver::{Driver, Durable};
 use crate::machine::effect::{Effect, IoId, OperationId};
-use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension};
+use crate::machine::event::{
+    Blame, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
+};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Event, Machine, Outcome, Time};
 
@@ -135,7 +137,9 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         }
         for effect in later {
             match effect {
-                Effect::Run(_) | Effect::Exec(_) if self.is_recording() => self.late.push(effect),
+                Effect::Run(_) | Effect::Exec(_) | Effect::Dispatch(_) if self.is_recording() => {
+                    self.late.push(effect);
+                }
                 Effect::Settle { operation, .. } => {
                     let result = Err(Refusal { message: NOT_SETTLED.into() });
                     self.unrecorded.push_back(Event::Done { operation, result });
@@ -377,6 +381,11 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             Effect::Run(run) | Effect::Exec(run) => {
                 let error = SpawnError { kind: SpawnErrorKind::System, message: message() };
                 Event::SpawnFailed { process: run.process, error }
+            }
+            Effect::Dispatch(branch) => {
+                let returned =
+                    Returned::NotBegun { node: None, why: message(), blame: Blame::Request };
+                Event::Returned { process: branch.process, returned }
             }
             Effect::Open { operation, .. } | Effect::Settle { operation, .. } => refusal(operation),
             Effect::Enter(entry) => refusal(entry.operation),

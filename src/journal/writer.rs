@@ -341,6 +341,7 @@ pub fn changes_the_world(effect: &Effect) -> bool {
     match effect {
         Effect::Run(_)
         | Effect::Exec(_)
+        | Effect::Dispatch(_)
         | Effect::Settle { .. }
         | Effect::Enter(_)
         | Effect::Leave(..) => true,

@@ -152,6 +152,13 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
                 ("waited", seconds(*waited)),
             ],
         ),
+        LogEvent::Placed { node } => ("placed", vec![("node", json!(node))]),
+        LogEvent::NotSent { engine, node, why, delay } => {
+            let mut details = vec![("engine", json!(engine.name())), ("reason", json!(why))];
+            details.extend(node.as_ref().map(|node| ("node", json!(node))));
+            details.extend(delay.map(|delay| ("delay", seconds(delay))));
+            ("not_sent", details)
+        }
         LogEvent::InputEnded(attempt) => ("input_ended", vec![("attempt", json!(attempt))]),
         LogEvent::TrySucceeded(attempt) => ("try_succeeded", vec![("attempt", json!(attempt))]),
         LogEvent::Catch => ("catch", vec![]),

@@ -93,6 +93,18 @@ impl fmt::Display for Told<'_> {
                 f.write_str("finally isn't run: there is no time left for it")
             }
             LogEvent::Cancelled => f.write_str("cancelled"),
+            LogEvent::Placed { node } => write!(f, "branch begins on {node}"),
+            LogEvent::NotSent { engine, node, why, delay } => {
+                let engine = engine.name();
+                match node {
+                    Some(node) => write!(f, "{engine}: {node} doesn't run the branch: {why}")?,
+                    None => write!(f, "{engine} doesn't run the branch: {why}")?,
+                }
+                match delay {
+                    Some(delay) => write!(f, "; {} until it is asked again", Human(*delay)),
+                    None => Ok(()),
+                }
+            }
             LogEvent::Condition(value) => write!(f, "condition: {value}"),
             LogEvent::Iteration { kind, name, value } => write!(f, "{kind}: {name}={value}"),
             LogEvent::BranchEnded { name, word, failure, attempts, elapsed, .. } => {

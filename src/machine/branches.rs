@@ -1,10 +1,14 @@
 //! The branches of a `forall`: how they begin, and what becomes of it when they end.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bstr::BString;
+
 use super::Machine;
-use super::code::Loop;
+use super::code::{Address, Loop};
+use super::dispatch::{Elsewhere, MOST_AWAY};
 use super::effect::{Effect, FdChange, FdSource, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::{Flow, Step};
@@ -37,18 +41,33 @@ impl Machine {
         &mut self,
         task: &mut Task,
         code: &Arc<Loop>,
-        clauses: &ForAllClauses<()>,
+        clauses: &ForAllClauses<(), ()>,
+        dispatch: Address,
     ) -> Step {
-        if self.packing.is_some() {
+        // What runs elsewhere already stays there.
+        let is_away = self.lone.is_none() && (clauses.on.is_some() || self.config.on.is_some());
+        if is_away || self.packing.is_some() {
             Self::know_all(task)?;
         }
         let Some(io) = task.opened.take() else { return Ok(self.open_for_branches(task)) };
         task.turn(clauses.values());
-        let ForAllClauses { at_most, at_least, output, keep_going } =
-            clauses.try_map(task, |task, ()| task.pop()?.integer().map_err(Halt::expression))?;
+        let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
+            .try_map(
+                task,
+                |task, ()| task.pop()?.integer().map_err(Halt::expression),
+                |task, ()| one_word(&task.pop()?),
+            )?;
         let at_most = positive(at_most, "forall can't run at most")?;
         let at_least = positive(at_least, "forall can't have the success of at least")?;
-        let clauses = ForAllClauses { at_most, at_least, output, keep_going };
+        let retry_lost = positive(retry_lost, "forall can't retry as often as")?;
+        let at_most = at_most.or(is_away.then_some(MOST_AWAY));
+        let on = on.or_else(|| self.config.on.clone()).filter(|_| is_away);
+        let elsewhere = on.clone().map(|on| {
+            let most_pending = at_most.unwrap_or(MOST_AWAY).try_into().unwrap_or(usize::MAX);
+            let retry_lost = retry_lost.unwrap_or(0);
+            Arc::new(Elsewhere { on, at: dispatch, most_pending, retry_lost })
+        });
+        let clauses = ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost };
         let (outputs, relay) = match output {
             Some(Output::Grouped { in_order }) => (Some(Box::new(Outputs::new(in_order))), None),
             Some(Output::Tagged) => (None, Some(self.begin_relay(task, io.id()))),
@@ -56,8 +75,15 @@ impl Machine {
         };
         let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.now));
         tally.decide(&clauses);
-        let kind =
-            JoinKind::Branches { code: Arc::clone(code), clauses, io, tally, outputs, relay };
+        let kind = JoinKind::Branches {
+            code: Arc::clone(code),
+            clauses,
+            io,
+            tally,
+            outputs,
+            relay,
+            elsewhere,
+        };
         task.enter(FrameKind::Join(Box::new(JoinFrame {
             end: code.end,
             running: BTreeSet::new(),
@@ -84,13 +110,18 @@ impl Machine {
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
-            let Some((code, value, io)) = next_branch(task) else {
+            let Some((code, value, io, away)) = next_branch(task) else {
                 self.finish_relay(task);
                 return Self::joined(task);
             };
             let word = value.clone();
             let now = self.now;
             let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
+            if let Some(away) = away
+                && let Some(task) = self.tasks.get_mut(&branch)
+            {
+                task.at = away;
+            }
             self.pack_begun(task, &word, branch);
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
                 top_join(task).map(|it| &mut it.kind)
@@ -213,21 +244,29 @@ impl Machine {
     }
 }
 
-type Branch = (Arc<Loop>, Value, Table);
+/// Its loop, its word, its descriptors, and where it is sent off if it runs elsewhere.
+type Branch = (Arc<Loop>, Value, Table, Option<Address>);
 
 fn next_branch(task: &mut Task) -> Option<Branch> {
     let join = top_join(task)?;
     match &mut join.kind {
-        JoinKind::Branches { code, clauses, io, tally, outputs, relay }
+        JoinKind::Branches { code, clauses, io, tally, outputs, relay, elsewhere }
             if clauses.at_most.is_none_or(|most| (join.running.len() as u64) < most)
                 && outputs.as_ref().is_none_or(|outputs| outputs.has_room())
                 && (relay.is_none() || join.running.len() < MOST_HELD) =>
         {
             let value = tally.next()?;
-            Some((Arc::clone(code), value, io.clone()))
+            let away = elsewhere.as_ref().map(|elsewhere| elsewhere.at);
+            Some((Arc::clone(code), value, io.clone(), away))
         }
         _ => None,
     }
+}
+
+/// A text in a clause.
+fn one_word(value: &Value) -> Result<BString, Halt> {
+    let text = value.text().map(Cow::into_owned);
+    text.ok_or_else(|| Halt::expression("what runs branches elsewhere is told one word"))
 }
 
 /// A number in a clause.

@@ -124,6 +124,7 @@ impl Machine {
                     written.abandon(&mut task.variables);
                 }
             }
+            State::Away(away) => self.forget_away(task.id, away),
             State::Sleeping(key) => self.timers.cancel([key]),
             State::Children | State::Forking => {
                 if let Some(process) = letting_out(task) {

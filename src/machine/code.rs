@@ -118,12 +118,16 @@ pub enum Instruction {
     },
     /// A `forany` body succeeded.
     EndForAny,
+    /// Sends the branch that the task is to another machine, and ends as it does there.
+    Dispatch,
     /// Pops the clauses' values and the items; runs branches side by side.
     ForAll {
         /// The loop.
         code: Arc<Loop>,
         /// Its clauses.
-        clauses: ForAllClauses<()>,
+        clauses: ForAllClauses<(), ()>,
+        /// Where a branch is sent off that runs elsewhere.
+        dispatch: Address,
     },
     /// Ends a branch or a stage that succeeded.
     EndTask,
@@ -224,11 +228,11 @@ impl ForAnyClauses<Scale, ()> {
     }
 }
 
-impl ForAllClauses<()> {
+impl ForAllClauses<(), ()> {
     /// How many values they have on the stack.
     pub fn values(&self) -> usize {
         let mut count = 0;
-        self.map(&mut count, |count, ()| *count += 1);
+        self.map(&mut count, |count, ()| *count += 1, |count, ()| *count += 1);
         count
     }
 }

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use bstr::BString;
+
 use super::record::Level;
 use super::time::Time;
 use crate::backoff::Policy;
 use crate::secrets::Secrets;
+use crate::syntax::clauses::On;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct Config {
     pub kill_strong: bool,
     /// Whether a variable that is set nowhere is empty, as in 2003, instead of a failure.
     pub unset_is_empty: bool,
+    /// Where branches of a `forall` run that doesn't say so itself, if not here.
+    pub on: Option<On<BString>>,
     /// A limit the whole run lives under.
     pub deadline: Option<Time>,
     /// What to log.
@@ -42,6 +47,7 @@ impl Default for Config {
             kill_timeout: Duration::from_secs(30),
             kill_strong: true,
             unset_is_empty: false,
+            on: None,
             deadline: None,
             log_level: Level::NOTHING,
             secrets: Secrets::default(),

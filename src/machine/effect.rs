@@ -9,10 +9,12 @@ pub use super::id::{
     BufferId, DraftId, IoId, OperationId, PassId, PipeId, ProcessId, ReplayId, ScopeId, ScratchId,
     TaskId,
 };
+use super::packed::PackedBranch;
 use super::record::Record;
 use super::time::Time;
 use crate::channel::{Claim, Passed, Rules};
 use crate::syntax::ast::{FileTest, Name};
+use crate::syntax::clauses::On;
 
 /// A request to the driver, to be carried out in order.
 #[derive(Clone, Debug)]
@@ -22,6 +24,9 @@ pub enum Effect {
     /// Replace the shell by this program. Answered by `SpawnFailed` or not at all; or as `Run`, where the
     /// shell stays, and then the run ends as the program does.
     Exec(Box<Run>),
+    /// Have an engine run a branch elsewhere. Answered by `Returned`, when nothing of the branch is left, and
+    /// by `Placed` before that if it begins.
+    Dispatch(Box<Dispatch>),
     /// Make a table of descriptors that later commands start from. Answered by `Done`.
     Open {
         /// The request.
@@ -177,6 +182,28 @@ pub struct Run {
     /// How long it has from SIGTERM to SIGKILL if it is cancelled, where that is less than the kill
     /// timeout of the run.
     pub grace: Option<Duration>,
+    /// The script's line.
+    pub line: u32,
+}
+
+/// A branch that is to run elsewhere.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// Its name in events.
+    pub process: ProcessId,
+    /// The task that waits for it.
+    pub task: TaskId,
+    /// The family it belongs to. If that is terminated, `Emptied` says that nothing of the branch is left on
+    /// any machine.
+    pub scope: ScopeId,
+    /// What runs it.
+    pub on: On<BString>,
+    /// Machines that are to be avoided, if that leaves any.
+    pub avoid: Vec<String>,
+    /// What to run.
+    pub branch: Box<PackedBranch>,
+    /// Where what it prints goes.
+    pub io: IoId,
     /// The script's line.
     pub line: u32,
 }

@@ -4,9 +4,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use bstr::BString;
+#[cfg(feature = "journal")]
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::effect::{BufferId, OperationId, ProcessId, ScopeId};
+use super::packed::EndedBranch;
 use crate::channel::Admission;
 
 /// What came of an effect, or a signal to the shell.
@@ -43,6 +46,20 @@ pub enum Event {
         /// The request.
         operation: OperationId,
     },
+    /// A branch begins that was to run elsewhere.
+    Placed {
+        /// The branch.
+        process: ProcessId,
+        /// The machine.
+        node: String,
+    },
+    /// A branch that was to run elsewhere is over, or won't begin; nothing of it is left.
+    Returned {
+        /// The branch.
+        process: ProcessId,
+        /// What became of it.
+        returned: Returned,
+    },
     /// An operation ended.
     Done {
         /// The operation.
@@ -65,6 +82,60 @@ pub enum Event {
     },
     /// The shell is to end, but not the run: what it has started is ended, and nothing more is begun.
     Suspended(Suspension),
+}
+
+impl Event {
+    /// The answer of a driver that can't have branches run elsewhere.
+    pub fn not_here(process: ProcessId) -> Self {
+        let why = "this shell can't have branches run elsewhere".into();
+        let returned = Returned::NotBegun { node: None, why, blame: Blame::Request };
+        Self::Returned { process, returned }
+    }
+}
+
+/// What became of a branch that was to run elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+pub enum Returned {
+    /// It has told itself how it ended.
+    Ended {
+        /// The machine.
+        node: String,
+        /// How long it took there.
+        elapsed: Duration,
+        /// How.
+        ended: Box<EndedBranch>,
+    },
+    /// It has begun, and nobody knows what came of it.
+    Lost {
+        /// The machine, if that is known.
+        node: Option<String>,
+        /// Why, for people.
+        why: String,
+    },
+    /// It has not begun.
+    NotBegun {
+        /// The machine, if it came to one.
+        node: Option<String>,
+        /// Why, for people.
+        why: String,
+        /// What is to be done about it.
+        blame: Blame,
+    },
+}
+
+/// Why a branch has not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+pub enum Blame {
+    /// The machine can't run it: another one may.
+    Node,
+    /// The engine isn't there, or has too much to do: later it may.
+    Engine,
+    /// No machine is left but those that were to be avoided.
+    Exclusion,
+    /// What was asked for can't be had.
+    Request,
 }
 
 /// Why a run is suspended.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, FinallyCode, Loop, Program, TryCode};
+use super::dispatch::{AwayFrame, Elsewhere};
 use super::effect::{ReplayId, ScopeId, TaskId};
 use super::ending::Ended;
 use super::hedge::Hedge;
@@ -55,6 +56,8 @@ pub enum FrameKind {
     ForAny(Box<ForAnyFrame>),
     /// Branches or stages that the task waits for.
     Join(Box<JoinFrame>),
+    /// All of a branch that runs elsewhere.
+    Away(Box<AwayFrame>),
     /// A function or a sourced file.
     Call(Box<CallFrame>),
     /// Redirections around a block or a call.
@@ -226,7 +229,7 @@ pub enum JoinKind {
         /// Its code.
         code: Arc<Loop>,
         /// Its clauses.
-        clauses: ForAllClauses<u64>,
+        clauses: ForAllClauses<u64, BString>,
         /// The descriptors of every branch.
         io: Table,
         /// What became of the branches.
@@ -235,6 +238,8 @@ pub enum JoinKind {
         outputs: Option<Box<Outputs>>,
         /// What writes it on line by line, if it is tagged.
         relay: Option<Relay>,
+        /// Where they run, if not here.
+        elsewhere: Option<Arc<Elsewhere>>,
     },
     /// The words of a hedged `forany`.
     Hedge(Box<Hedge>),

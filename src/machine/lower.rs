@@ -247,6 +247,10 @@ impl<'a> Lower<'a> {
             }
         };
         self.loops.leave(frames, &exits, &mut self.code);
+        let dispatch = self.here();
+        if matches!(kind, ForKind::All(_)) {
+            self.emit(Instruction::Dispatch);
+        }
         let code = Arc::new(Loop {
             variable: Arc::clone(&details.variable),
             items: details.list.len(),
@@ -265,7 +269,9 @@ impl<'a> Lower<'a> {
                 };
                 (Instruction::ForAny { code, clauses }, last)
             }
-            ForKind::All(clauses) => (Instruction::ForAll { code, clauses }, Instruction::EndTask),
+            ForKind::All(clauses) => {
+                (Instruction::ForAll { code, clauses, dispatch }, Instruction::EndTask)
+            }
         };
         self.code[head] = first;
         self.code[tail] = last;

@@ -12,8 +12,10 @@ mod code;
 mod command;
 mod commit;
 pub mod config;
+mod dispatch;
 pub mod effect;
 mod ending;
+mod engines;
 mod entering;
 pub mod event;
 mod expand;
@@ -38,6 +40,7 @@ mod let_out;
 mod loops;
 mod loss;
 mod lower;
+mod nodes;
 mod number;
 mod opening;
 mod operators;
@@ -92,12 +95,12 @@ use crate::syntax::Script;
 use crate::syntax::ast::{Name, Part};
 use code::{Address, Instruction, Program};
 use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
+use engines::Engines;
 use event::{Refusal, Reply, SpawnError, Status};
 use flow::Flow;
 use invocation::Builtin;
 use let_out::Refused;
 use opening::Redirects;
-use pack::Packing;
 use record::{LogEvent, Record};
 use scope::Scopes;
 use table::Table;
@@ -139,6 +142,7 @@ pub struct Machine {
     effects: VecDeque<Effect>,
     timers: Timers,
     scopes: Scopes,
+    engines: Engines,
     operations: BTreeMap<OperationId, TaskId>,
     processes: BTreeMap<ProcessId, TaskId>,
     emptying: BTreeMap<ScopeId, TaskId>,
@@ -154,7 +158,9 @@ pub struct Machine {
     /// Whether the script said `exit`.
     left: bool,
     /// How branches are packed as they begin, if that is wanted.
-    packing: Option<Packing>,
+    packing: Option<Packed>,
+    /// The variables that the run has found.
+    found: Vec<Name>,
     /// What it knows if it was made for a branch of another machine.
     lone: Option<Lone>,
 }
@@ -174,6 +180,8 @@ impl Machine {
     ) -> Self {
         let released = Released::default();
         let program = Arc::new(lower::lower(script));
+        let variables = Variables::new(environment, config.secrets.clone());
+        let found = variables.iter().map(|(name, _)| Arc::clone(name)).collect();
         let main = Task {
             id: MAIN,
             parent: None,
@@ -181,7 +189,7 @@ impl Machine {
             at: 0,
             stack: Vec::new(),
             frames: Vec::new(),
-            variables: Variables::new(environment, config.secrets.clone()),
+            variables,
             args: Arc::new(args),
             directory: None,
             umask: None,
@@ -210,6 +218,7 @@ impl Machine {
             effects: VecDeque::new(),
             timers: Timers::default(),
             scopes: Scopes::default(),
+            engines: Engines::default(),
             operations: BTreeMap::new(),
             processes: BTreeMap::new(),
             emptying: BTreeMap::new(),
@@ -221,6 +230,7 @@ impl Machine {
             outcome: None,
             left: false,
             packing: None,
+            found,
             lone: None,
             config,
         };
@@ -292,6 +302,8 @@ impl Machine {
             Event::Exited { process, status, line, unread } => {
                 self.exited(process, status, line, unread);
             }
+            Event::Placed { process, node } => self.placed(process, node),
+            Event::Returned { process, returned } => self.returned(process, returned),
             Event::Queued { operation } => self.queued(operation),
             Event::Done { operation, result } => self.done(operation, result),
             Event::Emptied { scope } => self.scope_emptied(scope),

@@ -77,7 +77,7 @@ pub struct Branches {
 
 /// How a branch of a `forall` failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
 pub struct BranchFailure {
     /// `name=word`
     pub word: String,
@@ -116,7 +116,7 @@ pub struct Tried {
 
 /// The kinds of failure that scripts can tell apart as `$error_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "cluster", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
 pub enum FailureKind {
     /// A command exited non-zero.
     Exit,
@@ -146,6 +146,8 @@ pub enum FailureKind {
     Refused,
     /// It was going on when the shell ended, and the run goes on without knowing what came of it.
     Lost,
+    /// What is to run branches elsewhere doesn't.
+    Engine,
     /// The shell itself has gone wrong.
     Internal,
 }
@@ -168,6 +170,7 @@ impl FailureKind {
             | Self::Deferred
             | Self::Refused
             | Self::Lost
+            | Self::Engine
             | Self::Internal => code.clamp(1, 255) as u8,
         }
     }
@@ -188,6 +191,7 @@ impl FailureKind {
             Self::Deferred => "deferred",
             Self::Refused => "refused",
             Self::Lost => "lost",
+            Self::Engine => "engine",
             Self::Internal => "internal",
         }
     }

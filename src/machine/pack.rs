@@ -6,6 +6,7 @@ use bstr::BString;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
+use super::Machine;
 use super::code::{Address, Program};
 use super::effect::{Query, TaskId};
 use super::ending::{Ending, Retry};
@@ -19,21 +20,10 @@ use super::packed::{
 use super::task::Task;
 use super::time::Time;
 use super::value::Value;
-use super::{MAIN, Machine};
 use crate::syntax::Source;
-use crate::syntax::ast::Name;
 
 /// What the branches of a machine are packed into, each with the task that it is here.
 pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
-
-/// How branches are packed.
-#[derive(Debug)]
-pub struct Packing {
-    /// The variables that the run has found.
-    environment: Vec<Name>,
-    /// The branches that have begun since they were taken last.
-    begun: Packed,
-}
 
 /// So many failures are told that explain each other.
 const MOST_EARLIER: usize = 16;
@@ -45,16 +35,12 @@ impl Machine {
     /// From now on, packs each branch of a `forall` as it begins, beside beginning it.
     /// To be called before the run begins.
     pub fn pack_branches(&mut self) {
-        let main = self.tasks.get(&MAIN);
-        let names = main.into_iter().flat_map(|main| main.variables.iter());
-        let environment = names.map(|(name, _)| Arc::clone(name)).collect();
-        self.packing = Some(Packing { environment, begun: Vec::new() });
+        self.packing = Some(Vec::new());
     }
 
     /// The branches that have begun since this was asked last.
     pub fn take_packed(&mut self) -> Packed {
-        let packing = self.packing.as_mut();
-        packing.map(|packing| std::mem::take(&mut packing.begun)).unwrap_or_default()
+        self.packing.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Whether it has made a random choice.
@@ -81,13 +67,19 @@ impl Machine {
     /// Packs a branch of the `forall` that a task is at, if that is wanted.
     pub(super) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
         if self.packing.is_some() {
-            let packed = self.pack(task, word, branch);
-            self.packing.iter_mut().for_each(|it| it.begun.push((branch, packed.clone())));
+            let packed = self.pack(task, word, branch).map(|(packed, _)| packed);
+            self.packing.iter_mut().for_each(|it| it.push((branch, packed.clone())));
         }
     }
 
-    /// A branch of the `forall` that a task is at, as plain data; [`Machine::know_all`] comes first.
-    fn pack(&self, task: &Task, word: &Value, branch: TaskId) -> Result<PackedBranch, Unpackable> {
+    /// A branch of the `forall` that a task is at, as plain data, and the texts that it goes with;
+    /// [`Machine::know_all`] comes first.
+    pub(super) fn pack(
+        &self,
+        task: &Task,
+        word: &Value,
+        branch: TaskId,
+    ) -> Result<(PackedBranch, Vec<Arc<Source>>), Unpackable> {
         if task.is_atomic() {
             return Err(Unpackable::Atomic);
         }
@@ -111,11 +103,12 @@ impl Machine {
             })
         });
         let variables = variables.collect::<Result<_, _>>()?;
-        let environment = self.packing.iter().flat_map(|packing| &packing.environment);
-        let unset = environment.filter(|name| task.variables.get(name).is_none());
+        let unset = self.found.iter().filter(|name| task.variables.get(name).is_none());
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(FIRST_STREAM + branch.0);
-        Ok(PackedBranch {
+        let around = self.around(task, &mut texts);
+        let (sources, texts) = texts.0.into_iter().unzip();
+        let packed = PackedBranch {
             place,
             word: packed(task, "", word)?,
             functions,
@@ -125,12 +118,13 @@ impl Machine {
             arguments: task.args.to_vec(),
             directory,
             umask: task.umask.unwrap_or(self.config.umask),
-            around: self.around(task, &mut texts),
+            around,
             at: self.now.elapsed(),
             seed: random.random(),
             settings: self.settings(),
-            texts: texts.0.into_iter().map(|(_, text)| text).collect(),
-        })
+            texts,
+        };
+        Ok((packed, sources))
     }
 
     fn around(&self, task: &Task, texts: &mut Texts) -> Around {

@@ -13,7 +13,7 @@ use crate::channel::Rules;
 
 /// A branch that has not begun.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct PackedBranch {
     /// The texts it may run, and those that failures are shown in.
     pub texts: Vec<Text>,
@@ -47,7 +47,7 @@ pub struct PackedBranch {
 
 /// A script, or a file that one has sourced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct Text {
     /// What it is called.
     pub name: String,
@@ -59,7 +59,7 @@ pub struct Text {
 
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct Place {
     /// Of which text.
     pub text: usize,
@@ -69,7 +69,7 @@ pub struct Place {
 
 /// A variable that is set.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct PackedVariable {
     /// Its name.
     pub name: String,
@@ -83,7 +83,7 @@ pub struct PackedVariable {
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub enum PackedValue {
     /// Bytes.
     Text(BString),
@@ -99,7 +99,7 @@ pub enum PackedValue {
 
 /// What a branch sees of the structures around it. Times are on the clock of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct Around {
     /// The tightest limit.
     pub deadline: Option<Duration>,
@@ -121,7 +121,7 @@ pub struct Around {
 
 /// A failure without the one that explains it, which comes after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct PackedFailure {
     /// What kind of failure.
     pub kind: FailureKind,
@@ -147,7 +147,7 @@ pub struct PackedFailure {
 
 /// How often and how long a `try` tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct PackedTried {
     /// The script the `try` stands in.
     pub file: String,
@@ -161,7 +161,7 @@ pub struct PackedTried {
 
 /// What became of the branches of a `forall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct PackedBranches {
     /// The first ones that failed.
     pub told: Vec<BranchFailure>,
@@ -175,7 +175,7 @@ pub struct PackedBranches {
 
 /// What a machine's configuration says, but for what it tells people.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct PackedSettings {
     /// `$$`
     pub pid: u32,
@@ -197,7 +197,7 @@ pub struct PackedSettings {
 
 /// A branch that another machine has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub struct EndedBranch {
     /// How it ended.
     pub end: BranchEnd,
@@ -209,7 +209,7 @@ pub struct EndedBranch {
 
 /// How a branch ended that another machine has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub enum BranchEnd {
     /// At its end, or by `exit 0`.
     Succeeded,
@@ -230,7 +230,7 @@ pub enum BranchEnd {
 
 /// What becomes of the `try` around a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cluster", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
 pub enum Again {
     /// It tries again as its clauses say.
     AsUsual,

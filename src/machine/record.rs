@@ -11,6 +11,7 @@ use super::outcome::{Failure, FailureKind};
 use super::time::Time;
 use crate::secrets::Secrets;
 use crate::syntax::ast::Name;
+use crate::syntax::clauses::Engine;
 
 /// How much a log tells: each level includes those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,6 +150,22 @@ pub enum LogEvent {
     },
     /// A branch or a stage ends early: another one failed, or time ran out.
     Cancelled,
+    /// A branch begins on another machine.
+    Placed {
+        /// The machine.
+        node: String,
+    },
+    /// A branch doesn't begin elsewhere, and is sent again.
+    NotSent {
+        /// By what.
+        engine: Engine,
+        /// The machine, if it came to one.
+        node: Option<String>,
+        /// Why.
+        why: String,
+        /// How long nothing is sent, if the engine is to blame.
+        delay: Option<Duration>,
+    },
     /// An `if` or `while` decided.
     Condition(bool),
     /// A loop's variable got its next value.
@@ -273,6 +290,7 @@ impl LogEvent {
             | Self::Failed(failure)
             | Self::TryFailed { failure, .. } => vec![&mut failure.message, &mut failure.command],
             Self::Assigned { name, value } => value.iter_mut().chain([name]).collect(),
+            Self::NotSent { why: text, .. } => vec![text],
             Self::Waiting { reason: text, .. }
             | Self::CommandStarted(text)
             | Self::CommandSucceeded { command: text, .. }
@@ -295,6 +313,7 @@ impl LogEvent {
             | Self::FinallyCut { .. }
             | Self::Cancelled
             | Self::Condition(_)
+            | Self::Placed { .. }
             | Self::Exited { .. }
             | Self::Signaled { .. }
             | Self::Emptying { .. }
@@ -333,6 +352,7 @@ impl LogEvent {
             | Self::TryFailed { .. }
             | Self::FinallyCut { .. }
             | Self::InputEnded(_)
+            | Self::NotSent { .. }
             | Self::Survivor { .. }
             | Self::Interrupted(_)
             | Self::Suspended(_)
@@ -351,6 +371,7 @@ impl LogEvent {
             | Self::Finally
             | Self::Cancelled
             | Self::Condition(_)
+            | Self::Placed { .. }
             | Self::Iteration { .. }
             | Self::BranchEnded { .. }
             | Self::Returned(_) => Level::STRUCTURES,

@@ -50,6 +50,7 @@ impl Machine {
         let processes = &self.processes;
         self.effects.retain(|effect| match effect {
             Effect::Run(run) | Effect::Exec(run) => processes.contains_key(&run.process),
+            Effect::Dispatch(branch) => processes.contains_key(&branch.process),
             _ => true,
         });
     }
@@ -80,7 +81,10 @@ impl Machine {
         if self.commits(task, process) {
             return self.stream_let_out(task, Err(Refused::Lost));
         }
-        self.resume(task, |_, task| Self::command_lost(task));
+        self.resume(task, |machine, task| match task.state {
+            State::Away(_) => machine.sender_lost(task, process),
+            _ => Self::command_lost(task),
+        });
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::code::Loop;
+use super::dispatch::Away;
 use super::effect::{ScopeId, TaskId};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use super::outcome::Failure;
@@ -75,6 +76,10 @@ pub enum Doing {
     },
     /// Waiting for the turn of an attempt in this channel.
     Entering(Name),
+    /// Waiting for a machine to run on.
+    Placing,
+    /// Running on this machine.
+    Elsewhere(String),
     /// Waiting for the branches of a loop.
     Branches(Box<Branches>),
     /// Waiting for the stages of a pipeline.
@@ -106,7 +111,7 @@ pub struct Branches {
     pub running: u64,
     /// How many have failed for now, and wait before their next attempt.
     pub waiting: u64,
-    /// How many wait for their turn in a channel.
+    /// How many wait for their turn in a channel, or for a machine.
     pub queued: u64,
     /// The first of these to go on: when, and how it had failed.
     pub next: Option<(Time, Arc<Failure>)>,
@@ -179,6 +184,8 @@ impl Doing {
             Self::Sleeping { .. } => "sleeping",
             Self::Waiting { .. } => "waiting",
             Self::Entering(_) => "waiting for a channel",
+            Self::Placing => "waiting for a machine",
+            Self::Elsewhere(_) => "running elsewhere",
             Self::Branches(_) | Self::Stages => "in others",
             Self::Ending | Self::CleaningUp => "ending",
         }
@@ -286,6 +293,10 @@ impl Machine {
                 Some(join) => self.joining(join),
                 None => Doing::Stages,
             },
+            State::Away(_) => match node(task) {
+                Some(node) => Doing::Elsewhere(node.to_owned()),
+                None => Doing::Placing,
+            },
             State::Emptying(..) => Doing::Ending,
             State::Doomed | State::Cleaning => Doing::CleaningUp,
         }
@@ -313,7 +324,11 @@ impl Machine {
         let (mut waiting, mut queued) = (0, 0);
         let mut soonest: Option<(Time, Arc<Failure>)> = None;
         for child in join.running.iter().filter_map(|child| self.tasks.get(child)) {
-            queued += u64::from(matches!(child.state, State::Entering(_)));
+            queued += u64::from(match child.state {
+                State::Entering(_) => true,
+                State::Away(_) => node(child).is_none(),
+                _ => false,
+            });
             let (State::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
                 continue;
             };
@@ -347,6 +362,14 @@ impl Machine {
 fn join(task: &Task) -> Option<&JoinFrame> {
     match task.frames.last() {
         Some(Frame { kind: FrameKind::Join(join), .. }) => Some(join),
+        _ => None,
+    }
+}
+
+/// The machine that a branch runs on, if that is another one.
+fn node(task: &Task) -> Option<&str> {
+    match (&task.state, task.frames.last()?) {
+        (State::Away(Away::Sent(_)), Frame { kind: FrameKind::Away(away), .. }) => away.node(),
         _ => None,
     }
 }

@@ -99,6 +99,7 @@ impl Machine {
                 State::Ready
                 | State::Entering(_)
                 | State::Command(_)
+                | State::Away(_)
                 | State::Sleeping(_)
                 | State::Children
                 | State::Forking
@@ -186,7 +187,10 @@ impl Machine {
             Instruction::NextFor(code) => return Ok(self.next_for(task, code)),
             Instruction::ForAny { code, clauses } => return self.for_any(task, code, clauses),
             Instruction::EndForAny => return Ok(Self::end_for_any(task)),
-            Instruction::ForAll { code, clauses } => return self.for_all(task, code, clauses),
+            Instruction::ForAll { code, clauses, dispatch } => {
+                return self.for_all(task, code, clauses, *dispatch);
+            }
+            Instruction::Dispatch => return self.dispatch(task),
             Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
             Instruction::Guard(code) => Self::guard(task, code),
             Instruction::EndGuard => return Ok(self.end_guard(task)),

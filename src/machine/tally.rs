@@ -85,6 +85,11 @@ impl Tally {
         self.started += 1;
     }
 
+    /// The word of a branch that has not ended.
+    pub fn word(&self, task: TaskId) -> Option<&Value> {
+        self.running.get(&task).map(|it| &it.word)
+    }
+
     /// A branch has ended: its place in the list, its word, and when it began.
     pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.running.remove(&task).map(|it| (it.place, it.word, it.started))
@@ -122,7 +127,7 @@ impl Tally {
         task: TaskId,
         ending: &Ending,
         variable: &str,
-        clauses: &ForAllClauses<u64>,
+        clauses: &ForAllClauses<u64, BString>,
         secrets: &Secrets,
     ) -> bool {
         let Some(branch) = self.running.get_mut(&task) else { return false };
@@ -161,7 +166,7 @@ impl Tally {
     }
 
     /// Whether it has just become clear how the `forall` ends.
-    pub fn decide(&mut self, clauses: &ForAllClauses<u64>) -> bool {
+    pub fn decide(&mut self, clauses: &ForAllClauses<u64, BString>) -> bool {
         if self.decided || clauses.keep_going {
             return false;
         }
@@ -179,7 +184,7 @@ impl Tally {
     }
 
     /// How it ended; none if it succeeded.
-    pub fn result(mut self, clauses: &ForAllClauses<u64>) -> Option<Failed> {
+    pub fn result(mut self, clauses: &ForAllClauses<u64, BString>) -> Option<Failed> {
         let total = self.total();
         let needed = clauses.at_least.unwrap_or(total);
         let enough = match clauses.at_least {

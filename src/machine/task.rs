@@ -6,6 +6,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::code::{Address, Program};
+use super::dispatch::Away;
 use super::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use super::ending::{Ending, Left, Retry, Thrown};
 use super::entering::Entering;
@@ -156,6 +157,8 @@ pub enum State {
     Committing(Committing),
     /// What a failed attempt has written last; then its `try` goes on.
     Telling(OperationId, AfterEmptied),
+    /// A branch that runs elsewhere.
+    Away(Away),
     /// A timer.
     Sleeping(TimerKey),
     /// The tasks of the innermost frame.
@@ -369,6 +372,7 @@ impl Task {
             FrameKind::For(_)
             | FrameKind::Guard(_)
             | FrameKind::Join(_)
+            | FrameKind::Away(_)
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. }
             | FrameKind::Targets(_)

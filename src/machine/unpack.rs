@@ -73,6 +73,7 @@ impl Machine {
             kill_strong: settings.kill_strong,
             unset_is_empty: settings.unset_is_empty,
             deadline: packed.around.deadline.map(Time::after),
+            on: None,
             log_level,
             secrets: secrets.clone(),
         };
@@ -128,6 +129,7 @@ impl Machine {
             tally: Box::new(Tally::new(items, self.now)),
             outputs: None,
             relay: None,
+            elsewhere: None,
         };
         let running = BTreeSet::new();
         task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));

@@ -87,6 +87,7 @@ impl Machine {
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. }
             | FrameKind::Targets(_)
+            | FrameKind::Away(_)
             | FrameKind::Transaction(_) => false,
             FrameKind::Join(join) => outlives_a_failure(&join.kind, thrown),
         };
@@ -149,6 +150,7 @@ impl Machine {
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
             | FrameKind::Targets(_)
+            | FrameKind::Away(_)
             | FrameKind::Question(_) => {}
             FrameKind::Join(mut join) => {
                 self.timers.cancel(join.timer());
@@ -269,6 +271,11 @@ impl Machine {
             FailureKind::Timeout => failure.earlier.clone(),
             _ => Some(Arc::clone(failure)),
         };
+        let away = task.frames.last().and_then(|frame| match &frame.kind {
+            FrameKind::Away(away) => away.failure.clone(),
+            _ => None,
+        });
+        running.earlier = running.earlier.or(away);
         let earlier = || task.tries().find_map(|frame| frame.failure.as_ref().and_then(earlier));
         running.earlier = running.earlier.or_else(earlier);
         running

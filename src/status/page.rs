@@ -84,6 +84,8 @@ fn doing(task: &TaskStatus, now: Time) -> String {
             }
             None => format!("waiting for {since}"),
         },
+        Doing::Placing => format!("waiting for a machine for {since}"),
+        Doing::Elsewhere(node) => format!("running on {node} for {since}"),
         Doing::Branches(branches) => told(branches),
         Doing::Stages => format!("a pipeline for {since}"),
         Doing::CleaningUp => format!("cleaning up with others for {since}"),

@@ -133,7 +133,7 @@ pub enum ForKind<L, N> {
     /// `forany`
     Any(ForAnyClauses<L, N>),
     /// `forall`
-    All(ForAllClauses<N>),
+    All(ForAllClauses<N, N>),
 }
 
 impl<L, N> ForKind<L, N> {
@@ -147,7 +147,7 @@ impl<L, N> ForKind<L, N> {
         match self {
             Self::Each => ForKind::Each,
             Self::Any(clauses) => ForKind::Any(clauses.map(context, length, number)),
-            Self::All(clauses) => ForKind::All(clauses.map(context, number)),
+            Self::All(clauses) => ForKind::All(clauses.map(context, &number, &number)),
         }
     }
 
@@ -219,9 +219,56 @@ pub enum Output {
     Tagged,
 }
 
-/// The clauses of a `forall`: numbers `N`.
+/// What has branches run on other machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Engine {
+    /// The batch system Slurm.
+    Slurm,
+    /// A list of hosts, by `ssh`.
+    Ssh,
+}
+
+impl Engine {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Slurm, Self::Ssh];
+
+    /// Its name in scripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slurm => "slurm",
+            Self::Ssh => "ssh",
+        }
+    }
+
+    /// The engine of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|engine| engine.name() == name)
+    }
+}
+
+/// Where branches run: `on slurm "--mem=4G"`, with texts `T`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct On<T> {
+    /// By which engine.
+    pub engine: Engine,
+    /// A word for it: options, or the list of hosts.
+    pub options: Option<T>,
+}
+
+impl<T> On<T> {
+    /// It with its word in the next form.
+    pub fn try_map<'c, T2, E>(
+        &'c self,
+        text: impl FnOnce(&'c T) -> Result<T2, E>,
+    ) -> Result<On<T2>, E> {
+        let options = self.options.as_ref().map(text).transpose()?;
+        Ok(On { engine: self.engine, options })
+    }
+}
+
+/// The clauses of a `forall`: numbers `N`, texts `T`.
 #[derive(Clone, Debug)]
-pub struct ForAllClauses<N> {
+pub struct ForAllClauses<N, T> {
     /// `at most N` branches at once.
     pub at_most: Option<N>,
     /// `at least N`: it succeeds once so many branches have.
@@ -230,34 +277,53 @@ pub struct ForAllClauses<N> {
     pub output: Option<Output>,
     /// `keep going`: a failed branch doesn't end the others.
     pub keep_going: bool,
+    /// `on …`: where branches run, if not here.
+    pub on: Option<On<T>>,
+    /// `retry lost N times`: how often a branch begins anew of which nobody knows what came of it.
+    pub retry_lost: Option<N>,
 }
 
-impl<N> ForAllClauses<N> {
+impl<N, T> ForAllClauses<N, T> {
     /// No clause at all.
-    pub const NONE: Self = Self { at_most: None, at_least: None, output: None, keep_going: false };
+    pub const NONE: Self = Self {
+        at_most: None,
+        at_least: None,
+        output: None,
+        keep_going: false,
+        on: None,
+        retry_lost: None,
+    };
 
-    /// The next form of each clause, in the order of the fields; the first error ends it.
-    pub fn try_map<'c, C, N2, E>(
+    /// The next form of each clause, in the order of the fields; the first error ends it. Both functions
+    /// are given `context`.
+    pub fn try_map<'c, C, N2, T2, E>(
         &'c self,
         context: &mut C,
         number: impl Fn(&mut C, &'c N) -> Result<N2, E>,
-    ) -> Result<ForAllClauses<N2>, E> {
+        text: impl Fn(&mut C, &'c T) -> Result<T2, E>,
+    ) -> Result<ForAllClauses<N2, T2>, E> {
         Ok(ForAllClauses {
             at_most: self.at_most.as_ref().map(|it| number(context, it)).transpose()?,
             at_least: self.at_least.as_ref().map(|it| number(context, it)).transpose()?,
             output: self.output,
             keep_going: self.keep_going,
+            on: self.on.as_ref().map(|it| it.try_map(|it| text(context, it))).transpose()?,
+            retry_lost: self.retry_lost.as_ref().map(|it| number(context, it)).transpose()?,
         })
     }
 
     /// As [`Self::try_map`], of what can't fail.
-    pub fn map<'c, C, N2>(
+    pub fn map<'c, C, N2, T2>(
         &'c self,
         context: &mut C,
         number: impl Fn(&mut C, &'c N) -> N2,
-    ) -> ForAllClauses<N2> {
-        let Ok(clauses) =
-            self.try_map(context, |context, it| Ok::<_, Infallible>(number(context, it)));
+        text: impl Fn(&mut C, &'c T) -> T2,
+    ) -> ForAllClauses<N2, T2> {
+        let Ok(clauses) = self.try_map(
+            context,
+            |context, it| Ok::<_, Infallible>(number(context, it)),
+            |context, it| Ok(text(context, it)),
+        );
         clauses
     }
 }

@@ -10,7 +10,7 @@ mod word;
 use super::ast::{
     Block, Command, CommandKind, Expr, For, ForKind, Mode, Redirect, Script, Stage, Target, Try,
 };
-use super::clauses::{ForAllClauses, ForAnyClauses, Output, TryClauses};
+use super::clauses::{ForAllClauses, ForAnyClauses, On, Output, TryClauses};
 
 /// The program, tidied: indented by 4, one command a line, comments and single blank lines kept.
 pub fn print(script: &Script) -> String {
@@ -213,7 +213,9 @@ impl Printer {
                 }
                 self.clause(" at most ", at_most.as_ref());
             }
-            ForKind::All(ForAllClauses { at_most, at_least, output, keep_going }) => {
+            ForKind::All(clauses) => {
+                let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } =
+                    clauses;
                 self.clause(" at most ", at_most.as_ref());
                 self.clause(" at least ", at_least.as_ref());
                 if *keep_going {
@@ -225,6 +227,15 @@ impl Printer {
                     Some(Output::Tagged) => " output tagged",
                     None => "",
                 });
+                if let Some(On { engine, options }) = on {
+                    self.text.push_str(" on ");
+                    self.text.push_str(engine.name());
+                    self.clause(" ", options.as_ref());
+                }
+                if let Some(times) = retry_lost {
+                    self.text.push_str(" retry lost ");
+                    self.times(times);
+                }
             }
         }
     }

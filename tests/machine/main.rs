@@ -6,6 +6,7 @@ mod calls;
 mod cancelling;
 mod channels;
 mod determinism;
+mod dispatch;
 #[cfg(feature = "cluster")]
 mod elsewhere;
 mod expansion;

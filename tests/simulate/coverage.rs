@@ -155,8 +155,20 @@ impl Walk<'_> {
                 self.length("hedge-after", hedge_after.as_ref());
                 self.clause("hedge-at-most", at_most.as_ref());
             }
-            ForKind::All(ForAllClauses { at_most, at_least, output, keep_going }) => {
+            ForKind::All(ForAllClauses {
+                at_most,
+                at_least,
+                output,
+                keep_going,
+                on,
+                retry_lost,
+            }) => {
                 self.is("forall");
+                if let Some(on) = on {
+                    self.is("on");
+                    self.clause("on-options", on.options.as_ref());
+                }
+                self.clause("retry-lost", retry_lost.as_ref());
                 self.clause("at-most", at_most.as_ref());
                 self.clause("at-least", at_least.as_ref());
                 match output {

@@ -108,6 +108,7 @@ impl Total {
             *self.faults.entry(fault).or_default() += count;
         }
         if let Some(violation) = ran.violation {
+            println!("seed {seed} breaks a promise: {}", violation.oracle);
             self.violations.entry(violation.oracle).or_default().push((seed, violation));
         }
     }

@@ -443,6 +443,7 @@ impl Driver for ProcessDriver {
         match effect {
             Effect::Run(run) => self.request(Request::Run(run)),
             Effect::Exec(run) => self.request(Request::Exec(run)),
+            Effect::Dispatch(branch) => self.ready.push_back(Event::not_here(branch.process)),
             Effect::Open { .. } => self.request(Request::Open(effect)),
             Effect::Query { operation, directory, query } => {
                 self.request(Request::Query(operation, directory, query));

@@ -112,6 +112,7 @@ impl Shell {
     pub fn perform(&mut self, effect: Effect, world: &mut impl World) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.start(*run, world),
+            Effect::Dispatch(branch) => self.events.push_back(Event::not_here(branch.process)),
             Effect::Open { operation, io, base, redirects, .. } => {
                 let result = self.descriptors.open(io, base, &redirects);
                 let result = result.map(|()| Reply::Truth(true)).map_err(Refusal::new);

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::syntax::ast::{Block, Duration, Expr, For, ForKind};
-use crate::syntax::clauses::{ForAllClauses, ForAnyClauses, Output};
+use crate::syntax::clauses::{Engine, ForAllClauses, ForAnyClauses, On, Output};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::LOOP_CLAUSES;
@@ -39,10 +39,6 @@ impl Builder<'_> {
                 return Err(stray(span, pair.as_str().trim_end()).into());
             }
             let clause = phrase(pair.as_str());
-            if rule == Rule::unavailable {
-                let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
-                return Err(error.hint(QUOTE).into());
-            }
             if rule == Rule::in_order && all.output == Some(Output::Tagged) {
                 let error = SyntaxError::new(span, "lines that are tagged come as they come");
                 return Err(error
@@ -81,6 +77,11 @@ impl Builder<'_> {
                     all.output = Some(Output::Grouped { in_order });
                 }
                 Rule::tagged => all.output = Some(Output::Tagged),
+                Rule::on_engine => all.on = Some(self.on(pair)?),
+                Rule::retry_lost => {
+                    let hint = "`forall x in … on slurm retry lost 3 times` begins a branch anew whose machine dies";
+                    all.retry_lost = Some(self.count(pair, &clause, hint)?);
+                }
                 _ => all.keep_going = true,
             }
         }
@@ -122,6 +123,14 @@ impl Builder<'_> {
             }
             None => error,
         })
+    }
+
+    /// An `on_engine`.
+    fn on(&mut self, pair: Pair) -> Result<On<Expr>> {
+        let mut inner = pair.into_inner();
+        let engine = inner.next().expect("an engine is named");
+        let engine = Engine::named(engine.as_str()).expect("the grammar knows no others");
+        Ok(On { engine, options: inner.next().map(|pair| self.expr(pair)).transpose()? })
     }
 
     /// The number after a clause's words.

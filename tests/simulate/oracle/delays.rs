@@ -17,6 +17,9 @@ pub struct Delays {
     due: BTreeMap<(TaskId, String, u32), (Time, u64)>,
 }
 
+/// After so many delays the bounds are those of all later ones.
+const MANY: usize = 1000;
+
 impl Delays {
     pub fn new(promises: &Promises, config: &Config) -> Self {
         let policies = promises.tries.iter().map(|(place, promise)| {
@@ -33,8 +36,8 @@ impl Delays {
         let place = (record.file.to_string(), record.line);
         let Some(Some(policy)) = self.policies.get(&place) else { return Ok(()) };
         // From the second delay on, a window depends on how long attempts take.
-        let count = if policy.kind == Kind::Windowed { 1000 } else { attempt as usize - 2 };
-        let bound = policy.bounds().nth(count).expect("bounds have no end");
+        let count = if policy.kind == Kind::Windowed { MANY } else { attempt as usize - 2 };
+        let bound = policy.bounds().nth(count.min(MANY)).expect("bounds have no end");
         let least = if policy.kind == Kind::Windowed { delay } else { bound.least };
         if delay < least || delay > bound.most {
             return Err(format!("{delay:?} before attempt {attempt} is not within {bound:?}"));

@@ -173,6 +173,10 @@ impl Oracle for Resources {
             }
             Effect::Settle { operation, .. } => self.operation(*operation),
             Effect::Enter(entry) => self.operation(entry.operation),
+            Effect::Dispatch(branch) => {
+                self.scope(branch.scope)?;
+                self.io(branch.io)
+            }
             Effect::DropDraft(_)
             | Effect::KeepInput(_)
             | Effect::DropReplay(_)

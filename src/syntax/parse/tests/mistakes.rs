@@ -283,7 +283,7 @@ error: the function `f` is defined twice
 
 #[test]
 fn clauses_of_loops() {
-    assert_snapshot!(mistakes("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforall x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
+    assert_snapshot!(mistakes("forall x in a keep going b\nend\nforall x in a keep going keep going\nend\nforany x in keep going\nend\nforany x in a on slurm\nend\nforall x in a at least none\nend\nforall x in a at most 3 keep goin\nend\nfor x in a in order b\nend"), @"
 error: `b` is no clause
  --> t:1:26
   |
@@ -304,12 +304,12 @@ error: `forany` takes no `keep going`
   |             ^^^^^^^^^^
   = hint: `forall` does; quote the words if they belong to the list
 
-error: `forall` takes no `on slurm`
+error: `forany` takes no `on slurm`
  --> t:7:15
   |
-7 | forall x in a on slurm
+7 | forany x in a on slurm
   |               ^^^^^^^^
-  = hint: quote the words if they belong to the list
+  = hint: `forall` does; quote the words if they belong to the list
 
 error: expected a whole number, not `none`
  --> t:9:24

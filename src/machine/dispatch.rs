@@ -1,0 +1,374 @@
+//! Branches that run elsewhere: how they are sent, and what becomes of them.
+//!
+//! Such a branch is a task here that waits for one thing. It is sent when its engine has room, and sent again,
+//! to another machine, as long as it hasn't begun. Once it has, only a record of its end says how it ended;
+//! without one it is lost, and begins anew only if its `forall` says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::BString;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+use super::Machine;
+use super::code::Address;
+use super::effect::{Dispatch, Effect, ProcessId, TaskId};
+use super::ending::{Ending, Retry, Thrown};
+use super::engines::Turn;
+use super::event::{Blame, Returned};
+use super::flow::{Flow, Step};
+use super::frame::{Frame, FrameKind, JoinKind};
+use super::outcome::{Failure, FailureKind};
+use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
+use super::record::{Level, LogEvent};
+use super::task::{State, Task};
+use super::time::Time;
+use super::timer::{Timer, TimerKey};
+use super::unpack::failure;
+use super::value::Value;
+use crate::syntax::Source;
+use crate::syntax::clauses::{Engine, On};
+
+/// So many branches are away at once, unless the `forall` says how many: each is several processes here.
+pub const MOST_AWAY: u64 = 200;
+/// So many machines may refuse a branch before it fails.
+const MOST_REFUSALS: u32 = 10;
+/// The exit status of a branch that its engine doesn't take: to be tried again later.
+const TEMPORARY: i32 = 75;
+
+/// Where the branches of a `forall` run.
+#[derive(Debug)]
+pub struct Elsewhere {
+    /// By which engine.
+    pub on: On<BString>,
+    /// The instruction that sends a branch.
+    pub at: Address,
+    /// How many may be on the way at once.
+    pub most_pending: usize,
+    /// How often one begins anew that was lost.
+    pub retry_lost: u64,
+}
+
+/// A branch that is sent, maybe several times.
+#[derive(Debug)]
+pub struct AwayFrame {
+    /// Where to.
+    pub elsewhere: Arc<Elsewhere>,
+    /// How often it was lost.
+    lost: u64,
+    /// How many machines have refused it.
+    refusals: u32,
+    /// The machine that it runs on, or was on last, and since when.
+    node: Option<(String, Time)>,
+    /// Why it isn't under way.
+    pub failure: Option<Arc<Failure>>,
+    /// The texts that its failures stand in.
+    texts: Vec<Arc<Source>>,
+}
+
+/// A branch of which nothing is there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// It waits until it may be sent.
+    Waiting(Option<TimerKey>),
+    /// It was sent.
+    Sent(ProcessId),
+    /// Its limit has passed there, and is about to pass here.
+    OutOfTime,
+}
+
+impl AwayFrame {
+    /// The machine that it runs on, if it does.
+    pub fn node(&self) -> Option<&str> {
+        self.node.as_ref().map(|(node, _)| node.as_str())
+    }
+
+    fn new(elsewhere: Arc<Elsewhere>) -> Self {
+        Self { elsewhere, lost: 0, refusals: 0, node: None, failure: None, texts: Vec::new() }
+    }
+}
+
+impl Machine {
+    /// Sends a branch, when its turn has come.
+    pub(super) fn dispatch(&mut self, task: &mut Task) -> Step {
+        let Some((parent, elsewhere, word)) = self.sender(task) else {
+            return Ok(Flow::Throw(task.broken("a branch that nobody sends")));
+        };
+        if top_away(task).is_none() {
+            task.enter(FrameKind::Away(Box::new(AwayFrame::new(Arc::clone(&elsewhere)))));
+        }
+        let engine = elsewhere.on.engine;
+        let now = self.now;
+        let shared = self.engines.of(engine);
+        if let Turn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
+            let timer = until.map(|until| self.timers.arm(until, Timer::Wake(task.id)));
+            return Ok(Flow::Wait(State::Away(Away::Waiting(timer))));
+        }
+        let packed = match self.tasks.get(&parent) {
+            Some(parent) => self.pack(parent, &word, task.id),
+            None => return Ok(Flow::Throw(task.broken("a branch that nobody waits for"))),
+        };
+        let (branch, texts) = match packed {
+            Ok(packed) => packed,
+            Err(why) => return Ok(Flow::Throw(not_sent(task, engine, &why.to_string()))),
+        };
+        let process = ProcessId(self.next_id());
+        let Some(frame) = top_away(task) else {
+            return Ok(Flow::Throw(task.broken(NOT_AWAY)));
+        };
+        frame.texts = texts;
+        let last = frame.node.take().map(|(node, _)| node);
+        let shared = self.engines.of(engine);
+        shared.sent(process);
+        let avoid = shared.nodes.avoided(last.as_deref(), now);
+        self.processes.insert(process, task.id);
+        self.open_scope(task.scope);
+        self.effects.push_back(Effect::Dispatch(Box::new(Dispatch {
+            process,
+            task: task.id,
+            scope: task.scope,
+            on: elsewhere.on.clone(),
+            avoid,
+            branch: Box::new(branch),
+            io: task.io.id(),
+            line: task.line(),
+        })));
+        task.since = now;
+        Ok(Flow::Wait(State::Away(Away::Sent(process))))
+    }
+
+    /// The task whose branch this is, where that is to run, and its word.
+    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
+        let (parent, _) = task.parent?;
+        let join = match &self.tasks.get(&parent)?.frames.last()?.kind {
+            FrameKind::Join(join) => join,
+            _ => return None,
+        };
+        match &join.kind {
+            JoinKind::Branches { elsewhere, tally, .. } => {
+                Some((parent, Arc::clone(elsewhere.as_ref()?), tally.word(task.id)?.clone()))
+            }
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        }
+    }
+
+    /// A branch that was sent begins, on this machine.
+    pub(super) fn placed(&mut self, process: ProcessId, node: String) {
+        let Some(task) = self.processes.get(&process).copied() else { return };
+        let mut engine = None;
+        self.resume(task, |machine, task| {
+            let now = machine.now;
+            machine.log(task, || LogEvent::Placed { node: node.clone() }, Level::STRUCTURES);
+            if let Some(frame) = top_away(task) {
+                engine = Some(frame.elsewhere.on.engine);
+                (frame.node, frame.failure) = (Some((node, now)), None);
+            }
+            task.since = now;
+            Flow::keep_waiting(task)
+        });
+        let Some(engine) = engine else { return };
+        let shared = self.engines.of(engine);
+        shared.settled(process);
+        shared.is_there();
+        self.wake_waiting(engine);
+    }
+
+    /// A branch that was sent is over, or didn't begin; nothing of it is left.
+    pub(super) fn returned(&mut self, process: ProcessId, returned: Returned) {
+        let Some(task) = self.processes.remove(&process) else { return };
+        let mut engine = None;
+        self.resume(task, |machine, task| {
+            let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+            let used = frame.elsewhere.on.engine;
+            engine = Some(used);
+            machine.engines.of(used).settled(process);
+            task.state = State::Ready;
+            match returned {
+                Returned::Ended { node, elapsed, ended } => {
+                    machine.engines.of(used).is_there();
+                    machine.branch_returned(task, used, &node, elapsed, *ended)
+                }
+                Returned::Lost { node, why } => machine.branch_lost(task, node, &why),
+                Returned::NotBegun { node, why, blame } => {
+                    machine.not_begun(task, used, node, &why, blame)
+                }
+            }
+        });
+        if let Some(engine) = engine {
+            self.wake_waiting(engine);
+        }
+    }
+
+    /// A record of its end has come.
+    fn branch_returned(
+        &mut self,
+        task: &mut Task,
+        engine: Engine,
+        node: &str,
+        elapsed: Duration,
+        ended: EndedBranch,
+    ) -> Flow {
+        task.attempts += ended.attempts;
+        let texts = top_away(task).map(|frame| std::mem::take(&mut frame.texts));
+        let mut sources = texts.unwrap_or_default();
+        sources
+            .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
+        let now = self.now;
+        let thrown = |packed: Vec<PackedFailure>, retry| {
+            failure(packed, &sources).map(|failure| Thrown { failure, retry, logged: false })
+        };
+        let nodes = &mut self.engines.of(engine).nodes;
+        match ended.end {
+            BranchEnd::Succeeded => {
+                nodes.succeeded(node, elapsed);
+                Flow::End(Ending::Succeeded)
+            }
+            BranchEnd::Exited(code) => {
+                nodes.failed(node, elapsed, now);
+                Flow::End(Ending::Exited(code))
+            }
+            BranchEnd::Failed { failure, again } => {
+                nodes.failed(node, elapsed, now);
+                let retry = match again {
+                    Again::AsUsual => Retry::AsUsual,
+                    Again::Deferred(by) => Retry::Deferred(by),
+                    Again::Never => Retry::Never,
+                };
+                match thrown(failure, retry) {
+                    Some(thrown) => Flow::Throw(thrown),
+                    None => Flow::Throw(task.broken("a record of no failure")),
+                }
+            }
+            BranchEnd::Cancelled(signal) => {
+                let signal = super::command::signal_name(signal);
+                self.branch_lost(task, Some(node.into()), &format!("it was ended by {signal}"))
+            }
+            // The same limit is about to pass here, and says which it is.
+            BranchEnd::OutOfTime(_) if task.deadline().is_some_and(|deadline| deadline > now) => {
+                Flow::Wait(State::Away(Away::OutOfTime))
+            }
+            BranchEnd::OutOfTime(failure) => match thrown(failure, Retry::AsUsual) {
+                Some(thrown) => Flow::Throw(thrown),
+                None => Flow::Throw(task.broken("a record of no failure")),
+            },
+        }
+    }
+
+    /// Nobody knows what came of it.
+    pub(super) fn branch_lost(&mut self, task: &mut Task, node: Option<String>, why: &str) -> Flow {
+        let now = self.now;
+        let place = node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        let message = format!("what came of the branch{place} isn't known: {why}");
+        let thrown = task.thrown(FailureKind::Lost, 1, message, "");
+        let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+        let engine = frame.elsewhere.on.engine;
+        frame.lost += 1;
+        let begun = frame.node.take().map_or(now, |(_, since)| since);
+        if let Some(node) = &node {
+            frame.node = Some((node.clone(), now));
+            self.engines.of(engine).nodes.failed(node, now - begun, now);
+        }
+        let again = frame.lost <= frame.elsewhere.retry_lost;
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        if !again {
+            return Flow::Throw(thrown);
+        }
+        self.log_failure(task, &thrown.failure, Level::FAILURES, false);
+        Flow::Continue
+    }
+
+    /// It was sent and hasn't begun, so that it can be sent again.
+    fn not_begun(
+        &mut self,
+        task: &mut Task,
+        engine: Engine,
+        node: Option<String>,
+        why: &str,
+        blame: Blame,
+    ) -> Flow {
+        let now = self.now;
+        let thrown = not_sent(task, engine, why);
+        let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        let delay = match blame {
+            Blame::Request => return Flow::Throw(thrown),
+            Blame::Node => {
+                frame.refusals += 1;
+                let too_many = frame.refusals >= MOST_REFUSALS;
+                frame.node = node.clone().map(|node| (node, now));
+                if let Some(node) = &node {
+                    self.engines.of(engine).nodes.failed(node, Duration::ZERO, now);
+                }
+                if too_many {
+                    return Flow::Throw(thrown);
+                }
+                None
+            }
+            Blame::Exclusion => {
+                frame.node = None;
+                self.engines.of(engine).nodes.forgive();
+                None
+            }
+            Blame::Engine => {
+                let seed = self.seed;
+                let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
+                Some(self.engines.of(engine).is_down(now, rng))
+            }
+        };
+        let event = || LogEvent::NotSent { engine, node, why: why.into(), delay };
+        self.log(task, event, Level::FAILURES);
+        Flow::Continue
+    }
+
+    /// Those that wait for an engine ask for their turn again.
+    fn wake_waiting(&mut self, engine: Engine) {
+        for task in self.engines.of(engine).wake() {
+            self.resume(task, |machine, task| match task.state {
+                State::Away(Away::Waiting(timer)) => {
+                    machine.timers.cancel(timer);
+                    Flow::Continue
+                }
+                _ => Flow::keep_waiting(task),
+            });
+        }
+    }
+
+    /// A task waits no more for a branch that is away.
+    pub(super) fn forget_away(&mut self, task: TaskId, away: Away) {
+        let process = match away {
+            Away::Sent(process) => Some(process),
+            Away::Waiting(timer) => {
+                self.timers.cancel(timer);
+                None
+            }
+            Away::OutOfTime => None,
+        };
+        process.iter().for_each(|process| _ = self.processes.remove(process));
+        if let Some(engine) = self.engines.leave(task, process) {
+            self.wake_waiting(engine);
+        }
+    }
+
+    /// The shell that had sent a branch has ended, and the run goes on.
+    pub(super) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
+        self.engines.leave(task.id, Some(process));
+        task.state = State::Ready;
+        let node = top_away(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
+        self.branch_lost(task, node, "the shell that had sent it has ended")
+    }
+}
+
+const NOT_AWAY: &str = "a branch that isn't away comes back";
+
+fn not_sent(task: &Task, engine: Engine, why: &str) -> Thrown {
+    let message = format!("{} doesn't run the branch: {why}", engine.name());
+    task.thrown(FailureKind::Engine, TEMPORARY, message, "")
+}
+
+fn top_away(task: &mut Task) -> Option<&mut AwayFrame> {
+    match task.frames.last_mut() {
+        Some(Frame { kind: FrameKind::Away(frame), .. }) => Some(frame),
+        _ => None,
+    }
+}

@@ -1,0 +1,293 @@
+//! Branches that are sent elsewhere: what is asked of an engine when, and what becomes of its answers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::iter::successors;
+use std::time::Duration;
+
+use ftsh::driver::simulated::Simulated;
+use ftsh::driver::{self, Driver};
+use ftsh::machine::effect::{Dispatch, ProcessId, ScopeId};
+use ftsh::machine::event::{Blame, Returned};
+use ftsh::machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh::machine::record::{Level, LogEvent};
+use ftsh::machine::{Config, Effect, Event, FailureKind, Machine, Outcome, Time};
+use ftsh::syntax::parse;
+
+/// What becomes of a branch that is sent.
+#[derive(Clone)]
+enum Fate {
+    /// It begins, and ends after a second.
+    Ends(BranchEnd),
+    /// It begins, and is lost after a second.
+    Vanishes,
+    /// It doesn't begin.
+    Refused(Blame),
+    /// It begins, and goes on until it is told to end.
+    GoesOn,
+}
+use Fate::{Ends, GoesOn, Refused, Vanishes};
+
+/// A world with an engine that does as it is told, and remembers.
+struct Cluster {
+    world: Simulated,
+    /// For each branch that is sent, and on which machine.
+    fates: VecDeque<(&'static str, Fate)>,
+    future: Vec<(Time, Event)>,
+    sent: Vec<(f64, String, Vec<String>)>,
+    alive: Vec<(ProcessId, ScopeId)>,
+    parents: BTreeMap<ScopeId, ScopeId>,
+    most: usize,
+    events: Vec<LogEvent>,
+}
+
+impl Cluster {
+    fn new(fates: Vec<(&'static str, Fate)>) -> Self {
+        Self {
+            world: Simulated::new(1),
+            fates: fates.into(),
+            future: Vec::new(),
+            sent: Vec::new(),
+            alive: Vec::new(),
+            parents: BTreeMap::new(),
+            most: 0,
+            events: Vec::new(),
+        }
+    }
+
+    fn dispatch(&mut self, dispatch: Dispatch) {
+        let word = match &dispatch.branch.word {
+            PackedValue::Text(text) => text.to_string(),
+            other => format!("{other:?}"),
+        };
+        let now = self.now();
+        self.sent.push((now.elapsed().as_secs_f64(), word, dispatch.avoid));
+        let (node, fate) = self.fates.pop_front().unwrap_or(("n1", Ends(BranchEnd::Succeeded)));
+        let (process, later) = (dispatch.process, now + Duration::from_secs(1));
+        let node = node.to_owned();
+        let returned = match fate {
+            Refused(blame) => {
+                let why = "it said no".into();
+                let returned = Returned::NotBegun { node: Some(node), why, blame };
+                self.future.push((now, Event::Returned { process, returned }));
+                return;
+            }
+            GoesOn => None,
+            Vanishes => Some(Returned::Lost { node: Some(node.clone()), why: "no word".into() }),
+            Ends(end) => {
+                let ended = Box::new(EndedBranch { end, attempts: 1, texts: Vec::new() });
+                let elapsed = Duration::from_secs(1);
+                Some(Returned::Ended { node: node.clone(), elapsed, ended })
+            }
+        };
+        self.alive.push((process, dispatch.scope));
+        self.most = self.most.max(self.alive.len());
+        self.future.push((now, Event::Placed { process, node }));
+        self.future.extend(returned.map(|returned| (later, Event::Returned { process, returned })));
+    }
+}
+
+impl Driver for Cluster {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Dispatch(dispatch) => self.dispatch(*dispatch),
+            Effect::OpenScope { scope, parent, pass } => {
+                self.parents.insert(scope, parent);
+                self.world.perform(Effect::OpenScope { scope, parent, pass });
+            }
+            Effect::Terminate(scope) => {
+                let around = |of: &ScopeId| self.parents.get(of).copied();
+                let is_in = |of| successors(Some(of), around).any(|it| it == scope);
+                self.alive.retain(|(_, of)| !is_in(*of));
+                self.world.perform(Effect::Terminate(scope));
+            }
+            Effect::Log(record) => self.events.push(record.event),
+            effect => self.world.perform(effect),
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        let next = (0..self.future.len()).min_by_key(|at| self.future[*at].0);
+        let due = next.map_or(Time::NEVER, |at| self.future[at].0);
+        if let Some(event) = self.world.wait(until.min(due)) {
+            return Some(event);
+        }
+        let next = next.filter(|_| due <= until)?;
+        let (_, event) = self.future.remove(next);
+        if let Event::Returned { process, .. } = &event {
+            self.alive.retain(|(alive, _)| alive != process);
+        }
+        Some(event)
+    }
+}
+
+fn run_with(script: &str, fates: Vec<(&'static str, Fate)>, config: Config) -> (Cluster, Outcome) {
+    let script = parse("script", script).expect("a script");
+    let mut cluster = Cluster::new(fates);
+    let config = Config { log_level: Level::STRUCTURES, ..config };
+    let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
+    let outcome = driver::run(&mut machine, &mut cluster);
+    assert!(cluster.alive.is_empty(), "something is left");
+    (cluster, outcome)
+}
+
+fn run(script: &str, fates: Vec<(&'static str, Fate)>) -> (Cluster, Outcome) {
+    run_with(script, fates, Config::default())
+}
+
+fn words(cluster: &Cluster) -> Vec<&str> {
+    cluster.sent.iter().map(|(_, word, _)| word.as_str()).collect()
+}
+
+fn kind(outcome: &Outcome) -> FailureKind {
+    match outcome {
+        Outcome::Failed(failure) => failure.kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(kind: FailureKind, again: Again) -> Fate {
+    let failure = PackedFailure {
+        kind,
+        code: 7,
+        message: "`job` exited with 7".into(),
+        command: "job".into(),
+        elapsed: None,
+        text: 0,
+        line: 2,
+        tries: Vec::new(),
+        branches: None,
+        output: None,
+    };
+    Ends(BranchEnd::Failed { failure: vec![failure], again })
+}
+
+#[test]
+fn branches_are_sent_and_end_as_they_say() {
+    let (cluster, outcome) = run("forall x in a b c on slurm\n job $x\nend", Vec::new());
+    assert_eq!((outcome, words(&cluster)), (Outcome::Succeeded, vec!["a", "b", "c"]));
+    let fates = vec![("n1", failed(FailureKind::Exit, Again::AsUsual))];
+    let (_, outcome) = run("forall x in a on slurm\n job $x\nend", fates);
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((failure.kind, failure.code, failure.line), (FailureKind::Exit, 7, 2));
+    assert_eq!(&**failure.file(), "script");
+}
+
+#[test]
+fn a_failure_cancels_the_others_wherever_they_are() {
+    let fates = vec![("n1", GoesOn), ("n2", failed(FailureKind::Exit, Again::AsUsual))];
+    let (cluster, outcome) = run("forall x in a b c d at most 2 on slurm\n job\nend", fates);
+    assert_eq!(kind(&outcome), FailureKind::Exit);
+    assert_eq!((words(&cluster), cluster.most), (vec!["a", "b"], 2));
+}
+
+#[test]
+fn a_limit_cuts_what_is_elsewhere() {
+    let (cluster, outcome) = run(
+        "try for 5 seconds\n forall x in a b on slurm\n job\n end\nend",
+        vec![("n1", GoesOn), ("n2", GoesOn)],
+    );
+    assert_eq!(kind(&outcome), FailureKind::Timeout);
+    assert_eq!(cluster.now(), Time::after(Duration::from_secs(5)));
+}
+
+#[test]
+fn a_lost_branch_begins_anew_only_where_the_script_says_so_and_elsewhere() {
+    let (_, outcome) = run("forall x in a on slurm\n job\nend", vec![("n1", Vanishes)]);
+    assert_eq!(kind(&outcome), FailureKind::Lost);
+    let script = "forall x in a on slurm retry lost 2 times\n job\nend";
+    let (cluster, outcome) = run(script, vec![("n1", Vanishes), ("n2", Vanishes)]);
+    assert_eq!(outcome, Outcome::Succeeded);
+    let avoided: Vec<_> = cluster.sent.iter().map(|(_, _, avoid)| avoid.concat()).collect();
+    assert_eq!(avoided, ["", "n1", "n2"]);
+    let (cluster, outcome) = run(script, vec![("n1", Vanishes); 3]);
+    assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Lost, 3));
+}
+
+#[test]
+fn what_has_not_begun_is_sent_again_without_a_word_to_the_script() {
+    let fates = vec![("n1", Refused(Blame::Node)), ("n2", Refused(Blame::Node))];
+    let (cluster, outcome) = run("forall x in a on slurm\n job\nend", fates);
+    assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 3));
+    let (cluster, outcome) =
+        run("forall x in a on slurm\n job\nend", vec![("n1", Refused(Blame::Node)); 99]);
+    assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 10));
+}
+
+#[test]
+fn an_engine_that_is_down_is_asked_less_and_less_often_by_one_branch_alone() {
+    let fates = vec![("", Refused(Blame::Engine)); 60];
+    let (cluster, outcome) = run("forall x in 1 .to. 50 on slurm\n job\nend", fates);
+    assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 110));
+    let mut times: Vec<_> = cluster.sent.iter().map(|(at, ..)| *at).collect();
+    assert_eq!((times[49], times[109] > 20.0), (0.0, true), "{times:?}");
+    times.drain(..50);
+    times.truncate(11);
+    times.dedup();
+    assert_eq!(times.len(), 11, "one at a time: {times:?}");
+    // Limits hold all the same.
+    let script = "try for 10 seconds\n forall x in a b on slurm\n job\n end\nend";
+    let (cluster, outcome) = run(script, vec![("", Refused(Blame::Engine)); 99]);
+    assert_eq!(kind(&outcome), FailureKind::Timeout);
+    assert_eq!(cluster.now(), Time::after(Duration::from_secs(10)));
+    let Outcome::Failed(failure) = outcome else { panic!() };
+    assert!(failure.earlier.is_some_and(|it| it.kind == FailureKind::Engine));
+}
+
+#[test]
+fn what_can_never_be_had_fails_at_once() {
+    let (cluster, outcome) =
+        run("forall x in a on slurm '--nope'\n job\nend", vec![("", Refused(Blame::Request))]);
+    assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 1));
+}
+
+#[test]
+fn no_more_are_on_the_way_than_may_run() {
+    let script = "forall x in 1 .to. 1000 on slurm\n job\nend";
+    let (cluster, outcome) = run(script, Vec::new());
+    assert_eq!((outcome, cluster.most, cluster.sent.len()), (Outcome::Succeeded, 200, 1000));
+}
+
+#[test]
+fn a_run_can_be_sent_as_a_whole_and_what_is_within_stays_there() {
+    use ftsh::syntax::clauses::{Engine, On};
+    let on = Some(On { engine: Engine::Ssh, options: Some("host".into()) });
+    let config = Config { on, ..Config::default() };
+    let (cluster, outcome) = run_with("forall x in a b\n job\nend", Vec::new(), config);
+    assert_eq!((outcome, words(&cluster)), (Outcome::Succeeded, vec!["a", "b"]));
+}
+
+#[test]
+fn a_branch_that_somebody_ends_is_lost() {
+    let fates = vec![("n1", Ends(BranchEnd::Cancelled(15)))];
+    let (_, outcome) = run("forall x in a on slurm\n job\nend", fates);
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(failure.kind, FailureKind::Lost);
+    assert!(failure.message.ends_with("it was ended by SIGTERM"), "{}", failure.message);
+}
+
+#[test]
+fn the_log_tells_where_branches_run_and_why_not() {
+    let fates = vec![("n1", Refused(Blame::Node)), ("n2", Ends(BranchEnd::Succeeded))];
+    let (cluster, _) = run("forall x in a on slurm\n job\nend", fates);
+    let told = cluster.events.iter().filter_map(|event| match event {
+        LogEvent::NotSent { node, why, .. } => Some(format!("{node:?}: {why}")),
+        LogEvent::Placed { node } => Some(node.clone()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["Some(\"n1\"): it said no", "n2"]);
+}
+
+#[test]
+fn each_attempt_around_sends_anew() {
+    let script = "try 3 times\n forall x in a on slurm\n job\n end\nend";
+    let failing = failed(FailureKind::Exit, Again::AsUsual);
+    let (cluster, outcome) = run(script, vec![("n1", failing.clone()), ("n2", failing)]);
+    assert_eq!((outcome, cluster.sent.len()), (Outcome::Succeeded, 3));
+    let fates = vec![("n1", failed(FailureKind::Giveup, Again::Never))];
+    let (cluster, outcome) = run(script, fates);
+    assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Giveup, 1));
+}
