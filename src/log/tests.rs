@@ -14,6 +14,7 @@ use crate::machine::outcome::Tried;
 use crate::machine::record::LogEvent;
 use crate::machine::{Failure, FailureKind, Time};
 use crate::syntax::Source;
+use crate::syntax::clauses::Engine;
 
 fn style(format: Format, decimal: bool) -> Style {
     Style { format, decimal, pid: 42, run: "0123456789abcdef".into() }
@@ -97,6 +98,19 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Queued { channel: "mirror".into(), attempt: 3, time: Some(second) },
         LogEvent::Queued { channel: "mirror".into(), attempt: 1, time: None },
         LogEvent::Entered { channel: "mirror".into(), attempt: 3, waited: second },
+        LogEvent::Placed { node: "node3".into() },
+        LogEvent::NotSent {
+            engine: Engine::Slurm,
+            node: Some("node3".into()),
+            why: "it has no ftsh".into(),
+            delay: None,
+        },
+        LogEvent::NotSent {
+            engine: Engine::Ssh,
+            node: None,
+            why: "nobody answers".into(),
+            delay: Some(second),
+        },
         LogEvent::InputEnded(2),
         LogEvent::TrySucceeded(3),
         LogEvent::Catch,
@@ -147,6 +161,9 @@ fn text_lines() {
     try: attempt 3 waits for channel mirror, for up to 1.5 s
     try: attempt 1 waits for channel mirror
     try: attempt 3 goes through channel mirror after 1.5 s
+    branch begins on node3
+    slurm: node3 doesn't run the branch: it has no ftsh
+    ssh doesn't run the branch: nobody answers; 1.5 s until it is asked again
     try: the standard input has ended since the first attempt, so that attempt 2 reads nothing; with `atomic` each would read it anew
     try: attempt 3 succeeded
     catch
@@ -202,6 +219,9 @@ fn json_lines() {
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":3,"delay":1.5}
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":1}
     {"event":"entered","channel":"mirror","attempt":3,"waited":1.5}
+    {"event":"placed","node":"node3"}
+    {"event":"not_sent","engine":"slurm","reason":"it has no ftsh","node":"node3"}
+    {"event":"not_sent","engine":"ssh","reason":"nobody answers","delay":1.5}
     {"event":"input_ended","attempt":2}
     {"event":"try_succeeded","attempt":3}
     {"event":"catch"}

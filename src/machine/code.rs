@@ -125,7 +125,7 @@ pub enum Instruction {
         /// The loop.
         code: Arc<Loop>,
         /// Its clauses.
-        clauses: ForAllClauses<(), ()>,
+        clauses: Box<ForAllClauses<(), ()>>,
         /// Where a branch is sent off that runs elsewhere.
         dispatch: Address,
     },

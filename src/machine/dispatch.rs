@@ -17,7 +17,7 @@ use super::effect::{Dispatch, Effect, ProcessId, TaskId};
 use super::ending::{Ending, Retry, Thrown};
 use super::engines::Turn;
 use super::event::{Blame, Returned};
-use super::flow::{Flow, Step};
+use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinKind};
 use super::outcome::{Failure, FailureKind};
 use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
@@ -91,9 +91,9 @@ impl AwayFrame {
 
 impl Machine {
     /// Sends a branch, when its turn has come.
-    pub(super) fn dispatch(&mut self, task: &mut Task) -> Step {
+    pub(super) fn dispatch(&mut self, task: &mut Task) -> Flow {
         let Some((parent, elsewhere, word)) = self.sender(task) else {
-            return Ok(Flow::Throw(task.broken("a branch that nobody sends")));
+            return Flow::Throw(task.broken("a branch that nobody sends"));
         };
         if top_away(task).is_none() {
             task.enter(FrameKind::Away(Box::new(AwayFrame::new(Arc::clone(&elsewhere)))));
@@ -103,19 +103,19 @@ impl Machine {
         let shared = self.engines.of(engine);
         if let Turn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
             let timer = until.map(|until| self.timers.arm(until, Timer::Wake(task.id)));
-            return Ok(Flow::Wait(State::Away(Away::Waiting(timer))));
+            return Flow::Wait(State::Away(Away::Waiting(timer)));
         }
         let packed = match self.tasks.get(&parent) {
             Some(parent) => self.pack(parent, &word, task.id),
-            None => return Ok(Flow::Throw(task.broken("a branch that nobody waits for"))),
+            None => return Flow::Throw(task.broken("a branch that nobody waits for")),
         };
         let (branch, texts) = match packed {
             Ok(packed) => packed,
-            Err(why) => return Ok(Flow::Throw(not_sent(task, engine, &why.to_string()))),
+            Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
         };
         let process = ProcessId(self.next_id());
         let Some(frame) = top_away(task) else {
-            return Ok(Flow::Throw(task.broken(NOT_AWAY)));
+            return Flow::Throw(task.broken(NOT_AWAY));
         };
         frame.texts = texts;
         let last = frame.node.take().map(|(node, _)| node);
@@ -135,15 +135,14 @@ impl Machine {
             line: task.line(),
         })));
         task.since = now;
-        Ok(Flow::Wait(State::Away(Away::Sent(process))))
+        Flow::Wait(State::Away(Away::Sent(process)))
     }
 
     /// The task whose branch this is, where that is to run, and its word.
     fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
         let (parent, _) = task.parent?;
-        let join = match &self.tasks.get(&parent)?.frames.last()?.kind {
-            FrameKind::Join(join) => join,
-            _ => return None,
+        let FrameKind::Join(join) = &self.tasks.get(&parent)?.frames.last()?.kind else {
+            return None;
         };
         match &join.kind {
             JoinKind::Branches { elsewhere, tally, .. } => {
@@ -189,7 +188,7 @@ impl Machine {
                     machine.engines.of(used).is_there();
                     machine.branch_returned(task, used, &node, elapsed, *ended)
                 }
-                Returned::Lost { node, why } => machine.branch_lost(task, node, &why),
+                Returned::Lost { node, why } => machine.branch_lost(task, node.as_deref(), &why),
                 Returned::NotBegun { node, why, blame } => {
                     machine.not_begun(task, used, node, &why, blame)
                 }
@@ -242,7 +241,7 @@ impl Machine {
             }
             BranchEnd::Cancelled(signal) => {
                 let signal = super::command::signal_name(signal);
-                self.branch_lost(task, Some(node.into()), &format!("it was ended by {signal}"))
+                self.branch_lost(task, Some(node), &format!("it was ended by {signal}"))
             }
             // The same limit is about to pass here, and says which it is.
             BranchEnd::OutOfTime(_) if task.deadline().is_some_and(|deadline| deadline > now) => {
@@ -256,17 +255,17 @@ impl Machine {
     }
 
     /// Nobody knows what came of it.
-    pub(super) fn branch_lost(&mut self, task: &mut Task, node: Option<String>, why: &str) -> Flow {
+    fn branch_lost(&mut self, task: &mut Task, node: Option<&str>, why: &str) -> Flow {
         let now = self.now;
-        let place = node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
         let message = format!("what came of the branch{place} isn't known: {why}");
         let thrown = task.thrown(FailureKind::Lost, 1, message, "");
         let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
         let engine = frame.elsewhere.on.engine;
         frame.lost += 1;
         let begun = frame.node.take().map_or(now, |(_, since)| since);
-        if let Some(node) = &node {
-            frame.node = Some((node.clone(), now));
+        if let Some(node) = node {
+            frame.node = Some((node.into(), now));
             self.engines.of(engine).nodes.failed(node, now - begun, now);
         }
         let again = frame.lost <= frame.elsewhere.retry_lost;
@@ -344,7 +343,7 @@ impl Machine {
             }
             Away::OutOfTime => None,
         };
-        process.iter().for_each(|process| _ = self.processes.remove(process));
+        process.map(|process| self.processes.remove(&process));
         if let Some(engine) = self.engines.leave(task, process) {
             self.wake_waiting(engine);
         }
@@ -355,7 +354,7 @@ impl Machine {
         self.engines.leave(task.id, Some(process));
         task.state = State::Ready;
         let node = top_away(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
-        self.branch_lost(task, node, "the shell that had sent it has ended")
+        self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
     }
 }
 

@@ -290,8 +290,8 @@ impl LogEvent {
             | Self::Failed(failure)
             | Self::TryFailed { failure, .. } => vec![&mut failure.message, &mut failure.command],
             Self::Assigned { name, value } => value.iter_mut().chain([name]).collect(),
-            Self::NotSent { why: text, .. } => vec![text],
-            Self::Waiting { reason: text, .. }
+            Self::NotSent { why: text, .. }
+            | Self::Waiting { reason: text, .. }
             | Self::CommandStarted(text)
             | Self::CommandSucceeded { command: text, .. }
             | Self::Iteration { value: text, .. }

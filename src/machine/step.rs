@@ -190,7 +190,7 @@ impl Machine {
             Instruction::ForAll { code, clauses, dispatch } => {
                 return self.for_all(task, code, clauses, *dispatch);
             }
-            Instruction::Dispatch => return self.dispatch(task),
+            Instruction::Dispatch => return Ok(self.dispatch(task)),
             Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
             Instruction::Guard(code) => Self::guard(task, code),
             Instruction::EndGuard => return Ok(self.end_guard(task)),

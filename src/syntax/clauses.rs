@@ -133,7 +133,7 @@ pub enum ForKind<L, N> {
     /// `forany`
     Any(ForAnyClauses<L, N>),
     /// `forall`
-    All(ForAllClauses<N, N>),
+    All(Box<ForAllClauses<N, N>>),
 }
 
 impl<L, N> ForKind<L, N> {
@@ -147,7 +147,7 @@ impl<L, N> ForKind<L, N> {
         match self {
             Self::Each => ForKind::Each,
             Self::Any(clauses) => ForKind::Any(clauses.map(context, length, number)),
-            Self::All(clauses) => ForKind::All(clauses.map(context, &number, &number)),
+            Self::All(clauses) => ForKind::All(Box::new(clauses.map(context, &number, &number))),
         }
     }
 

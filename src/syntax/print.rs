@@ -215,7 +215,7 @@ impl Printer {
             }
             ForKind::All(clauses) => {
                 let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } =
-                    clauses;
+                    &**clauses;
                 self.clause(" at most ", at_most.as_ref());
                 self.clause(" at least ", at_least.as_ref());
                 if *keep_going {

@@ -155,14 +155,9 @@ impl Walk<'_> {
                 self.length("hedge-after", hedge_after.as_ref());
                 self.clause("hedge-at-most", at_most.as_ref());
             }
-            ForKind::All(ForAllClauses {
-                at_most,
-                at_least,
-                output,
-                keep_going,
-                on,
-                retry_lost,
-            }) => {
+            ForKind::All(clauses) => {
+                let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } =
+                    &**clauses;
                 self.is("forall");
                 if let Some(on) = on {
                     self.is("on");

@@ -96,7 +96,7 @@ impl Builder<'_> {
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
         let kind = match keyword {
             "forany" => ForKind::Any(any),
-            "forall" => ForKind::All(all),
+            "forall" => ForKind::All(Box::new(all)),
             _ => ForKind::Each,
         };
         Ok(For { kind, variable, list, body: Block::default() })

@@ -360,8 +360,10 @@ fn loops_with_their_own_clauses() {
          for x in\nend\nforall x in at 'most' most 'at most' at most 3\nend\n\
          forall x in keep 'going' at least $n   keep \\\n going at most 1 .add. 1\nend\n\
          forany x in a hedge after 5s at most 2\nend\nforany x in a at most $n in order hedge after $d\nend\n\
-         forany x in a hedge after 2 sec in order\nend\nforany x in 'hedge' after hedge after $n .mul. 2 min\nend"
-    ), @"
+         forany x in a hedge after 2 sec in order\nend\nforany x in 'hedge' after hedge after $n .mul. 2 min\nend\n\
+         forall x in a on  slurm\nend\nforall x in a retry lost 3 on ssh \"host1 ${more}*4\" at most 9\nend\n\
+         forall x in on 'slurm' on slurm --mem=4G retry lost $n .add. 1 times\nend"
+    ), @r#"
 forany x in a b in order # c
 end
 forall x in $@ 1 .to. 10 at most $n .mul. 2
@@ -380,7 +382,13 @@ forany x in a in order hedge after 2 seconds
 end
 forany x in 'hedge' after hedge after $n .mul. 2 minutes
 end
-");
+forall x in a on slurm
+end
+forall x in a at most 9 on ssh "host1 $more*4" retry lost 3 times
+end
+forall x in on 'slurm' on slurm --mem=4G retry lost $n .add. 1 times
+end
+"#);
 }
 
 #[test]
