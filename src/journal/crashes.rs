@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use super::entry::{Entry, Told};
 use super::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
-use crate::driver;
 use crate::driver::simulated::{Model, Simulated};
+use crate::driver::{self, Driver, Durable, Written};
+use crate::machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
 use crate::machine::record::{Level, Record};
-use crate::machine::{Config, Effect, Machine, Outcome};
+use crate::machine::{Config, Effect, Event, Machine, Outcome, Time};
 use crate::syntax::parse;
 
 /// Each step is done again if nobody knows what came of it.
@@ -32,6 +33,15 @@ for i in 2 3 4
     line $i
 end < /lines
 line 5
+for i in 51 52
+    try 9 times every 1 ms
+        step $i
+    end
+end > plain
+channel c at most 1
+try 9 times every 1 ms through c
+    step 53
+end
 try 9 times every 1 ms
     step 1 -> one
 end
@@ -71,6 +81,9 @@ try 9 times every 1 ms
     step 0 $one $data $lines
 end
 ";
+
+/// Longer than this nothing that has happened waits for others to happen.
+const BRIEF: Duration = Duration::from_millis(10);
 
 /// A disk in memory, as it was after each write and each cut.
 #[derive(Clone)]
@@ -141,26 +154,98 @@ struct Done {
     last: String,
 }
 
-/// A world in which, with a disk, no step begins that isn't known there to have been asked for, whatever
-/// happens.
-fn world(done: &Rc<RefCell<Done>>, disk: Option<&Disk>) -> Simulated {
+/// A world in which nothing that is seen from outside comes before the disk has all that led to it.
+struct Watched {
+    world: Simulated,
+    /// None if nobody looks.
+    disk: Option<Disk>,
+    /// Whether what is asked for can be what an earlier process was asked for.
+    is_first: bool,
+    /// What was carried out.
+    carried_out: Vec<Effect>,
+    /// How many commands were said to have ended.
+    ended: usize,
+}
+
+impl Watched {
+    fn look(&mut self, effect: &Effect) {
+        let is_seen = match effect {
+            Effect::Run(_) => true,
+            Effect::Open { redirects, .. } => self.is_first && redirects.iter().any(writes),
+            Effect::Settle { .. } | Effect::Enter(_) | Effect::Leave(..) => self.is_first,
+            _ => false,
+        };
+        let Some(disk) = self.disk.as_ref().filter(|_| is_seen) else { return };
+        self.carried_out.push(effect.clone());
+        let journal = read(&disk.durable()).expect("a journal");
+        let asked = asked(&journal);
+        let words = format!("{effect:?}");
+        let count = |all: &[Effect]| all.iter().filter(|it| format!("{it:?}") == words).count();
+        assert!(count(&asked) >= count(&self.carried_out), "{words}");
+    }
+}
+
+fn writes(change: &FdChange) -> bool {
+    match &change.source {
+        FdSource::File { access, .. } => *access != Access::Read,
+        FdSource::Draft { .. } => true,
+        _ => false,
+    }
+}
+
+impl Driver for Watched {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.look(&effect);
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        let before = self.now();
+        let event = self.world.wait(until);
+        if let Some(disk) = self.disk.as_ref().filter(|_| self.is_first)
+            && self.now() - before > BRIEF
+        {
+            let journal = read(&disk.durable()).expect("a journal");
+            assert_eq!(
+                exits(&journal).count(),
+                self.ended,
+                "what has ended is on the disk by then"
+            );
+        }
+        self.ended += usize::from(matches!(event, Some(Event::Exited { .. })));
+        event
+    }
+}
+
+impl Durable for Watched {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        self.world.position(io, descriptor)
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+        self.world.written(buffer, from)
+    }
+}
+
+fn world(done: &Rc<RefCell<Done>>, disk: Option<&Disk>, is_first: bool) -> Watched {
     let (done, disk) = (Rc::clone(done), disk.cloned());
     let world = Simulated::new(1).stdin("first\nsecond\n").file("/lines", "a\nb\nc\nd\n");
-    world.command("step", move |call, _| {
+    let world = world.command("step", move |call, _| {
         let words: Vec<String> = call.words.iter().map(ToString::to_string).collect();
-        if let Some(disk) = &disk {
-            let journal = read(&disk.durable()).expect("a journal");
-            let times = asked(&journal).iter().filter(|(_, step)| *step == words[1]).count();
-            let before = done.borrow().steps.iter().filter(|step| **step == words[1]).count();
-            assert!(times > before, "{words:?}");
-        }
         let mut done = done.borrow_mut();
         done.steps.push(words[1].clone());
         if words[1] == "0" {
             done.last = words[2..].join(" ");
         }
-        Model::succeeds().prints(format!("<{0}>\n<{0}>\n", words[1]))
-    })
+        let is_long = words[1] == "4";
+        let takes = if is_long { Duration::from_millis(100) } else { Duration::ZERO };
+        Model::succeeds().prints(format!("<{0}>\n<{0}>\n", words[1])).takes(takes)
+    });
+    Watched { world, disk, is_first, carried_out: Vec::new(), ended: 0 }
 }
 
 fn started() -> Started {
@@ -190,7 +275,7 @@ fn begin(disk: &Disk) -> Done {
     let mut writer = Writer::begin(disk.clone(), 5, beginning).expect("a journal");
     writer.start(started());
     let done = Rc::default();
-    let mut world = world(&done, Some(disk));
+    let mut world = world(&done, Some(disk), true);
     let writer = Rc::new(RefCell::new(writer));
     let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
@@ -204,9 +289,11 @@ fn begin(disk: &Disk) -> Done {
 fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ()).expect("the same");
     let mut writer = Writer::resume(disk.clone(), journal, &replayed).expect("a journal");
+    let length = disk.states().last().map(|state| state.bytes.len());
+    assert_eq!(length, Some(journal.end), "nothing is left after what holds");
     writer.start(started());
     let done = Rc::default();
-    let mut world = world(&done, is_watched.then_some(disk));
+    let mut world = world(&done, is_watched.then_some(disk), false);
     let (outcome, now) = (replayed.outcome.clone(), replayed.now);
     assert!(now.elapsed() < Duration::from_secs(1));
     if let Some(outcome) = outcome {
@@ -223,35 +310,42 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
     Rc::try_unwrap(done).ok().expect("nobody else has it").into_inner()
 }
 
-/// The steps that are recorded to have been asked for.
-fn asked(journal: &Journal) -> Vec<(u64, String)> {
-    struct Steps(Vec<(u64, String)>);
-    impl super::Watch for &mut Steps {
+/// What is recorded to have been asked for.
+fn asked(journal: &Journal) -> Vec<Effect> {
+    struct All(Vec<Effect>);
+    impl super::Watch for &mut All {
         fn logged(&mut self, _: &Record) {}
 
         fn asked(&mut self, effect: &Effect) {
-            if let Effect::Run(run) = effect
-                && let crate::machine::effect::Action::Program { words, .. } = &run.action
-            {
-                self.0.push((run.process.0, words[1].to_string()));
-            }
+            self.0.push(effect.clone());
         }
     }
-    let mut steps = Steps(Vec::new());
-    replay(journal, Level::NOTHING, &mut steps).expect("the same");
-    steps.0
+    let mut all = All(Vec::new());
+    replay(journal, Level::NOTHING, &mut all).expect("the same");
+    all.0
+}
+
+/// The step that is asked for by this, with the number of its process.
+fn step(effect: &Effect) -> Option<(u64, String)> {
+    let Effect::Run(run) = effect else { return None };
+    let Action::Program { words, .. } = &run.action else { return None };
+    Some((run.process.0, words[1].to_string()))
+}
+
+/// The commands that are recorded to have ended.
+fn exits(journal: &Journal) -> impl Iterator<Item = u64> {
+    journal.entries.iter().filter_map(|entry| match entry {
+        Entry::Told { told: Told::Exited { process, .. }, .. } => Some(*process),
+        _ => None,
+    })
 }
 
 /// The steps that are recorded to have ended.
 fn ended(journal: &Journal) -> BTreeSet<String> {
-    let ended: BTreeSet<u64> = (journal.entries.iter())
-        .filter_map(|entry| match entry {
-            Entry::Told { told: Told::Exited { process, .. }, .. } => Some(*process),
-            _ => None,
-        })
-        .collect();
+    let ended: BTreeSet<u64> = exits(journal).collect();
     asked(journal)
-        .into_iter()
+        .iter()
+        .filter_map(step)
         .filter(|(process, _)| ended.contains(process))
         .map(|(_, it)| it)
         .collect()
@@ -301,7 +395,7 @@ fn judge(states: &[State], expected: &str, is_first: bool) -> usize {
             let done = go_on(&disk, &journal, is_chosen);
             count += 1;
             // In an attempt that is lost as a whole everything is done again.
-            let whole = ["6", "7", "8", "9"];
+            let whole = ["6", "7", "8", "9", "53"];
             let twice = done
                 .steps
                 .iter()

@@ -212,6 +212,15 @@ fn what_is_left_of_another_run_means_nothing() {
     assert_eq!(entries(&other), Err(Unreadable::Empty));
 }
 
+#[test]
+fn what_is_there_twice_is_damage() {
+    let bytes = journal(2, 2).0.borrow().bytes.clone();
+    let last = frame::frames(&bytes, RUN).expect("frames").pop().expect("a frame");
+    let mut twice = bytes[..last.end].to_vec();
+    frame::append(&mut twice, RUN, &bytes[last.clone()]);
+    assert!(matches!(entries(&twice), Err(Unreadable::Damaged(at)) if at >= last.end));
+}
+
 /// A disk that is full after so many writes.
 struct Full(usize);
 
