@@ -9,6 +9,7 @@ use ftsh::journal::{Beginning, Started, Writer};
 use ftsh::machine::{Config, Time};
 use ftsh::syntax::parse;
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Uid, chown};
 
 use crate::support::run::Finished;
 use crate::support::{FTSH, Ftsh};
@@ -139,6 +140,19 @@ fn a_journal_of_another_version_is_refused() {
     assert_eq!(fs::read(&journal).expect("a journal"), before);
     let look = Ftsh::new().arg("--status").arg(&journal);
     look.refused(&["can't look at", "ftsh 77.8.9", own]);
+}
+
+/// Somebody else could have written there what is to be run, or write it later.
+#[test]
+fn a_file_of_another_user_is_refused() {
+    if !Uid::effective().is_root() {
+        return;
+    }
+    for content in [&b""[..], b"ftsh jour"] {
+        let run = recorded("echo never").file("j", content);
+        chown(&run.path("j"), Some(Uid::from_raw(65534)), None).expect("root may");
+        run.refused(&["can't use", "it is of the user with the id 65534, not 0"]);
+    }
 }
 
 #[test]

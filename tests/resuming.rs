@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::unistd::Uid;
+use nix::unistd::{Uid, chown};
 
 use crate::support::Ftsh;
 use crate::support::run::{Finished, Running};
@@ -474,6 +474,11 @@ fn another_user_is_refused() {
         return;
     }
     let finished = killed(recorded("STAYS").unprivileged(), Victim::Both);
+    let journal = finished.directory.path().join("j");
+    let finished =
+        again(finished).refused(&["can't use", "it is of the user with the id 65534, not 0"]);
+    // Whoever gave it away didn't give the run away.
+    chown(&journal, Some(Uid::from_raw(0)), None).expect("root may");
     again(finished).refused(&["can't go on with the run in", "of the user with the id 65534"]);
 }
 

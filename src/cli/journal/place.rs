@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek};
 use std::mem;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::geteuid;
 
 use crate::driver::process::{Life, Lifelines, life};
 use crate::journal::{Journal, Over, Unreadable, read};
@@ -84,8 +85,14 @@ pub fn take(path: &Path) -> Result<Taken> {
             Some(libc::ELOOP) => refuse("it is a symbolic link; name the file itself"),
             _ => cannot(error),
         })?;
-    if !file.metadata().map_err(cannot)?.is_file() {
+    let metadata = file.metadata().map_err(cannot)?;
+    if !metadata.is_file() {
         bail!(refuse("it is no plain file"));
+    }
+    // What is run is what the file says.
+    let (owner, user) = (metadata.uid(), geteuid().as_raw());
+    if owner != user {
+        bail!(refuse(&format!("it is of the user with the id {owner}, not {user}")));
     }
     let file = loop {
         if let Some(file) = lock(file.try_clone().map_err(cannot)?).map_err(cannot)? {
