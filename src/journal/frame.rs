@@ -95,7 +95,9 @@ pub fn frames(bytes: &[u8], run: u64) -> Result<Vec<Range<usize>>, usize> {
         at = content.end;
         frames.push(content);
     }
-    if (at + 1..bytes.len()).any(|later| frame(bytes, run, later).is_some()) {
+    // No frame begins in the room behind them.
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    if (at + 1..end).any(|later| frame(bytes, run, later).is_some()) {
         return Err(at);
     }
     Ok(frames)
