@@ -284,13 +284,20 @@ fn a_run_whose_journal_is_full_begins_nothing_more() {
     assert!((begun - 1..=begun).contains(&done), "{done} of {begun}: {end}");
 }
 
+/// A directory in memory, if that can be had: what a disk needs to keep a journal is none of a script's.
+fn memory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let directory = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    directory.expect("a directory")
+}
+
 /// The scripts of `tests/scripts` do what they should while they are recorded, and can be had again.
 #[test]
 fn every_script_is_had_again() {
     // Whoever holds a lock stays the process that it was.
     let all = scripts(&root()).into_iter().filter(|path| !path.ends_with("exec_same_process.ftsh"));
     none(all.collect(), |path| {
-        let directory = TempDir::new().expect("a directory");
+        let directory = memory();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("for all");
         let journal = directory.path().join("j");
         let mut troubles = expectations::run_recorded(&path, &journal);
