@@ -21,6 +21,7 @@ use crate::support::run::{Finished, Running};
 use crate::support::{FTSH, Ftsh, WAYS};
 
 const NONCE: Nonce = Nonce([9; 16]);
+const LEASE: Duration = Duration::from_secs(60);
 
 fn identity() -> Identity {
     Identity::of(File::open(FTSH).expect("the program")).expect("all of it")
@@ -48,7 +49,7 @@ fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
 
 fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
     let branch = Branch { identity: identity(), packed, told: Vec::new() };
-    [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited })]
+    [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease: LEASE })]
         .map(|message| frame(&message).expect("short"))
 }
 
@@ -82,6 +83,7 @@ fn heard(finished: &Finished) -> Heard {
         match piece {
             Piece::Printed(bytes) => errors.extend(bytes),
             Piece::Record(found) => record = Some(*found),
+            Piece::Request(_) => {}
         }
     }
     errors.extend(listener.end());

@@ -1,7 +1,9 @@
 //! Tells what a branch prints on standard error from what its node says there.
 
+use super::line::{self, prefix};
 use super::nonce::Nonce;
-use super::record::{Record, prefix};
+use super::record::Record;
+use super::request::Request;
 
 /// A node's line is never longer than that.
 const LONGEST: usize = 1 << 24;
@@ -13,6 +15,20 @@ pub enum Piece {
     Printed(Vec<u8>),
     /// How it ended.
     Record(Box<Record>),
+    /// That the node asks for more time.
+    Request(Request),
+}
+
+impl Piece {
+    /// What a line of the node's tells.
+    fn of(line: &[u8]) -> Option<Self> {
+        let (kind, content) = line::read(line)?;
+        match kind {
+            line::RECORD => postcard::from_bytes(&content).ok().map(Box::new).map(Self::Record),
+            line::REQUEST => postcard::from_bytes(&content).ok().map(Self::Request),
+            _ => None,
+        }
+    }
 }
 
 /// Listens to a node's standard error, as it comes. What the branch prints is passed on at once, but for
@@ -40,10 +56,10 @@ impl Listener {
         for byte in bytes {
             if let Some(line) = &mut self.line {
                 if *byte == b'\n' {
-                    let record = Record::read(line).map(Box::new).map(Piece::Record);
+                    let told = Piece::of(line);
                     self.line = None;
                     flush(&mut printed, &mut pieces);
-                    pieces.extend(record);
+                    pieces.extend(told);
                 } else if byte.is_ascii_alphanumeric() && line.len() < LONGEST {
                     line.push(*byte);
                 } else {

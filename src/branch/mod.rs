@@ -18,16 +18,37 @@
 //! ends a script, and the record says so.
 //!
 //! Before 4, messages are [frames](Frames): a mark, a length, a checksum and what they hold, of which the
-//! first number is its kind. What stands before a mark is skipped: a login may have something to say. After
-//! *go*, the node's standard input stays open for frames of more kinds, and its standard error can have them
-//! as a record is had, with a letter of their own after the nonce.
+//! first number is its kind. What stands before a mark is skipped: a login may have something to say.
+//!
+//! # The lease
+//!
+//! No attempt may begin while the last one lives somewhere, also when its machine can't be reached. So a
+//! branch has a *lease*: it runs as long as its head lets it, and both know when that is over.
+//!
+//! - The node's standard input stays open. Its end is the head's end: the branch is ended as by SIGTERM.
+//! - The node [asks](Request) for more time on its standard error, in lines as its record is one, each third
+//!   of the lease. The head answers with [`ToNode::Lease`], which says again when the node has asked, by the
+//!   node's clock: from *then* on it lasts. The first lease lasts from *ready*.
+//! - When it is over the node ends the branch, as by SIGTERM, and after the kill timeout by SIGKILL, whatever
+//!   is still to be cleaned up or written. Its clock also counts while the machine sleeps.
+//! - The head counts from its *grant*, which is later than the request that it answers: a message that is
+//!   late, or lost, can only make the lease shorter. It takes a branch for gone when lease and kill
+//!   timeout have passed since the last grant, and some more as clocks differ ([`Head`]).
+//! - The head ends a branch by [`ToNode::End`], as a signal ends a script; a second one is impatience.
+//!
+//! What this doesn't cover: a node of which all of the shell's processes are killed while it is cut off; and
+//! one that is stopped as a whole, or a machine that sleeps, and goes on: its commands live on for the moment
+//! that the shell takes to end them.
 
 mod environment;
 mod frame;
+mod head;
 mod identity;
+mod line;
 mod listen;
 mod nonce;
 mod record;
+mod request;
 #[cfg(test)]
 mod tests;
 
@@ -38,10 +59,12 @@ use serde::{Deserialize, Serialize};
 
 pub use self::environment::{is_of_node, merge};
 pub use self::frame::{BadFrame, Frames, frame};
+pub use self::head::{Head, Output, Stream};
 pub use self::identity::Identity;
 pub use self::listen::{Listener, Piece};
 pub use self::nonce::Nonce;
 pub use self::record::Record;
+pub use self::request::Request;
 use crate::machine::packed::PackedBranch;
 
 /// What a head says to a node.
@@ -51,6 +74,10 @@ pub enum ToNode {
     Branch(Box<Branch>),
     /// That it is to begin.
     Go(Go),
+    /// That it may go on for as long as *go* has said, from the moment when it asked by its clock.
+    Lease(Duration),
+    /// That it is to end, as by this signal.
+    End(i32),
 }
 
 /// What a node says to its head before the branch begins.
@@ -91,4 +118,6 @@ pub struct Go {
     pub nonce: Nonce,
     /// How long ago it was that the branch was packed: limits around it go on meanwhile.
     pub waited: Duration,
+    /// How long a lease lasts.
+    pub lease: Duration,
 }

@@ -52,6 +52,7 @@ fn heard(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
             match piece {
                 Piece::Printed(bytes) => printed.extend(bytes),
                 Piece::Record(record) => records.push(*record),
+                Piece::Request(request) => panic!("{request:?}"),
             }
         }
         rest = later;
@@ -132,7 +133,8 @@ proptest! {
         waited in any::<u32>(),
         pieces in proptest::collection::vec(1_usize..30, 1..9),
     ) {
-        let go = ToNode::Go(Go { nonce: nonce(), waited: Duration::from_nanos(waited.into()) });
+        let (waited, lease) = (Duration::from_nanos(waited.into()), Duration::from_secs(60));
+        let go = ToNode::Go(Go { nonce: nonce(), waited, lease });
         let sent = frame(&go).expect("short");
         let bytes = [&noise[..], &sent, &sent].concat();
         let mut frames = Frames::<ToNode>::default();

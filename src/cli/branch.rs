@@ -63,13 +63,13 @@ pub fn serve() -> Result<Outcome> {
             Ok(prepared) => prepared,
             Err(reason) => return refuse(&reason.to_string()),
         },
-        Some(ToNode::Go(_)) => return refuse("there is no branch that could begin"),
+        Some(_) => return refuse("there is no branch that could begin"),
     };
     say(&ToHead::Ready)?;
     match hear(&mut heard)? {
         None => Ok(Outcome::Succeeded),
         Some(ToNode::Go(go)) => run(prepared, &go, node),
-        Some(ToNode::Branch(_)) => refuse("there is a branch already"),
+        Some(_) => refuse("there is a branch already"),
     }
 }
 
