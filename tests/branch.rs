@@ -1,104 +1,25 @@
 //! Branches that another process runs, as `ftsh --branch`: what it is told and says, and what is left.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ftsh::branch::{
-    Branch, Frames, Go, Hello, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
-};
-use ftsh::driver;
-use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::machine::packed::{Again, BranchEnd, PackedBranch};
-use ftsh::machine::{Config, FailureKind, Machine};
-use ftsh::syntax::parse;
+use ftsh::branch::{Branch, Frames, Hello, Identity, Listener, Piece, ToHead, ToNode, frame};
+use ftsh::machine::FailureKind;
+use ftsh::machine::packed::{Again, BranchEnd};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::run::{Finished, Running};
+use crate::support::branches::{Heard, NONCE, heard, identity, messages, packed};
+use crate::support::run::Running;
 use crate::support::{FTSH, Ftsh, WAYS};
-
-const NONCE: Nonce = Nonce([9; 16]);
-const LEASE: Duration = Duration::from_secs(60);
-
-fn identity() -> Identity {
-    Identity::of(File::open(FTSH).expect("the program")).expect("all of it")
-}
-
-/// The branches of a script's `forall`s, as they begin in a world where `ok` is all there is.
-fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
-    let script = parse("script", script).expect("a script");
-    let path = std::env::var("PATH").expect("a path").as_str().into();
-    let environment = vec![("PATH".into(), path), ("TMPDIR".into(), "/nowhere".into())];
-    let config = Config { kill_timeout: Duration::from_secs(4), ..Config::default() };
-    let mut machine = Machine::new(&script, vec!["script".into()], environment, config, 7);
-    machine.pack_branches();
-    let mut world = Simulated::new(1)
-        .command("ok", |_, _| Model::succeeds().prints("written\n"))
-        .command("sh", |_, _| Model::succeeds());
-    let outcome = driver::run(&mut machine, &mut world);
-    let packed = machine.take_packed().into_iter().map(|(_, packed)| packed.expect("a branch"));
-    let directory = directory.to_str().expect("a name").as_bytes();
-    let packed: Vec<_> =
-        packed.map(|it| PackedBranch { directory: directory.into(), ..it }).collect();
-    assert!(!packed.is_empty(), "{outcome:?}");
-    packed
-}
-
-fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
-    let branch = Branch { identity: identity(), packed, told: Vec::new() };
-    [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease: LEASE })]
-        .map(|message| frame(&message).expect("short"))
-}
 
 /// A node that is told all at once to run the first branch of a script.
 fn node(script: &str) -> Ftsh {
     let node = Ftsh::new().arg("--branch");
     let packed = packed(script, node.directory.path()).swap_remove(0);
-    node.stdin(messages(packed, Duration::ZERO).concat())
-}
-
-/// What a node has said, what its branch has printed, and the record.
-struct Heard {
-    said: Vec<ToHead>,
-    printed: String,
-    errors: String,
-    record: Option<Record>,
-}
-
-fn heard(finished: &Finished) -> Heard {
-    let mut frames = Frames::default();
-    frames.push(&finished.stdout);
-    let mut said = Vec::new();
-    while !matches!(said.last(), Some(ToHead::Ready | ToHead::Refused(_)))
-        && let Some(message) = frames.message().expect("whole")
-    {
-        said.push(message);
-    }
-    let (mut errors, mut record) = (Vec::new(), None);
-    let mut listener = Listener::new(&NONCE);
-    for piece in listener.hear(&finished.stderr) {
-        match piece {
-            Piece::Printed(bytes) => errors.extend(bytes),
-            Piece::Record(found) => record = Some(*found),
-            Piece::Request(_) => {}
-        }
-    }
-    errors.extend(listener.end());
-    Heard {
-        said,
-        printed: String::from_utf8_lossy(&frames.into_rest()).into(),
-        errors: String::from_utf8_lossy(&errors).into(),
-        record,
-    }
-}
-
-impl Heard {
-    fn end(&self) -> &BranchEnd {
-        &self.record.as_ref().expect("a record").ended.end
-    }
+    node.stdin(messages(packed, Duration::ZERO).concat()).stdin_stays_open()
 }
 
 fn run(script: &str) -> Heard {
@@ -175,7 +96,7 @@ fn a_limit_travels_as_time_left() {
         let node = Ftsh::new().arg("--branch");
         let packed = packed(script, node.directory.path()).swap_remove(0);
         let messages = messages(packed, Duration::from_secs(seconds));
-        heard(&node.stdin(messages.concat()).run())
+        heard(&node.stdin(messages.concat()).stdin_stays_open().run())
     };
     let left = |heard: &Heard| heard.printed.trim().parse::<u64>().expect("seconds");
     assert!((50..=60).contains(&left(&waited(0))), "{}", waited(0).printed);
@@ -345,7 +266,7 @@ fn many_nodes_run_at_once() {
         .into_iter()
         .map(|packed| {
             let node = Ftsh::new().arg("--branch");
-            node.stdin(messages(packed, Duration::ZERO).concat()).start()
+            node.stdin(messages(packed, Duration::ZERO).concat()).stdin_stays_open().start()
         })
         .collect();
     assert_eq!(nodes.len(), 50);

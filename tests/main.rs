@@ -23,6 +23,8 @@ mod imports;
 #[cfg(feature = "journal")]
 mod journal;
 mod kills;
+#[cfg(feature = "cluster")]
+mod lease;
 mod leftovers;
 mod live;
 mod lock;

@@ -1,5 +1,7 @@
 //! Tells what a branch prints on standard error from what its node says there.
 
+use bstr::ByteSlice;
+
 use super::line::{self, prefix};
 use super::nonce::Nonce;
 use super::record::Record;
@@ -53,22 +55,17 @@ impl Listener {
     pub fn hear(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut printed = Vec::new();
-        for byte in bytes {
-            if let Some(line) = &mut self.line {
-                if *byte == b'\n' {
-                    let told = Piece::of(line);
-                    self.line = None;
-                    flush(&mut printed, &mut pieces);
-                    pieces.extend(told);
-                } else if byte.is_ascii_alphanumeric() && line.len() < LONGEST {
-                    line.push(*byte);
-                } else {
-                    self.line = None;
-                    self.search(*byte, &mut printed);
-                }
-            } else {
-                self.search(*byte, &mut printed);
+        let mut rest = bytes;
+        loop {
+            if self.line.is_none() && self.matched == 0 {
+                // Nearly all there is.
+                let begins = rest.find_byte(self.prefix[0]).unwrap_or(rest.len());
+                printed.extend_from_slice(&rest[..begins]);
+                rest = &rest[begins..];
             }
+            let Some((byte, after)) = rest.split_first() else { break };
+            rest = after;
+            self.take(*byte, &mut printed, &mut pieces);
         }
         flush(&mut printed, &mut pieces);
         pieces
@@ -78,6 +75,21 @@ impl Listener {
     pub fn end(&mut self) -> Vec<u8> {
         self.line = None;
         self.prefix[..std::mem::take(&mut self.matched)].to_vec()
+    }
+
+    fn take(&mut self, byte: u8, printed: &mut Vec<u8>, pieces: &mut Vec<Piece>) {
+        let Some(line) = &mut self.line else { return self.search(byte, printed) };
+        if byte == b'\n' {
+            let told = Piece::of(line);
+            self.line = None;
+            flush(printed, pieces);
+            pieces.extend(told);
+        } else if byte.is_ascii_alphanumeric() && line.len() < LONGEST {
+            line.push(byte);
+        } else {
+            self.line = None;
+            self.search(byte, printed);
+        }
     }
 
     /// A byte outside of the node's lines.

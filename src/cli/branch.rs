@@ -4,19 +4,20 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use bstr::{BString, ByteSlice};
-use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::{dup2_stdin, gethostname};
 
 use super::{end, messages, options};
 use crate::branch::{
-    BadFrame, Branch, Frames, Go, Hello, Identity, Record, ToHead, ToNode, frame, merge,
+    BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
 };
+use crate::driver::process::Overseer;
 use crate::driver::{self, Interactive, process};
 use crate::machine::record::Level;
 use crate::machine::{Machine, Outcome, Time};
@@ -28,8 +29,6 @@ use crate::secrets::Secrets;
 const OPTION: &str = "--branch";
 /// Names the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
-/// The lowest number of a descriptor that isn't the script's.
-const FIRST_OWN: i32 = 10;
 /// What Slurm calls a machine, which may be called something else by itself.
 const SLURM_NAME: &str = "SLURMD_NODENAME";
 
@@ -46,6 +45,7 @@ struct Prepared {
     told: Vec<(&'static str, BString)>,
     channels: Option<PathBuf>,
     patience: process::Patience,
+    kill_timeout: Duration,
     /// When it was to begin, on the clock of its run.
     at: Duration,
 }
@@ -65,10 +65,17 @@ pub fn serve() -> Result<Outcome> {
         },
         Some(_) => return refuse("there is no branch that could begin"),
     };
+    let ready = process::since_boot();
     say(&ToHead::Ready)?;
     match hear(&mut heard)? {
         None => Ok(Outcome::Succeeded),
-        Some(ToNode::Go(go)) => run(prepared, &go, node),
+        Some(ToNode::Go(go)) => {
+            let lease = Lease::new(&go, heard, prepared.kill_timeout, ready);
+            if lease.has_passed(process::since_boot()) {
+                return Err(anyhow!("the word to begin came too late"));
+            }
+            run(prepared, &go, node, lease)
+        }
         Some(_) => refuse("there is a branch already"),
     }
 }
@@ -131,12 +138,13 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
     let (names, given) = (settings.redacted.clone(), &settings.given);
     let secrets = Secrets::of_parts(names, given, &settings.secret);
     messages::keep_secret(secrets.clone());
-    let (at, patience) = (packed.at, process::Patience::of(settings.kill_timeout).inside());
+    let (at, kill_timeout) = (packed.at, settings.kill_timeout);
+    let patience = process::Patience::of(kill_timeout).inside();
     let file = packed.texts.get(packed.place.text).map(|it| it.name.clone()).unwrap_or_default();
     let channels = told.iter().find(|(name, _)| name == CHANNELS);
     let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
     let machine = Machine::of_branch(packed, Level::NOTHING, secrets, Time::after(at))?;
-    Ok(Prepared { machine, file, told: known(told), channels, patience, at })
+    Ok(Prepared { machine, file, told: known(told), channels, patience, kill_timeout, at })
 }
 
 /// The variables that nested shells are told.
@@ -149,13 +157,14 @@ fn known(told: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
     known.collect()
 }
 
-/// Runs a branch, and says how it ended.
-fn run(prepared: Prepared, go: &Go, node: String) -> Result<Outcome> {
-    let Prepared { machine, file, told, channels, patience, at } = prepared;
+/// Runs a branch as long as its head lets it, and says how it ended.
+fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcome> {
+    let Prepared { machine, file, told, channels, patience, at, .. } = prepared;
     let (nonce, elapsed) = (go.nonce, at + go.waited);
-    // The head's voice is none of the branch's business.
-    keep_standard_input()
-        .map_err(|error| anyhow!("can't part with the head: {}", plain(&error)))?;
+    let not_overseen = |error: io::Error| anyhow!("can't listen to the head: {}", plain(&error));
+    let limit = process::Limit::at(lease.last_moment()).map_err(not_overseen)?;
+    let voice = part_with_standard_input().map_err(not_overseen)?;
+    let oversight = process::Oversight::new(Box::new(lease), voice, limit).map_err(not_overseen)?;
     let conduct = move |mut machine: Machine, supervision| {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let clock = Instant::now();
@@ -166,26 +175,29 @@ fn run(prepared: Prepared, go: &Go, node: String) -> Result<Outcome> {
             supervision,
             channels,
             elapsed,
+            oversight: Some(oversight),
             ..process::Settings::default()
         })
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         let outcome = driver::run(&mut machine, &mut driver);
+        driver.outlast_survivors();
         if let Some(ended) = machine.branch_ended_with() {
             let record = Record { ended, node, began, elapsed: clock.elapsed() };
             non_blocking_writer::standard_error().say(&record.to_line(&nonce));
         }
         Ok(driver.flush_on_exit(outcome))
     };
-    process::supervise(process::SupervisorOptions::default(), move |supervision| -> Infallible {
+    let options =
+        process::SupervisorOptions { limit: Some(limit), ..process::SupervisorOptions::default() };
+    process::supervise(options, move |supervision| -> Infallible {
         end(conduct(machine, supervision))
     })
 }
 
-/// Puts nothing where the head's voice comes from, which is kept: the head would be told that nobody
-/// listens any more.
-fn keep_standard_input() -> io::Result<()> {
-    // Nobody closes it.
-    let _kept = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(FIRST_OWN))?;
+/// Puts nothing where the head's voice comes from, which is none of the branch's business. Returns the
+/// voice.
+fn part_with_standard_input() -> io::Result<OwnedFd> {
+    let voice = process::duplicate(io::stdin().as_fd())?;
     dup2_stdin(File::open("/dev/null")?)?;
-    Ok(())
+    Ok(voice)
 }

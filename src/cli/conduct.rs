@@ -157,6 +157,7 @@ impl Means {
             restore: if talks { repl::restore() } else { None },
             channels,
             elapsed: elapsed.unwrap_or_default(),
+            oversight: None,
         })
         .map_err(|error| {
             let hint = match error.raw_os_error() {

@@ -68,6 +68,7 @@ pub fn run(script: Result<Script, Unusable>, mut settings: Settings) -> Result<O
         restore: if talks { repl::restore() } else { None }.map(Rc::new),
         at_end: at_end.clone(),
         lifelines: work.place().and_then(|(place, _)| place.lifelines.clone()),
+        limit: None,
     };
     let is_alone = !is_cron && !talks && !work.may_run_programs();
     let means = Means {

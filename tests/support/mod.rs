@@ -1,5 +1,7 @@
 //! What the tests share: running the real binary under watch.
 
+#[cfg(feature = "cluster")]
+pub mod branches;
 pub mod expectations;
 pub mod home;
 pub mod lateness;
@@ -38,6 +40,7 @@ pub struct Ftsh {
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) stdin: Option<Vec<u8>>,
+    pub(crate) stays_open: bool,
     pub(crate) limit: Duration,
     pub(crate) ignored: Option<Signal>,
     pub(crate) unprivileged: bool,
@@ -62,6 +65,7 @@ impl Ftsh {
             arguments: Vec::new(),
             environment: Vec::new(),
             stdin: None,
+            stays_open: false,
             limit: Duration::from_secs(60),
             ignored: None,
             unprivileged: false,
@@ -120,6 +124,13 @@ impl Ftsh {
     /// Gives the shell this standard input; otherwise it is empty.
     pub fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
         self.stdin = Some(input.as_ref().to_vec());
+        self
+    }
+
+    #[cfg(feature = "cluster")]
+    /// Keeps standard input open after that, as a pipe ([`Running::write`]).
+    pub fn stdin_stays_open(mut self) -> Self {
+        self.stays_open = true;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::io::{PipeWriter, Seek, Write, pipe};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +21,9 @@ use super::{FTSH, Ftsh, lateness};
 const MEMORY: u64 = 4 << 30;
 /// What unprivileged runs run as.
 const NOBODY: u32 = 65534;
+
+/// A pipe takes that much before somebody reads.
+const PIPE: usize = 1 << 16;
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
@@ -43,6 +46,7 @@ pub struct Running {
     mark: String,
     stdout: File,
     stderr: File,
+    input: Option<PipeWriter>,
     directory: Option<TempDir>,
     command_line: String,
     over: bool,
@@ -80,7 +84,16 @@ impl Running {
             None => stderr.try_clone().expect("a descriptor").into(),
             Some(end) => Stdio::from(end),
         });
+        let mut input = None;
         command.stdin(match &ftsh.stdin {
+            written if ftsh.stays_open => {
+                let (reader, mut writer) = pipe().expect("a pipe");
+                let written = written.as_deref().unwrap_or_default();
+                assert!(written.len() <= PIPE, "more than a pipe takes");
+                writer.write_all(written).expect("standard input");
+                input = Some(writer);
+                reader.into()
+            }
             None => Stdio::null(),
             Some(input) => {
                 let mut file = tempfile::tempfile().expect("a file for standard input");
@@ -118,6 +131,7 @@ impl Running {
             mark,
             stdout,
             stderr,
+            input,
             directory: Some(ftsh.directory),
             command_line,
             over: false,
@@ -144,6 +158,20 @@ impl Running {
     /// Sends the shell a signal.
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the shell takes a signal");
+    }
+
+    /// Writes to standard input that stays open.
+    #[cfg(feature = "cluster")]
+    pub fn write(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("standard input stays open");
+        // Whoever doesn't read it any more has ended.
+        let _ = input.write_all(bytes);
+    }
+
+    /// Closes it.
+    #[cfg(feature = "cluster")]
+    pub fn close_input(&mut self) {
+        self.input = None;
     }
 
     /// What standard error was told by now.

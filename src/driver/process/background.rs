@@ -113,7 +113,9 @@ impl Interactive for ProcessDriver {
             return outcome;
         }
         let is_over = matches!(outcome, Outcome::Interrupted(_));
-        let until = if is_over { Time::after(self.now().elapsed() + BRIEFLY) } else { Time::NEVER };
+        // Who oversees the shell waits for its last word, and sees to it that this has an end.
+        let is_brief = is_over && !self.overseen.is_so();
+        let until = if is_brief { self.now() + BRIEFLY } else { Time::NEVER };
         let Ok(mut waiting) = self.begin(|| non_blocking_writer::wait(None)) else {
             return outcome;
         };

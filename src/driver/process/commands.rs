@@ -210,7 +210,7 @@ impl ProcessDriver {
                     sys::die_with_parent();
                     // It may have been killed before.
                     if !sys::is_parent(supervision.supervisor()) {
-                        self.die_with_supervisor();
+                        self.die_at_once();
                     }
                 }
                 replacement.execute(subreaper)

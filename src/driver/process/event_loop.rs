@@ -10,7 +10,9 @@ use super::os::signal::{self, die_by};
 use super::procs::kill_tree;
 use super::replay::REPLAYS;
 use super::tty::Terminal;
-use super::{ANSWERS, BACKGROUND, CHILDREN, KEYS, ProcessDriver, SIGNALS, SUPERVISOR, sys};
+use super::{
+    ANSWERS, BACKGROUND, CHILDREN, KEYS, MOMENT, ProcessDriver, SIGNALS, SUPERVISOR, VOICE, sys,
+};
 use crate::driver::Interactive;
 use crate::machine::event::Reply;
 use crate::machine::record::LogEvent;
@@ -34,6 +36,7 @@ impl ProcessDriver {
             keys,
             waits,
             self.relays.due,
+            self.overseen.due(),
         ];
         all.into_iter().flatten().min()
     }
@@ -74,8 +77,10 @@ impl ProcessDriver {
             match token {
                 SIGNALS => self.take_signals(),
                 ANSWERS => self.take_answers(),
-                SUPERVISOR => self.die_with_supervisor(),
+                SUPERVISOR => self.die_at_once(),
                 KEYS => self.heed_keys(),
+                VOICE => self.hear_overseer(),
+                MOMENT => self.obey(),
                 BACKGROUND => {} // whoever attends to it will see
                 HELD.. => self.io.held.take_in(token, &mut self.poller),
                 REPLAYS.. => self.feed_inputs(token),
@@ -101,6 +106,9 @@ impl ProcessDriver {
         let (relays, mut outside) = self.relays();
         relays.give_up(&mut outside, now);
         self.insist(now);
+        if self.overseen.is_due() {
+            self.obey();
+        }
         if self.children.sweep.take_if(|due| *due <= now).is_some() {
             self.reap_unwatched();
         }
@@ -160,8 +168,8 @@ impl ProcessDriver {
         }
     }
 
-    /// The supervisor was killed: nothing may be left.
-    pub(super) fn die_with_supervisor(&mut self) -> ! {
+    /// The supervisor was killed, or the shell's time is over: nothing may be left.
+    pub(super) fn die_at_once(&mut self) -> ! {
         // What a worker started after the last look would be left.
         sys::forbid_starts();
         if self.scopes.adopts() {

@@ -153,7 +153,7 @@ impl ProcessDriver {
         }
         let forwarded = self.supervision.as_ref().is_some_and(|it| it.supervisor() == sender);
         if self.signals.interrupts.count(signal, forwarded) {
-            self.ready.push_back(Event::Interrupted(signal));
+            self.end_by(signal);
         }
     }
 

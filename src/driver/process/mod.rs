@@ -16,6 +16,8 @@ mod job_control;
 mod jobs;
 mod marks;
 mod os;
+mod overseen;
+mod oversight;
 mod procs;
 mod program;
 mod replay;
@@ -37,14 +39,16 @@ use bstr::BString;
 pub use self::background::BackgroundJob;
 pub use self::channels::{Listed, Seen, Shown, list_channels};
 pub use self::marks::{Patience, forget_dead_limit};
+pub use self::os::clock::since_boot;
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
+pub use self::oversight::{Limit, Order, Overseer, Oversight};
 pub use self::procs::end_marked;
 pub use self::supervisor::{
     AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
 };
 pub use self::sys::{
-    exit_now, has_room, ignore_only, ignored_signals, random, size, with_large_stack,
+    duplicate, exit_now, has_room, ignore_only, ignored_signals, random, size, with_large_stack,
 };
 pub use self::tty::{Edited, TerminalRestore, columns};
 
@@ -59,6 +63,7 @@ use self::os::clock::{Clock, since_1970};
 use self::os::poll::{self, Poller};
 use self::os::signal::Signals;
 use self::os::workers::Control;
+use self::overseen::Overseen;
 use self::procs::features::{become_subreaper, has_pidfds, needs_ps};
 use self::procs::list;
 use self::procs::scanner::Scanner;
@@ -111,6 +116,8 @@ pub struct Settings {
     pub channels: Option<PathBuf>,
     /// How long the run had been on when its last shell ended: its clock goes on there.
     pub elapsed: Duration,
+    /// Who else has a say in how long the shell goes on.
+    pub oversight: Option<Oversight>,
 }
 
 impl Default for Settings {
@@ -127,6 +134,7 @@ impl Default for Settings {
             restore: None,
             channels: None,
             elapsed: Duration::ZERO,
+            oversight: None,
         }
     }
 }
@@ -155,6 +163,7 @@ pub struct ProcessDriver {
     scanner: Scanner,
     admission: Admission,
     supervision: Option<Supervision>,
+    overseen: Overseen,
     tty: Tty,
 }
 
@@ -163,6 +172,8 @@ const ANSWERS: poll::Token = 1;
 const SUPERVISOR: poll::Token = 2;
 const BACKGROUND: poll::Token = 3;
 const KEYS: poll::Token = 4;
+const VOICE: poll::Token = 5;
+const MOMENT: poll::Token = 6;
 /// A child's pidfd has its process id plus this.
 const CHILDREN: poll::Token = 1 << 32;
 
@@ -194,6 +205,7 @@ impl ProcessDriver {
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
+        let oversight = settings.oversight.take();
         let marker = match &supervision {
             Some(supervision) => supervision.marker().clone(),
             None => Marker::new()?,
@@ -225,6 +237,7 @@ impl ProcessDriver {
             scanner: Scanner::new(marker),
             admission: Admission::new(begun),
             supervision,
+            overseen: Overseen::by(oversight),
             tty: Tty { terminal: terminal.ok(), restore, status_line },
         };
         if !pidfds {
@@ -236,6 +249,7 @@ impl ProcessDriver {
             driver.log(0, LogEvent::Note(note));
         }
         non_blocking_writer::allow_threads();
+        driver.begin_to_obey()?;
         driver.clean_up_after_others();
         Ok(driver)
     }

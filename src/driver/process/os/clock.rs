@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::time::ClockId;
+
 use crate::machine::time::Time;
 
 /// Tells the time since the run began.
@@ -34,6 +36,15 @@ impl Clock {
     fn at(&self, now: Instant) -> Time {
         Time::after(self.elapsed.saturating_add(now.duration_since(self.start)))
     }
+}
+
+/// The time since the machine was started, also what it slept of that. Nobody sets that clock.
+pub fn since_boot() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::CLOCK_BOOTTIME;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::CLOCK_MONOTONIC;
+    clock.now().map(Duration::from).unwrap_or_default()
 }
 
 /// The time of the wall clock, since 1970.

@@ -1,5 +1,6 @@
 //! The system's ways to tell of something: descriptors that are ready, signals, threads, errors.
 
+pub mod alarm;
 pub mod clock;
 pub mod locks;
 pub mod poll;

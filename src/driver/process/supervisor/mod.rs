@@ -29,6 +29,7 @@ use nix::unistd::{Pid, setpgid};
 
 use self::process::{Successor, SupervisorProcess};
 use super::marks::Marker;
+use super::oversight::Limit;
 use super::procs::features::become_subreaper;
 use super::procs::list;
 use super::program::Replacement;
@@ -69,12 +70,15 @@ pub struct SupervisorOptions {
     pub at_end: Option<AtEnd>,
     /// Where others see which of the two processes live.
     pub lifelines: Option<Rc<Lifelines>>,
+    /// When the interpreter and all that it has started are killed, whatever they do.
+    pub limit: Option<Limit>,
 }
 
 impl SupervisorOptions {
     /// Whether the supervisor has to be the process that it was from the beginning to the end.
     fn is_bound(&self) -> bool {
-        self.stays() || self.restore.is_some() || self.at_end.is_some() || self.lifelines.is_some()
+        let knows_more = self.restore.is_some() || self.at_end.is_some() || self.limit.is_some();
+        self.stays() || knows_more || self.lifelines.is_some()
     }
 
     fn stays(&self) -> bool {
@@ -168,6 +172,7 @@ pub fn supervise(
         capture: options.capture.clone(),
         restore: options.restore.clone(),
         at_end: options.at_end.clone(),
+        limit: options.limit,
     };
     // Executing itself anew, it would lose the lock, what it keeps and how the terminal was.
     let is_bound = options.is_bound();

@@ -10,7 +10,9 @@ use std::rc::Rc;
 
 use super::super::cleanup::clean_up_after_interpreter;
 use super::super::marks::Marker;
+use super::super::os::alarm::{ALARM, Alarm};
 use super::super::os::signal::is_ending;
+use super::super::oversight::Limit;
 use super::super::procs::features::has_pidfds;
 use super::super::procs::kill_tree;
 use super::super::program::Replacement;
@@ -48,6 +50,8 @@ pub struct SupervisorProcess {
     pub restore: Option<Rc<TerminalRestore>>,
     /// To be called last of all.
     pub at_end: Option<AtEnd>,
+    /// When all is to be killed.
+    pub limit: Option<Limit>,
 }
 
 impl SupervisorProcess {
@@ -58,7 +62,7 @@ impl SupervisorProcess {
             eprintln!("ftsh: can't keep what is printed: {}", plain(error));
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
-        let status = accompany(self.interpreter);
+        let status = accompany(self.interpreter, self.limit);
         if !matches!(status, Status::Exited(_)) {
             match &self.marked {
                 None => kill_tree::empty(
@@ -127,6 +131,7 @@ impl SupervisorProcess {
             capture: None,
             restore: None,
             at_end: None,
+            limit: None,
         })
     }
 }
@@ -139,8 +144,16 @@ pub fn resume() {
     }
 }
 
-/// Passes signals on until the interpreter ends.
-fn accompany(interpreter: i32) -> Status {
+/// Passes signals on until the interpreter ends, or has to.
+fn accompany(interpreter: i32, limit: Option<Limit>) -> Status {
+    let mut alarm = Alarm::default();
+    let mut heed = |limit: Limit| {
+        if limit.has_come(&mut alarm) {
+            // Its own children with it, for it may be where no signal reaches it.
+            kill_tree::stop_and_kill(&[interpreter]);
+        }
+    };
+    limit.into_iter().for_each(&mut heed);
     loop {
         match sys::wait_for(interpreter, true) {
             Ok(Some((_, sys::Change::Ended(status)))) => return status,
@@ -160,6 +173,7 @@ fn accompany(interpreter: i32) -> Status {
         let caught = sys::next_signal();
         match caught.signal {
             libc::SIGCHLD => {}
+            ALARM if limit.is_some() => limit.into_iter().for_each(&mut heed),
             // What is typed at the terminal, the interpreter gets as well.
             libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP
                 if caught.sender == 0 && shares_group(interpreter) => {}

@@ -1,7 +1,9 @@
 //! Memory that may not be there: the address space has a limit, `ulimit -v`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU64;
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use nix::sys::resource::{Resource, getrlimit};
@@ -16,6 +18,18 @@ const SMALLEST_STACK: usize = MIB;
 const LARGE: usize = MIB;
 
 const MIB: usize = 1024 * 1024;
+
+/// A number, 0 at first, that this process and those that it forks from now on share. It is there for good.
+pub fn shared_number() -> io::Result<&'static AtomicU64> {
+    let size = NonZeroUsize::new(size_of::<AtomicU64>()).unwrap_or(NonZeroUsize::MIN);
+    let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: memory of its own, where the kernel has room, and nobody takes it back; all zero it is
+    // such a number, and no page begins where that couldn't be.
+    unsafe {
+        let memory = mmap_anonymous(None, size, access, MapFlags::MAP_SHARED)?;
+        Ok(memory.cast().as_ref())
+    }
+}
 
 /// The system's allocator, but that the process ends with a message when not even a little memory
 /// is left. What comes otherwise, allocates itself, and may hang. Large requests are refused to who

@@ -1,6 +1,8 @@
 //! System calls that neither std nor nix offers safely: the only unsafe code of the shell.
 
 mod attributes;
+#[cfg(target_os = "linux")]
+mod boot;
 mod c_string_array;
 mod children;
 mod descriptors;
@@ -18,6 +20,8 @@ mod vfork;
 mod watch;
 
 pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
+#[cfg(target_os = "linux")]
+pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
     Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
@@ -40,7 +44,7 @@ pub use launch::spawn_masked;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec, spawn,
 };
-pub use memory::{has_room, stack_size, with_large_stack};
+pub use memory::{has_room, shared_number, stack_size, with_large_stack};
 pub use pipes::{read_now, unread};
 pub use random::random;
 #[cfg(target_os = "linux")]

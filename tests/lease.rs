@@ -1,0 +1,268 @@
+//! The time that a branch has on a node: it lives as long as its head lets it, and no longer, whatever it
+//! does and whatever becomes of the shell there.
+
+use std::io::{PipeReader, Read, Write, pipe};
+use std::time::{Duration, Instant};
+
+use ftsh::branch::{Listener, Piece, ToNode, frame};
+use ftsh::machine::packed::BranchEnd;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::branches::{LEASE, NONCE, heard, leased, packed_to_die_in};
+use crate::support::run::Running;
+use crate::support::{Ftsh, WAYS};
+
+/// So long is a lease that ends.
+const SHORT: Duration = Duration::from_millis(600);
+/// What ignores SIGTERM dies soon.
+const GRACE: Duration = Duration::from_millis(400);
+
+const TERM: BranchEnd = BranchEnd::Cancelled(Signal::SIGTERM as i32);
+
+/// It leaves a daemon that belongs to nobody, and doesn't end of SIGTERM.
+const STUBBORN: &str = "forall x in a\n sh -c \"trap '' TERM; (setsid sleep 600 &); \
+                        (setsid sh -c 'sleep 600 & sleep 600' &); echo begun > begun; \
+                        while :; do sleep 600; done\"\nend";
+
+/// A node whose head has a lease of this length for it.
+fn node(script: &str, lease: Duration, grace: Duration) -> Ftsh {
+    let node = Ftsh::new().arg("--branch");
+    let packed = packed_to_die_in(script, node.directory.path(), grace).swap_remove(0);
+    node.stdin(leased(packed, Duration::ZERO, lease).concat()).stdin_stays_open()
+}
+
+fn begun(node: Ftsh) -> Running {
+    let running = node.start();
+    running.until_lines("begun", 1);
+    running
+}
+
+fn end(signal: Signal) -> Vec<u8> {
+    frame(&ToNode::End(signal as i32)).expect("short")
+}
+
+/// Answers the requests among what was printed from here on; says how many there were.
+fn answer(pieces: Vec<Piece>, mut grant: impl FnMut(&[u8])) -> usize {
+    let requests = pieces.into_iter().filter_map(|piece| match piece {
+        Piece::Request(request) => Some(frame(&ToNode::Lease(request.at)).expect("short")),
+        _ => None,
+    });
+    requests.map(|granted| grant(&granted)).count()
+}
+
+#[test]
+fn a_branch_lives_as_long_as_its_head_answers() {
+    for way in WAYS {
+        let script = "forall x in a; echo begun > begun; read y < fifo; echo $y; end";
+        let node = node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way);
+        let fifo = node.directory.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        let mut running = begun(node);
+        let (mut listener, mut seen, mut answered) = (Listener::new(&NONCE), 0, 0);
+        // Three are in one lease.
+        while answered < 12 {
+            running.until("a request", |running| running.errors().len() > seen);
+            let errors = running.errors();
+            let pieces = listener.hear(&errors.as_bytes()[seen..]);
+            seen = errors.len();
+            answered += answer(pieces, |granted| running.write(granted));
+        }
+        std::fs::write(fifo, "done\n").expect("it reads");
+        let finished = running.wait();
+        finished.nothing_left();
+        let heard = heard(&finished);
+        assert_eq!((heard.end(), heard.printed.as_str()), (&BranchEnd::Succeeded, "done\n"));
+    }
+}
+
+/// Cut off, it does what a cancelled branch does, and says so to nobody.
+#[test]
+fn a_branch_without_answers_ends_with_its_lease() {
+    for way in WAYS {
+        let script = "forall x in a\n try\n echo begun > begun\n sleep 600\n finally\n \
+                      echo cleaned\n end\nend";
+        let running = begun(node(script, SHORT, LEASE).env("FTSH_TEST_FALLBACK", way));
+        let finished = running.wait();
+        finished.nothing_left();
+        let heard = heard(&finished);
+        assert_eq!((heard.end(), heard.printed.as_str()), (&TERM, "cleaned\n"));
+        let elapsed = heard.record.as_ref().expect("a record").elapsed;
+        assert!(elapsed > SHORT / 2, "{elapsed:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_head_ends_its_branch() {
+    for way in WAYS {
+        let node = node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way);
+        let mut running = begun(node);
+        running.close_input();
+        let finished = running.wait();
+        finished.nothing_left();
+        assert_eq!(heard(&finished).end(), &TERM);
+        assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
+    }
+}
+
+#[test]
+fn what_ignores_its_end_is_killed_after_the_lease() {
+    for way in WAYS {
+        let running = begun(node(STUBBORN, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
+        running.wait().nothing_left();
+    }
+}
+
+/// Groups that clean up don't get more time than the head waits.
+#[test]
+fn cleaning_up_has_an_end_too() {
+    let script = "forall x in a\n try\n echo begun > begun\n sleep 600\n finally\n sleep 600\n \
+                  end\nend";
+    let finished = begun(node(script, SHORT, GRACE)).wait();
+    finished.nothing_left();
+    assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
+}
+
+#[test]
+fn a_head_can_say_that_a_branch_is_to_end() {
+    let mut running = begun(node(STUBBORN, LEASE, GRACE));
+    running.write(&end(Signal::SIGINT));
+    let finished = running.wait();
+    finished.nothing_left();
+    assert_eq!(heard(&finished).end(), &BranchEnd::Cancelled(Signal::SIGINT as i32));
+}
+
+#[test]
+fn a_head_that_says_it_twice_is_impatient() {
+    let script = "forall x in a\n sh -c \"trap 'echo asked > asked' TERM; echo begun > begun; \
+                  while :; do sleep 0.05; done\"\nend";
+    let mut running = begun(node(script, LEASE, LEASE));
+    running.write(&end(Signal::SIGTERM));
+    running.until_lines("asked", 1);
+    running.write(&end(Signal::SIGTERM));
+    let finished = running.wait();
+    finished.nothing_left();
+    assert_eq!(heard(&finished).end(), &TERM);
+    assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
+}
+
+/// After the go the head says nothing that makes sense.
+#[test]
+fn a_head_that_cannot_be_understood_ends_its_branch() {
+    let mut running = begun(node(STUBBORN, LEASE, GRACE));
+    let mut damaged = end(Signal::SIGINT);
+    *damaged.last_mut().expect("it holds something") ^= 1;
+    running.write(&damaged);
+    let finished = running.wait();
+    finished.nothing_left();
+    assert_eq!(heard(&finished).end(), &TERM);
+}
+
+/// A pipe that nobody reads.
+fn full() -> (PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = pipe().expect("a pipe");
+    let size = fcntl(&writer, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
+    writer.write_all(&vec![b'.'; size]).expect("as much as it holds");
+    (reader, writer)
+}
+
+#[test]
+fn a_branch_that_nobody_hears_ends_with_its_lease() {
+    for way in WAYS {
+        let script = "forall x in a\n echo begun > begun\n sh -c 'trap \"\" TERM; yes >&2'\nend";
+        let (reader, writer) = full();
+        let node = node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way).errors_to(writer);
+        let finished = begun(node).wait();
+        finished.nothing_left();
+        assert!(finished.elapsed < LEASE / 2, "{}", finished.story());
+        drop(reader);
+    }
+}
+
+/// As long as it is read, there is room for a request in a flood.
+#[test]
+fn a_branch_that_prints_without_end_still_asks() {
+    let (mut reader, writer) = pipe().expect("a pipe");
+    let script = "forall x in a\n echo begun > begun\n yes >&2\nend";
+    let mut running = begun(node(script, Duration::from_secs(1), GRACE).errors_to(writer));
+    let mut listener = Listener::new(&NONCE);
+    let (mut bytes, mut answered) = (vec![0; 1 << 16], 0);
+    while answered < 12 {
+        let read = reader.read(&mut bytes).expect("more");
+        assert!(read > 0, "it ended after {answered} answers");
+        answered += answer(listener.hear(&bytes[..read]), |granted| running.write(granted));
+    }
+    running.write(&end(Signal::SIGTERM));
+    let mut end = None;
+    while let Ok(read @ 1..) = reader.read(&mut bytes) {
+        for piece in listener.hear(&bytes[..read]) {
+            if let Piece::Record(record) = piece {
+                end = Some(record.ended.end);
+            }
+        }
+    }
+    running.wait().nothing_left();
+    assert_eq!(end, Some(TERM));
+}
+
+fn signal_all(running: &Running, signal: Signal) {
+    for process in running.processes() {
+        // Some have ended meanwhile.
+        let _ = kill(Pid::from_raw(process.pid), signal);
+    }
+}
+
+/// Stopped with all that it runs, it can't end anything; continued, it doesn't go on.
+#[test]
+fn a_node_that_slept_through_its_lease_ends_at_once() {
+    for way in WAYS {
+        let script = "forall x in a\n echo begun > begun\n for n in 1 .to. 1000\n sleep 0.05\n echo on >> on\n end\nend";
+        let running = begun(node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
+        signal_all(&running, Signal::SIGSTOP);
+        let stopped = Instant::now();
+        running.until("its time has passed", |_| stopped.elapsed() > SHORT + GRACE);
+        let lines = || std::fs::read(running.directory().join("on")).unwrap_or_default().len();
+        let before = lines();
+        signal_all(&running, Signal::SIGCONT);
+        running.until("nothing left", |running| running.processes().is_empty());
+        assert!(lines() <= before + 2 * "on\n".len(), "it went on");
+        running.wait().nothing_left();
+    }
+}
+
+/// One of the two processes of a node's shell is enough.
+#[test]
+fn a_node_that_is_killed_in_part_leaves_nothing() {
+    for way in WAYS {
+        for whom in [Running::interpreter, |running: &Running| Some(running.pid())] {
+            let running = begun(node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way));
+            kill(whom(&running).expect("it is there"), Signal::SIGKILL).expect("it is ours");
+            running.until("nothing left", |running| running.processes().is_empty());
+            assert!(heard(&running.wait()).record.is_none());
+        }
+    }
+}
+
+/// The supervisor sees to the lease where the interpreter can't.
+#[test]
+fn a_node_whose_interpreter_hangs_is_killed_with_its_lease() {
+    for way in WAYS {
+        let running = begun(node(STUBBORN, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
+        kill(running.interpreter().expect("it is there"), Signal::SIGSTOP).expect("it is ours");
+        let finished = running.wait();
+        finished.nothing_left();
+        assert!(heard(&finished).record.is_none());
+    }
+}
+
+/// The word to begin comes when its time is over.
+#[test]
+fn nothing_begins_too_late() {
+    let script = "forall x in a; echo begun > begun; end";
+    let finished = node(script, Duration::ZERO, GRACE).run();
+    finished.nothing_left();
+    assert!(heard(&finished).record.is_none());
+    assert!(!finished.directory.path().join("begun").exists());
+    assert!(heard(&finished).errors.contains("too late"), "{}", finished.story());
+}

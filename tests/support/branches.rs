@@ -1,0 +1,111 @@
+//! Branches for other processes to run, and what comes back.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use ftsh::branch::{
+    Branch, Frames, Go, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
+};
+use ftsh::driver;
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::machine::packed::{BranchEnd, PackedBranch};
+use ftsh::machine::{Config, Machine};
+use ftsh::syntax::parse;
+
+use super::FTSH;
+use super::run::Finished;
+
+/// What records are known by.
+pub const NONCE: Nonce = Nonce([9; 16]);
+/// No test takes as long.
+pub const LEASE: Duration = Duration::from_secs(60);
+
+/// The program under test.
+pub fn identity() -> Identity {
+    Identity::of(File::open(FTSH).expect("the program")).expect("all of it")
+}
+
+/// The branches of a script's `forall`s, as they begin in a world where `ok` is all there is.
+pub fn packed(script: &str, directory: &Path) -> Vec<PackedBranch> {
+    packed_to_die_in(script, directory, Duration::from_secs(4))
+}
+
+/// The same, with this kill timeout.
+pub fn packed_to_die_in(
+    script: &str,
+    directory: &Path,
+    kill_timeout: Duration,
+) -> Vec<PackedBranch> {
+    let script = parse("script", script).expect("a script");
+    let path = std::env::var("PATH").expect("a path").as_str().into();
+    let environment = vec![("PATH".into(), path), ("TMPDIR".into(), "/nowhere".into())];
+    let config = Config { kill_timeout, ..Config::default() };
+    let mut machine = Machine::new(&script, vec!["script".into()], environment, config, 7);
+    machine.pack_branches();
+    let mut world = Simulated::new(1)
+        .command("ok", |_, _| Model::succeeds().prints("written\n"))
+        .command("sh", |_, _| Model::succeeds());
+    let outcome = driver::run(&mut machine, &mut world);
+    let packed = machine.take_packed().into_iter().map(|(_, packed)| packed.expect("a branch"));
+    let directory = directory.to_str().expect("a name").as_bytes();
+    let packed: Vec<_> =
+        packed.map(|it| PackedBranch { directory: directory.into(), ..it }).collect();
+    assert!(!packed.is_empty(), "{outcome:?}");
+    packed
+}
+
+/// What a head says: the branch, and to begin.
+pub fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
+    leased(packed, waited, LEASE)
+}
+
+/// The same, for so long.
+pub fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
+    let branch = Branch { identity: identity(), packed, told: Vec::new() };
+    [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease })]
+        .map(|message| frame(&message).expect("short"))
+}
+
+/// What a node has said, what its branch has printed, and the record.
+pub struct Heard {
+    pub said: Vec<ToHead>,
+    pub printed: String,
+    pub errors: String,
+    pub record: Option<Record>,
+}
+
+/// What is in the output of a node.
+pub fn heard(finished: &Finished) -> Heard {
+    let mut frames = Frames::default();
+    frames.push(&finished.stdout);
+    let mut said = Vec::new();
+    while !matches!(said.last(), Some(ToHead::Ready | ToHead::Refused(_)))
+        && let Some(message) = frames.message().expect("whole")
+    {
+        said.push(message);
+    }
+    let (mut errors, mut record) = (Vec::new(), None);
+    let mut listener = Listener::new(&NONCE);
+    for piece in listener.hear(&finished.stderr) {
+        match piece {
+            Piece::Printed(bytes) => errors.extend(bytes),
+            Piece::Record(found) => record = Some(*found),
+            Piece::Request(_) => {}
+        }
+    }
+    errors.extend(listener.end());
+    Heard {
+        said,
+        printed: String::from_utf8_lossy(&frames.into_rest()).into(),
+        errors: String::from_utf8_lossy(&errors).into(),
+        record,
+    }
+}
+
+impl Heard {
+    /// How the branch ended.
+    pub fn end(&self) -> &BranchEnd {
+        &self.record.as_ref().expect("a record").ended.end
+    }
+}
