@@ -99,7 +99,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         ],
     ),
     ("journal", &["driver", "machine", "channel", "backoff", "syntax", "secrets"]),
-    ("branch", &["journal", "machine", "syntax"]),
+    ("branch", &["driver", "journal", "machine", "syntax"]),
     (
         "repl",
         &[

@@ -2,12 +2,17 @@
 
 use std::marker::PhantomData;
 
+use bstr::ByteSlice;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// How each begins. Whatever changes in what they hold is another program, which the first one says.
 const MARK: &[u8; 8] = b"\x1eftsh 1\n";
+/// What the mark begins with in every version.
+const NAME: &[u8] = b"\x1eftsh ";
+/// How much is kept of what is no message.
+const NOISE: usize = 4096;
 /// The mark, the length of what it holds, a checksum.
 const HEAD: usize = MARK.len() + 4 + 4;
 /// What a message can hold: variables that are used as files travel whole.
@@ -33,12 +38,14 @@ pub fn frame(message: &impl Serialize) -> Option<Vec<u8>> {
 #[derive(Debug)]
 pub struct Frames<Message> {
     bytes: Vec<u8>,
+    /// The last of what was skipped.
+    noise: Vec<u8>,
     message: PhantomData<Message>,
 }
 
 impl<Message> Default for Frames<Message> {
     fn default() -> Self {
-        Self { bytes: Vec::new(), message: PhantomData }
+        Self { bytes: Vec::new(), noise: Vec::new(), message: PhantomData }
     }
 }
 
@@ -54,10 +61,13 @@ impl<Message: DeserializeOwned> Frames<Message> {
         let Some(begins) = begins else {
             // The end may be the beginning of a mark.
             let noise = self.bytes.len().saturating_sub(MARK.len() - 1);
-            self.bytes.drain(..noise);
+            if self.bytes.find(NAME).is_some_and(|begins| begins < noise) {
+                return Err(BadFrame);
+            }
+            self.skip(noise);
             return Ok(None);
         };
-        self.bytes.drain(..begins);
+        self.skip(begins);
         let number = |at: usize| {
             let bytes = self.bytes.get(at..at + 4)?;
             Some(u32::from_le_bytes(bytes.try_into().ok()?))
@@ -76,6 +86,17 @@ impl<Message: DeserializeOwned> Frames<Message> {
         let message = postcard::from_bytes(content).map_err(|_| BadFrame)?;
         self.bytes.drain(..HEAD + length);
         Ok(Some(message))
+    }
+
+    /// The last of what has come that is no message.
+    pub fn noise(&self) -> Vec<u8> {
+        [&self.noise[..], &self.bytes].concat()
+    }
+
+    fn skip(&mut self, length: usize) {
+        self.noise.extend(self.bytes.drain(..length));
+        let old = self.noise.len().saturating_sub(NOISE);
+        self.noise.drain(..old);
     }
 
     /// What has come after the last message.

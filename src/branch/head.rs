@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use bstr::ByteSlice;
 use serde::Serialize;
 
 use super::frame::{Frames, frame};
@@ -66,7 +67,7 @@ struct Begun {
     granted: Time,
     listener: Listener,
     record: Option<Record>,
-    /// What is known of the end of the connection, if that has come.
+    /// Why nothing more will be heard, if that is so.
     closed: Option<String>,
     /// Whether nothing of the node's is left, as the engine knows for certain.
     is_gone: bool,
@@ -150,9 +151,15 @@ impl Head {
     }
 
     /// What an engine, a login or a machine has said before the branch began, on either stream: the last
-    /// of it.
+    /// of it, that on standard error first.
     pub fn noise(&self) -> String {
-        String::from_utf8_lossy(&self.noise).trim().to_owned()
+        let printed = match &self.phase {
+            Phase::Called { frames } => frames.noise(),
+            _ => Vec::new(),
+        };
+        let said = [self.noise.to_str_lossy(), printed.to_str_lossy()];
+        let said = said.map(|said| said.trim().to_owned());
+        said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
     /// Something came from the node's standard output. What has come is to be told before what time it is:
@@ -196,13 +203,16 @@ impl Head {
     pub fn closed(&mut self, said: &str, blame: Blame) {
         match &mut self.phase {
             Phase::Called { .. } => {
-                let why = match (self.noise().as_str(), said) {
-                    ("", "") => "the connection ended before the shell there said anything".into(),
-                    ("", said) => said.to_owned(),
-                    (noise, "") => noise.to_owned(),
-                    (noise, said) => format!("{said}: {noise}"),
+                // The last line tells most.
+                let noise = self.noise();
+                let last = noise.lines().next_back().unwrap_or_default();
+                let why = match (last, said) {
+                    ("", "") => "the connection ended before a shell there said anything",
+                    ("", said) => said,
+                    (last, "") => last,
+                    (last, said) => &with(said, last),
                 };
-                self.not_begun(&why, blame);
+                self.not_begun(why, blame);
             }
             Phase::Offered { .. } => {
                 let why = with("the connection to it ended before the branch began", said);
@@ -213,7 +223,8 @@ impl Head {
                 if begun.record.is_none() && !rest.is_empty() {
                     self.outputs.push_back(Output::Printed(Stream::Errors, rest));
                 }
-                begun.closed = Some(said.to_owned());
+                let why = with("the connection to it ended without a word of its end", said);
+                begun.closed.get_or_insert(why);
                 self.conclude();
             }
             Phase::Over => {}
@@ -253,7 +264,9 @@ impl Head {
             }
             Phase::Begun(begun) => {
                 begun.is_gone = true;
-                begun.closed.get_or_insert_default();
+                let silence = self.gone_after.as_secs();
+                let why = || format!("it hasn't been heard of for {silence} s");
+                begun.closed.get_or_insert_with(why);
                 self.conclude();
             }
             Phase::Called { .. } | Phase::Over => {}
@@ -338,14 +351,13 @@ impl Head {
     /// Ends a branch that has begun, if all that will be known of it is known.
     fn conclude(&mut self) {
         let Phase::Begun(begun) = &mut self.phase else { return };
-        let Some(said) = &begun.closed else { return };
+        let Some(why) = &begun.closed else { return };
         let returned = match begun.record.take() {
             Some(Record { ended, node, elapsed, .. }) => {
                 Returned::Ended { node, elapsed, ended: Box::new(ended) }
             }
             None if begun.is_gone => {
-                let why = with("the connection to it ended without a word of its end", said);
-                Returned::Lost { node: Some(begun.node.clone()), why }
+                Returned::Lost { node: Some(begun.node.clone()), why: why.clone() }
             }
             None => return,
         };

@@ -1,5 +1,8 @@
 //! What travels, and what comes back, in whatever pieces.
 
+mod conversation;
+mod head;
+
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,0 +1,219 @@
+//! What a head makes of what it hears.
+
+use std::time::Duration;
+
+use super::conversation::branch;
+use super::{identity, nonce, record};
+use crate::branch::{Frames, Head, Hello, Output, Request, Stream, ToHead, ToNode, frame};
+use crate::machine::Time;
+use crate::machine::event::{Blame, Returned};
+
+const LEASE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(30);
+/// Lease and kill timeout, a fifth of that, and a second.
+const GONE: Duration = Duration::from_secs(109);
+
+fn at(seconds: u64) -> Time {
+    Time::after(Duration::from_secs(seconds))
+}
+
+fn head() -> Head {
+    Head::new(branch(), nonce(), LEASE, GRACE, at(0))
+}
+
+fn says(message: &ToHead) -> Vec<u8> {
+    frame(message).expect("short")
+}
+
+fn hello() -> Vec<u8> {
+    says(&ToHead::Hello(Hello { identity: branch().identity, node: "n1".into() }))
+}
+
+/// A head whose branch has begun, ten seconds after it was packed.
+fn begun() -> Head {
+    let mut head = head();
+    head.heard_output(at(9), &hello());
+    head.heard_output(at(10), &says(&ToHead::Ready));
+    outputs(&mut head);
+    assert!(head.has_begun());
+    head
+}
+
+fn outputs(head: &mut Head) -> Vec<Output> {
+    std::iter::from_fn(|| head.poll_output()).collect()
+}
+
+fn written(output: &Output) -> ToNode {
+    let Output::Write(bytes) = output else { panic!("{output:?}") };
+    let mut frames = Frames::default();
+    frames.push(bytes);
+    frames.message().expect("whole").expect("all of it")
+}
+
+fn not_begun(head: &mut Head) -> (Option<String>, String, Blame) {
+    match outputs(head).pop() {
+        Some(Output::Returned(Returned::NotBegun { node, why, blame })) => (node, why, blame),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn request(seconds: u64) -> Vec<u8> {
+    Request { at: Duration::from_secs(seconds) }.to_line(&nonce()).into_bytes()
+}
+
+#[test]
+fn a_branch_begins_runs_and_ends() {
+    let mut head = head();
+    assert_eq!(head.next_timeout(), Time::NEVER);
+    head.heard_output(at(9), &[b"Welcome!\n", &hello()[..]].concat());
+    let [offer] = &outputs(&mut head)[..] else { panic!("not one message") };
+    assert_eq!(written(offer), ToNode::Branch(Box::new(branch())));
+    head.heard_output(at(10), &[&says(&ToHead::Ready)[..], b"first\n"].concat());
+    let [placed, go, first] = &outputs(&mut head)[..] else { panic!("not three things") };
+    assert_eq!(placed, &Output::Placed("n1".into()));
+    let ToNode::Go(go) = written(go) else { panic!("{go:?}") };
+    assert_eq!((go.nonce, go.waited, go.lease), (nonce(), Duration::from_secs(10), LEASE));
+    assert_eq!(first, &Output::Printed(Stream::Output, b"first\n".into()));
+    assert_eq!(head.next_timeout(), at(10) + GONE);
+    // A request is answered with what it said, and is none of what is printed.
+    head.heard_errors(at(30), &[b"err", &request(7)[..], b"or\n"].concat());
+    let [one, grant, other] = &outputs(&mut head)[..] else { panic!("not three things") };
+    assert_eq!(written(grant), ToNode::Lease(Duration::from_secs(7)));
+    let printed = [b"err", &b"or\n"[..]].map(|it| Output::Printed(Stream::Errors, it.into()));
+    assert_eq!([one, other], [&printed[0], &printed[1]]);
+    assert_eq!(head.next_timeout(), at(30) + GONE);
+    // What is printed on the other stream may come after the record.
+    let line = record("end").to_line(&nonce());
+    head.heard_errors(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
+    assert_eq!(outputs(&mut head), []);
+    head.heard_output(at(41), b"last\n");
+    head.closed("", Blame::Engine);
+    let [last, Output::Returned(Returned::Ended { ended, .. })] = &outputs(&mut head)[..] else {
+        panic!("it hasn't ended")
+    };
+    assert_eq!(last, &Output::Printed(Stream::Output, b"last\n".into()));
+    assert_eq!(**ended, record("end").ended);
+    assert!(head.is_over() && head.next_timeout() == Time::NEVER);
+}
+
+#[test]
+fn a_connection_that_ends_too_early_says_why() {
+    let closed = |output: &str, errors: &str, said: &str| {
+        let mut head = head();
+        head.heard_output(at(1), output.as_bytes());
+        head.heard_errors(at(1), errors.as_bytes());
+        head.closed(said, Blame::Engine);
+        let (node, why, blame) = not_begun(&mut head);
+        assert_eq!((node, blame), (None, Blame::Engine));
+        why
+    };
+    assert_eq!(closed("", "", ""), "the connection ended before a shell there said anything");
+    assert_eq!(closed("", "", "srun exited with 1"), "srun exited with 1");
+    let missing = "bash: line 1: ftsh: command not found";
+    assert_eq!(closed("", missing, ""), missing);
+    assert_eq!(
+        closed("Welcome!\nThis account is not available\n", "", "ssh exited with 1"),
+        "ssh exited with 1: This account is not available"
+    );
+    let mut head = head();
+    head.heard_output(at(1), &hello());
+    head.closed("srun exited with 9", Blame::Engine);
+    let why = "the connection to it ended before the branch began: srun exited with 9";
+    assert_eq!(not_begun(&mut head), (Some("n1".into()), why.into(), Blame::Node));
+}
+
+#[test]
+fn a_node_that_cannot_run_it_is_not_used() {
+    let mut other = head();
+    let theirs = identity(b"another program");
+    other.heard_output(
+        at(1),
+        &says(&ToHead::Hello(Hello { identity: theirs.clone(), node: "n2".into() })),
+    );
+    let why = format!("there is ftsh {theirs}, and this is {}", branch().identity);
+    assert_eq!(not_begun(&mut other), (Some("n2".into()), why, Blame::Node));
+    let mut refuses = head();
+    let refusal = says(&ToHead::Refused("can't enter the directory `/x`".into()));
+    refuses.heard_output(at(1), &[hello(), refusal].concat());
+    let why = "can't enter the directory `/x`";
+    assert_eq!(not_begun(&mut refuses), (Some("n1".into()), why.into(), Blame::Node));
+    let mut slow = head();
+    slow.heard_output(at(1), &hello());
+    slow.handle_timeout(at(60));
+    assert!(!slow.is_over());
+    let due = slow.next_timeout();
+    slow.handle_timeout(due);
+    assert_eq!(not_begun(&mut slow).1, "the shell there doesn't answer");
+}
+
+#[test]
+fn a_later_version_is_found_out_at_once() {
+    let not_understood = "the shell there says what this one doesn't understand: it may be another \
+                          version of ftsh";
+    let sent = hello();
+    let mut later = sent.clone();
+    later[6] = b'2';
+    let mut damaged = sent.clone();
+    *damaged.last_mut().expect("it holds something") ^= 1;
+    for bytes in [later, damaged, says(&ToHead::Ready)] {
+        let mut head = head();
+        for byte in bytes {
+            head.heard_output(at(1), &[byte]);
+        }
+        assert_eq!(not_begun(&mut head).1, not_understood);
+    }
+}
+
+#[test]
+fn a_branch_without_a_record_is_lost_when_it_is_gone() {
+    let lost = |head: &mut Head| match outputs(head).pop() {
+        Some(Output::Returned(Returned::Lost { node, why })) => (node, why),
+        other => panic!("{other:?}"),
+    };
+    let why = "the connection to it ended without a word of its end";
+    let torn = record("torn").to_line(&nonce());
+    for errors in ["", &torn[..torn.len() - 2], &torn.replace('r', "q")] {
+        let mut head = begun();
+        head.heard_errors(at(20), errors.as_bytes());
+        head.closed("srun exited with 0", Blame::Engine);
+        head.handle_timeout(at(118));
+        assert!(!head.is_over());
+        head.handle_timeout(at(119));
+        let why = format!("{why}: srun exited with 0");
+        assert_eq!(lost(&mut head), (Some("n1".into()), why));
+    }
+    // Who knows that nothing is left needn't wait.
+    let mut head = begun();
+    head.gone();
+    assert!(!head.is_over());
+    head.closed("", Blame::Engine);
+    assert_eq!(lost(&mut head).1, why);
+    // Silence is no end, but is taken for one in the end.
+    let mut head = begun();
+    head.handle_timeout(at(119));
+    assert_eq!(lost(&mut head).1, "it hasn't been heard of for 109 s");
+}
+
+#[test]
+fn a_record_counts_although_the_connection_stays() {
+    let mut head = begun();
+    head.heard_errors(at(20), record("end").to_line(&nonce()).as_bytes());
+    head.handle_timeout(at(119));
+    let Some(Output::Returned(Returned::Ended { .. })) = outputs(&mut head).pop() else {
+        panic!("it has ended")
+    };
+}
+
+#[test]
+fn a_branch_is_told_to_end_if_it_has_begun() {
+    let mut running = begun();
+    running.end(2);
+    running.end(2);
+    let said: Vec<_> = outputs(&mut running).iter().map(written).collect();
+    assert_eq!(said, [ToNode::End(2), ToNode::End(2)]);
+    let mut waiting = head();
+    waiting.end(15);
+    assert_eq!(not_begun(&mut waiting).1, "it isn't wanted any more");
+    waiting.heard_output(at(9), &hello());
+    assert_eq!(outputs(&mut waiting), []);
+}
