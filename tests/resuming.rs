@@ -257,6 +257,22 @@ fn standard_input_that_is_a_file_is_read_on() {
 }
 
 #[test]
+fn what_was_read_between_atomic_attempts_is_not_read_again() {
+    let fails = "try 1 time atomic
+            read line
+            failure \"$line is of no use\"
+        catch
+        end\n";
+    let succeeds = "try atomic\nread line\nend\n";
+    let goes_on = "try 2 times every 1 ms\nSTAYS\nend\nread line\necho $line";
+    for before in [format!("{fails}read line\n"), format!("{succeeds}{fails}")] {
+        let run = recorded(&format!("{before}{goes_on}")).stdin("1\n2\n3\n");
+        let again = again(killed(run, Victim::Both)).stdin("1\n2\n3\n");
+        over(again.stdout("2\n").success());
+    }
+}
+
+#[test]
 fn a_pipe_is_gone_and_never_looks_like_an_end() {
     // Who reads is the shell: it can't see the writer's end when both are killed.
     let text = "function drain

@@ -61,8 +61,8 @@ impl Known {
                     self.positions.remove(&input);
                 }
             }
-            // What is read anew is recorded anew.
-            Effect::DropReplay(_) => self.positions.clear(),
+            // What is read anew is recorded anew, and so is what is kept of that.
+            Effect::KeepInput(_) | Effect::DropReplay(_) => self.positions.clear(),
             Effect::Open { redirects, .. } => {
                 if redirects.iter().any(|it| matches!(it.source, FdSource::Replay(_))) {
                     self.positions.clear();

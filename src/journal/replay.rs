@@ -130,6 +130,10 @@ struct Replay<'a, W> {
     alive: Alive,
     /// What has been written to buffers before the machine is told something.
     written: Vec<(BufferId, u64, &'a BString)>,
+    /// How far inputs have been read by then.
+    positions: VecDeque<(Input, u64)>,
+    /// What an earlier driver had never begun, and that of the present start was asked for first.
+    late: Vec<Effect>,
     /// What the driver of the present start had never begun, beyond so many effects.
     later: Vec<Effect>,
     begun: u64,
@@ -169,6 +173,8 @@ pub fn replay(
         is_told: false,
         alive: Alive::default(),
         written: Vec::new(),
+        positions: VecDeque::new(),
+        late: Vec::new(),
         later: Vec::new(),
         begun: 0,
         starts: begun(journal),
@@ -230,7 +236,7 @@ impl<W: Watch> Replay<'_, W> {
                 }
                 Entry::Position { io, change, at } => {
                     let input = Input { io: IoId(*io), change: *change };
-                    self.alive.position(input, *at);
+                    self.positions.push_back((input, *at));
                 }
                 Entry::Suspended { later, signal, .. } => {
                     self.go_on()?;
@@ -246,7 +252,8 @@ impl<W: Watch> Replay<'_, W> {
             }
             self.records += 1;
         }
-        if self.is_told { self.go_on() } else { self.check() }?;
+        self.go_on()?;
+        self.check()?;
         self.tell_notes(u64::MAX);
         if self.checks.is_empty() { Ok(latest) } else { Err(self.different()) }
     }
@@ -255,9 +262,25 @@ impl<W: Watch> Replay<'_, W> {
     fn next_start(&mut self) {
         self.begun = self.starts.pop_front().unwrap_or(u64::MAX);
         self.written.clear();
+        self.positions.clear();
         self.alive.restart();
-        for effect in std::mem::take(&mut self.later) {
-            self.alive.asked(effect);
+        self.late.append(&mut self.later);
+    }
+
+    /// The driver is asked for something.
+    fn ask(&mut self, effect: Effect) {
+        let kept = match &effect {
+            Effect::KeepInput(replay) => self.alive.plumbing.kept(*replay),
+            _ => None,
+        };
+        self.alive.asked(effect);
+        // This was known before anything else was asked for.
+        if let Some(kept) = kept
+            && let Some((input, at)) = self.positions.front().copied()
+            && input == kept.input
+        {
+            self.positions.pop_front();
+            self.alive.position(input, at);
         }
     }
 
@@ -265,6 +288,9 @@ impl<W: Watch> Replay<'_, W> {
     fn tell(&mut self, mut told: Told) -> Result<(), Unrepeatable> {
         for (buffer, from, bytes) in self.written.drain(..) {
             self.alive.written(buffer, from, bytes);
+        }
+        for (input, at) in self.positions.drain(..) {
+            self.alive.position(input, at);
         }
         if let Told::Done { answer, .. } = &mut told
             && let Answer::Recorded { buffer } = answer
@@ -285,6 +311,9 @@ impl<W: Watch> Replay<'_, W> {
 
     /// Has the machine do all that it does before it has to be told more.
     fn go_on(&mut self) -> Result<(), Unrepeatable> {
+        for effect in std::mem::take(&mut self.late) {
+            self.ask(effect);
+        }
         while self.is_told {
             self.check()?;
             self.tell_notes(self.digest.count() - self.then);
@@ -298,7 +327,7 @@ impl<W: Watch> Replay<'_, W> {
                     if self.digest.count() > self.begun {
                         self.later.push(effect);
                     } else {
-                        self.alive.asked(effect);
+                        self.ask(effect);
                     }
                 }
                 Output::Timeout(_) => self.is_told = false,
