@@ -1,17 +1,20 @@
 //! Runs that are recorded and repeated, in virtual time.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ftsh::driver;
 use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::driver::{self, Driver, Durable, Written};
 use ftsh::journal::{
     Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay,
 };
+use ftsh::machine::effect::{BufferId, IoId, OperationId};
+use ftsh::machine::event::{Reply, Status};
 use ftsh::machine::record::{Level, Record};
-use ftsh::machine::{Config, Machine, Outcome};
+use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
 use ftsh::syntax::parse;
 
 /// A disk in memory, which may have room for so many writes only.
@@ -62,16 +65,21 @@ fn world() -> Simulated {
         .command("fail", |_, _| Model::fails(1))
 }
 
-/// Records a run on a disk; the run's end, and the world after it.
-fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
+/// A machine, and its journal on a disk.
+fn begin(disk: &Disk, script: &str) -> (Machine, Rc<RefCell<Writer<Disk>>>) {
     let script = parse("script", script).expect("valid");
     let (arguments, environment) = (vec!["script".into()], vec![("A".into(), "1".into())]);
     let config = Config::default();
     let beginning =
         Beginning::new(&script, &arguments, &environment, &config, 7, Duration::from_secs(1));
-    let mut machine = Machine::new(&script, arguments, environment, config, 7);
+    let machine = Machine::new(&script, arguments, environment, config, 7);
     let writer = Writer::begin(disk.clone(), 3, beginning).expect("a journal");
-    let (writer, mut world) = (Rc::new(RefCell::new(writer)), world());
+    (machine, Rc::new(RefCell::new(writer)))
+}
+
+/// Records a run on a disk; the run's end, and the world after it.
+fn record(disk: &Disk, script: &str) -> (Outcome, Simulated) {
+    let ((mut machine, writer), mut world) = (begin(disk, script), world());
     let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
     let outcome = driver::run(&mut machine, &mut recorder);
     let is_full = disk.0.borrow().most.is_some();
@@ -95,6 +103,59 @@ fn what_a_recorded_run_did_is_had_again() {
     }
     let attempts = lines.iter().filter(|record| record.event.level() == Level::STRUCTURES).count();
     assert!(attempts > 10 && lines.is_sorted_by_key(|record| record.level.min(Level::NOTHING)));
+}
+
+/// Is told to end while the only command does, and says something more that nobody asks for any more.
+#[derive(Default)]
+struct Ending(VecDeque<Event>);
+
+impl Driver for Ending {
+    fn now(&self) -> Time {
+        Time::START
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Run(run) => {
+                let (process, status) = (run.process, Status::Exited(0));
+                let result = Ok(Reply::Truth(true));
+                self.0.extend([
+                    Event::Interrupted(15),
+                    Event::Exited { process, status, line: None, unread: false },
+                    Event::Done { operation: OperationId(99), result },
+                ]);
+            }
+            Effect::Terminate(scope) => self.0.push_back(Event::Emptied { scope }),
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self, _: Time) -> Option<Event> {
+        self.0.pop_front()
+    }
+}
+
+impl Durable for Ending {
+    fn position(&self, _: IoId, _: u8) -> Option<u64> {
+        None
+    }
+
+    fn written(&mut self, _: BufferId, _: u64) -> io::Result<Option<Written>> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn more_may_be_recorded_than_the_end_of_a_run_that_is_suspended() {
+    let disk = Disk::default();
+    let (mut machine, writer) = begin(&disk, "ok");
+    let mut world = Ending::default();
+    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let outcome = driver::run(&mut machine, &mut recorder);
+    assert_eq!(outcome, Outcome::Interrupted(15));
+    assert!(!recorder.end(&outcome).expect("it is written"), "it is left to the next start");
+    let replayed = replay(&disk.journal(), Level::NOTHING, |_: &Record| ()).expect("all of it");
+    assert_eq!(replayed.outcome, Some(Outcome::Succeeded));
 }
 
 #[test]
