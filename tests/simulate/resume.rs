@@ -61,7 +61,7 @@ fn violation(what: impl Into<String>) -> Violation {
 
 impl Run<'_> {
     fn world(&self) -> Faulty {
-        Faulty::new(&mut Dice::new(self.seed), self.library)
+        Faulty::new(&mut Dice::new(self.seed), self.library).without_restarts()
     }
 
     fn begin(&self) -> Life {

@@ -329,7 +329,7 @@ impl Descriptors {
     }
 
     /// The table of a command; its redirections are set up the first time.
-    fn of(&mut self, run: &Run) -> Result<Table, Missing> {
+    pub fn of(&mut self, run: &Run) -> Result<Table, Missing> {
         self.plumb(self.table(run.io), &run.redirects)
     }
 

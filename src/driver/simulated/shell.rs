@@ -183,6 +183,11 @@ impl Shell {
         self.events.pop_front()
     }
 
+    /// Sets up the redirections of a command that won't be started; whether that could be done.
+    pub fn redirect(&mut self, run: &Run) -> bool {
+        self.descriptors.of(run).is_ok()
+    }
+
     /// The time of something scheduled has come.
     pub fn handle(&mut self, due: Due, world: &mut impl World) {
         match due {

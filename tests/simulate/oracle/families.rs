@@ -50,10 +50,17 @@ pub struct Families {
     ending: BTreeSet<ScopeId>,
     /// Scopes whose processes may be alive although they are said to be empty.
     spared: BTreeSet<ScopeId>,
+    /// What is to stand in the shell's place.
+    replaces: BTreeSet<ProcessId>,
+    /// Whether it does: what runs besides stays, however it ends.
+    pub is_replaced: bool,
 }
 
 impl Families {
     pub fn effect(&mut self, now: Time, effect: &Effect) {
+        if let Effect::Exec(run) = effect {
+            self.replaces.insert(run.process);
+        }
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.fresh.push((now, (**run).clone())),
             Effect::OpenScope { scope, parent, .. } => {
@@ -65,6 +72,8 @@ impl Families {
             }
             Effect::Terminate(scope) => {
                 self.ending.insert(*scope);
+                self.replaces.clear();
+                self.is_replaced = false;
             }
             Effect::Kill { scope, strong: false } => {
                 self.spared.insert(*scope);
@@ -74,6 +83,9 @@ impl Families {
     }
 
     pub fn event(&mut self, event: &Event) {
+        if let Event::Spawned { process, .. } | Event::Exited { process, .. } = event {
+            self.is_replaced |= self.replaces.contains(process);
+        }
         match event {
             Event::Exited { process, .. } => {
                 self.ended.insert(*process);

@@ -8,7 +8,6 @@ use ftsh::machine::effect::{ProcessId, TaskId};
 use ftsh::machine::event::Status;
 use ftsh::machine::outcome::FailureKind;
 use ftsh::machine::record::{LogEvent, Record};
-use ftsh::machine::status::TryStatus;
 use ftsh::machine::{Config, Effect, Event, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
@@ -24,6 +23,8 @@ pub struct Groups {
     replaces: BTreeSet<ProcessId>,
     /// When anything was cancelled.
     cancelled: Vec<Time>,
+    /// When the conditions in progress are cut: the log doesn't say that.
+    conditions: Vec<Time>,
     signals: usize,
     judged: Judged,
 }
@@ -47,6 +48,7 @@ impl Groups {
             begun: BTreeMap::new(),
             replaces: BTreeSet::new(),
             cancelled: Vec::new(),
+            conditions: Vec::new(),
             signals: 0,
             judged: Judged::default(),
         }
@@ -77,6 +79,7 @@ impl Groups {
         if begun.succeeded == Some(false) && group.catch && !begun.caught {
             return Err("the `catch` comes first".into());
         }
+        self.cancelled.extend(self.conditions.extract_if(.., |cut| *cut <= record.at));
         let cancelled = self.cancelled.iter().any(|at| *at >= begun.at);
         // What was begun after that may be part of a group of what is cancelled.
         let late = |at: &Time| *at + self.share <= record.at;
@@ -179,11 +182,10 @@ impl Oracle for Groups {
 
     fn look(&mut self, look: &Look) -> Verdict {
         let tasks = &look.tasks;
-        // That a condition is cut the log doesn't say.
-        let is_cut = |tried: &TryStatus| {
-            tried.condition && tried.deadline.is_some_and(|deadline| deadline <= look.now)
-        };
-        if look.status.tasks.iter().flat_map(|task| &task.tries).any(is_cut) {
+        let tries = look.status.tasks.iter().flat_map(|task| &task.tries);
+        let conditions = tries.filter(|tried| tried.condition);
+        self.conditions = conditions.filter_map(|tried| tried.deadline).collect();
+        if self.conditions.iter().any(|cut| *cut <= look.now) {
             self.cancelled.push(look.now);
         }
         self.begun.retain(|_, tries| !tries.is_empty());

@@ -72,8 +72,8 @@ impl Oracle for Nothing {
             }
             let fine = |start: &&super::families::Start| {
                 let is_daemon = look.families.ended.contains(&start.process);
-                (is_daemon && *outcome == Outcome::Succeeded)
-                    || look.families.is_spared(start.scope)
+                let may_stay = *outcome == Outcome::Succeeded || look.families.is_replaced;
+                (is_daemon && may_stay) || look.families.is_spared(start.scope)
             };
             return match look.families.starts.values().find(|start| !fine(start)) {
                 Some(start) => Err(format!("`{}` outlives the run", start.text)),

@@ -149,6 +149,12 @@ impl Faulty {
         }
     }
 
+    /// Its shell ends only when it is replaced: no driver that is recorded says that it has.
+    pub fn without_restarts(mut self) -> Self {
+        self.restarts.clear();
+        self
+    }
+
     pub fn now(&self) -> Time {
         self.around.now
     }
@@ -254,13 +260,17 @@ impl Faulty {
     }
 
     fn refuse(&mut self, run: &Run) {
-        let kind = *self.dice.pick(&[
+        let mut kind = *self.dice.pick(&[
             SpawnErrorKind::NotFound,
             SpawnErrorKind::NotExecutable,
             SpawnErrorKind::Redirect,
             SpawnErrorKind::System,
             SpawnErrorKind::Builtin,
         ]);
+        // Whatever else keeps it from starting comes after that.
+        if kind != SpawnErrorKind::Redirect && !self.shell.redirect(run) {
+            kind = SpawnErrorKind::Redirect;
+        }
         let error = SpawnError { kind, message: "can't be started".into() };
         self.post(Event::SpawnFailed { process: run.process, error });
     }
