@@ -8,6 +8,8 @@ pub mod backoff;
 pub mod branch;
 pub mod channel;
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::cluster::with_ssh;
 use crate::support::Ftsh;
 
 const SCHEMA: &str = include_str!("../docs/log.schema.json");
 
 /// Scripts that make the shell log everything it can.
-const SCRIPTS: [&str; 18] = [
+const SCRIPTS: [&str; 19] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
     "try for 50 ms; defer 10ms busy; end",
@@ -28,10 +29,11 @@ const SCRIPTS: [&str; 18] = [
     "echo a | try 2 times backoff none; cat; false; end",
     "try 2 times backoff none atomic; echo a; false; end",
     "try 1 time; sh -c 'setsid sleep 1000 & exit 1'; catch; end; $none",
+    "forall x in 1 2 3 on ssh 'down h*2'; true; end",
 ];
 
 fn events(script: &str, options: &[&str], validator: &jsonschema::Validator) -> BTreeSet<String> {
-    let log = Ftsh::script(script)
+    let log = with_ssh(Ftsh::script(script))
         .options(["-l", "40", "-f", "the.log", "--log-format", "json", "-t", "0.1"])
         .options(options)
         .run()

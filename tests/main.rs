@@ -12,6 +12,8 @@ mod branch;
 mod bytes;
 mod channels;
 mod cli;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod cookbook;
 mod cron;
 mod descriptors;
@@ -28,6 +30,7 @@ mod lease;
 mod leftovers;
 mod live;
 mod lock;
+#[cfg(feature = "cluster")]
 mod log_schema;
 mod logging;
 mod nesting;

@@ -69,7 +69,7 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
@@ -100,6 +100,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ),
     ("journal", &["driver", "machine", "channel", "backoff", "syntax", "secrets"]),
     ("branch", &["driver", "journal", "machine", "syntax"]),
+    ("cluster", &["branch", "driver", "machine", "os_error", "syntax"]),
     (
         "repl",
         &[
@@ -119,6 +120,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         "cli",
         &[
             "branch",
+            "cluster",
             "os_error",
             "user_directory",
             "driver",

@@ -11,6 +11,8 @@ use bstr::BString;
 
 use super::journal::{Ended, Kept, Place, Recording};
 use super::telling::Telling;
+#[cfg(feature = "cluster")]
+use crate::cluster;
 use crate::driver::process::{self, AtEnd, ProcessDriver, Supervision};
 use crate::driver::{self, Driver, Interactive};
 use crate::machine::event::Status;
@@ -20,6 +22,12 @@ use crate::non_blocking_writer;
 use crate::os_error::plain;
 use crate::repl;
 use crate::secrets::Secrets;
+
+/// What carries out what a machine asks for.
+#[cfg(feature = "cluster")]
+type Real = cluster::ClusterDriver;
+#[cfg(not(feature = "cluster"))]
+type Real = ProcessDriver;
 
 /// What there is to do.
 pub enum Work {
@@ -69,6 +77,8 @@ pub struct Means {
     pub told: Vec<(&'static str, BString)>,
     pub patience: process::Patience,
     pub channels: Option<PathBuf>,
+    /// How long branches on other machines go on without hearing of this shell.
+    pub lease: Duration,
     /// How long a recorded run may go on in this process.
     pub limit: Option<Duration>,
     pub talks: bool,
@@ -135,12 +145,17 @@ impl Means {
         supervision: Option<Supervision>,
         secrets: &Secrets,
         journal: Option<(Kept, Duration)>,
-    ) -> Result<ProcessDriver> {
-        let Self { file, telling, told, patience, channels, talks, .. } = self;
+    ) -> Result<Real> {
+        let Self { file, telling, told, patience, channels, talks, lease, .. } = self;
+        #[cfg(feature = "cluster")]
+        let elsewhere =
+            cluster::Settings { lease, kill_timeout: patience.time(), told: told.clone() };
+        #[cfg(not(feature = "cluster"))]
+        let _ = lease;
         let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();
-        ProcessDriver::new(process::Settings {
+        let driver = ProcessDriver::new(process::Settings {
             file,
             // What only the driver knows isn't to be had again.
             log_level: if notes.is_some() { level.max(Level::PROCESSES) } else { level },
@@ -165,6 +180,9 @@ impl Means {
                 _ => "",
             };
             anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
-        })
+        })?;
+        #[cfg(feature = "cluster")]
+        let driver = cluster::ClusterDriver::new(driver, elsewhere);
+        Ok(driver)
     }
 }

@@ -8,10 +8,12 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use bstr::BString;
 
 use super::values::{self, BadValue, Words};
 use crate::backoff::{Kind, Policy};
 use crate::log::Format;
+use crate::syntax::clauses::On;
 
 /// An option of the command line.
 #[derive(Debug)]
@@ -59,6 +61,7 @@ const TRYING: &str = "Trying and ending";
 const LOG: &str = "Log";
 const CRON: &str = "Cron";
 const RECORDED: &str = "Recorded runs";
+const ELSEWHERE: &str = "Other machines";
 
 /// What most options are.
 const PLAIN: Spec = Spec {
@@ -352,6 +355,37 @@ pub static SPLAY: Setting<Duration> = Setting {
     write: values::decimal,
 };
 
+/// Run branches on other machines.
+pub static ON: Setting<On<BString>> = Setting {
+    option: Spec {
+        names: &["--on"],
+        value: Some("ENGINE"),
+        variable: Some("FTSH_ON"),
+        is_private: true,
+        heading: ELSEWHERE,
+        help: "Run the branches of each forall on 'slurm', with options, or 'ssh HOST ...'",
+        ..PLAIN
+    },
+    read: values::on,
+    write: values::on_written,
+};
+
+/// How long they go on without the shell.
+pub static LEASE: Setting<Duration> = Setting {
+    option: Spec {
+        names: &["--lease"],
+        value: Some("D"),
+        variable: Some("FTSH_LEASE"),
+        default: Some("1 minute"),
+        is_private: true,
+        heading: ELSEWHERE,
+        help: "There they end when they haven't heard of this shell for so long",
+        ..PLAIN
+    },
+    read: values::lease,
+    write: values::decimal,
+};
+
 /// Record the run.
 pub static JOURNAL: Spec = Spec {
     names: &["--journal"],
@@ -405,7 +439,7 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 28] = [
+pub static TABLE: [&Spec; 30] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -429,6 +463,8 @@ pub static TABLE: [&Spec; 28] = [
     &LOCK,
     &LOCK_WAIT.option,
     &SPLAY.option,
+    &ON.option,
+    &LEASE.option,
     &JOURNAL,
     &REPLAY,
     &STATUS_OF,

@@ -78,6 +78,8 @@ pub struct Settings {
     pub lock_wait: Duration,
     /// Where channels are, if not in the usual place.
     pub channels: Option<PathBuf>,
+    /// How long branches on other machines go on without hearing of this shell.
+    pub lease: Duration,
     /// A random part of this is waited first.
     pub splay: Duration,
     /// Whether to say at the end what the run came to.
@@ -307,6 +309,8 @@ impl Settings {
         let deadline = around.read(DEADLINE, values::moment)?;
         let seed = given.value(&options::SEED)?;
         let cron = given.value(&options::QUIET)?.unwrap_or_default();
+        let on = given.value(&options::ON)?;
+        let lease = given.value_or_default(&options::LEASE)?;
         let lock_wait = given.value(&options::LOCK_WAIT)?;
         let splay = given.value(&options::SPLAY)?.unwrap_or_default();
         let (program, arguments) = given.program();
@@ -357,6 +361,7 @@ impl Settings {
             lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
             lock_wait: lock_wait.unwrap_or_default(),
             channels: given.channels(),
+            lease,
             splay,
             results,
             summary: flags.has(&options::SUMMARY),
@@ -370,7 +375,7 @@ impl Settings {
                 kill_timeout: patience.time(),
                 kill_strong,
                 unset_is_empty,
-                on: None,
+                on,
                 deadline: deadline.map(|moment| Time::after(moment.saturating_sub(around.now))),
                 log_level,
                 secrets,

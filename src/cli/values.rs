@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use bstr::BString;
 use thiserror::Error;
 
 use crate::backoff::{Mistake, Policy};
 use crate::duration::{self, Unit};
 use crate::nearest::nearest;
+use crate::syntax::clauses::{Engine, On};
 use crate::syntax::vocabulary::is_name;
 
 /// Why a text isn't the value that it should be. `Display` says what it should be.
@@ -85,6 +87,31 @@ pub fn decimal(duration: &Duration) -> String {
 /// A moment, as the time since 1970.
 pub fn moment(text: &str) -> Result<Duration, BadValue> {
     Unit::Seconds.times(text).ok_or(BadValue::Wanted("a time in seconds since 1970"))
+}
+
+/// Where branches run: an engine, and a word for it after a blank.
+pub fn on(text: &str) -> Result<On<BString>, BadValue> {
+    let (engine, options) = match text.trim().split_once(char::is_whitespace) {
+        Some((engine, options)) => (engine, Some(options.trim().into())),
+        None => (text.trim(), None),
+    };
+    let wanted = BadValue::Wanted("`slurm`, `slurm OPTION ...` or `ssh HOST ...`");
+    match (Engine::named(engine), options) {
+        (Some(Engine::Ssh), None) | (None, _) => Err(wanted),
+        (Some(engine), options) => Ok(On { engine, options }),
+    }
+}
+
+/// As it is read.
+pub fn on_written(on: &On<BString>) -> String {
+    let options = on.options.iter().map(|options| format!(" {options}"));
+    std::iter::once(on.engine.name().to_owned()).chain(options).collect()
+}
+
+/// A duration of a second or more: what is shorter ends branches whose machines are busy.
+pub fn lease(text: &str) -> Result<Duration, BadValue> {
+    let wanted = BadValue::Wanted("a duration of a second or more");
+    duration(text).and_then(|lease| if lease.as_secs() > 0 { Ok(lease) } else { Err(wanted) })
 }
 
 /// A duration as in scripts.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::Machine;
+use super::away::{Elsewhere, MOST_AWAY};
 use super::code::{Address, Loop};
-use super::dispatch::{Elsewhere, MOST_AWAY};
 use super::effect::{Effect, FdChange, FdSource, TaskId};
 use super::ending::{Ending, Thrown};
 use super::flow::{Flow, Step};

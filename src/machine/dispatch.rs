@@ -7,87 +7,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bstr::BString;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use super::Machine;
-use super::code::Address;
+use super::away::{Away, AwayFrame, Elsewhere};
 use super::effect::{Dispatch, Effect, ProcessId, TaskId};
 use super::ending::{Ending, Retry, Thrown};
 use super::engines::Turn;
 use super::event::{Blame, Returned};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinKind};
-use super::outcome::{Failure, FailureKind};
+use super::outcome::FailureKind;
 use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
 use super::record::{Level, LogEvent};
 use super::task::{State, Task};
-use super::time::Time;
-use super::timer::{Timer, TimerKey};
+use super::timer::Timer;
 use super::unpack::failure;
 use super::value::Value;
 use crate::syntax::Source;
-use crate::syntax::clauses::{Engine, On};
+use crate::syntax::clauses::Engine;
 
-/// So many branches are away at once, unless the `forall` says how many: each is several processes here.
-pub const MOST_AWAY: u64 = 200;
 /// So many machines may refuse a branch before it fails.
 const MOST_REFUSALS: u32 = 10;
 /// The exit status of a branch that its engine doesn't take: to be tried again later.
 const TEMPORARY: i32 = 75;
-
-/// Where the branches of a `forall` run.
-#[derive(Debug)]
-pub struct Elsewhere {
-    /// By which engine.
-    pub on: On<BString>,
-    /// The instruction that sends a branch.
-    pub at: Address,
-    /// How many may be on the way at once.
-    pub most_pending: usize,
-    /// How often one begins anew that was lost.
-    pub retry_lost: u64,
-}
-
-/// A branch that is sent, maybe several times.
-#[derive(Debug)]
-pub struct AwayFrame {
-    /// Where to.
-    pub elsewhere: Arc<Elsewhere>,
-    /// How often it was lost.
-    lost: u64,
-    /// How many machines have refused it.
-    refusals: u32,
-    /// The machine that it runs on, or was on last, and since when.
-    node: Option<(String, Time)>,
-    /// Why it isn't under way.
-    pub failure: Option<Arc<Failure>>,
-    /// The texts that its failures stand in.
-    texts: Vec<Arc<Source>>,
-}
-
-/// A branch of which nothing is there yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Away {
-    /// It waits until it may be sent.
-    Waiting(Option<TimerKey>),
-    /// It was sent.
-    Sent(ProcessId),
-    /// Its limit has passed there, and is about to pass here.
-    OutOfTime,
-}
-
-impl AwayFrame {
-    /// The machine that it runs on, if it does.
-    pub fn node(&self) -> Option<&str> {
-        self.node.as_ref().map(|(node, _)| node.as_str())
-    }
-
-    fn new(elsewhere: Arc<Elsewhere>) -> Self {
-        Self { elsewhere, lost: 0, refusals: 0, node: None, failure: None, texts: Vec::new() }
-    }
-}
 
 impl Machine {
     /// Sends a branch, when its turn has come.

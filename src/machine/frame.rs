@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bstr::BString;
 
+use super::away::{AwayFrame, Elsewhere};
 use super::code::{Address, FinallyCode, Loop, Program, TryCode};
-use super::dispatch::{AwayFrame, Elsewhere};
 use super::effect::{ReplayId, ScopeId, TaskId};
 use super::ending::Ended;
 use super::hedge::Hedge;

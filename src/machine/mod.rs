@@ -3,6 +3,7 @@
 
 mod amount;
 mod atomic;
+mod away;
 mod branches;
 mod builtin;
 mod cancel;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Machine;
+use super::away::Away;
 use super::code::Loop;
-use super::dispatch::Away;
 use super::effect::{ScopeId, TaskId};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use super::outcome::Failure;

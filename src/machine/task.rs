@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bstr::BString;
 
+use super::away::Away;
 use super::code::{Address, Program};
-use super::dispatch::Away;
 use super::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
 use super::ending::{Ending, Left, Retry, Thrown};
 use super::entering::Entering;

@@ -7,6 +7,7 @@ use super::fds::FdError;
 use super::fds::held::HELD;
 use super::jobs::{Answer, RELAYS, Waiting};
 use super::os::signal::{self, die_by};
+use super::outside::OUTSIDE;
 use super::procs::kill_tree;
 use super::replay::REPLAYS;
 use super::tty::Terminal;
@@ -82,6 +83,7 @@ impl ProcessDriver {
                 VOICE => self.hear_overseer(),
                 MOMENT => self.obey(),
                 BACKGROUND => {} // whoever attends to it will see
+                OUTSIDE.. => self.outside.push(token - OUTSIDE),
                 HELD.. => self.io.held.take_in(token, &mut self.poller),
                 REPLAYS.. => self.feed_inputs(token),
                 RELAYS.. => {

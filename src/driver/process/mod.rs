@@ -16,6 +16,7 @@ mod job_control;
 mod jobs;
 mod marks;
 mod os;
+mod outside;
 mod overseen;
 mod oversight;
 mod procs;
@@ -42,6 +43,7 @@ pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::clock::since_boot;
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
+pub use self::outside::Ready;
 pub use self::oversight::{Limit, Order, Overseer, Oversight};
 pub use self::procs::end_marked;
 pub use self::supervisor::{
@@ -165,6 +167,8 @@ pub struct ProcessDriver {
     supervision: Option<Supervision>,
     overseen: Overseen,
     tty: Tty,
+    /// Descriptors of a driver around this one that are ready.
+    outside: Vec<u64>,
 }
 
 const SIGNALS: poll::Token = 0;
@@ -239,6 +243,7 @@ impl ProcessDriver {
             supervision,
             overseen: Overseen::by(oversight),
             tty: Tty { terminal: terminal.ok(), restore, status_line },
+            outside: Vec::new(),
         };
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
@@ -532,7 +537,10 @@ impl Driver for ProcessDriver {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.now() >= until || self.tty.status_line.wants_a_look() {
+            if self.now() >= until
+                || self.tty.status_line.wants_a_look()
+                || !self.outside.is_empty()
+            {
                 return None;
             }
         }

@@ -88,6 +88,11 @@ impl ScopeTree {
         self.tree.open(scope, parent);
     }
 
+    /// A new scope that is in no other one.
+    pub fn open_apart(&mut self, scope: ScopeId) {
+        self.tree.open_apart(scope);
+    }
+
     /// What one scope left running belongs to another one.
     pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId, system: &mut dyn System) {
         if scope == into {

@@ -94,6 +94,11 @@ impl Tree {
         self.scope(parent).below.insert(scope);
     }
 
+    /// A new scope that is in no other one.
+    pub fn open_apart(&mut self, scope: ScopeId) {
+        self.scopes.entry(scope).or_default();
+    }
+
     /// A scope; one that was never opened is the script's.
     fn scope(&mut self, scope: ScopeId) -> &mut Scope {
         if scope != ScopeId::SCRIPT && !self.scopes.contains_key(&scope) {

@@ -1,0 +1,180 @@
+//! One branch that is away, and what belongs to it here.
+
+use std::collections::VecDeque;
+
+use super::connection::{Connection, Pipe};
+use super::engine;
+use crate::branch::{Head, Stream};
+use crate::machine::Time;
+use crate::machine::effect::{IoId, OperationId, ProcessId, ScopeId, TaskId};
+use crate::machine::event::Returned;
+use crate::syntax::clauses::Engine;
+
+/// Names that the machine never gives.
+const OWN: u64 = 1 << 62;
+
+/// What belongs to one branch is called, to the process driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names(u64);
+
+impl Names {
+    /// Those of the branch with this number.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// What the engine calls it, in a run with this mark.
+    pub fn job(self, mark: &str) -> String {
+        format!("ftsh-{mark}-{}", self.0)
+    }
+
+    /// The first of the keys of its pipes.
+    pub fn first_key(self) -> u64 {
+        self.0 * Pipe::KEYS
+    }
+
+    /// The engine's command.
+    pub fn engine(self) -> ProcessId {
+        ProcessId(OWN | self.0 << 1)
+    }
+
+    /// What prints.
+    pub fn printing(self) -> ProcessId {
+        ProcessId(OWN | self.0 << 1 | 1)
+    }
+
+    /// The descriptors of the engine's command.
+    pub fn engine_io(self) -> IoId {
+        IoId(OWN | self.0 << 1)
+    }
+
+    /// Where is printed.
+    pub fn printing_io(self) -> IoId {
+        IoId(OWN | self.0 << 1 | 1)
+    }
+
+    /// The opening of that.
+    pub fn opening(self) -> OperationId {
+        OperationId(OWN | self.0)
+    }
+
+    /// The family of both.
+    pub fn scope(self) -> ScopeId {
+        ScopeId(OWN | self.0)
+    }
+
+    /// The number of the branch that a command belongs to, and whether it is the engine's.
+    pub fn of_process(process: ProcessId) -> Option<(u64, bool)> {
+        (process.0 & OWN != 0).then_some(((process.0 & !OWN) >> 1, process.0 & 1 == 0))
+    }
+
+    /// The number of the branch that an opening belongs to.
+    pub fn of_operation(operation: OperationId) -> Option<(u64, bool)> {
+        (operation.0 & OWN != 0).then_some((operation.0 & !OWN, false))
+    }
+
+    /// The number of the branch that a family belongs to.
+    pub fn of_scope(scope: ScopeId) -> Option<(u64, bool)> {
+        (scope.0 & OWN != 0).then_some((scope.0 & !OWN, true))
+    }
+}
+
+/// What the machine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// What becomes of the branch.
+    End,
+    /// Only that nothing is left of it: its scope is being emptied.
+    Nothing,
+    /// It knows that it is over.
+    Told,
+}
+
+/// A branch that is away.
+#[derive(Debug)]
+pub struct Away {
+    pub names: Names,
+    /// What the machine calls it.
+    pub process: ProcessId,
+    pub task: TaskId,
+    pub scope: ScopeId,
+    pub line: u32,
+    pub engine: Engine,
+    /// Where it is, if the choice was ours, until the host has room for another one.
+    pub host: Option<String>,
+    /// Whether there are other hosts.
+    pub others: bool,
+    pub head: Head,
+    pub connection: Connection,
+    /// Whether the engine's command has ended.
+    pub engine_ended: bool,
+    /// What it has printed and is not written yet.
+    pub unprinted: VecDeque<(Stream, Vec<u8>)>,
+    /// Whether some of it is being written.
+    pub is_printing: bool,
+    /// What the machine waits for.
+    pub awaited: Awaited,
+    /// What became of it.
+    pub returned: Option<Returned>,
+    /// Why nothing came to run, if that is known.
+    pub why: Option<String>,
+    /// When the engine's command is killed that isn't needed any more.
+    pub kill_at: Option<Time>,
+}
+
+impl Away {
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.names.number()
+    }
+
+    /// When something is to be done for it.
+    pub fn next_due(&self) -> Time {
+        self.head.next_timeout().min(self.kill_at.unwrap_or(Time::NEVER))
+    }
+
+    /// Something has come from it.
+    pub fn hear(&mut self, pipe: Pipe, now: Time, bytes: &[u8]) {
+        match pipe {
+            Pipe::Input => {}
+            Pipe::Output => self.head.heard_output(now, bytes),
+            Pipe::Errors => self.head.heard_errors(now, bytes),
+        }
+    }
+
+    /// The engine's command has ended, and nothing more comes.
+    pub fn closed(&mut self, code: Option<i32>) {
+        let said = self.head.noise();
+        let (blame, why) = engine::blame(self.engine, &said, code, self.others);
+        self.head.closed("", blame);
+        self.why = Some(why);
+    }
+
+    /// The machine's name, as the script knows it: that of the host, if it names one.
+    pub fn node(&self, told: String) -> String {
+        self.host.clone().unwrap_or(told)
+    }
+
+    /// What became of it, in the script's words.
+    pub fn told(&self, returned: Returned) -> Returned {
+        let name = |node: Option<String>| self.host.clone().or(node);
+        match returned {
+            Returned::Ended { node, elapsed, ended } => {
+                Returned::Ended { node: self.node(node), elapsed, ended }
+            }
+            Returned::Lost { node, why } => Returned::Lost { node: name(node), why },
+            Returned::NotBegun { node: None, why, blame } => {
+                let why = self.why.clone().unwrap_or(why);
+                Returned::NotBegun { node: name(None), why, blame }
+            }
+            Returned::NotBegun { node, why, blame } => {
+                Returned::NotBegun { node: name(node), why, blame }
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Which branches that are away belong to which scope, and which scopes are empty here but not elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
+
+use crate::machine::effect::ScopeId;
+
+/// The scopes that are open, and those that wait for branches elsewhere.
+#[derive(Debug, Default)]
+pub struct Families {
+    parents: BTreeMap<ScopeId, ScopeId>,
+    /// Nothing is left in them here.
+    empty_here: BTreeSet<ScopeId>,
+}
+
+impl Families {
+    /// A scope begins inside another one.
+    pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
+        self.parents.insert(scope, parent);
+    }
+
+    /// A scope ended well: those in it are another one's.
+    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
+        self.forget(scope, into);
+    }
+
+    /// Whether one scope is another one or inside it.
+    pub fn is_in(&self, scope: ScopeId, outer: ScopeId) -> bool {
+        let up = |scope: &ScopeId| self.parents.get(scope).copied();
+        outer == ScopeId::SCRIPT || successors(Some(scope), up).any(|it| it == outer)
+    }
+
+    /// Nothing is left in a scope here; whether that is so elsewhere, where branches of these scopes are.
+    pub fn emptied(&mut self, scope: ScopeId, away: &[ScopeId]) -> bool {
+        if away.iter().any(|it| self.is_in(*it, scope)) {
+            self.empty_here.insert(scope);
+            return false;
+        }
+        self.forget(scope, ScopeId::SCRIPT);
+        true
+    }
+
+    /// Those that are empty now that only branches of these scopes are away.
+    pub fn empty(&mut self, away: &[ScopeId]) -> Vec<ScopeId> {
+        let waiting = std::mem::take(&mut self.empty_here);
+        waiting.into_iter().filter(|scope| self.emptied(*scope, away)).collect()
+    }
+
+    fn forget(&mut self, scope: ScopeId, heir: ScopeId) {
+        self.parents.remove(&scope);
+        for parent in self.parents.values_mut().filter(|parent| **parent == scope) {
+            *parent = heir;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_empty_when_it_is_so_everywhere() {
+        let [outer, inner, branch] = [1, 2, 3].map(ScopeId);
+        let mut families = Families::default();
+        families.open(outer, ScopeId::SCRIPT);
+        families.open(inner, outer);
+        families.open(branch, inner);
+        assert!(!families.emptied(outer, &[branch]));
+        assert!(!families.emptied(ScopeId::SCRIPT, &[branch]));
+        families.hand_over(inner, outer);
+        assert!(families.is_in(branch, outer) && !families.is_in(outer, branch));
+        assert_eq!(families.empty(&[branch]), []);
+        assert_eq!(families.empty(&[]), [ScopeId::SCRIPT, outer]);
+        assert_eq!(families.empty(&[]), []);
+    }
+}

@@ -1,0 +1,140 @@
+//! Hosts that are reached by `ssh`: each is a node with as many places as its word says.
+
+use std::collections::BTreeMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::submission::Submission;
+use crate::machine::event::Blame;
+
+/// The command.
+pub const PROGRAM: &str = "ssh";
+
+/// What has a host run something. No terminal, and nothing is asked; a host that doesn't answer is noticed.
+pub fn submit(submission: &Submission) -> Vec<BString> {
+    let mut command: Vec<BString> =
+        [PROGRAM, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
+            .map(BString::from)
+            .into();
+    command.push(submission.host.unwrap_or_default().into());
+    // It becomes one text for a shell.
+    let quoted: Vec<_> = submission.command.iter().map(|word| quoted(word.as_ref())).collect();
+    let mut line = BString::from("exec ");
+    line.extend_from_slice(&bstr::join(" ", quoted));
+    command.push(line);
+    command
+}
+
+/// Who is to blame that nothing came to run: the host, if there are `others`.
+pub fn blame(others: bool) -> Blame {
+    if others { Blame::Node } else { Blame::Engine }
+}
+
+fn quoted(word: &BStr) -> BString {
+    let mut quoted = BString::from("'");
+    quoted.extend_from_slice(&word.replace("'", r"'\''"));
+    quoted.push(b'\'');
+    quoted
+}
+
+/// The hosts of a run, and what runs on each.
+#[derive(Debug, Default)]
+pub struct Hosts(BTreeMap<String, u64>);
+
+impl Hosts {
+    /// The host of a list, `host1 host2*4`, that has most places left, of those that aren't to be avoided, if
+    /// there are such; and whether there are others. None if all places are taken; an error says what is wrong
+    /// with the list.
+    pub fn choose(&self, list: &BStr, avoid: &[String]) -> Result<Option<(String, bool)>, String> {
+        let hosts = parse(list)?;
+        let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
+        let all_are_avoided = !hosts.iter().any(|host| wanted(&host));
+        let free = |(host, places): &(String, u64)| {
+            let left = places.saturating_sub(self.0.get(host).copied().unwrap_or(0));
+            (left > 0).then(|| (left as f64 / *places as f64, host.clone()))
+        };
+        let usable = hosts.iter().filter(|host| all_are_avoided || wanted(host));
+        let best =
+            usable.filter_map(free).max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
+        Ok(best.map(|(_, host)| (host, hosts.len() > 1)))
+    }
+
+    /// Something begins to use a host.
+    pub fn enter(&mut self, host: &str) {
+        *self.0.entry(host.into()).or_default() += 1;
+    }
+
+    /// It uses it no more.
+    pub fn leave(&mut self, host: &str) {
+        if let Some(used) = self.0.get_mut(host) {
+            *used = used.saturating_sub(1);
+        }
+    }
+}
+
+fn parse(list: &BStr) -> Result<Vec<(String, u64)>, String> {
+    let list = list.to_str_lossy();
+    let host = |word: &str| {
+        let (host, places) = match word.rsplit_once('*') {
+            None => (word, 1),
+            Some((host, places)) => match places.parse() {
+                Ok(places @ 1..) => (host, places),
+                _ => return Err(format!("`{word}` has no number of places, as `{host}*4` has")),
+            },
+        };
+        if host.is_empty() || host.starts_with('-') {
+            return Err(format!("`{word}` is no host"));
+        }
+        Ok((host.to_owned(), places))
+    };
+    let hosts = list.split_whitespace().map(host).collect::<Result<Vec<_>, _>>()?;
+    if hosts.is_empty() {
+        return Err("it takes a list of hosts: `on ssh \"host1 host2*4\"`".into());
+    }
+    Ok(hosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(hosts: &Hosts, list: &str, avoid: &[&str]) -> Option<String> {
+        let avoid: Vec<_> = avoid.iter().map(ToString::to_string).collect();
+        hosts.choose(list.into(), &avoid).expect("a list").map(|(host, _)| host)
+    }
+
+    #[test]
+    fn places_are_filled_evenly() {
+        let mut hosts = Hosts::default();
+        let mut order = Vec::new();
+        while let Some(host) = chosen(&hosts, "a b*3 u@c", &[]) {
+            hosts.enter(&host);
+            order.push(host);
+        }
+        assert_eq!(order, ["a", "b", "u@c", "b", "b"]);
+        hosts.leave("b");
+        assert_eq!(chosen(&hosts, "a b*3 u@c", &["a"]).as_deref(), Some("b"));
+        assert_eq!(chosen(&hosts, "a b*3 u@c", &["b"]), None, "others have taken what is left");
+        assert_eq!(chosen(&hosts, "b*3", &["b"]).as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn lists_that_are_none() {
+        for list in ["", " ", "a*0", "a*x", "*4", "-oProxyCommand=x"] {
+            assert!(Hosts::default().choose(list.into(), &[]).is_err(), "{list}");
+        }
+    }
+
+    #[test]
+    fn the_command_is_quoted_for_a_shell() {
+        let submission = Submission {
+            name: "",
+            options: "".into(),
+            avoid: &[],
+            command: &["/a b/it's".into(), "--branch".into()],
+            host: Some("h"),
+        };
+        let command = submit(&submission);
+        assert_eq!(command.last().expect("a line"), r"exec '/a b/it'\''s' '--branch'");
+    }
+}

@@ -1,0 +1,68 @@
+//! A branch that runs elsewhere, and where that is.
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::code::Address;
+use super::id::ProcessId;
+use super::outcome::Failure;
+use super::time::Time;
+use super::timer::TimerKey;
+use crate::syntax::Source;
+use crate::syntax::clauses::On;
+
+/// So many branches are away at once, unless the `forall` says how many: each is several processes here.
+pub const MOST_AWAY: u64 = 200;
+/// Where the branches of a `forall` run.
+#[derive(Debug)]
+pub struct Elsewhere {
+    /// By which engine.
+    pub on: On<BString>,
+    /// The instruction that sends a branch.
+    pub at: Address,
+    /// How many may be on the way at once.
+    pub most_pending: usize,
+    /// How often one begins anew that was lost.
+    pub retry_lost: u64,
+}
+
+/// A branch that is sent, maybe several times.
+#[derive(Debug)]
+pub struct AwayFrame {
+    /// Where to.
+    pub elsewhere: Arc<Elsewhere>,
+    /// How often it was lost.
+    pub lost: u64,
+    /// How many machines have refused it.
+    pub refusals: u32,
+    /// The machine that it runs on, or was on last, and since when.
+    pub node: Option<(String, Time)>,
+    /// Why it isn't under way.
+    pub failure: Option<Arc<Failure>>,
+    /// The texts that its failures stand in.
+    pub texts: Vec<Arc<Source>>,
+}
+
+/// A branch of which nothing is there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// It waits until it may be sent.
+    Waiting(Option<TimerKey>),
+    /// It was sent.
+    Sent(ProcessId),
+    /// Its limit has passed there, and is about to pass here.
+    OutOfTime,
+}
+
+impl AwayFrame {
+    /// The machine that it runs on, if it does.
+    pub fn node(&self) -> Option<&str> {
+        self.node.as_ref().map(|(node, _)| node.as_str())
+    }
+
+    /// One that is to be sent.
+    pub fn new(elsewhere: Arc<Elsewhere>) -> Self {
+        Self { elsewhere, lost: 0, refusals: 0, node: None, failure: None, texts: Vec::new() }
+    }
+}

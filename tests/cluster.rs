@@ -1,0 +1,171 @@
+//! Branches on other machines, which a program plays that is called `ssh` and runs everything here.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::Ftsh;
+
+const SSH: &str = include_str!("support/ssh");
+
+/// A run whose `ssh` stays on this machine. What must not be left is looked for by its mark, which goes with
+/// the environment.
+pub fn with_ssh(run: Ftsh) -> Ftsh {
+    let run = run.program("bin/ssh", SSH);
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", run.path("bin").display());
+    run.env("PATH", path)
+}
+
+fn script(text: &str) -> Ftsh {
+    with_ssh(Ftsh::script(text))
+}
+
+#[test]
+fn branches_run_elsewhere_and_print_here() {
+    script(
+        "y=outside\nfunction f; return $1 .add. 1; end\n\
+         forall x in 1 2 3 on ssh \"h1 h2*2\" output grouped in order\n\
+         z=f($x)\necho $x $y $z\nsh -c 'echo error $0 >&2' $x\nend",
+    )
+    .stdout("1 outside 2\n2 outside 3\n3 outside 4\n")
+    .stderr("error 1")
+    .stderr("error 3")
+    .success()
+    .nothing_left();
+}
+
+#[test]
+fn much_and_any_bytes_come_back_as_they_were_printed() {
+    let run =
+        script("forall x in a on ssh h\nseq 200000\nprintf '\\0\\377\\036ftsh:'\nend").success();
+    let mut expected: Vec<u8> =
+        (1..=200_000).flat_map(|it| format!("{it}\n").into_bytes()).collect();
+    expected.extend(b"\0\xff\x1eftsh:");
+    assert!(run.stdout == expected, "{} bytes", run.stdout.len());
+}
+
+#[test]
+fn failures_come_back_with_their_places_and_codes() {
+    script("forall x in a b on ssh \"h*2\"\nsh -c 'exit 7'\nend")
+        .stderr("script.ftsh:")
+        .failure(7)
+        .nothing_left();
+    let run = script(
+        "try 3 times every 1 ms\nforall x in a on ssh h\necho $attempt >> times\nfalse\nend\nend",
+    )
+    .failure(1);
+    assert_eq!(run.read("times"), "1\n2\n3\n");
+    script("try\nforall x in a b keep going on ssh \"h*2\"\nfalse\nend\ncatch\necho $error_kind $failed\nend")
+        .stdout("exit a b\n")
+        .success();
+}
+
+#[test]
+fn a_limit_leaves_nothing_anywhere() {
+    let run = script(
+        "try for 3 seconds or 1 time\nforall x in a b c on ssh \"h*3\"\n\
+         sh -c 'setsid sleep 1000 & echo r >> ready; exec sleep 1000'\nend\nend",
+    )
+    .failure(124);
+    run.nothing_left();
+    assert_eq!(run.read("ready").lines().count(), 3);
+    assert!(run.within(Duration::from_secs(8)), "{}", run.story());
+}
+
+#[test]
+fn a_signal_leaves_nothing_anywhere_and_cleans_up_there() {
+    let run = script(
+        "forall x in a b c on ssh \"h*3\"\ntry\n\
+         sh -c 'setsid sleep 1000 & echo r >> ready; exec sleep 1000'\n\
+         finally\necho cleaned $x >> cleaned\nend\nend",
+    )
+    .start();
+    run.until_lines("ready", 3);
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    let mut cleaned: Vec<_> = finished.read("cleaned").lines().map(ToOwned::to_owned).collect();
+    cleaned.sort();
+    assert_eq!(cleaned, ["cleaned a", "cleaned b", "cleaned c"]);
+}
+
+#[test]
+fn a_failure_cancels_the_others_wherever_they_are() {
+    let run = script(
+        "forall x in a b on ssh \"h*2\"\nif $x .eq. a\nsh -c 'echo r >> ready; exec sleep 1000'\n\
+         else\nwhile .not. .succeeds. (test -s ready)\nsleep 10 ms\nend\nfalse\nend\nend",
+    )
+    .failure(1);
+    run.nothing_left();
+}
+
+#[test]
+fn a_dead_head_leaves_nothing_anywhere() {
+    let run = script(
+        "forall x in a b on ssh \"h*2\"\n\
+         sh -c 'setsid sleep 1000 & echo r >> ready; exec sleep 1000'\nend",
+    )
+    .start();
+    run.until_lines("ready", 2);
+    run.signal(Signal::SIGKILL);
+    // Nobody waits for that.
+    run.until("the end of all", |run| run.processes().is_empty());
+    run.wait().killed_by(Signal::SIGKILL);
+}
+
+#[test]
+fn a_node_that_dies_is_told_of_when_it_is_certain_and_others_do_its_work() {
+    // The connection breaks, and all of the node's with it.
+    let text = "forall x in a b on ssh \"h1 h2 h3\" retry lost 2 times\n\
+                echo $x >> begun\n\
+                if $x .eq. a .and. .not. .exists. died\n\
+                touch died\nsh -c 'kill -9 $(cat node.h1); sleep 1000'\nend\nend";
+    let run = script(text).options(["-t", "0.5", "--lease", "1s", "-l", "20"]).run();
+    run.nothing_left();
+    let story = run.story();
+    assert!(story.contains("isn't known: the connection to it ended"), "{story}");
+    assert_eq!(run.read("begun").lines().count(), 3, "{story}");
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_are_left_alone() {
+    let run = script("forall x in 1 .to. 6 on ssh \"down h*2\"\necho $x >> done\nend")
+        .options(["-l", "10"])
+        .success();
+    assert_eq!(run.read("done").lines().count(), 6);
+    run.expect_stderr("down doesn't run the branch: ssh: connect to host down");
+    // The only one: limits hold, and the report says what was wrong.
+    script("try for 2 seconds\nforall x in a on ssh down\ntrue\nend\nend")
+        .stderr("connect to host down")
+        .failure(124);
+}
+
+#[test]
+fn what_can_never_run_says_so_at_once() {
+    script("forall x in a on ssh ''\ntrue\nend").stderr("it takes a list of hosts").failure(75);
+    script("forall x in a on ssh 'h*0'\ntrue\nend").stderr("has no number of places").failure(75);
+    let empty = script("forall x in a on slurm\ntrue\nend").env("PATH", "/nowhere");
+    empty.stderr("slurm doesn't run the branch: ").failure(75);
+    script("try 1 time atomic\nforall x in a on ssh h\ntrue\nend\nend")
+        .stderr("a branch inside an atomic attempt can't be run elsewhere")
+        .failure(75);
+}
+
+#[test]
+fn a_whole_run_can_be_sent_and_what_is_within_stays_there() {
+    let text = "forall x in a b\nforall y in 1 2\necho $x$y >> all\nend\nend";
+    let run = script(text).options(["--on", "ssh h*2", "-l", "30"]).success();
+    let mut all: Vec<_> = run.read("all").lines().map(ToOwned::to_owned).collect();
+    all.sort();
+    assert_eq!(all, ["a1", "a2", "b1", "b2"]);
+    assert_eq!(run.story().matches("branch begins on h").count(), 2);
+    script("true").env("FTSH_ON", "nosuch").refused(&["FTSH_ON", "slurm"]);
+}
+
+#[test]
+fn nobody_reads_and_nothing_is_lost() {
+    script("forall x in 1 .to. 4 output tagged on ssh \"h*4\"\nseq 30000\nend | sh -c 'sleep 1; wc -l'")
+        .stdout("120000\n")
+        .success();
+}
