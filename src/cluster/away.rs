@@ -10,8 +10,10 @@ use crate::machine::effect::{IoId, OperationId, ProcessId, ScopeId, TaskId};
 use crate::machine::event::Returned;
 use crate::syntax::clauses::Engine;
 
-/// Names that the machine never gives.
-const OWN: u64 = 1 << 62;
+/// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number.
+const OWN: u64 = 0x5a << 56;
+/// By what of a name that is known.
+const WHOSE: u64 = 0xff << 56;
 
 /// What belongs to one branch is called, to the process driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,17 +72,17 @@ impl Names {
 
     /// The number of the branch that a command belongs to, and whether it is the engine's.
     pub fn of_process(process: ProcessId) -> Option<(u64, bool)> {
-        (process.0 & OWN != 0).then_some(((process.0 & !OWN) >> 1, process.0 & 1 == 0))
+        (process.0 & WHOSE == OWN).then_some(((process.0 & !WHOSE) >> 1, process.0 & 1 == 0))
     }
 
     /// The number of the branch that an opening belongs to.
     pub fn of_operation(operation: OperationId) -> Option<(u64, bool)> {
-        (operation.0 & OWN != 0).then_some((operation.0 & !OWN, false))
+        (operation.0 & WHOSE == OWN).then_some((operation.0 & !WHOSE, false))
     }
 
     /// The number of the branch that a family belongs to.
     pub fn of_scope(scope: ScopeId) -> Option<(u64, bool)> {
-        (scope.0 & OWN != 0).then_some((scope.0 & !OWN, true))
+        (scope.0 & WHOSE == OWN).then_some((scope.0 & !WHOSE, true))
     }
 }
 
