@@ -65,8 +65,8 @@ impl Overseer for Lease {
         self.frames.push(bytes);
         loop {
             match self.frames.message() {
-                // Over is over: the head counts on that. And it knows of no request that wasn't made.
-                Ok(Some(ToNode::Lease(asked))) if now < self.until && asked <= now => {
+                // A branch that is being ended has more time for that. No request was made later than now.
+                Ok(Some(ToNode::Lease(asked))) if asked <= now => {
                     self.until = self.until.max(asked.saturating_add(self.length));
                 }
                 Ok(Some(ToNode::End(signal))) => self.orders.push_back(Order::Interrupt(signal)),

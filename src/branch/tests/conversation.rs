@@ -68,14 +68,16 @@ struct Circumstances {
     grace: Duration,
     head: Clock,
     node: Clock,
-    /// How long what is sent takes, one after the other.
-    delays: Vec<Moment>,
+    /// How long what is sent takes, one after the other: to the node, and from it.
+    delays: [Vec<Moment>; 2],
     /// How many bytes come at once.
     pieces: Vec<usize>,
     /// When nothing comes through; it comes after that.
     partitions: Vec<Window>,
-    /// When nothing comes through for good, and whether the head and the node are told.
-    cut: Option<(Moment, bool, bool)>,
+    /// When nothing comes through for good, to the node and from it.
+    cuts: [Option<Moment>; 2],
+    /// Whether they are told.
+    tells: [bool; 2],
     /// When a side is stopped.
     head_sleeps: Vec<Window>,
     node_sleeps: Vec<Window>,
@@ -157,13 +159,12 @@ impl World {
         let node = "n".to_owned();
         let hello = ToHead::Hello(Hello { identity: branch().identity, node });
         world.node_says(&frame(&hello).expect("short"), News::Output);
-        if let Some((moment, head, node)) = world.is.cut {
-            if head {
-                world.schedule(moment, News::Closed);
-            }
-            if node {
-                world.schedule(moment, News::ToNode(Vec::new()));
-            }
+        let [to_node, to_head] = world.is.cuts;
+        if let Some(moment) = to_node.filter(|_| world.is.tells[0]) {
+            world.schedule(moment, News::ToNode(Vec::new()));
+        }
+        if let Some(moment) = to_head.filter(|_| world.is.tells[1]) {
+            world.schedule(moment, News::Closed);
         }
         if let Some(moment) = world.is.ends {
             world.schedule(moment, News::End);
@@ -178,10 +179,11 @@ impl World {
 
     /// When something comes that is sent now; never, if nothing comes through any more.
     fn arrival(&mut self, direction: usize) -> Option<Moment> {
-        let delay = self.is.delays[self.sent % self.is.delays.len()];
+        let delays = &self.is.delays[direction];
+        let delay = delays[self.sent % delays.len()];
         let arrives = awake(&self.is.partitions, self.now + delay).max(self.last[direction]);
         self.last[direction] = arrives;
-        let is_cut = self.is.cut.is_some_and(|(cut, ..)| arrives >= cut);
+        let is_cut = self.is.cuts[direction].is_some_and(|cut| arrives >= cut);
         (!is_cut).then_some(arrives)
     }
 
@@ -377,24 +379,33 @@ fn windows() -> impl Strategy<Value = Vec<Window>> {
     proptest::collection::vec(window.prop_map(|(from, length)| (from, from + length)), 0..3)
 }
 
+fn delays() -> impl Strategy<Value = Vec<Moment>> {
+    let delay = prop_oneof![4 => 0..SECOND / 10, 1 => 0..60 * SECOND];
+    proptest::collection::vec(delay, 1..9)
+}
+
+/// Either short, or longer than everything else.
+fn length(most: Moment) -> impl Strategy<Value = Moment> {
+    prop_oneof![0..most, Just(10_000 * SECOND)]
+}
+
 prop_compose! {
     fn circumstances()(
         lease in 1_u64..60,
         grace in 0_u64..30,
         (head, node) in (clock(), clock()),
-        delays in proptest::collection::vec(
-            prop_oneof![4 => 0..SECOND / 10, 1 => 0..60 * SECOND], 1..9),
+        delays in [delays(), delays()],
         pieces in proptest::collection::vec(1_usize..200, 1..5),
         partitions in windows(),
-        cut in proptest::option::of((0..200 * SECOND, any::<bool>(), any::<bool>())),
+        cuts in proptest::array::uniform2(proptest::option::of(0..200 * SECOND)),
+        tells in any::<[bool; 2]>(),
         (head_sleeps, node_sleeps) in (windows(), windows()),
-        takes in 0..400 * SECOND,
-        dies_in in prop_oneof![0..SECOND, 0..100 * SECOND],
+        (takes, dies_in) in (length(400 * SECOND), length(SECOND)),
         ends in proptest::option::of(0..300 * SECOND),
     ) -> Circumstances {
         let (lease, grace) = (Duration::from_secs(lease), Duration::from_secs(grace));
         Circumstances {
-            lease, grace, head, node, delays, pieces, partitions, cut,
+            lease, grace, head, node, delays, pieces, partitions, cuts, tells,
             head_sleeps, node_sleeps, takes, dies_in, ends,
         }
     }
@@ -402,21 +413,25 @@ prop_compose! {
 
 /// A connection that is there.
 fn good() -> impl Strategy<Value = Circumstances> {
-    let delays = proptest::collection::vec(0..SECOND / 4, 1..9);
-    (circumstances(), delays, 0..100 * SECOND).prop_map(|(is, delays, leases)| Circumstances {
-        lease: is.lease.max(Duration::from_secs(2)),
-        takes: leases * is.lease.as_secs(),
-        delays,
-        partitions: Vec::new(),
-        cut: None,
-        head_sleeps: Vec::new(),
-        node_sleeps: Vec::new(),
-        ends: None,
-        ..is
+    let delays = || proptest::collection::vec(0..SECOND / 4, 1..9);
+    (circumstances(), [delays(), delays()], 0..100 * SECOND).prop_map(|(is, delays, leases)| {
+        Circumstances {
+            lease: is.lease.max(Duration::from_secs(2)),
+            takes: leases * is.lease.as_secs(),
+            delays,
+            partitions: Vec::new(),
+            cuts: [None; 2],
+            head_sleeps: Vec::new(),
+            node_sleeps: Vec::new(),
+            ends: None,
+            ..is
+        }
     })
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
     /// All assertions are in the world: what is taken for gone is gone, and what hasn't begun never does.
     #[test]
     fn no_branch_lives_that_is_taken_for_gone(is in circumstances()) {
@@ -424,10 +439,12 @@ proptest! {
         world.run();
         let never_answers = world.returned.is_none();
         // A node that was never heard of may still be waiting in a queue.
-        prop_assert!(!never_answers || !world.has_begun, "{is:?}");
+        prop_assert!(!never_answers || !world.has_begun, "{:?}", is);
         prop_assert!(!never_answers || world.head.next_timeout() == Time::NEVER);
     }
+}
 
+proptest! {
     #[test]
     fn a_branch_with_a_good_connection_ends_by_itself(is in good()) {
         let mut world = World::new(is.clone());
