@@ -6,7 +6,9 @@ use super::connection::{Connection, Pipe};
 use super::engine;
 use crate::branch::{Head, Stream};
 use crate::machine::Time;
-use crate::machine::effect::{IoId, OperationId, ProcessId, ScopeId, TaskId};
+use crate::machine::effect::{
+    Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
+};
 use crate::machine::event::Returned;
 use crate::syntax::clauses::Engine;
 
@@ -97,20 +99,40 @@ pub enum Awaited {
     Told,
 }
 
-/// A branch that is away.
-#[derive(Debug)]
-pub struct Away {
-    pub names: Names,
-    /// What the machine calls it.
+/// What the machine has asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Errand {
+    /// What the machine calls the branch.
     pub process: ProcessId,
     pub task: TaskId,
     pub scope: ScopeId,
     pub line: u32,
     pub engine: Engine,
-    /// Where it is, if the choice was ours, until the host has room for another one.
+}
+
+impl Errand {
+    /// What of a dispatch is needed as long as the branch is away.
+    pub fn of(dispatch: &Dispatch) -> Self {
+        let Dispatch { process, task, scope, line, .. } = *dispatch;
+        Self { process, task, scope, line, engine: dispatch.on.engine }
+    }
+}
+
+/// Where a branch is, if the choice was ours.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// Its host, until that has room for another branch.
     pub host: Option<String>,
     /// Whether there are other hosts.
     pub others: bool,
+}
+
+/// A branch that is away.
+#[derive(Debug)]
+pub struct Away {
+    pub names: Names,
+    pub errand: Errand,
+    pub place: Place,
     pub head: Head,
     pub connection: Connection,
     /// Whether the engine's command has ended.
@@ -130,6 +152,55 @@ pub struct Away {
 }
 
 impl Away {
+    /// One that is being sent.
+    pub fn new(
+        names: Names,
+        errand: Errand,
+        place: Place,
+        head: Head,
+        connection: Connection,
+    ) -> Self {
+        Self {
+            names,
+            errand,
+            place,
+            head,
+            connection,
+            engine_ended: false,
+            unprinted: VecDeque::new(),
+            is_printing: false,
+            awaited: Awaited::End,
+            returned: None,
+            why: None,
+            kill_at: None,
+        }
+    }
+
+    /// What has a command run here for the branch.
+    pub fn run(
+        &self,
+        process: ProcessId,
+        action: Action,
+        io: IoId,
+        redirects: Vec<FdChange>,
+    ) -> Effect {
+        Effect::Run(Box::new(Run {
+            process,
+            task: self.errand.task,
+            scope: self.names.scope(),
+            action,
+            directory: None,
+            umask: None,
+            io,
+            is_last: io == self.names.engine_io(),
+            redirects,
+            feeds: 0,
+            deadline: None,
+            grace: None,
+            line: self.errand.line,
+        }))
+    }
+
     /// Its number.
     pub fn number(&self) -> u64 {
         self.names.number()
@@ -152,19 +223,19 @@ impl Away {
     /// The engine's command has ended, and nothing more comes.
     pub fn closed(&mut self, code: Option<i32>) {
         let said = self.head.noise();
-        let (blame, why) = engine::blame(self.engine, &said, code, self.others);
+        let (blame, why) = engine::blame(self.errand.engine, &said, code, self.place.others);
         self.head.closed("", blame);
         self.why = Some(why);
     }
 
     /// The machine's name, as the script knows it: that of the host, if it names one.
     pub fn node(&self, told: String) -> String {
-        self.host.clone().unwrap_or(told)
+        self.place.host.clone().unwrap_or(told)
     }
 
     /// What became of it, in the script's words.
     pub fn told(&self, returned: Returned) -> Returned {
-        let name = |node: Option<String>| self.host.clone().or(node);
+        let name = |node: Option<String>| self.place.host.clone().or(node);
         match returned {
             Returned::Ended { node, elapsed, ended } => {
                 Returned::Ended { node: self.node(node), elapsed, ended }

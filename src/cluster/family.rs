@@ -8,15 +8,24 @@ use crate::machine::effect::ScopeId;
 /// The scopes that are open, and those that wait for branches elsewhere.
 #[derive(Debug, Default)]
 pub struct Families {
-    parents: BTreeMap<ScopeId, ScopeId>,
+    open: BTreeMap<ScopeId, Scope>,
     /// Nothing is left in them here.
     empty_here: BTreeSet<ScopeId>,
+}
+
+#[derive(Debug)]
+struct Scope {
+    parent: ScopeId,
+    children: usize,
+    /// It is another name of its parent, kept for its children.
+    is_alias: bool,
 }
 
 impl Families {
     /// A scope begins inside another one.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
-        self.parents.insert(scope, parent);
+        self.open.insert(scope, Scope { parent, children: 0, is_alias: false });
+        self.hold(parent);
     }
 
     /// A scope ended well: those in it are another one's.
@@ -26,7 +35,7 @@ impl Families {
 
     /// Whether one scope is another one or inside it.
     pub fn is_in(&self, scope: ScopeId, outer: ScopeId) -> bool {
-        let up = |scope: &ScopeId| self.parents.get(scope).copied();
+        let up = |scope: &ScopeId| self.open.get(scope).map(|it| it.parent);
         outer == ScopeId::SCRIPT || successors(Some(scope), up).any(|it| it == outer)
     }
 
@@ -46,10 +55,34 @@ impl Families {
         waiting.into_iter().filter(|scope| self.emptied(*scope, away)).collect()
     }
 
+    /// A scope is over; what is inside it belongs to the heir.
     fn forget(&mut self, scope: ScopeId, heir: ScopeId) {
-        self.parents.remove(&scope);
-        for parent in self.parents.values_mut().filter(|parent| **parent == scope) {
-            *parent = heir;
+        let Some(it) = self.open.get_mut(&scope) else { return };
+        let parent = std::mem::replace(&mut it.parent, heir);
+        it.is_alias = true;
+        // Held by itself meanwhile.
+        it.children += 1;
+        self.hold(heir);
+        self.release(parent);
+        self.release(scope);
+    }
+
+    fn hold(&mut self, scope: ScopeId) {
+        if let Some(it) = self.open.get_mut(&scope) {
+            it.children += 1;
+        }
+    }
+
+    /// A child has gone from a scope, which goes as well if it was kept for that alone.
+    fn release(&mut self, mut scope: ScopeId) {
+        while let Some(it) = self.open.get_mut(&scope) {
+            it.children -= 1;
+            if !it.is_alias || it.children > 0 {
+                return;
+            }
+            let parent = it.parent;
+            self.open.remove(&scope);
+            scope = parent;
         }
     }
 }
@@ -72,5 +105,7 @@ mod tests {
         assert_eq!(families.empty(&[branch]), []);
         assert_eq!(families.empty(&[]), [ScopeId::SCRIPT, outer]);
         assert_eq!(families.empty(&[]), []);
+        assert!(families.emptied(branch, &[]));
+        assert!(families.open.is_empty(), "{families:?}");
     }
 }

@@ -1,0 +1,160 @@
+//! What is said between this shell and a node, until nothing is left of the branch there.
+
+use std::time::Duration;
+
+use nix::libc::SIGTERM;
+
+use super::ClusterDriver;
+use super::away::{Awaited, Away};
+use super::connection::{Heard, Pipe};
+use crate::branch::{Output, Stream};
+use crate::driver::Driver;
+use crate::machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
+use crate::machine::event::{Returned, Status};
+use crate::machine::{Event, Time};
+
+/// How long an engine's command has to end when it isn't needed any more.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What has been read is printed in pieces up to this size.
+const PIECE: usize = 256 * 1024;
+
+impl ClusterDriver {
+    /// Asks the branches of a scope to end.
+    pub(super) fn end(&mut self, scope: ScopeId) {
+        let families = &self.families;
+        self.waiting.retain(|it| !families.is_in(it.scope, scope));
+        let concerned = |away: &&Away| {
+            away.awaited != Awaited::Told && families.is_in(away.errand.scope, scope)
+        };
+        let numbers: Vec<_> = self.away.values().filter(concerned).map(Away::number).collect();
+        for number in numbers {
+            if let Some(away) = self.away.get_mut(&number) {
+                away.awaited = Awaited::Nothing;
+                away.head.end(SIGTERM);
+            }
+            self.go_on(number);
+        }
+    }
+
+    /// Does what a conversation asks for.
+    pub(super) fn go_on(&mut self, number: u64) {
+        let Self { inner, away, ready, .. } = self;
+        let Some(it) = away.get_mut(&number) else { return };
+        while let Some(output) = it.head.poll_output() {
+            match output {
+                Output::Write(bytes) => it.connection.write(inner, &bytes),
+                Output::Placed(node) if it.awaited == Awaited::End => {
+                    let node = it.node(node);
+                    ready.push_back(Event::Placed { process: it.errand.process, node });
+                }
+                Output::Placed(_) => {}
+                Output::Printed(stream, bytes) => it.unprinted.push_back((stream, bytes)),
+                Output::Returned(returned) => {
+                    it.connection.close(inner);
+                    // One that has begun and told its end ends by itself.
+                    let is_needless = !matches!(returned, Returned::Ended { .. });
+                    if !it.engine_ended {
+                        if is_needless {
+                            inner.perform(Effect::Terminate(it.names.scope()));
+                        }
+                        it.kill_at = Some(Time::after(inner.now().elapsed() + PATIENCE));
+                    }
+                    it.returned = Some(it.told(returned));
+                }
+            }
+        }
+        self.print(number);
+        self.conclude(number);
+    }
+
+    /// Prints what comes next.
+    fn print(&mut self, number: u64) {
+        let Some(it) = self.away.get_mut(&number) else { return };
+        if it.is_printing {
+            return;
+        }
+        let Some((stream, mut bytes)) = it.unprinted.pop_front() else { return };
+        while let Some((next, more)) = it.unprinted.front()
+            && *next == stream
+            && bytes.len() + more.len() <= PIECE
+        {
+            bytes.extend_from_slice(more);
+            it.unprinted.pop_front();
+        }
+        it.is_printing = true;
+        let errors = FdChange { descriptor: 1, source: FdSource::Descriptor(2) };
+        let redirects = if stream == Stream::Errors { vec![errors] } else { Vec::new() };
+        let print = Action::Print(bytes.into());
+        let effect = it.run(it.names.printing(), print, it.names.printing_io(), redirects);
+        self.inner.perform(effect);
+    }
+
+    /// Tells what became of a branch, once all that it has printed is printed; forgets it when the engine's
+    /// command has ended as well.
+    fn conclude(&mut self, number: u64) {
+        let Some(it) = self.away.get_mut(&number) else { return };
+        if it.returned.is_none() || it.is_printing || !it.unprinted.is_empty() {
+            return;
+        }
+        let awaited = std::mem::replace(&mut it.awaited, Awaited::Told);
+        if awaited != Awaited::Told {
+            self.inner.perform(Effect::CloseIo(it.names.printing_io()));
+            if let Some(returned) = it.returned.clone()
+                && awaited == Awaited::End
+            {
+                self.ready.push_back(Event::Returned { process: it.errand.process, returned });
+            }
+            let host = it.place.host.take();
+            let scopes = self.scopes_away();
+            let empty = self.families.empty(&scopes).into_iter();
+            self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
+            if let Some(host) = host {
+                self.hosts.leave(&host);
+                if let Some(next) = self.waiting.pop_front() {
+                    self.dispatch(next);
+                }
+            }
+        }
+        if self.away.get(&number).is_some_and(|it| it.engine_ended) {
+            self.away.remove(&number);
+        }
+    }
+
+    /// A descriptor of a connection is ready.
+    pub(super) fn hear(&mut self, key: u64) {
+        let number = key / Pipe::KEYS;
+        let Some(pipe) = Pipe::ALL.get((key % Pipe::KEYS) as usize).copied() else { return };
+        let Some(it) = self.away.get_mut(&number) else { return };
+        if pipe == Pipe::Input {
+            it.connection.go_on(&mut self.inner);
+            return;
+        }
+        if let Heard::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
+            it.hear(pipe, self.inner.now(), &bytes);
+        }
+        self.go_on(number);
+    }
+
+    /// An engine's command has ended: nothing more is said but what was said already.
+    pub(super) fn engine_ended(&mut self, number: u64, status: Status) {
+        let Some(it) = self.away.get_mut(&number) else { return };
+        let code = match status {
+            Status::Exited(code) => Some(code),
+            Status::Signaled(_) | Status::Lost => None,
+        };
+        it.engine_ended = true;
+        it.kill_at = None;
+        for pipe in [Pipe::Output, Pipe::Errors] {
+            while let Heard::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
+                it.hear(pipe, self.inner.now(), &bytes);
+            }
+        }
+        self.go_on(number);
+        if let Some(it) = self.away.get_mut(&number)
+            && !it.head.is_over()
+        {
+            it.closed(code);
+            self.go_on(number);
+        }
+    }
+}

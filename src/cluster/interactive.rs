@@ -1,0 +1,60 @@
+//! The prompt and the terminal are this machine's.
+
+use std::io;
+
+use super::ClusterDriver;
+use crate::driver::process::{BackgroundJob, Edited};
+use crate::driver::{Attended, Interactive};
+use crate::machine::{Machine, Outcome, Time};
+
+impl Interactive for ClusterDriver {
+    type Job<T> = BackgroundJob<T>;
+
+    fn begin<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Self::Job<T>> {
+        self.inner.begin(work)
+    }
+
+    fn attend<T>(&mut self, job: &mut Self::Job<T>, until: Time) -> Attended<T> {
+        loop {
+            match self.inner.attend(job, until) {
+                Attended::Event(event) => {
+                    if let Some(event) = self.sift(event) {
+                        return Attended::Event(event);
+                    }
+                }
+                attended => return attended,
+            }
+        }
+    }
+
+    fn interrupt<T>(&self, job: &Self::Job<T>) {
+        self.inner.interrupt(job);
+    }
+
+    fn leave_alone<T>(&mut self, job: &Self::Job<T>) {
+        self.inner.leave_alone(job);
+    }
+
+    fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
+        self.inner.flush_on_exit(outcome)
+    }
+
+    fn page(&self, machine: &Machine) -> String {
+        self.inner.page(machine)
+    }
+
+    fn settle_terminal(&mut self) {
+        self.inner.settle_terminal();
+    }
+
+    fn restore_terminal(&self) {
+        self.inner.restore_terminal();
+    }
+
+    fn edited(&self) -> Edited {
+        self.inner.edited()
+    }
+}

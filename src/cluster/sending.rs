@@ -1,0 +1,135 @@
+//! How a branch is sent away: to which host, by what command, and what the node is told.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+use bstr::{BString, ByteSlice};
+
+use super::ClusterDriver;
+use super::away::{Away, Errand, Names, Place};
+use super::connection::Connection;
+use super::engine;
+use super::submission::Submission;
+use crate::branch::{Branch, Head, Identity, Nonce};
+use crate::driver::{Driver, process};
+use crate::machine::Event;
+use crate::machine::effect::{Action, Dispatch, Effect};
+use crate::machine::event::{Blame, Returned};
+use crate::os_error::plain;
+use crate::syntax::clauses::Engine;
+
+/// Why a branch isn't sent, and who is to blame.
+type NotSent = (String, Blame);
+
+/// This program.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    identity: Identity,
+    path: BString,
+}
+
+impl Program {
+    fn find() -> io::Result<Self> {
+        let identity = Identity::of(File::open("/proc/self/exe")?)?;
+        Ok(Self { identity, path: std::env::current_exe()?.into_os_string().into_vec().into() })
+    }
+}
+
+impl ClusterDriver {
+    /// Sends a branch away, now or when a host is free; tells the machine if that can't be.
+    pub(super) fn dispatch(&mut self, dispatch: Dispatch) {
+        let process = dispatch.process;
+        if let Err((why, blame)) = self.send(dispatch) {
+            let returned = Returned::NotBegun { node: None, why, blame };
+            self.ready.push_back(Event::Returned { process, returned });
+        }
+    }
+
+    fn send(&mut self, dispatch: Dispatch) -> Result<(), NotSent> {
+        let Some(place) = self.place(&dispatch)? else {
+            self.waiting.push_back(dispatch);
+            return Ok(());
+        };
+        let program = self.program().map_err(|error| (plain(&error), Blame::Request))?;
+        let names = Names::new(self.count);
+        self.count += 1;
+        let words = engine::submit(
+            dispatch.on.engine,
+            &Submission {
+                name: &names.job(self.inner.mark()),
+                options: options(&dispatch),
+                avoid: &dispatch.avoid,
+                command: &[program.path, "--branch".into()],
+                host: place.host.as_deref(),
+            },
+        );
+        let errand = Errand::of(&dispatch);
+        let branch_io = dispatch.io;
+        let branch = Branch {
+            identity: program.identity,
+            packed: *dispatch.branch,
+            told: self
+                .settings
+                .told
+                .iter()
+                .map(|(name, it)| ((*name).into(), it.clone()))
+                .collect(),
+        };
+        let (connection, head) =
+            self.connect(names, branch).map_err(|error| (plain(&error), Blame::Engine))?;
+        if let Some(host) = &place.host {
+            self.hosts.enter(host);
+        }
+        let away = Away::new(names, errand, place, head, connection);
+        self.inner.open_apart(names.scope());
+        // What it prints goes where the branch's descriptors lead, also once the machine has closed them.
+        self.inner.perform(Effect::Open {
+            operation: names.opening(),
+            io: names.printing_io(),
+            base: branch_io,
+            directory: None,
+            umask: None,
+            redirects: Vec::new(),
+        });
+        let environment = self.environment.clone();
+        let submit = Action::Program { words, environment, overrides: Vec::new() };
+        self.inner.perform(away.run(names.engine(), submit, names.engine_io(), Vec::new()));
+        self.away.insert(names.number(), away);
+        Ok(())
+    }
+
+    /// Where a branch goes, if that is for us to choose; none if it waits for a free place.
+    fn place(&self, dispatch: &Dispatch) -> Result<Option<Place>, NotSent> {
+        match dispatch.on.engine {
+            Engine::Slurm => Ok(Some(Place::default())),
+            Engine::Ssh => {
+                let chosen = self.hosts.choose(options(dispatch), &dispatch.avoid);
+                let chosen = chosen.map_err(|why| (why, Blame::Request))?;
+                Ok(chosen.map(|(host, others)| Place { host: Some(host), others }))
+            }
+        }
+    }
+
+    fn program(&mut self) -> io::Result<Program> {
+        if self.program.is_none() {
+            self.program = Some(Program::find()?);
+        }
+        self.program.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The pipes of an engine's command, and the head of what is said over them.
+    fn connect(&mut self, names: Names, branch: Branch) -> io::Result<(Connection, Head)> {
+        let (connection, theirs) = Connection::open(&mut self.inner, names.first_key())?;
+        self.inner.give(names.engine_io(), theirs)?;
+        let [one, other] = [process::random()?, process::random()?];
+        let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
+        let super::Settings { lease, kill_timeout, .. } = self.settings;
+        Ok((connection, Head::new(branch, nonce, lease, kill_timeout, self.inner.now())))
+    }
+}
+
+/// The script's word for the engine.
+fn options(dispatch: &Dispatch) -> &bstr::BStr {
+    dispatch.on.options.as_ref().map(|word| word.as_bstr()).unwrap_or_default()
+}
