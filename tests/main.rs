@@ -53,6 +53,8 @@ mod shebang;
 mod signals;
 mod soak;
 mod sources;
+#[cfg(feature = "cluster")]
+mod ssh;
 mod stalled;
 #[cfg(feature = "journal")]
 mod storm;

@@ -9,6 +9,8 @@ pub mod processes;
 pub mod rounds;
 pub mod run;
 pub mod side_by_side;
+#[cfg(feature = "cluster")]
+pub mod sshd;
 pub mod terminal;
 
 use std::ffi::{OsStr, OsString};
