@@ -312,6 +312,9 @@ impl Ran {
         }
         if !self.patience {
             self.interrupt(world);
+        } else if self.outputs > 2 * MOST_OUTPUTS {
+            // A limit may be all that ends it.
+            world.spend(Duration::from_millis(1));
         }
         Ok(())
     }
