@@ -51,10 +51,10 @@ mod scripts;
 mod secrets;
 mod shebang;
 mod signals;
+#[cfg(feature = "cluster")]
+mod slurm;
 mod soak;
 mod sources;
-#[cfg(feature = "cluster")]
-mod ssh;
 mod stalled;
 #[cfg(feature = "journal")]
 mod storm;

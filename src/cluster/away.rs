@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::connection::{Connection, Pipe};
-use super::engine;
+use super::engine::{self, Reason};
 use crate::branch::{Head, Stream};
 use crate::machine::Time;
 use crate::machine::effect::{
@@ -125,8 +125,6 @@ pub struct Place {
     pub host: Option<String>,
     /// Whether there are other hosts.
     pub others: bool,
-    /// Whether it has begun there, or won't.
-    pub is_settled: bool,
 }
 
 /// A branch that is away.
@@ -148,7 +146,7 @@ pub struct Away {
     /// What became of it.
     pub returned: Option<Returned>,
     /// Why nothing came to run, if that is known.
-    pub why: Option<String>,
+    pub reason: Option<Reason>,
     /// When the engine's command is killed that isn't needed any more.
     pub kill_at: Option<Time>,
 }
@@ -173,7 +171,7 @@ impl Away {
             is_printing: false,
             awaited: Awaited::End,
             returned: None,
-            why: None,
+            reason: None,
             kill_at: None,
         }
     }
@@ -225,9 +223,9 @@ impl Away {
     /// The engine's command has ended, and nothing more comes.
     pub fn closed(&mut self, code: Option<i32>) {
         let said = self.head.noise();
-        let (blame, why) = engine::blame(self.errand.engine, &said, code, self.place.others);
-        self.head.closed("", blame);
-        self.why = Some(why);
+        let reason = engine::reason(self.errand.engine, &said, code, self.place.others);
+        self.head.closed("", reason.blame);
+        self.reason = Some(reason);
     }
 
     /// The machine's name, as the script knows it: that of the host, if it names one.
@@ -244,8 +242,11 @@ impl Away {
             }
             Returned::Lost { node, why } => Returned::Lost { node: name(node), why },
             Returned::NotBegun { node: None, why, blame } => {
-                let why = self.why.clone().unwrap_or(why);
-                Returned::NotBegun { node: name(None), why, blame }
+                let (named, why) = match &self.reason {
+                    Some(reason) => (reason.node.clone(), reason.why.clone()),
+                    None => (None, why),
+                };
+                Returned::NotBegun { node: name(named), why, blame }
             }
             Returned::NotBegun { node, why, blame } => {
                 Returned::NotBegun { node: name(node), why, blame }

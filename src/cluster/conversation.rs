@@ -14,7 +14,7 @@ use crate::machine::event::{Returned, Status};
 use crate::machine::{Event, Time};
 
 /// How long an engine's command has to end when it isn't needed any more.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What has been read is printed in pieces up to this size.
 const PIECE: usize = 256 * 1024;
 
@@ -63,22 +63,8 @@ impl ClusterDriver {
                 }
             }
         }
-        self.settle(number);
         self.print(number);
         self.conclude(number);
-    }
-
-    /// Takes note that a branch has begun on its host, or won't: another one may.
-    fn settle(&mut self, number: u64) {
-        let Some(it) = self.away.get_mut(&number) else { return };
-        let is_beginning = !it.head.has_begun() && !it.head.is_over();
-        if let Some(host) = &it.place.host
-            && !is_beginning
-            && !std::mem::replace(&mut it.place.is_settled, true)
-        {
-            self.hosts.settle(host);
-            self.send_waiting();
-        }
     }
 
     /// Prints what comes next.
@@ -118,17 +104,32 @@ impl ClusterDriver {
             {
                 self.ready.push_back(Event::Returned { process: it.errand.process, returned });
             }
-            let place = std::mem::take(&mut it.place);
+            let host = it.place.host.take();
             let scopes = self.scopes_away();
             let empty = self.families.empty(&scopes).into_iter();
             self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
-            if let Some(host) = place.host {
+            if let Some(host) = host {
                 self.hosts.leave(&host);
-                self.send_waiting();
+                if let Some(next) = self.waiting.pop_front() {
+                    self.dispatch(next);
+                }
             }
         }
         if self.away.get(&number).is_some_and(|it| it.engine_ended) {
             self.away.remove(&number);
+        }
+    }
+
+    /// Waits for the end of engines' commands that aren't needed any more: at once, if somebody is impatient.
+    pub(super) fn outlast_engines(&mut self) {
+        let until = self.inner.now() + PATIENCE * 2;
+        while !self.away.is_empty() && self.inner.now() < until {
+            if let Some(Event::Interrupted(_)) = self.wait(until) {
+                let now = self.inner.now();
+                self.away.values_mut().filter(|it| !it.engine_ended).for_each(|it| {
+                    it.kill_at = Some(now);
+                });
+            }
         }
     }
 

@@ -15,22 +15,29 @@ pub fn submit(engine: Engine, submission: &Submission) -> Vec<BString> {
     }
 }
 
-/// Who is to blame that nothing came to run, by what was said and the exit code; and the line of it that
-/// says why.
-pub fn blame(engine: Engine, said: &str, code: Option<i32>, others: bool) -> (Blame, String) {
-    let blame = match engine {
-        Engine::Slurm => slurm::blame(said),
-        Engine::Ssh => ssh::blame(others),
+/// Why nothing came to run.
+#[derive(Debug)]
+pub struct Reason {
+    /// Who is to blame.
+    pub blame: Blame,
+    /// The machine, if one is named that nobody answered from.
+    pub node: Option<String>,
+    /// The line of what was said that says why.
+    pub why: String,
+}
+
+/// Why nothing came to run, by what was said and the exit code.
+pub fn reason(engine: Engine, said: &str, code: Option<i32>, others: bool) -> Reason {
+    let (program, blame, node) = match engine {
+        Engine::Slurm => (slurm::PROGRAM, slurm::blame(said), slurm::node(said)),
+        Engine::Ssh => (ssh::PROGRAM, ssh::blame(others), None),
     };
-    let program = match engine {
-        Engine::Slurm => slurm::PROGRAM,
-        Engine::Ssh => ssh::PROGRAM,
-    };
-    let line = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let why = match (line, code) {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let telling = lines().rfind(|line| !line.contains(slurm::SAYS_NOTHING));
+    let why = match (telling.or_else(|| lines().next_back()), code) {
         (Some(line), _) => line.to_owned(),
         (None, Some(code)) => format!("`{program}` exited with {code} and said nothing"),
         (None, None) => format!("`{program}` ended and said nothing"),
     };
-    (blame, why)
+    Reason { blame, node: node.map(ToOwned::to_owned), why }
 }

@@ -3,9 +3,8 @@
 use std::io;
 
 use super::ClusterDriver;
-use super::conversation::PATIENCE;
 use crate::driver::process::{BackgroundJob, Edited};
-use crate::driver::{Attended, Driver, Interactive};
+use crate::driver::{Attended, Interactive};
 use crate::machine::{Machine, Outcome, Time};
 
 impl Interactive for ClusterDriver {
@@ -40,11 +39,7 @@ impl Interactive for ClusterDriver {
     }
 
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
-        // What an engine runs here for branches that are over ends by itself soon, or is killed.
-        let last = Time::after(self.now().elapsed() + 2 * PATIENCE);
-        while !self.away.is_empty() && self.now() < last {
-            self.wait(last);
-        }
+        self.outlast_engines();
         self.inner.flush_on_exit(outcome)
     }
 

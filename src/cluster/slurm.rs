@@ -23,7 +23,17 @@ const MISTAKES: [&str; 9] = [
     "More processors requested",
 ];
 /// What the machine is to blame for.
-const OF_THE_NODE: [&str; 3] = ["execve()", "Unable to create TMPDIR", "Task launch for"];
+const OF_THE_NODE: [&str; 4] =
+    ["slurmstepd", "execve()", "Unable to create TMPDIR", "Task launch for"];
+/// What stands around the name of a machine: how a task ended, what its keeper says, and what became of it.
+const NAMES_A_NODE: [(&str, &str); 4] = [
+    ("srun: error: ", ": task "),
+    ("slurmstepd-", ": "),
+    ("Node failure on ", ""),
+    (" failed on node ", ": "),
+];
+/// A line with that says how a task ended, but not why.
+pub const SAYS_NOTHING: &str = ": task 0: ";
 
 /// What has it run something: one task, which is never begun anew by the engine itself, in a directory that
 /// there is everywhere, as the right one is entered by the node's shell.
@@ -54,13 +64,27 @@ pub fn blame(said: &str) -> Blame {
     let says = |texts: &[&str]| texts.iter().any(|text| said.contains(text));
     if says(&NO_NODES) {
         Blame::Exclusion
-    } else if says(&OF_THE_NODE) {
+    } else if says(&OF_THE_NODE) || node(said).is_some() {
         Blame::Node
     } else if says(&MISTAKES) {
         Blame::Request
     } else {
         Blame::Engine
     }
+}
+
+/// The machine on which it went wrong, if that is said.
+pub fn node(said: &str) -> Option<&str> {
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    said.lines().flat_map(|line| NAMES_A_NODE.map(|around| (line.trim_end(), around))).find_map(
+        |(line, (before, after))| {
+            let (_, rest) = line.split_once(before)?;
+            let name = if after.is_empty() { rest } else { rest.split_once(after)?.0 };
+            Some(name).filter(is_name)
+        },
+    )
 }
 
 #[cfg(test)]
@@ -111,6 +135,29 @@ mod tests {
             ),
         ] {
             assert_eq!(blame(said), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn machines_that_are_named() {
+        for (said, expected) in [
+            ("srun: error: n-1: task 0: Exited with exit code 1", Some("n-1")),
+            ("srun: Force Terminated StepId=24.0\nsrun: error: n1: task 0: Killed", Some("n1")),
+            (
+                "slurmstepd-n2: error: run_command: slurm task_prolog can not be executed (/x) Permission denied\n\
+                 srun: error: n2: task 0: Exited with exit code 1",
+                Some("n2"),
+            ),
+            ("srun: error: Node failure on n3", Some("n3")),
+            (
+                "srun: error: Task launch for StepId=2.0 failed on node n4: Communication connection failure",
+                Some("n4"),
+            ),
+            ("srun: error: Unable to allocate resources: Invalid partition name specified", None),
+            ("srun: job 4 queued and waiting for resources", None),
+        ] {
+            assert_eq!(node(said), expected, "{said}");
+            assert_eq!(blame(said) == Blame::Node, expected.is_some(), "{said}");
         }
     }
 }

@@ -10,7 +10,7 @@ pub mod rounds;
 pub mod run;
 pub mod side_by_side;
 #[cfg(feature = "cluster")]
-pub mod sshd;
+pub mod slurm;
 pub mod terminal;
 
 use std::ffi::{OsStr, OsString};

@@ -1,0 +1,183 @@
+//! Branches on the nodes of a real Slurm, where there is one.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::slurm::{NODES, Slurm, wait};
+
+/// A command that leaves a daemon behind, says that it is there and goes on.
+const STAYS: &str = "sh -c '(setsid sleep 1000 &); echo r >> ready; exec sleep 1000'";
+
+#[test]
+fn branches_end_on_nodes_as_they_would_here() {
+    let Some(slurm) = Slurm::start() else { return };
+    let text = "forall x in 1 .to. 8 on slurm output grouped in order\n\
+                echo $x\nsh -c 'echo $0 $WORD $(pwd) >> places; echo error $0 >&2' $x\nseq 3\nend";
+    let run = slurm.script(text).env("WORD", "word").success();
+    run.nothing_left();
+    let expected = (1..=8).map(|x| format!("{x}\n1\n2\n3\n")).collect::<Vec<_>>().concat();
+    run.expect_stdout(expected.as_bytes());
+    run.expect_stderr("error 8");
+    let place = run.directory.path().canonicalize().expect("a directory");
+    let places = run.read("places");
+    for x in 1..=8 {
+        assert!(places.contains(&format!("{x} word {}\n", place.display())), "{places}");
+    }
+    slurm.nothing_left();
+    slurm
+        .script("forall x in a b on slurm\nsh -c 'exit 7'\nend")
+        .stderr("script.ftsh:")
+        .failure(7)
+        .nothing_left();
+    slurm
+        .script(
+            "try\nforall x in a b keep going on slurm\nnosuchprogram\nend\ncatch\n\
+             echo $error_kind $error_code $failed\nend",
+        )
+        .stdout("notfound 127 a b\n")
+        .success();
+    slurm
+        .script("forall x in a on slurm '--partition=nosuch'\ntrue\nend")
+        .stderr("artition")
+        .failure(75);
+    slurm.nothing_left();
+}
+
+#[test]
+fn a_limit_leaves_nothing_on_any_node() {
+    let Some(slurm) = Slurm::start() else { return };
+    let text =
+        format!("try for 10 seconds or 1 time\nforall x in 1 .to. 20 on slurm\n{STAYS}\nend\nend");
+    let run = slurm.script(&text).failure(124);
+    run.nothing_left();
+    assert_eq!(run.read("ready").lines().count(), 16, "the others waited in the queue");
+    slurm.nothing_left();
+}
+
+#[test]
+fn a_signal_leaves_nothing_on_any_node() {
+    let Some(slurm) = Slurm::start() else { return };
+    let text = format!(
+        "forall x in 1 .to. 20 on slurm\ntry\n{STAYS}\nfinally\necho cleaned >> cleaned\nend\nend"
+    );
+    let run = slurm.script(&text).start();
+    run.until_lines("ready", 16);
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert_eq!(finished.read("cleaned").lines().count(), 16);
+    slurm.nothing_left();
+}
+
+#[test]
+fn a_dead_head_leaves_nothing_on_any_node() {
+    let Some(slurm) = Slurm::start() else { return };
+    let text = format!("forall x in 1 .to. 20 on slurm\n{STAYS}\nend");
+    let run = slurm.script(&text).start();
+    run.until_lines("ready", 16);
+    for process in run.interpreter().into_iter().chain([run.pid()]) {
+        nix::sys::signal::kill(process, Signal::SIGKILL).expect("a process");
+    }
+    wait("something is left on nodes", || slurm.running().is_empty());
+    slurm.nothing_left();
+    run.until("the end of all", |run| run.processes().is_empty());
+    run.wait().killed_by(Signal::SIGKILL);
+}
+
+#[test]
+fn a_node_that_is_cut_off_empties_itself_before_the_branch_runs_again() {
+    let Some(slurm) = Slurm::start() else { return };
+    // Whatever the branch has started holds the lock, daemons included.
+    let text = "forall x in a on slurm retry lost 2 times\n\
+                sh -c 'exec 9> lock; flock -n 9 || echo taken >> taken; (setsid sleep 1000 &)\n\
+                if test -s begun; then exit; fi; echo $SLURMD_NODENAME >> begun; exec sleep 1000'\n\
+                end";
+    let run = slurm.script(text).options(["-t", "1", "--lease", "5s", "-l", "20"]).start();
+    run.until_lines("begun", 1);
+    let name = std::fs::read_to_string(run.directory().join("begun")).expect("a node");
+    let number = name.trim().trim_start_matches("node").parse().expect("its number");
+    assert!(!slurm.running_on(number).is_empty());
+    slurm.cut_off(number);
+    let finished = run.wait();
+    finished.expect_code(0);
+    finished.expect_stderr("isn't known: it hasn't been heard of for");
+    assert!(!finished.directory.path().join("taken").exists(), "{}", finished.story());
+    assert!(slurm.running().is_empty());
+}
+
+#[test]
+fn a_controller_that_is_down_is_asked_again() {
+    let Some(mut slurm) = Slurm::start() else { return };
+    slurm.kill_controller();
+    let run = slurm.script("forall x in a b on slurm\necho $x >> done\nend").options(["-l", "10"]);
+    let run = run.start();
+    run.until("a refusal", |run| run.errors().contains("slurm doesn't run the branch"));
+    slurm.start_controller();
+    let finished = run.wait();
+    finished.expect_code(0);
+    assert_eq!(finished.read("done").lines().count(), 2);
+    slurm.nothing_left();
+    slurm.kill_controller();
+    slurm
+        .script("try for 3 seconds\nforall x in a on slurm\ntrue\nend\nend")
+        .takes(2000, 15_000)
+        .failure(124)
+        .nothing_left();
+}
+
+/// So many branches: `FTSH_TEST_BRANCHES`, or 150.
+fn branches() -> usize {
+    let told = std::env::var("FTSH_TEST_BRANCHES").ok();
+    told.map_or(150, |text| text.parse().expect("a number of branches"))
+}
+
+#[test]
+fn every_branch_is_done_while_a_node_dies_one_refuses_and_the_controller_restarts() {
+    // On the last node nothing begins, and fails at once.
+    let black_hole = |number| (number == NODES).then_some("/bin/false");
+    let Some(mut slurm) = Slurm::with(black_hole) else { return };
+    let count = branches();
+    // A branch holds a lock as long as anything of it is left.
+    let text = format!(
+        "forall x in 1 .to. {count} at most 24 on slurm retry lost 3 times\n\
+         sh -c 'exec 9> locks/$0; flock -n 9 || echo $0 >> overlaps; (setsid sleep 0.3 &)\n\
+         sleep 0.2; echo $0 $SLURMD_NODENAME >> effects' $x\nend"
+    );
+    let run = slurm.script(&text).options(["-t", "2", "--lease", "10s", "-l", "20"]);
+    let run = run.file("locks/empty", "").limit(Duration::from_secs(900)).start();
+    run.until_lines("effects", count / 5);
+    slurm.kill_node(1);
+    run.until_lines("effects", count / 2);
+    slurm.kill_controller();
+    slurm.start_controller();
+    let finished = run.wait();
+    finished.expect_code(0);
+    let effects = finished.read("effects");
+    let mut places = BTreeMap::<usize, Vec<&str>>::new();
+    for line in effects.lines() {
+        let (x, node) = line.split_once(' ').expect("a branch and its node");
+        places.entry(x.parse().expect("a branch")).or_default().push(node);
+    }
+    assert!(places.keys().copied().eq(1..=count), "{effects}");
+    let overlaps = finished.directory.path().join("overlaps");
+    assert!(!overlaps.exists(), "two at once: {}", finished.story());
+    // What was done twice was in doubt: the node died before it could say so.
+    for (x, nodes) in places.iter().filter(|(_, nodes)| nodes.len() > 1) {
+        assert!(nodes.contains(&"node1"), "branch {x} was done on {nodes:?}: {}", finished.story());
+    }
+    let story = finished.errors();
+    let lost = story.matches("isn't known: ").count();
+    assert!((1..=4 * 3).contains(&lost), "{lost} were lost: {story}");
+    let refused = story.lines().filter(|line| line.contains("node4")).count();
+    assert!(refused < count / 3, "the black hole had {refused} of {count}: {story}");
+    let _ = writeln!(
+        io::stderr(),
+        "{count} branches in {:?}: {lost} lost, {refused} refused by one node",
+        finished.elapsed
+    );
+    finished.nothing_left();
+    slurm.nothing_left();
+}

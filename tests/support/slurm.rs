@@ -1,0 +1,320 @@
+//! A batch system of a test's own: Slurm with four nodes on this machine.
+//!
+//! Each node is a space of process ids: when its first process is killed, all in it is, as on a machine that
+//! dies. All ends with the thread that started it, however that ends.
+
+use std::fmt::Write;
+use std::fs::{self, File, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid};
+use tempfile::TempDir;
+
+use super::processes::Survivor;
+use super::{FTSH, Ftsh};
+
+/// How many machines it has.
+pub const NODES: usize = 4;
+/// How long it may take until something is as it should be.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Has all that it runs end with it, as the first process of a space of its own.
+const SPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+/// What is a node's own.
+const OF_THE_NODE: [&str; 2] = ["slurmd", "slurmstepd"];
+
+/// A Slurm that is running.
+pub struct Slurm {
+    directory: TempDir,
+    munged: Daemon,
+    controller: Option<Daemon>,
+    nodes: Vec<Option<Daemon>>,
+}
+
+impl Slurm {
+    /// A new one; none, with a line that says so, where that can't be.
+    pub fn start() -> Option<Self> {
+        Self::with(|_| None)
+    }
+
+    /// The same with nodes, counted from 1, that have this program in the shell's place.
+    pub fn with(instead: impl Fn(usize) -> Option<&'static str>) -> Option<Self> {
+        if let Err(why) = is_possible() {
+            // Past what keeps the words of tests that pass.
+            let _ = io::Write::write_all(&mut io::stderr(), format!("skipped: {why}\n").as_bytes());
+            return None;
+        }
+        let directory = TempDir::new().expect("a directory");
+        let place = directory.path();
+        write_key(place);
+        fs::create_dir(place.join("state")).expect("a directory");
+        // Where the machines are several, nobody at the head finds processes on nodes by that.
+        let prolog = place.join("prolog");
+        fs::write(&prolog, "#!/bin/sh\necho unset FTSH_SCOPE\n").expect("a file");
+        fs::set_permissions(prolog, Permissions::from_mode(0o755)).expect("a program");
+        fs::write(place.join("slurm.conf"), configuration(place)).expect("a file");
+        let socket = format!("--socket={}/munge.sock", place.display());
+        let file = |name: &str| format!("--{name}-file={}", place.join(name).display());
+        let munged = Daemon::start(
+            place,
+            &["munged", "--foreground", "--force", "--num-threads=2", &socket],
+            &["key", "pid", "log", "seed"].map(file),
+        );
+        wait("munged", || place.join("munge.sock").exists());
+        let mut slurm = Self { directory, munged, controller: None, nodes: Vec::new() };
+        slurm.start_controller();
+        for number in 1..=NODES {
+            slurm.nodes.push(None);
+            slurm.start_node(number, instead(number));
+        }
+        slurm.wait_for_nodes(NODES);
+        Some(slurm)
+    }
+
+    /// A script that is run by it.
+    pub fn script(&self, text: &str) -> Ftsh {
+        Ftsh::script(text)
+            .env("SLURM_CONF", self.configuration())
+            .env("PATH", std::env::var_os("PATH").expect("a path"))
+            .limit(Duration::from_secs(120))
+    }
+
+    /// Starts the controller.
+    pub fn start_controller(&mut self) {
+        let place = self.directory.path();
+        self.controller = Some(Daemon::start(place, &["slurmctld", "-D"], &[]));
+    }
+
+    /// Kills the controller.
+    pub fn kill_controller(&mut self) {
+        self.controller = None;
+    }
+
+    /// Starts a node, with a program in the place of the shell.
+    pub fn start_node(&mut self, number: usize, instead: Option<&str>) {
+        let mount = instead.map(|instead| format!("mount --bind {instead} {FTSH} && "));
+        let line = format!("{}exec slurmd -D -N node{number}", mount.unwrap_or_default());
+        let daemon = Daemon::start(self.directory.path(), &["sh", "-c", &line], &[]);
+        self.nodes[number - 1] = Some(daemon);
+    }
+
+    /// Kills a node, with all that runs there.
+    pub fn kill_node(&mut self, number: usize) {
+        self.nodes[number - 1] = None;
+    }
+
+    /// Cuts a node off: what is Slurm's there stops, all else goes on.
+    pub fn cut_off(&self, number: usize) {
+        for process in self.processes(number).iter().filter(|it| is_slurm(it)) {
+            kill(Pid::from_raw(process.pid), Signal::SIGSTOP).expect("a process");
+        }
+    }
+
+    /// What runs on a node and isn't Slurm's.
+    pub fn running_on(&self, number: usize) -> Vec<Survivor> {
+        let mut processes = self.processes(number);
+        processes.retain(|it| !is_slurm(it));
+        processes
+    }
+
+    /// What runs on all nodes that are there and isn't Slurm's.
+    pub fn running(&self) -> Vec<Survivor> {
+        (1..=NODES).flat_map(|number| self.running_on(number)).collect()
+    }
+
+    /// Checks that no job is left, as soon as Slurm has cleared away those that are over, and that nothing
+    /// runs on any node.
+    pub fn nothing_left(&self) {
+        let running = self.running();
+        assert!(running.is_empty(), "left running on nodes: {running:?}");
+        wait("jobs are left in the queue", || self.jobs().is_empty());
+    }
+
+    /// The jobs in the queue, one a line.
+    pub fn jobs(&self) -> String {
+        self.ask(&["squeue", "--noheader"])
+    }
+
+    /// Waits until so many nodes can be used.
+    pub fn wait_for_nodes(&self, count: usize) {
+        let idle = ["sinfo", "--noheader", "--states=idle,alloc,mix", "--format=%D"];
+        wait("the nodes", || {
+            let answer = self.ask(&idle);
+            let numbers = answer.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
+            numbers.sum::<usize>() == count
+        });
+    }
+
+    /// What a command of Slurm's says.
+    pub fn ask(&self, words: &[&str]) -> String {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env("SLURM_CONF", self.configuration());
+        let output = command.output().expect("a command of Slurm's");
+        String::from_utf8_lossy(&output.stdout).into()
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.directory.path().join("slurm.conf")
+    }
+
+    fn processes(&self, number: usize) -> Vec<Survivor> {
+        let space = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let first = self.nodes[number - 1].as_ref().and_then(Daemon::first);
+        let Some(own) = first.and_then(space) else { return Vec::new() };
+        let entries = fs::read_dir("/proc").expect("processes").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let mut processes = Vec::new();
+        for pid in pids.filter(|pid| space(*pid).as_ref() == Some(&own)) {
+            let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}"));
+            let Ok(command) = read("comm") else { continue };
+            // A zombie has no memory.
+            if read("statm").is_ok_and(|memory| !memory.starts_with("0 ")) {
+                processes.push(Survivor { pid, command: command.trim_end().into() });
+            }
+        }
+        processes
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        self.nodes.clear();
+        self.controller = None;
+        self.munged.end();
+    }
+}
+
+fn is_slurm(process: &Survivor) -> bool {
+    OF_THE_NODE.iter().any(|name| process.command.starts_with(name))
+}
+
+/// Waits until something holds.
+pub fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether this machine and this user can have a Slurm; why not.
+fn is_possible() -> Result<(), String> {
+    if !Uid::effective().is_root() {
+        return Err("Slurm is started by root".into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|it| it.join(name).exists());
+    let needed = ["slurmctld", "slurmd", "munged", "srun", "squeue", "unshare"];
+    if let Some(name) = needed.into_iter().find(|name| !is_there(name)) {
+        return Err(format!("there is no `{name}`"));
+    }
+    let tried = Command::new(SPACE[0]).args(&SPACE[1..]).arg("true").stderr(Stdio::null()).status();
+    match tried {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("no space of process ids can be had for a node".into()),
+    }
+}
+
+fn write_key(place: &Path) {
+    use std::io::{Read, Write};
+    let mut key = [0; 1024];
+    let mut chance = File::open("/dev/urandom").expect("random numbers");
+    chance.read_exact(&mut key).expect("random numbers");
+    let mut file =
+        fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(place.join("key"));
+    file.as_mut().expect("a file").write_all(&key).expect("a key");
+}
+
+fn configuration(place: &Path) -> String {
+    let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listeners: Vec<_> = (0..=NODES).map(|_| free()).collect();
+    let port = |it: &TcpListener| it.local_addr().expect("an address").port();
+    let ports: Vec<_> = listeners.iter().map(port).collect();
+    let place = place.display();
+    let mut text = format!(
+        "ClusterName=test\n\
+         SlurmctldHost=localhost(127.0.0.1)\n\
+         SlurmctldPort={port}\n\
+         SlurmUser=root\n\
+         SlurmdUser=root\n\
+         AuthType=auth/munge\n\
+         AuthInfo=socket={place}/munge.sock\n\
+         StateSaveLocation={place}/state\n\
+         SlurmdSpoolDir={place}/spool.%n\n\
+         SlurmctldPidFile={place}/slurmctld.pid\n\
+         SlurmdPidFile={place}/%n.pid\n\
+         SlurmctldLogFile={place}/slurmctld.log\n\
+         SlurmdLogFile={place}/%n.log\n\
+         SwitchType=switch/none\n\
+         MpiDefault=none\n\
+         ProctrackType=proctrack/linuxproc\n\
+         TaskPlugin=task/none\n\
+         TaskProlog={place}/prolog\n\
+         JobAcctGatherType=jobacct_gather/none\n\
+         SelectType=select/cons_tres\n\
+         SelectTypeParameters=CR_Core\n\
+         SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1\n\
+         SlurmdParameters=config_overrides\n\
+         ReturnToService=2\n\
+         SlurmctldTimeout=10\n\
+         SlurmdTimeout=10\n\
+         InactiveLimit=0\n\
+         KillWait=2\n\
+         PropagateResourceLimits=NONE\n",
+        port = ports[0]
+    );
+    for (number, port) in ports.iter().enumerate().skip(1) {
+        let node = format!("NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1");
+        let _ = writeln!(text, "{node} Port={port} CPUs=4 RealMemory=1000");
+    }
+    text + "PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO\n"
+}
+
+/// A process that ends with the thread that started it, with all below.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(place: &Path, words: &[&str], more: &[String]) -> Self {
+        let mut command = Command::new(SPACE[0]);
+        command
+            .args(&SPACE[1..])
+            .args(words)
+            .args(more)
+            .env("SLURM_CONF", place.join("slurm.conf"));
+        let log =
+            File::options().create(true).append(true).open(place.join("log")).expect("a file");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // SAFETY: a system call without memory.
+        unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
+        Self(command.spawn().expect("a daemon"))
+    }
+
+    /// The first process of its space.
+    fn first(&self) -> Option<i32> {
+        let pid = self.0.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    }
+
+    fn end(&mut self) {
+        // When this has been waited for, all in its space has been killed, too.
+        match self.first() {
+            Some(first) => drop(kill(Pid::from_raw(first), Signal::SIGKILL)),
+            None => drop(self.0.kill()),
+        }
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
