@@ -164,6 +164,15 @@ fn a_whole_run_can_be_sent_and_what_is_within_stays_there() {
 }
 
 #[test]
+fn what_an_engine_runs_here_may_end_by_itself() {
+    let slow =
+        "#!/bin/sh\nfor word; do line=$word; done\nsh -c \"$line\"\nsleep 0.5\necho over > over\n";
+    let run = script("forall x in a on ssh h\ntrue\nend").program("bin/ssh", slow).success();
+    run.nothing_left();
+    assert_eq!(run.read("over"), "over\n");
+}
+
+#[test]
 fn nobody_reads_and_nothing_is_lost() {
     script("forall x in 1 .to. 4 output tagged on ssh \"h*4\"\nseq 30000\nend | sh -c 'sleep 1; wc -l'")
         .stdout("120000\n")

@@ -55,6 +55,8 @@ mod signals;
 mod slurm;
 mod soak;
 mod sources;
+#[cfg(feature = "cluster")]
+mod ssh;
 mod stalled;
 #[cfg(feature = "journal")]
 mod storm;

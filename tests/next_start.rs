@@ -11,6 +11,7 @@ use ftsh::syntax::parse;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Uid, chown};
 
+use crate::supervision::is_stopped;
 use crate::support::run::Finished;
 use crate::support::{FTSH, Ftsh};
 
@@ -184,6 +185,37 @@ fn the_limit_of_another_shell_suspends() {
     let said = status(&finished);
     assert!(said.contains("the run was suspended"), "{said}");
     again(finished).stdout("end\n").success();
+}
+
+/// The last success of an attempt that is all or nothing doesn't count when the run is suspended in that
+/// moment: what the attempt held is gone.
+#[test]
+fn an_atomic_attempt_that_ends_with_its_shell_is_made_again() {
+    let text = "for once in 1
+            try 3 times every 1 ms atomic
+                read line
+                echo $line >> lines
+                sh -c 'echo $$ > pid; while test -e wait; do sleep 0.01; done'
+            end
+            cat
+        end < input";
+    let run = recorded(text).file("wait", "").file("input", "1\n2\n").start();
+    run.until_lines("pid", 1);
+    let interpreter = run.interpreter().expect("an interpreter");
+    kill(interpreter, Signal::SIGSTOP).expect("it lives");
+    run.until("a stopped interpreter", |_| is_stopped(interpreter.as_raw()));
+    let command = fs::read_to_string(run.directory().join("pid")).expect("a number");
+    fs::remove_file(run.directory().join("wait")).expect("it was there");
+    let state = format!("/proc/{}/stat", command.trim());
+    run.until("the end of the command", |_| {
+        fs::read_to_string(&state).is_ok_and(|state| state.contains(") Z "))
+    });
+    kill(interpreter, Signal::SIGTERM).expect("it lives");
+    kill(interpreter, Signal::SIGCONT).expect("it lives");
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    let finished = again(finished).stdout("2\n").success();
+    assert_eq!(finished.read("lines"), "1\n1\n");
 }
 
 #[test]

@@ -125,6 +125,8 @@ pub struct Place {
     pub host: Option<String>,
     /// Whether there are other hosts.
     pub others: bool,
+    /// Whether it has begun there, or won't.
+    pub is_settled: bool,
 }
 
 /// A branch that is away.

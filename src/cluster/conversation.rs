@@ -63,8 +63,22 @@ impl ClusterDriver {
                 }
             }
         }
+        self.settle(number);
         self.print(number);
         self.conclude(number);
+    }
+
+    /// Takes note that a branch has begun on its host, or won't: another one may.
+    fn settle(&mut self, number: u64) {
+        let Some(it) = self.away.get_mut(&number) else { return };
+        let is_beginning = !it.head.has_begun() && !it.head.is_over();
+        if let Some(host) = &it.place.host
+            && !is_beginning
+            && !std::mem::replace(&mut it.place.is_settled, true)
+        {
+            self.hosts.settle(host);
+            self.send_waiting();
+        }
     }
 
     /// Prints what comes next.
@@ -104,15 +118,13 @@ impl ClusterDriver {
             {
                 self.ready.push_back(Event::Returned { process: it.errand.process, returned });
             }
-            let host = it.place.host.take();
+            let place = std::mem::take(&mut it.place);
             let scopes = self.scopes_away();
             let empty = self.families.empty(&scopes).into_iter();
             self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
-            if let Some(host) = host {
+            if let Some(host) = place.host {
                 self.hosts.leave(&host);
-                if let Some(next) = self.waiting.pop_front() {
-                    self.dispatch(next);
-                }
+                self.send_waiting();
             }
         }
         if self.away.get(&number).is_some_and(|it| it.engine_ended) {

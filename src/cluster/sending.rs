@@ -1,5 +1,6 @@
 //! How a branch is sent away: to which host, by what command, and what the node is told.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -43,6 +44,23 @@ impl ClusterDriver {
         if let Err((why, blame)) = self.send(dispatch) {
             let returned = Returned::NotBegun { node: None, why, blame };
             self.ready.push_back(Event::Returned { process, returned });
+        }
+    }
+
+    /// Sends those that have waited for a host and have one now.
+    pub(super) fn send_waiting(&mut self) {
+        let mut in_vain = BTreeSet::new();
+        for dispatch in std::mem::take(&mut self.waiting) {
+            let asked = (options(&dispatch).to_owned(), dispatch.avoid.clone());
+            if in_vain.contains(&asked) {
+                self.waiting.push_back(dispatch);
+                continue;
+            }
+            let waiting = self.waiting.len();
+            self.dispatch(dispatch);
+            if self.waiting.len() > waiting {
+                in_vain.insert(asked);
+            }
         }
     }
 
@@ -106,7 +124,11 @@ impl ClusterDriver {
             Engine::Ssh => {
                 let chosen = self.hosts.choose(options(dispatch), &dispatch.avoid);
                 let chosen = chosen.map_err(|why| (why, Blame::Request))?;
-                Ok(chosen.map(|(host, others)| Place { host: Some(host), others }))
+                Ok(chosen.map(|(host, others)| Place {
+                    host: Some(host),
+                    others,
+                    is_settled: false,
+                }))
             }
         }
     }

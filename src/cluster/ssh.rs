@@ -10,13 +10,26 @@ use crate::machine::event::Blame;
 /// The command.
 pub const PROGRAM: &str = "ssh";
 
-/// What has a host run something. No terminal, and nothing is asked; a host that doesn't answer is noticed.
+/// A server lets ten begin at once, and then turns more and more away: `MaxStartups` of `sshd_config`.
+const MOST_BEGINNING: u64 = 8;
+/// No terminal, and nothing is asked; a host that doesn't answer is noticed. What a user's configuration
+/// has for people isn't wanted here, above all no connection that others depend on.
+const OPTIONS: [&str; 7] = [
+    "BatchMode=yes",
+    "ConnectTimeout=15",
+    "ControlMaster=no",
+    "ClearAllForwardings=yes",
+    "ForwardX11=no",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+];
+
+/// What has a host run something.
 pub fn submit(submission: &Submission) -> Vec<BString> {
-    let mut command: Vec<BString> =
-        [PROGRAM, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
-            .map(BString::from)
-            .into();
-    command.push(submission.host.unwrap_or_default().into());
+    let host = submission.host.unwrap_or_default();
+    let options = OPTIONS.iter().flat_map(|option| ["-o", option]);
+    let words = [PROGRAM, "-T"].into_iter().chain(options).chain(["--", host]);
+    let mut command: Vec<BString> = words.map(BString::from).collect();
     // It becomes one text for a shell.
     let quoted: Vec<_> = submission.command.iter().map(|word| quoted(word.as_ref())).collect();
     let mut line = BString::from("exec ");
@@ -39,19 +52,29 @@ fn quoted(word: &BStr) -> BString {
 
 /// The hosts of a run, and what runs on each.
 #[derive(Debug, Default)]
-pub struct Hosts(BTreeMap<String, u64>);
+pub struct Hosts(BTreeMap<String, Use>);
+
+/// How many branches are on a host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    all: u64,
+    /// Those that have not begun.
+    beginning: u64,
+}
 
 impl Hosts {
     /// The host of a list, `host1 host2*4`, that has most places left, of those that aren't to be avoided, if
-    /// there are such; and whether there are others. None if all places are taken; an error says what is wrong
+    /// there are such; and whether there are others. None if none can take more now; an error says what is wrong
     /// with the list.
     pub fn choose(&self, list: &BStr, avoid: &[String]) -> Result<Option<(String, bool)>, String> {
         let hosts = parse(list)?;
         let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
         let all_are_avoided = !hosts.iter().any(|host| wanted(&host));
         let free = |(host, places): &(String, u64)| {
-            let left = places.saturating_sub(self.0.get(host).copied().unwrap_or(0));
-            (left > 0).then(|| (left as f64 / *places as f64, host.clone()))
+            let used = self.0.get(host).copied().unwrap_or_default();
+            let left = places.saturating_sub(used.all);
+            (left > 0 && used.beginning < MOST_BEGINNING)
+                .then(|| (left as f64 / *places as f64, host.clone()))
         };
         let usable = hosts.iter().filter(|host| all_are_avoided || wanted(host));
         let best =
@@ -59,15 +82,23 @@ impl Hosts {
         Ok(best.map(|(_, host)| (host, hosts.len() > 1)))
     }
 
-    /// Something begins to use a host.
+    /// Something is sent to a host.
     pub fn enter(&mut self, host: &str) {
-        *self.0.entry(host.into()).or_default() += 1;
+        let used = self.0.entry(host.into()).or_default();
+        (used.all, used.beginning) = (used.all + 1, used.beginning + 1);
+    }
+
+    /// It has begun there, or won't.
+    pub fn settle(&mut self, host: &str) {
+        if let Some(used) = self.0.get_mut(host) {
+            used.beginning = used.beginning.saturating_sub(1);
+        }
     }
 
     /// It uses it no more.
     pub fn leave(&mut self, host: &str) {
         if let Some(used) = self.0.get_mut(host) {
-            *used = used.saturating_sub(1);
+            used.all = used.all.saturating_sub(1);
         }
     }
 }
@@ -116,6 +147,19 @@ mod tests {
         assert_eq!(chosen(&hosts, "a b*3 u@c", &["a"]).as_deref(), Some("b"));
         assert_eq!(chosen(&hosts, "a b*3 u@c", &["b"]), None, "others have taken what is left");
         assert_eq!(chosen(&hosts, "b*3", &["b"]).as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn few_begin_at_once() {
+        let mut hosts = Hosts::default();
+        let mut sent = 0;
+        while let Some(host) = chosen(&hosts, "a*100", &[]) {
+            hosts.enter(&host);
+            sent += 1;
+        }
+        assert_eq!(sent, MOST_BEGINNING);
+        hosts.settle("a");
+        assert_eq!(chosen(&hosts, "a*100", &[]).as_deref(), Some("a"));
     }
 
     #[test]

@@ -103,6 +103,11 @@ impl Known {
         }
     }
 
+    /// Whether this tells of a command in an atomic attempt.
+    pub fn is_in_attempt(&self, event: &Event) -> bool {
+        self.plumbing.is_in_attempt(event)
+    }
+
     /// An input that is read for good when this is carried out.
     pub fn kept(&self, effect: &Effect) -> Option<Reading> {
         match effect {

@@ -1,7 +1,7 @@
 //! Where the descriptors of commands lead, as far as that matters when one has ended: to which buffers,
 //! and to which inputs that others read as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::scopes::Scopes;
 use crate::machine::effect::{
@@ -41,6 +41,8 @@ pub struct Plumbing {
     tables: BTreeMap<IoId, Leads>,
     relays: BTreeMap<OperationId, Leads>,
     replays: BTreeMap<ReplayId, Input>,
+    /// The tables of atomic attempts.
+    attempts: BTreeSet<IoId>,
     pub scopes: Scopes,
     commands: BTreeMap<ProcessId, Command>,
 }
@@ -49,6 +51,7 @@ pub struct Plumbing {
 #[derive(Clone, Debug)]
 struct Command {
     scope: ScopeId,
+    is_in_attempt: bool,
     buffers: Vec<BufferId>,
     inputs: Vec<Reading>,
 }
@@ -79,9 +82,13 @@ impl Plumbing {
             Effect::Open { io, base, redirects, .. } => {
                 let leads = self.changed(self.leads(*base), Some(*io), redirects);
                 self.tables.insert(*io, leads);
+                if is_attempt(redirects) || self.attempts.contains(base) {
+                    self.attempts.insert(*io);
+                }
             }
             Effect::CloseIo(io) => {
                 self.tables.remove(io);
+                self.attempts.remove(io);
             }
             Effect::Relay { operation, io } => {
                 self.relays.insert(*operation, self.leads(*io));
@@ -158,6 +165,15 @@ impl Plumbing {
         changed
     }
 
+    /// Whether this tells of a command in an atomic attempt.
+    pub fn is_in_attempt(&self, event: &Event) -> bool {
+        let command = match event {
+            Event::Exited { process, .. } => self.commands.get(process),
+            _ => None,
+        };
+        command.is_some_and(|command| command.is_in_attempt)
+    }
+
     /// An input that is read for good now.
     pub fn kept(&self, replay: ReplayId) -> Option<Reading> {
         self.reading(*self.replays.get(&replay)?)
@@ -175,7 +191,9 @@ impl Plumbing {
 
     fn run(&mut self, run: &Run) {
         let leads = self.changed(self.leads(run.io), None, &run.redirects);
-        let mut command = Command { scope: run.scope, buffers: Vec::new(), inputs: Vec::new() };
+        let is_in_attempt = self.attempts.contains(&run.io);
+        let (buffers, inputs) = (Vec::new(), Vec::new());
+        let mut command = Command { scope: run.scope, is_in_attempt, buffers, inputs };
         for (descriptor, lead) in leads.into_iter().enumerate() {
             match lead {
                 Lead::Buffer(buffer) if !command.buffers.contains(&buffer) => {
@@ -206,7 +224,8 @@ impl Plumbing {
         let leads = self.leads(branch.io);
         let mut buffers: Vec<_> = leads.iter().filter_map(Lead::buffer).collect();
         buffers.dedup();
-        let command = Command { scope: branch.scope, buffers, inputs: Vec::new() };
+        let (scope, inputs) = (branch.scope, Vec::new());
+        let command = Command { scope, is_in_attempt: false, buffers, inputs };
         self.scopes.enter(branch.scope, branch.process);
         self.commands.insert(branch.process, command);
     }
@@ -230,7 +249,7 @@ impl Plumbing {
     /// table's.
     fn changed(&mut self, mut leads: Leads, io: Option<IoId>, changes: &[FdChange]) -> Leads {
         // What atomic attempts hold goes when they are lost.
-        let is_attempt = changes.iter().any(|it| matches!(it.source, FdSource::Replay(_)));
+        let is_attempt = is_attempt(changes);
         for (at, FdChange { descriptor, source }) in changes.iter().enumerate() {
             let here = usize::from(*descriptor);
             let input =
@@ -266,6 +285,11 @@ impl Plumbing {
         }
         leads
     }
+}
+
+/// Whether these are the changes that an atomic attempt begins with.
+fn is_attempt(changes: &[FdChange]) -> bool {
+    changes.iter().any(|it| matches!(it.source, FdSource::Replay(_)))
 }
 
 impl Lead {

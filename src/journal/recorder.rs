@@ -298,7 +298,10 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                 // Another signal is impatience.
                 Some(event @ Event::Interrupted(_)) => events.push_back(event),
                 Some(event) => {
-                    if !is_cancelled(&event, reason) {
+                    // An attempt that is all or nothing is lost as a whole, and made again: with its last
+                    // success it would have begun to take place, and fail.
+                    let is_of_attempt = self.journal.borrow().is_in_attempt(&event);
+                    if !is_of_attempt && !is_cancelled(&event, reason) {
                         self.record_event(self.driver.now(), Some(&event));
                     }
                     events.push_back(event);

@@ -130,6 +130,11 @@ impl<S: Store> Writer<S> {
         self.known.due(event)
     }
 
+    /// Whether this tells of a command in an atomic attempt.
+    pub fn is_in_attempt(&self, event: &Event) -> bool {
+        self.known.is_in_attempt(event)
+    }
+
     /// An input that is read for good when this is carried out.
     pub fn kept(&self, effect: &Effect) -> Option<Reading> {
         self.known.kept(effect)

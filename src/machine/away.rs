@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::code::Address;
+use super::engines;
 use super::id::ProcessId;
 use super::outcome::Failure;
 use super::time::Time;
 use super::timer::TimerKey;
+use crate::backoff::Backoff;
 use crate::syntax::Source;
 use crate::syntax::clauses::On;
 
@@ -36,6 +38,8 @@ pub struct AwayFrame {
     pub lost: u64,
     /// How many machines have refused it.
     pub refusals: u32,
+    /// The pauses before it is sent again after more than one.
+    pub pauses: Backoff,
     /// The machine that it runs on, or was on last, and since when.
     pub node: Option<(String, Time)>,
     /// Why it isn't under way.
@@ -63,6 +67,14 @@ impl AwayFrame {
 
     /// One that is to be sent.
     pub fn new(elsewhere: Arc<Elsewhere>) -> Self {
-        Self { elsewhere, lost: 0, refusals: 0, node: None, failure: None, texts: Vec::new() }
+        Self {
+            elsewhere,
+            lost: 0,
+            refusals: 0,
+            pauses: Backoff::new(engines::policy()),
+            node: None,
+            failure: None,
+            texts: Vec::new(),
+        }
     }
 }

@@ -230,7 +230,7 @@ impl Machine {
         why: &str,
         blame: Blame,
     ) -> Flow {
-        let now = self.now;
+        let (now, seed) = (self.now, self.seed);
         let thrown = not_sent(task, engine, why);
         let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
         frame.failure = Some(Arc::clone(&thrown.failure));
@@ -246,7 +246,11 @@ impl Machine {
                 if too_many {
                     return Flow::Throw(thrown);
                 }
-                None
+                // Another machine is asked at once; if that refuses as well, all may have too much to do.
+                (frame.refusals > 1).then(|| {
+                    let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
+                    frame.pauses.next_delay(now.elapsed(), rng)
+                })
             }
             Blame::Exclusion => {
                 frame.node = None;
@@ -254,14 +258,19 @@ impl Machine {
                 None
             }
             Blame::Engine => {
-                let seed = self.seed;
                 let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
                 Some(self.engines.of(engine).is_down(now, rng))
             }
         };
         let event = || LogEvent::NotSent { engine, node, why: why.into(), delay };
         self.log(task, event, Level::FAILURES);
-        Flow::Continue
+        match delay {
+            Some(delay) if blame == Blame::Node => {
+                let timer = self.timers.arm(now + delay, Timer::Wake(task.id));
+                Flow::Wait(State::Away(Away::Waiting(Some(timer))))
+            }
+            _ => Flow::Continue,
+        }
     }
 
     /// Those that wait for an engine ask for their turn again.

@@ -12,8 +12,8 @@ use super::time::Time;
 use crate::backoff::{Backoff, Kind, Policy};
 use crate::syntax::clauses::Engine;
 
-/// The delays after an engine has refused: `full from 1 second to 1 minute`.
-fn policy() -> Policy {
+/// The delays after an engine, or one machine after the other, has refused: `full from 1 second to 1 minute`.
+pub fn policy() -> Policy {
     let (from, to) = (Duration::from_secs(1), Duration::from_secs(60));
     Policy { from, to, ..Policy::new(Kind::Full) }
 }

@@ -215,6 +215,9 @@ fn what_has_not_begun_is_sent_again_without_a_word_to_the_script() {
     let (cluster, outcome) =
         run("forall x in a on slurm\n job\nend", vec![("n1", Refused(Blame::Node)); 99]);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 10));
+    // The next one is asked at once, those after it are less and less pressed.
+    let times: Vec<_> = cluster.sent.iter().map(|(at, ..)| *at).collect();
+    assert_eq!((times[1], times[9] > 10.0), (0.0, true), "{times:?}");
 }
 
 #[test]

@@ -173,6 +173,7 @@ fn show(seed: u64) {
     let ran = trace(&program(seed), seed);
     println!("{script}\nlibrary:\n{library}\n{}\n{:?}", ran.trace.join("\n"), ran.faults);
     if let Some(violation) = check(&program(seed), seed).violation {
+        println!("{}: {}", violation.oracle, violation.what);
         panic!("{}", explain(seed, &violation));
     }
 }

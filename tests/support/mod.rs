@@ -11,6 +11,8 @@ pub mod run;
 pub mod side_by_side;
 #[cfg(feature = "cluster")]
 pub mod slurm;
+#[cfg(feature = "cluster")]
+pub mod sshd;
 pub mod terminal;
 
 use std::ffi::{OsStr, OsString};

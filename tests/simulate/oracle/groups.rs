@@ -1,7 +1,7 @@
 //! Each `try` with a `finally` that was begun and left has its group run once, after its `catch` and
 //! after those inside; or the log says that there was no time for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ftsh::machine::effect::{ProcessId, TaskId};
@@ -19,8 +19,8 @@ pub struct Groups {
     share: Duration,
     /// The tries with groups that tasks are in, outer ones first.
     begun: BTreeMap<TaskId, Vec<Begun>>,
-    /// What stands in the shell's place, or is to.
-    replaces: BTreeSet<ProcessId>,
+    /// What stands in the shell's place, or is to, and when its time has run out.
+    replaces: BTreeMap<ProcessId, Time>,
     /// When anything was cancelled.
     cancelled: Vec<Time>,
     /// When the conditions in progress are cut: the log doesn't say that.
@@ -46,7 +46,7 @@ impl Groups {
             promises: promises.clone(),
             share: config.kill_timeout / 2,
             begun: BTreeMap::new(),
-            replaces: BTreeSet::new(),
+            replaces: BTreeMap::new(),
             cancelled: Vec::new(),
             conditions: Vec::new(),
             signals: 0,
@@ -157,7 +157,9 @@ impl Oracle for Groups {
 
     fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
         match effect {
-            Effect::Exec(run) => _ = self.replaces.insert(run.process),
+            Effect::Exec(run) => {
+                self.replaces.insert(run.process, run.deadline.unwrap_or(Time::NEVER));
+            }
             // It is cut short before it has taken the shell's place.
             Effect::Terminate(_) => self.replaces.clear(),
             _ => {}
@@ -166,11 +168,12 @@ impl Oracle for Groups {
         self.log(record).map_err(|what| format!("line {}: {what}", record.line))
     }
 
-    fn event(&mut self, _: Time, event: &Event) -> Verdict {
+    fn event(&mut self, now: Time, event: &Event) -> Verdict {
         match event {
-            // Another program stands in the shell's place, and no group is left to be run.
+            // Another program stands in the shell's place, and no group is left to be run, unless it has
+            // run out of time there.
             Event::Spawned { process, .. } | Event::Exited { process, .. }
-                if self.replaces.contains(process)
+                if self.replaces.get(process).is_some_and(|deadline| now < *deadline)
                     && !matches!(event, Event::Exited { status: Status::Lost, .. }) =>
             {
                 self.begun.clear();

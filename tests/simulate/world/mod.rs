@@ -182,6 +182,11 @@ impl Faulty {
         self.mail.post(self.around.now, Event::Interrupted(signal));
     }
 
+    /// What the machine does takes its time.
+    pub fn spend(&mut self, time: Duration) {
+        self.around.now = self.around.now + time;
+    }
+
     /// Nothing goes wrong any more.
     pub fn calm_down(&mut self) {
         self.restarts.clear();

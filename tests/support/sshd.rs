@@ -1,0 +1,135 @@
+//! A real `sshd` on a port of this machine, with keys of its own, for one test.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::Uid;
+use tempfile::TempDir;
+
+use super::Ftsh;
+use super::processes::MARK;
+use super::run::obey_signals;
+
+/// What an `sshd` of root's wants, empty; its service makes it at each start.
+const EMPTY: &str = "/run/sshd";
+/// Where programs are that users' `PATH` may not have.
+const SYSTEM: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
+/// It is there sooner.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server. It ends with the test, or with the thread that runs it.
+pub struct Sshd {
+    directory: TempDir,
+    child: Child,
+}
+
+impl Sshd {
+    /// One with these lines besides in its configuration; none, and a line that says so, where there is no
+    /// `sshd`.
+    pub fn start(more: &str) -> Option<Self> {
+        let (Some(sshd), Some(_), Some(_)) = (find("sshd"), find("ssh"), find("ssh-keygen")) else {
+            eprintln!("skipped: there is no sshd");
+            return None;
+        };
+        if Uid::effective().is_root() {
+            fs::create_dir_all(EMPTY).expect("what sshd wants");
+        }
+        let directory = TempDir::new().expect("a directory");
+        for key in ["host", "user"] {
+            let mut generate = Command::new("ssh-keygen");
+            generate.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(directory.path().join(key));
+            assert!(generate.status().expect("ssh-keygen").success(), "keys");
+        }
+        // Somebody else may take the port meanwhile.
+        let child = (0..5).find_map(|_| serve(&sshd, directory.path(), more));
+        let log = || read(&directory.path().join("log"));
+        let child = child.unwrap_or_else(|| panic!("no sshd: {}", log()));
+        Some(Self { directory, child })
+    }
+
+    /// A run whose `ssh` reaches this server under any name; but nobody listens at `refused`. These lines
+    /// come first in the configuration.
+    pub fn reached_by(&self, run: Ftsh, first: &str) -> Ftsh {
+        let directory = self.directory.path();
+        let port = read(&directory.join("port"));
+        let known = format!("node {}", read(&directory.join("host.pub")));
+        fs::write(directory.join("known"), known).expect("a file");
+        let shown = directory.display();
+        let configuration = format!(
+            "{first}\nHost refused\nPort 1\nHost *\nHostName 127.0.0.1\nPort {port}\nHostKeyAlias node\n\
+             UserKnownHostsFile {shown}/known\nGlobalKnownHostsFile none\nIdentityFile {shown}/user\n\
+             IdentitiesOnly yes\nSendEnv {MARK}\n",
+        );
+        let path = std::env::var("PATH").expect("a path");
+        let ssh = find("ssh").expect("it was there").display().to_string();
+        let run = run.file("ssh_config", configuration);
+        let wrapper =
+            format!("#!/bin/sh\nexec {ssh} -F {} \"$@\"\n", run.path("ssh_config").display());
+        let path = format!("{}:{path}", run.path("bin").display());
+        run.program("bin/ssh", &wrapper).env("PATH", path)
+    }
+
+    /// What the server has said.
+    pub fn log(&self) -> String {
+        read(&self.directory.path().join("log"))
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        // Connections have processes of their own, which end with what uses them.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = free.local_addr().expect("its number").port();
+    drop(free);
+    let shown = directory.display();
+    let configuration = format!(
+        "{more}\nListenAddress 127.0.0.1\nPort {port}\nHostKey {shown}/host\nPidFile none\n\
+         AuthorizedKeysFile {shown}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
+         PasswordAuthentication no\nPrintMotd no\nPrintLastLog no\nAcceptEnv {MARK}\n",
+    );
+    fs::write(directory.join("sshd_config"), configuration).expect("a file");
+    fs::write(directory.join("port"), port.to_string()).expect("a file");
+    let mut command = Command::new(sshd);
+    command.args(["-D", "-f"]).arg(directory.join("sshd_config"));
+    command.arg("-E").arg(directory.join("log")).stdin(Stdio::null());
+    // SAFETY: async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            obey_signals()?;
+            set_pdeathsig(Signal::SIGKILL).map_err(Into::into)
+        });
+    }
+    let mut child = command.spawn().expect("sshd");
+    let started = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        if child.try_wait().expect("a child").is_some() {
+            return None;
+        }
+        assert!(started.elapsed() < PATIENCE, "no sshd: {}", read(&directory.join("log")));
+        thread::sleep(Duration::from_millis(5));
+    }
+    Some(child)
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let along = std::env::split_paths(&path).chain(SYSTEM.map(PathBuf::from));
+    along.map(|directory| directory.join(program)).find(|file| file.is_file())
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
