@@ -1,5 +1,7 @@
 //! Branches on other machines, which a program plays that is called `ssh` and runs everything here.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -170,6 +172,61 @@ fn what_an_engine_runs_here_may_end_by_itself() {
     let run = script("forall x in a on ssh h\ntrue\nend").program("bin/ssh", slow).success();
     run.nothing_left();
     assert_eq!(run.read("over"), "over\n");
+}
+
+/// The names in a directory that a program has there which was sent along.
+fn sent_to(directory: &Path) -> Vec<String> {
+    let names = fs::read_dir(directory).expect("a directory").filter_map(Result::ok);
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("ftsh.")).collect()
+}
+
+/// What tells of the program that has started it, and of descriptors that lead there.
+const TELL: &str = "sh -c 'readlink /proc/$PPID/exe; ls -l /proc/self/fd | grep -c deleted; true'";
+
+#[test]
+fn the_program_can_be_sent_along_and_leaves_nothing() {
+    let text = format!("forall x in a b on ssh \"h*2\" output grouped\n{TELL}\nend");
+    for how in [script(&text).options(["--ship"]), script(&text).env("FTSH_SHIP", "1")] {
+        let run = how.success();
+        run.nothing_left();
+        let (text, directory) = (run.text(), run.directory.path());
+        let place = format!("{}/ftsh.", directory.display());
+        let lines: Vec<_> = text.lines().collect();
+        let is_sent = |line: &str| line.starts_with(&place) && line.ends_with(" (deleted)");
+        assert!(matches!(lines[..], [a, "0", b, "0"] if is_sent(a) && is_sent(b)), "{text}");
+        assert_eq!(sent_to(directory), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_program_that_is_being_sent_is_gone_with_the_head() {
+    let run = script("forall x in a on ssh h\ntrue\nend").options(["--ship"]);
+    let run = run
+        .program("bin/head", "#!/bin/sh\necho r >> \"${0%/*}/../ready\"\nexec sleep 1000\n")
+        .start();
+    run.until_lines("ready", 1);
+    assert_eq!(sent_to(run.directory()), Vec::<String>::new());
+    run.signal(Signal::SIGKILL);
+    run.until("the end of all", |run| run.processes().is_empty());
+    run.wait().killed_by(Signal::SIGKILL);
+}
+
+#[test]
+fn a_program_that_was_sent_in_vain_is_told_of() {
+    let real = "/usr/bin/head";
+    let foreign =
+        format!("#!/bin/sh\nprintf '#!/nowhere\\n'\nexec {real} -c $(($2 - 11)) /dev/zero\n");
+    for (head, said) in [
+        ("#!/bin/sh\n", "ftsh was sent and did not arrive whole in "),
+        (foreign.as_str(), "ftsh was sent and cannot be executed in "),
+    ] {
+        let text = "try for 2 seconds or 1 time\nforall x in a on ssh h\ntrue\nend\nend";
+        let run = script(text).options(["--ship"]).program("bin/head", head);
+        let finished = run.stderr(said).failure(124);
+        finished.nothing_left();
+        assert_eq!(sent_to(finished.directory.path()), Vec::<String>::new());
+    }
 }
 
 #[test]

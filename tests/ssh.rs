@@ -106,3 +106,26 @@ fn a_server_that_lets_few_begin_at_once_is_not_pressed() {
     assert_eq!(finished.text().lines().count(), 6);
     assert!(sshd.log().contains("MaxStartups"), "{}", sshd.log());
 }
+
+#[test]
+fn the_program_can_be_sent_along() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let text = "forall x in a b c on ssh \"h1 h2*2\"\nsh -c 'readlink /proc/$PPID/exe'\nend";
+    let finished = sshd.reached_by(Ftsh::script(text), "").options(["--ship"]).success();
+    finished.nothing_left();
+    let text = finished.text();
+    let gone = text.lines().filter(|line| line.ends_with(" (deleted)")).count();
+    assert_eq!(gone, 3, "{text}");
+}
+
+#[test]
+fn a_program_that_was_sent_clears_away_after_a_connection_that_breaks() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let text = format!(
+        "forall x in a on ssh \"h1 h2\" retry lost 1 time\n\
+         if .not. .exists. daemon\nsh -c 'setsid sleep 1000 & echo $! > daemon; {CUT}; sleep 1000'\n\
+         end\nend"
+    );
+    let run = sshd.reached_by(Ftsh::script(text), "");
+    run.options(["--ship", "-t", "0.5", "--lease", "2s"]).success().nothing_left();
+}

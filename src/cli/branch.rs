@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use bstr::{BString, ByteSlice};
-use nix::unistd::{dup2_stdin, gethostname};
+use nix::unistd::{close, dup2_stdin, gethostname};
 
 use super::{end, messages, options};
 use crate::branch::{
@@ -27,6 +27,9 @@ use crate::secrets::Secrets;
 
 /// What says that this is wanted; nothing may stand beside it.
 const OPTION: &str = "--branch";
+/// The descriptors that a script can name beside those of a branch.
+const FIRST_OTHER: i32 = 3;
+const LAST_OTHER: i32 = 9;
 /// Names the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
 /// What Slurm calls a machine, which may be called something else by itself.
@@ -52,6 +55,10 @@ struct Prepared {
 
 /// Talks to the head, runs the branch and says how it ended.
 pub fn serve() -> Result<Outcome> {
+    // A branch has three descriptors. An engine may have left more, and a program that was sent its own.
+    for number in FIRST_OTHER..=LAST_OTHER {
+        let _ = close(number);
+    }
     let identity = identity()
         .map_err(|error| anyhow!("can't read the program that is running: {}", plain(&error)))?;
     let node = node_name();

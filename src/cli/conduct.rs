@@ -79,6 +79,8 @@ pub struct Means {
     pub channels: Option<PathBuf>,
     /// How long branches on other machines go on without hearing of this shell.
     pub lease: Duration,
+    /// Whether they are sent this program.
+    pub ship: bool,
     /// How long a recorded run may go on in this process.
     pub limit: Option<Duration>,
     pub talks: bool,
@@ -146,12 +148,12 @@ impl Means {
         secrets: &Secrets,
         journal: Option<(Kept, Duration)>,
     ) -> Result<Real> {
-        let Self { file, telling, told, patience, channels, talks, lease, .. } = self;
+        let Self { file, telling, told, patience, channels, talks, lease, ship, .. } = self;
         #[cfg(feature = "cluster")]
         let elsewhere =
-            cluster::Settings { lease, kill_timeout: patience.time(), told: told.clone() };
+            cluster::Settings { lease, kill_timeout: patience.time(), told: told.clone(), ship };
         #[cfg(not(feature = "cluster"))]
-        let _ = lease;
+        let _ = (lease, ship);
         let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();

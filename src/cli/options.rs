@@ -386,6 +386,20 @@ pub static LEASE: Setting<Duration> = Setting {
     write: values::decimal,
 };
 
+/// Other machines needn't have the program.
+pub static SHIP: Setting<bool> = Setting {
+    option: Spec {
+        names: &["--ship"],
+        variable: Some("FTSH_SHIP"),
+        is_private: true,
+        heading: ELSEWHERE,
+        help: "Send this program along, so that they needn't have it",
+        ..PLAIN
+    },
+    read: values::switch,
+    write: |_| "1".into(),
+};
+
 /// Record the run.
 pub static JOURNAL: Spec = Spec {
     names: &["--journal"],
@@ -439,7 +453,7 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 30] = [
+pub static TABLE: [&Spec; 31] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -465,6 +479,7 @@ pub static TABLE: [&Spec; 30] = [
     &SPLAY.option,
     &ON.option,
     &LEASE.option,
+    &SHIP.option,
     &JOURNAL,
     &REPLAY,
     &STATUS_OF,

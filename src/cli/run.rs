@@ -48,7 +48,7 @@ pub fn run(script: Result<Script, Unusable>, mut settings: Settings) -> Result<O
     let talks = matches!(settings.program, Program::Prompt);
     let told = std::mem::take(&mut settings.told);
     let (patience, channels) = (settings.patience.inside(), settings.channels.take());
-    let lease = settings.lease;
+    let (lease, ship) = (settings.lease, settings.ship);
     // What is recorded goes on after it.
     let limit = settings.journal.as_ref().and_then(|_| settings.config.deadline.take());
     if limit.is_some_and(|limit| limit == Time::START) {
@@ -79,6 +79,7 @@ pub fn run(script: Result<Script, Unusable>, mut settings: Settings) -> Result<O
         patience,
         channels,
         lease,
+        ship,
         limit: limit.map(Time::elapsed),
         talks,
         is_cron,

@@ -53,6 +53,7 @@ pub enum Look {
 
 /// Everything that options and environment decide.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each can be true of any run")]
 pub struct Settings {
     /// What to do with the script.
     pub action: Action,
@@ -80,6 +81,8 @@ pub struct Settings {
     pub channels: Option<PathBuf>,
     /// How long branches on other machines go on without hearing of this shell.
     pub lease: Duration,
+    /// Whether they are sent this program.
+    pub ship: bool,
     /// A random part of this is waited first.
     pub splay: Duration,
     /// Whether to say at the end what the run came to.
@@ -311,6 +314,7 @@ impl Settings {
         let cron = given.value(&options::QUIET)?.unwrap_or_default();
         let on = given.value(&options::ON)?;
         let lease = given.value_or_default(&options::LEASE)?;
+        let ship = given.value(&options::SHIP)?.unwrap_or_default();
         let lock_wait = given.value(&options::LOCK_WAIT)?;
         let splay = given.value(&options::SPLAY)?.unwrap_or_default();
         let (program, arguments) = given.program();
@@ -362,6 +366,7 @@ impl Settings {
             lock_wait: lock_wait.unwrap_or_default(),
             channels: given.channels(),
             lease,
+            ship,
             splay,
             results,
             summary: flags.has(&options::SUMMARY),

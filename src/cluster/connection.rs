@@ -1,8 +1,10 @@
 //! The pipes to what an engine runs for us: to its standard input, and from its output and its errors.
 //! Nothing here waits.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
@@ -37,7 +39,9 @@ pub struct Connection {
     output: Option<io::PipeReader>,
     errors: Option<io::PipeReader>,
     /// What is still to be written.
-    unwritten: Vec<u8>,
+    unwritten: VecDeque<Arc<[u8]>>,
+    /// How much of the first of it is written.
+    written: usize,
     is_listening: bool,
 }
 
@@ -67,7 +71,8 @@ impl Connection {
             input: Some(input.into()),
             output: Some(output.into()),
             errors: Some(errors.into()),
-            unwritten: Vec::new(),
+            unwritten: VecDeque::new(),
+            written: 0,
             is_listening: false,
         };
         Ok((connection, [their_input.into(), their_output.into(), their_errors.into()]))
@@ -101,20 +106,32 @@ impl Connection {
 
     /// Writes this after what is still to be written.
     pub fn write(&mut self, driver: &mut ProcessDriver, bytes: &[u8]) {
-        self.unwritten.extend_from_slice(bytes);
+        self.send(driver, bytes.into());
+    }
+
+    /// The same, for what others are sent as well.
+    pub fn send(&mut self, driver: &mut ProcessDriver, bytes: Arc<[u8]>) {
+        self.unwritten.push_back(bytes);
         self.go_on(driver);
     }
 
     /// Writes what can be written.
     pub fn go_on(&mut self, driver: &mut ProcessDriver) {
         let Some(input) = &mut self.input else { return };
-        while !self.unwritten.is_empty() {
-            match input.write(&self.unwritten) {
-                Ok(written) => drop(self.unwritten.drain(..written)),
+        while let Some(first) = self.unwritten.front() {
+            if self.written >= first.len() {
+                (self.written, _) = (0, self.unwritten.pop_front());
+                continue;
+            }
+            match input.write(&first[self.written..]) {
+                Ok(written) => self.written += written,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // Nobody is there: that will be heard.
-                Err(_) => self.unwritten.clear(),
+                Err(_) => {
+                    self.written = 0;
+                    self.unwritten.clear();
+                }
             }
         }
         let is_needed = !self.unwritten.is_empty();

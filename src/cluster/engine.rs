@@ -3,7 +3,7 @@
 use bstr::BString;
 
 use super::submission::Submission;
-use super::{slurm, ssh};
+use super::{ship, slurm, ssh};
 use crate::machine::event::Blame;
 use crate::syntax::clauses::Engine;
 
@@ -32,6 +32,8 @@ pub fn reason(engine: Engine, said: &str, code: Option<i32>, others: bool) -> Re
         Engine::Slurm => (slurm::PROGRAM, slurm::blame(said), slurm::node(said)),
         Engine::Ssh => (ssh::PROGRAM, ssh::blame(others), None),
     };
+    // The engine has done its part.
+    let blame = if said.contains(ship::COMPLAINT) { Blame::Node } else { blame };
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let telling = lines().rfind(|line| !line.contains(slurm::SAYS_NOTHING));
     let why = match (telling.or_else(|| lines().next_back()), code) {

@@ -12,6 +12,7 @@ mod engine;
 mod family;
 mod interactive;
 mod sending;
+mod ship;
 mod slurm;
 mod ssh;
 mod submission;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub kill_timeout: Duration,
     /// Variables for every command, wherever it runs.
     pub told: Vec<(&'static str, BString)>,
+    /// Whether this program is sent along.
+    pub ship: bool,
 }
 
 /// Runs effects on this system, and branches on others.

@@ -1,17 +1,18 @@
 //! How a branch is sent away: to which host, by what command, and what the node is told.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
 use super::ClusterDriver;
 use super::away::{Away, Errand, Names, Place};
 use super::connection::Connection;
-use super::engine;
 use super::submission::Submission;
+use super::{engine, ship};
 use crate::branch::{Branch, Head, Identity, Nonce};
 use crate::driver::{Driver, process};
 use crate::machine::Event;
@@ -28,12 +29,27 @@ type NotSent = (String, Blame);
 pub(super) struct Program {
     identity: Identity,
     path: BString,
+    /// Its bytes, if it is sent along.
+    image: Option<Arc<[u8]>>,
 }
 
 impl Program {
-    fn find() -> io::Result<Self> {
-        let identity = Identity::of(File::open("/proc/self/exe")?)?;
-        Ok(Self { identity, path: std::env::current_exe()?.into_os_string().into_vec().into() })
+    fn find(ship: bool) -> io::Result<Self> {
+        const OWN: &str = "/proc/self/exe";
+        let path = std::env::current_exe()?.into_os_string().into_vec().into();
+        if !ship {
+            return Ok(Self { identity: Identity::of(File::open(OWN)?)?, path, image: None });
+        }
+        let image = fs::read(OWN)?;
+        Ok(Self { identity: Identity::of(&*image)?, path, image: Some(image.into()) })
+    }
+
+    /// What runs a branch on a node.
+    fn command(&self) -> Vec<BString> {
+        match &self.image {
+            Some(image) => ship::command(image.len()).into(),
+            None => vec![self.path.clone(), "--branch".into()],
+        }
     }
 }
 
@@ -78,7 +94,7 @@ impl ClusterDriver {
                 name: &names.job(self.inner.mark()),
                 options: options(&dispatch),
                 avoid: &dispatch.avoid,
-                command: &[program.path, "--branch".into()],
+                command: &program.command(),
                 host: place.host.as_deref(),
             },
         );
@@ -94,8 +110,11 @@ impl ClusterDriver {
                 .map(|(name, it)| ((*name).into(), it.clone()))
                 .collect(),
         };
-        let (connection, head) =
+        let (mut connection, head) =
             self.connect(names, branch).map_err(|error| (plain(&error), Blame::Engine))?;
+        if let Some(image) = program.image {
+            connection.send(&mut self.inner, image);
+        }
         if let Some(host) = &place.host {
             self.hosts.enter(host);
         }
@@ -135,7 +154,7 @@ impl ClusterDriver {
 
     fn program(&mut self) -> io::Result<Program> {
         if self.program.is_none() {
-            self.program = Some(Program::find()?);
+            self.program = Some(Program::find(self.settings.ship)?);
         }
         self.program.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
