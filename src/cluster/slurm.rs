@@ -22,6 +22,8 @@ const MISTAKES: [&str; 9] = [
     "can't be found",
     "More processors requested",
 ];
+/// What passes, whatever else is said: who vouches for users has too much to do.
+const PASSING: [&str; 3] = ["Munge encode failed", "authentication", "Unspecified error"];
 /// What the machine is to blame for.
 const OF_THE_NODE: [&str; 4] =
     ["slurmstepd", "execve()", "Unable to create TMPDIR", "Task launch for"];
@@ -66,7 +68,7 @@ pub fn blame(said: &str) -> Blame {
         Blame::Exclusion
     } else if says(&OF_THE_NODE) || node(said).is_some() {
         Blame::Node
-    } else if says(&MISTAKES) {
+    } else if says(&MISTAKES) && !says(&PASSING) {
         Blame::Request
     } else {
         Blame::Engine
@@ -114,6 +116,10 @@ mod tests {
             ),
             (
                 "srun: error: Unable to allocate resources: Socket timed out on send/recv operation",
+                Blame::Engine,
+            ),
+            (
+                "srun: error: slurm_buffers_pack_msg: auth_g_create: REQUEST_RESOURCE_ALLOCATION has authentication error: Invalid authentication credential\nsrun: error: Unable to allocate resources: Unspecified error",
                 Blame::Engine,
             ),
             ("", Blame::Engine),

@@ -97,6 +97,13 @@ impl Slurm {
         self.controller = None;
     }
 
+    /// Ends the controller as an administrator does: it notes what it knows before.
+    pub fn stop_controller(&mut self) {
+        if let Some(mut controller) = self.controller.take() {
+            controller.stop();
+        }
+    }
+
     /// Starts a node, with a program in the place of the shell.
     pub fn start_node(&mut self, number: usize, instead: Option<&str>) {
         let mount = instead.map(|instead| format!("mount --bind {instead} {FTSH} && "));
@@ -301,6 +308,13 @@ impl Daemon {
         let pid = self.0.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()
+    }
+
+    fn stop(&mut self) {
+        if let Some(first) = self.first() {
+            kill(Pid::from_raw(first), Signal::SIGTERM).expect("a process");
+            wait("the end of a daemon", || self.0.try_wait().is_ok_and(|ended| ended.is_some()));
+        }
     }
 
     fn end(&mut self) {
