@@ -123,9 +123,11 @@ fn a_node_that_dies_is_told_of_when_it_is_certain_and_others_do_its_work() {
                 echo $x >> begun\n\
                 if $x .eq. a .and. .not. .exists. died\n\
                 touch died\nsh -c 'kill -9 $(cat node.h1); sleep 1000'\nend\nend";
-    let run = script(text).options(["-t", "0.5", "--lease", "1s", "-l", "20"]).run();
+    let run = script(text).options(["-t", "6", "--lease", "1s", "-l", "20"]).run();
     run.nothing_left();
     let story = run.story();
+    // The lease and all of the kill timeout, which the node has as well.
+    assert!(run.elapsed > Duration::from_secs(7), "{story}");
     assert!(story.contains("isn't known: the connection to it ended"), "{story}");
     assert_eq!(run.read("begun").lines().count(), 3, "{story}");
 }

@@ -97,14 +97,9 @@ pub enum Output {
 
 impl Head {
     /// A conversation about a branch that was packed now, before anybody is there. The nonce is new.
-    pub fn new(
-        branch: Branch,
-        nonce: Nonce,
-        lease: Duration,
-        kill_timeout: Duration,
-        now: Time,
-    ) -> Self {
-        let time = lease.saturating_add(kill_timeout);
+    pub fn new(branch: Branch, nonce: Nonce, lease: Duration, now: Time) -> Self {
+        // What the node has to kill in, which is more than this shell has inside its supervisor.
+        let time = lease.saturating_add(branch.packed.settings.kill_timeout);
         Self {
             branch,
             nonce,

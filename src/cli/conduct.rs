@@ -150,8 +150,7 @@ impl Means {
     ) -> Result<Real> {
         let Self { file, telling, told, patience, channels, talks, lease, ship, .. } = self;
         #[cfg(feature = "cluster")]
-        let elsewhere =
-            cluster::Settings { lease, kill_timeout: patience.time(), told: told.clone(), ship };
+        let elsewhere = cluster::Settings { lease, told: told.clone(), ship };
         #[cfg(not(feature = "cluster"))]
         let _ = (lease, ship);
         let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());

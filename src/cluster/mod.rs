@@ -19,8 +19,6 @@ mod submission;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::BString;
@@ -31,7 +29,7 @@ use self::sending::Program;
 use self::ssh::Hosts;
 use crate::driver::process::ProcessDriver;
 use crate::driver::{Driver, Durable, Written};
-use crate::machine::effect::{BufferId, Dispatch, Effect, Environment, IoId, ScopeId};
+use crate::machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
 use crate::machine::event::{Blame, SpawnErrorKind, Status};
 use crate::machine::{Event, Machine, Time};
 
@@ -39,8 +37,6 @@ use crate::machine::{Event, Machine, Time};
 pub struct Settings {
     /// How long branches go on without hearing of this shell.
     pub lease: Duration,
-    /// From SIGTERM to SIGKILL, on each machine.
-    pub kill_timeout: Duration,
     /// Variables for every command, wherever it runs.
     pub told: Vec<(&'static str, BString)>,
     /// Whether this program is sent along.
@@ -53,8 +49,6 @@ pub struct ClusterDriver {
     settings: Settings,
     /// The program that runs, once that is known.
     program: Option<Program>,
-    /// What the engines' commands find.
-    environment: Arc<Environment>,
     away: BTreeMap<u64, Away>,
     families: Families,
     hosts: Hosts,
@@ -67,15 +61,10 @@ pub struct ClusterDriver {
 impl ClusterDriver {
     /// A driver around this one.
     pub fn new(inner: ProcessDriver, settings: Settings) -> Self {
-        let environment = std::env::vars_os()
-            .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
-            .collect::<Environment>()
-            .into();
         Self {
             inner,
             settings,
             program: None,
-            environment,
             away: BTreeMap::new(),
             families: Families::default(),
             hosts: Hosts::default(),

@@ -16,7 +16,7 @@ use super::{engine, ship};
 use crate::branch::{Branch, Head, Identity, Nonce};
 use crate::driver::{Driver, process};
 use crate::machine::Event;
-use crate::machine::effect::{Action, Dispatch, Effect};
+use crate::machine::effect::{Action, Dispatch, Effect, Environment};
 use crate::machine::event::{Blame, Returned};
 use crate::os_error::plain;
 use crate::syntax::clauses::Engine;
@@ -31,17 +31,25 @@ pub(super) struct Program {
     path: BString,
     /// Its bytes, if it is sent along.
     image: Option<Arc<[u8]>>,
+    /// What the engines' commands find.
+    environment: Arc<Environment>,
 }
 
 impl Program {
     fn find(ship: bool) -> io::Result<Self> {
         const OWN: &str = "/proc/self/exe";
         let path = std::env::current_exe()?.into_os_string().into_vec().into();
-        if !ship {
-            return Ok(Self { identity: Identity::of(File::open(OWN)?)?, path, image: None });
-        }
-        let image = fs::read(OWN)?;
-        Ok(Self { identity: Identity::of(&*image)?, path, image: Some(image.into()) })
+        let environment = std::env::vars_os()
+            .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
+            .collect::<Environment>()
+            .into();
+        let (identity, image) = if ship {
+            let image = fs::read(OWN)?;
+            (Identity::of(&*image)?, Some(image.into()))
+        } else {
+            (Identity::of(File::open(OWN)?)?, None)
+        };
+        Ok(Self { identity, path, image, environment })
     }
 
     /// What runs a branch on a node.
@@ -129,7 +137,7 @@ impl ClusterDriver {
             umask: None,
             redirects: Vec::new(),
         });
-        let environment = self.environment.clone();
+        let environment = program.environment;
         let submit = Action::Program { words, environment, overrides: Vec::new() };
         self.inner.perform(away.run(names.engine(), submit, names.engine_io(), Vec::new()));
         self.away.insert(names.number(), away);
@@ -153,10 +161,10 @@ impl ClusterDriver {
     }
 
     fn program(&mut self) -> io::Result<Program> {
-        if self.program.is_none() {
-            self.program = Some(Program::find(self.settings.ship)?);
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => Ok(self.program.insert(Program::find(self.settings.ship)?).clone()),
         }
-        self.program.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// The pipes of an engine's command, and the head of what is said over them.
@@ -165,8 +173,7 @@ impl ClusterDriver {
         self.inner.give(names.engine_io(), theirs)?;
         let [one, other] = [process::random()?, process::random()?];
         let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
-        let super::Settings { lease, kill_timeout, .. } = self.settings;
-        Ok((connection, Head::new(branch, nonce, lease, kill_timeout, self.inner.now())))
+        Ok((connection, Head::new(branch, nonce, self.settings.lease, self.inner.now())))
     }
 }
 

@@ -142,7 +142,9 @@ fn awake(windows: &[Window], mut moment: Moment) -> Moment {
 impl World {
     fn new(is: Circumstances) -> Self {
         let now = Time::after(is.head.at(0));
-        let head = Head::new(branch(), nonce(), is.lease, is.grace, now);
+        let mut sent = branch();
+        sent.packed.settings.kill_timeout = is.grace;
+        let head = Head::new(sent, nonce(), is.lease, now);
         let mut world = Self {
             head,
             is,

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::conversation::branch;
 use super::{identity, nonce, record};
-use crate::branch::{Frames, Head, Hello, Output, Request, Stream, ToHead, ToNode, frame};
+use crate::branch::{Branch, Frames, Head, Hello, Output, Request, Stream, ToHead, ToNode, frame};
 use crate::machine::Time;
 use crate::machine::event::{Blame, Returned};
 
@@ -17,8 +16,14 @@ fn at(seconds: u64) -> Time {
     Time::after(Duration::from_secs(seconds))
 }
 
+fn branch() -> Branch {
+    let mut branch = super::conversation::branch();
+    branch.packed.settings.kill_timeout = GRACE;
+    branch
+}
+
 fn head() -> Head {
-    Head::new(branch(), nonce(), LEASE, GRACE, at(0))
+    Head::new(branch(), nonce(), LEASE, at(0))
 }
 
 fn says(message: &ToHead) -> Vec<u8> {
