@@ -128,6 +128,23 @@ fn a_controller_that_is_down_is_asked_again() {
         .nothing_left();
 }
 
+#[test]
+fn what_a_killed_controller_has_forgotten_is_sent_again() {
+    let Some(mut slurm) = Slurm::start() else { return };
+    slurm.close();
+    let text = "forall x in 1 2 3 on slurm\necho $x >> done\nend";
+    let run = slurm.script(text).options(["-l", "10"]).limit(Duration::from_secs(60)).start();
+    wait("jobs in the queue", || slurm.jobs().lines().count() == 3);
+    slurm.kill_controller();
+    slurm.start_controller_anew();
+    let finished = run.wait();
+    finished.expect_code(0);
+    finished.expect_stderr("slurm doesn't run the branch: it has forgotten job ");
+    finished.nothing_left();
+    assert_eq!(finished.read("done").lines().count(), 3);
+    slurm.nothing_left();
+}
+
 /// So many branches: `FTSH_TEST_BRANCHES`, or 150.
 fn branches() -> usize {
     let told = std::env::var("FTSH_TEST_BRANCHES").ok();

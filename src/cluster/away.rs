@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bstr::ByteSlice;
+
 use super::connection::{Connection, Pipe};
 use super::engine::{self, Reason};
 use crate::branch::{Head, Stream};
@@ -40,6 +42,32 @@ impl Names {
     /// The first of the keys of its pipes.
     pub fn first_key(self) -> u64 {
         self.0 * Pipe::KEYS
+    }
+
+    /// What has a command run here.
+    pub fn run(
+        self,
+        errand: &Errand,
+        process: ProcessId,
+        action: Action,
+        io: IoId,
+        redirects: Vec<FdChange>,
+    ) -> Effect {
+        Effect::Run(Box::new(Run {
+            process,
+            task: errand.task,
+            scope: self.scope(),
+            action,
+            directory: None,
+            umask: None,
+            io,
+            is_last: io == self.engine_io(),
+            redirects,
+            feeds: 0,
+            deadline: None,
+            grace: None,
+            line: errand.line,
+        }))
     }
 
     /// The engine's command.
@@ -108,13 +136,18 @@ pub struct Errand {
     pub scope: ScopeId,
     pub line: u32,
     pub engine: Engine,
+    /// Whether the engine's list has what waits.
+    pub is_listed: bool,
 }
 
 impl Errand {
     /// What of a dispatch is needed as long as the branch is away.
     pub fn of(dispatch: &Dispatch) -> Self {
         let Dispatch { process, task, scope, line, .. } = *dispatch;
-        Self { process, task, scope, line, engine: dispatch.on.engine }
+        let (engine, options) = (dispatch.on.engine, dispatch.on.options.as_ref());
+        let is_listed =
+            engine::is_listed(engine, options.map(|it| it.as_bstr()).unwrap_or_default());
+        Self { process, task, scope, line, engine, is_listed }
     }
 }
 
@@ -186,21 +219,7 @@ impl Away {
         io: IoId,
         redirects: Vec<FdChange>,
     ) -> Effect {
-        Effect::Run(Box::new(Run {
-            process,
-            task: self.errand.task,
-            scope: self.names.scope(),
-            action,
-            directory: None,
-            umask: None,
-            io,
-            is_last: io == self.names.engine_io(),
-            redirects,
-            feeds: 0,
-            deadline: None,
-            grace: None,
-            line: self.errand.line,
-        }))
+        self.names.run(&self.errand, process, action, io, redirects)
     }
 
     /// Its number.

@@ -134,8 +134,10 @@ impl ClusterDriver {
 
     /// Waits for the end of engines' commands that aren't needed any more: at once, if somebody is impatient.
     pub(super) fn outlast_engines(&mut self) {
+        self.end_look();
         let until = self.inner.now() + PATIENCE * 2;
-        while !self.away.is_empty() && self.inner.now() < until {
+        let is_there = |it: &Self| !it.away.is_empty() || it.look.is_some();
+        while is_there(self) && self.inner.now() < until {
             if let Some(Event::Interrupted(_)) = self.wait(until) {
                 let now = self.inner.now();
                 self.away.values_mut().filter(|it| !it.engine_ended).for_each(|it| {
@@ -149,6 +151,9 @@ impl ClusterDriver {
     pub(super) fn hear(&mut self, key: u64) {
         let number = key / Pipe::KEYS;
         let Some(pipe) = Pipe::ALL.get((key % Pipe::KEYS) as usize).copied() else { return };
+        if self.is_look(number) {
+            return self.hear_list(pipe);
+        }
         let Some(it) = self.away.get_mut(&number) else { return };
         if pipe == Pipe::Input {
             it.connection.go_on(&mut self.inner);

@@ -1,9 +1,12 @@
 //! What an engine is asked, in words of a command, and what its answers mean. Nothing is run here.
 
-use bstr::BString;
+use std::sync::Arc;
+
+use bstr::{BStr, BString};
 
 use super::submission::Submission;
 use super::{ship, slurm, ssh};
+use crate::machine::effect::Environment;
 use crate::machine::event::Blame;
 use crate::syntax::clauses::Engine;
 
@@ -13,6 +16,40 @@ pub fn submit(engine: Engine, submission: &Submission) -> Vec<BString> {
         Engine::Slurm => slurm::submit(submission),
         Engine::Ssh => ssh::submit(submission),
     }
+}
+
+/// Whether the engine's list has what was submitted with these options, if that has to wait.
+pub fn is_listed(engine: Engine, options: &BStr) -> bool {
+    match engine {
+        Engine::Slurm => slurm::is_listed(options),
+        Engine::Ssh => false,
+    }
+}
+
+/// The job that waits in the engine's queue, by what the command has said that brought it there.
+pub fn waits_as(engine: Engine, said: &str) -> Option<&str> {
+    match engine {
+        Engine::Slurm => slurm::waits_as(said),
+        Engine::Ssh => None,
+    }
+}
+
+/// The command that lists the jobs that wait, one a line.
+pub fn list(engine: Engine) -> Vec<BString> {
+    match engine {
+        Engine::Slurm => slurm::list(),
+        Engine::Ssh => Vec::new(),
+    }
+}
+
+/// The environment of that.
+pub fn asking(engine: Engine, environment: &Environment) -> Arc<Environment> {
+    let is_wanted = |name: &BString| match engine {
+        Engine::Slurm => !name.starts_with(slurm::FILTERS.as_bytes()),
+        Engine::Ssh => true,
+    };
+    let wanted = environment.iter().filter(|(name, _)| is_wanted(name));
+    Arc::new(wanted.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// Why nothing came to run.

@@ -10,7 +10,9 @@ mod connection;
 mod conversation;
 mod engine;
 mod family;
+mod inquiry;
 mod interactive;
+mod looking;
 mod sending;
 mod ship;
 mod slurm;
@@ -25,6 +27,8 @@ use bstr::BString;
 
 use self::away::{Awaited, Away, Names};
 use self::family::Families;
+use self::inquiry::Inquiry;
+use self::looking::Look;
 use self::sending::Program;
 use self::ssh::Hosts;
 use crate::driver::process::ProcessDriver;
@@ -54,6 +58,8 @@ pub struct ClusterDriver {
     hosts: Hosts,
     /// Branches that wait for a free host.
     waiting: VecDeque<Dispatch>,
+    inquiry: Inquiry,
+    look: Option<Look>,
     ready: VecDeque<Event>,
     count: u64,
 }
@@ -69,6 +75,8 @@ impl ClusterDriver {
             families: Families::default(),
             hosts: Hosts::default(),
             waiting: VecDeque::new(),
+            inquiry: Inquiry::new(),
+            look: None,
             ready: VecDeque::new(),
             count: 0,
         }
@@ -103,6 +111,10 @@ impl ClusterDriver {
         };
         let Some((number, is_engine)) = own else { return Some(event) };
         match event {
+            Event::Exited { status, .. } if self.is_look(number) => self.looked(status),
+            Event::SpawnFailed { .. } | Event::Emptied { .. } if self.is_look(number) => {
+                self.looked(Status::Lost);
+            }
             Event::SpawnFailed { error, .. } if is_engine => {
                 if let Some(it) = self.away.get_mut(&number) {
                     let is_missing = matches!(
@@ -133,7 +145,8 @@ impl ClusterDriver {
 
     /// The moment when something is to be done even if nothing happens.
     fn next_due(&self) -> Time {
-        self.away.values().map(Away::next_due).min().unwrap_or(Time::NEVER)
+        let due = self.away.values().map(Away::next_due).min().unwrap_or(Time::NEVER);
+        due.min(self.next_look())
     }
 
     fn take_due(&mut self) {
@@ -149,6 +162,7 @@ impl ClusterDriver {
             }
             self.go_on(number);
         }
+        self.take_look();
     }
 
     /// Takes note of what has happened to connections.

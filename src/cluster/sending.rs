@@ -32,7 +32,7 @@ pub(super) struct Program {
     /// Its bytes, if it is sent along.
     image: Option<Arc<[u8]>>,
     /// What the engines' commands find.
-    environment: Arc<Environment>,
+    pub(super) environment: Arc<Environment>,
 }
 
 impl Program {
@@ -94,8 +94,7 @@ impl ClusterDriver {
             return Ok(());
         };
         let program = self.program().map_err(|error| (plain(&error), Blame::Request))?;
-        let names = Names::new(self.count);
-        self.count += 1;
+        let names = self.new_names();
         let words = engine::submit(
             dispatch.on.engine,
             &Submission {
@@ -140,6 +139,9 @@ impl ClusterDriver {
         let environment = program.environment;
         let submit = Action::Program { words, environment, overrides: Vec::new() };
         self.inner.perform(away.run(names.engine(), submit, names.engine_io(), Vec::new()));
+        if errand.is_listed {
+            self.inquiry.sent(self.inner.now());
+        }
         self.away.insert(names.number(), away);
         Ok(())
     }
@@ -160,7 +162,12 @@ impl ClusterDriver {
         }
     }
 
-    fn program(&mut self) -> io::Result<Program> {
+    pub(super) fn new_names(&mut self) -> Names {
+        self.count += 1;
+        Names::new(self.count)
+    }
+
+    pub(super) fn program(&mut self) -> io::Result<Program> {
         match &self.program {
             Some(program) => Ok(program.clone()),
             None => Ok(self.program.insert(Program::find(self.settings.ship)?).clone()),

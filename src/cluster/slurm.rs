@@ -1,6 +1,7 @@
 //! The batch system Slurm: a job for each branch, by `srun`, which keeps the streams of what runs there.
 
-use bstr::BString;
+use bstr::{BStr, BString};
+use nix::unistd::geteuid;
 
 use super::submission::Submission;
 use crate::machine::event::Blame;
@@ -27,6 +28,12 @@ const PASSING: [&str; 3] = ["Munge encode failed", "authentication", "Unspecifie
 /// What the machine is to blame for.
 const OF_THE_NODE: [&str; 4] =
     ["slurmstepd", "execve()", "Unable to create TMPDIR", "Task launch for"];
+/// What `srun` says of a job that has to wait.
+const QUEUED: &str = " queued and waiting for resources";
+/// How options begin by which a job is another cluster's or another user's.
+const ELSEWHERE: [&str; 3] = ["-M", "--clus", "--ui"];
+/// How variables begin that keep jobs out of the list.
+pub const FILTERS: &str = "SQUEUE_";
 /// What stands around the name of a machine: how a task ended, what its keeper says, and what became of it.
 const NAMES_A_NODE: [(&str, &str); 4] = [
     ("srun: error: ", ": task "),
@@ -58,6 +65,25 @@ pub fn submit(submission: &Submission) -> Vec<BString> {
     command.extend(submission.words());
     command.extend_from_slice(submission.command);
     command
+}
+
+/// Whether what is submitted with these options is in the list: not if it is another cluster's, or another user's.
+pub fn is_listed(options: &BStr) -> bool {
+    let is_elsewhere =
+        |word: &[u8]| ELSEWHERE.iter().any(|option| word.starts_with(option.as_bytes()));
+    !options.split(u8::is_ascii_whitespace).any(is_elsewhere)
+}
+
+/// Lists what waits of this user's, whatever the user wants to see otherwise.
+pub fn list() -> Vec<BString> {
+    let user = format!("--user={}", geteuid());
+    ["squeue", "--noheader", "--states=PENDING", "--format=%i", &user].map(BString::from).into()
+}
+
+/// The job that waits for its turn, by what `srun` has said last of it.
+pub fn waits_as(said: &str) -> Option<&str> {
+    let last = said.lines().rev().find_map(|line| line.trim().strip_prefix("srun: job "))?;
+    last.strip_suffix(QUEUED)
 }
 
 /// Who is to blame that nothing came to run. Most of what it says is of a controller that isn't there, is
@@ -105,6 +131,26 @@ mod tests {
         let command = submit(&submission).join(&b' ');
         let end = "--job-name=ftsh-1 --exclude=n1,n2 --mem=4G -p long ftsh --branch";
         assert!(command.ends_with(end.as_bytes()), "{command:?}");
+    }
+
+    #[test]
+    fn what_waits_is_told_by_the_last_word() {
+        let queued = "srun: Partition in DOWN state\nsrun: job 12 queued and waiting for resources";
+        assert_eq!(waits_as(queued), Some("12"));
+        assert_eq!(waits_as(&format!("{queued}\nsrun: job 12 has been allocated resources")), None);
+        assert_eq!(waits_as("srun: error: Unable to allocate resources"), None);
+    }
+
+    #[test]
+    fn what_is_not_in_the_list() {
+        for (options, expected) in [
+            ("", true),
+            ("--mem=4G -p long", true),
+            ("-M other", false),
+            ("-p x --clusters=b", false),
+        ] {
+            assert_eq!(is_listed(options.into()), expected, "{options}");
+        }
     }
 
     #[test]

@@ -92,6 +92,17 @@ impl Slurm {
         self.controller = Some(Daemon::start(place, &["slurmctld", "-D"], &[]));
     }
 
+    /// Starts the controller, which knows nothing of what was before.
+    pub fn start_controller_anew(&mut self) {
+        let place = self.directory.path();
+        self.controller = Some(Daemon::start(place, &["slurmctld", "-D", "-c"], &[]));
+    }
+
+    /// Lets nothing begin that comes from now on, until the controller starts again.
+    pub fn close(&self) {
+        self.ask(&["scontrol", "update", "PartitionName=p", "State=DOWN"]);
+    }
+
     /// Kills the controller.
     pub fn kill_controller(&mut self) {
         self.controller = None;

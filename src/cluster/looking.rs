@@ -1,0 +1,138 @@
+//! A look at an engine's list of what waits there, by a command of the engine's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+use bstr::ByteSlice;
+
+use super::ClusterDriver;
+use super::away::{Away, Errand, Names};
+use super::connection::{Connection, Heard, Pipe};
+use super::engine::{self, Reason};
+use crate::driver::Driver;
+use crate::machine::Time;
+use crate::machine::effect::{Action, Effect};
+use crate::machine::event::{Blame, Status};
+
+/// How long the command has. Slurm's gives up by itself after 10 to 100 seconds, as it is configured.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A look that is being taken.
+#[derive(Debug)]
+pub(super) struct Look {
+    names: Names,
+    connection: Connection,
+    answer: Vec<u8>,
+    /// When it is given up.
+    until: Time,
+}
+
+impl ClusterDriver {
+    /// When something is to be done about looks.
+    pub(super) fn next_look(&self) -> Time {
+        self.look.as_ref().map_or(Time::NEVER, |look| look.until).min(self.inquiry.due())
+    }
+
+    /// Whether something of a number is the look's.
+    pub(super) fn is_look(&self, number: u64) -> bool {
+        self.look.as_ref().is_some_and(|look| look.names.number() == number)
+    }
+
+    /// Looks, if it is time, or gives it up.
+    pub(super) fn take_look(&mut self) {
+        let now = self.inner.now();
+        if self.look.as_ref().is_some_and(|look| look.until <= now) {
+            self.end_look();
+        }
+        if self.inquiry.due() > now {
+            return;
+        }
+        let waiting = || self.away.values().filter(|it| it.may_wait());
+        let sought = waiting().filter_map(|it| Some((it.number(), it.waits_as()?)));
+        let sought: BTreeMap<_, _> = sought.collect();
+        let errand = waiting().map(|it| it.errand).next();
+        if self.inquiry.begin(now, sought, errand.is_some())
+            && let Some(errand) = errand
+            && self.ask(&errand).is_err()
+        {
+            self.inquiry.answered(now, None);
+        }
+    }
+
+    fn ask(&mut self, errand: &Errand) -> io::Result<()> {
+        let environment = engine::asking(errand.engine, &self.program()?.environment);
+        let names = self.new_names();
+        let (mut connection, theirs) = Connection::open(&mut self.inner, names.first_key())?;
+        connection.hang_up(&mut self.inner);
+        self.inner.give(names.engine_io(), theirs)?;
+        self.inner.open_apart(names.scope());
+        let words = engine::list(errand.engine);
+        let ask = Action::Program { words, environment, overrides: Vec::new() };
+        self.inner.perform(names.run(errand, names.engine(), ask, names.engine_io(), Vec::new()));
+        let until = self.inner.now() + PATIENCE;
+        self.look = Some(Look { names, connection, answer: Vec::new(), until });
+        Ok(())
+    }
+
+    /// The engine says something.
+    pub(super) fn hear_list(&mut self, pipe: Pipe) {
+        let Some(look) = &mut self.look else { return };
+        if let Heard::Bytes(bytes) = look.connection.read(&mut self.inner, pipe)
+            && pipe == Pipe::Output
+        {
+            look.answer.extend_from_slice(&bytes);
+        }
+    }
+
+    /// It has said all, or nothing is to be expected of it.
+    pub(super) fn looked(&mut self, status: Status) {
+        let Some(mut look) = self.look.take() else { return };
+        while let Heard::Bytes(bytes) = look.connection.read(&mut self.inner, Pipe::Output) {
+            look.answer.extend_from_slice(&bytes);
+        }
+        look.connection.close(&mut self.inner);
+        self.inner.perform(Effect::Terminate(look.names.scope()));
+        let listed: Option<BTreeSet<_>> = (status == Status::Exited(0))
+            .then(|| look.answer.lines().filter_map(|line| line.to_str().ok()).collect());
+        for number in self.inquiry.answered(self.inner.now(), listed.as_ref()) {
+            let Some(it) = self.away.get_mut(&number) else { continue };
+            // Its turn may have come meanwhile.
+            let Some(job) = it.waits_as() else { continue };
+            it.reason = Some(Reason {
+                blame: Blame::Engine,
+                node: None,
+                why: format!("it has forgotten job {job}"),
+            });
+            it.head.closed("", Blame::Engine);
+            self.go_on(number);
+        }
+    }
+
+    /// Waits no longer for an answer.
+    pub(super) fn end_look(&mut self) {
+        if let Some(look) = &mut self.look {
+            look.until = Time::NEVER;
+            let scope = look.names.scope();
+            self.inner.perform(Effect::Terminate(scope));
+            self.inner.perform(Effect::Kill { scope, strong: true });
+        }
+    }
+}
+
+impl Away {
+    /// Whether it may have to wait where the engine can be asked for it.
+    fn may_wait(&self) -> bool {
+        self.errand.is_listed
+            && !self.engine_ended
+            && !self.head.is_over()
+            && !self.head.has_begun()
+    }
+
+    /// The job in the queue, if what has brought it there waits for its turn.
+    fn waits_as(&self) -> Option<String> {
+        let is_there = self.head.node().is_some();
+        let said = if is_there || !self.may_wait() { return None } else { self.head.noise() };
+        engine::waits_as(self.errand.engine, &said).map(ToOwned::to_owned)
+    }
+}
