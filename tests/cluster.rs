@@ -223,12 +223,27 @@ fn a_program_that_was_sent_in_vain_is_told_of() {
         ("#!/bin/sh\n", "ftsh was sent and did not arrive whole in "),
         (foreign.as_str(), "ftsh was sent and cannot be executed in "),
     ] {
-        let text = "try for 2 seconds or 1 time\nforall x in a on ssh h\ntrue\nend\nend";
-        let run = script(text).options(["--ship"]).program("bin/head", head);
-        let finished = run.stderr(said).failure(124);
-        finished.nothing_left();
+        let run = script("forall x in a on ssh h\ntrue\nend").options(["--ship", "-l", "10"]);
+        let run = run.program("bin/head", head).start();
+        run.until(said, |run| run.errors().contains(said));
+        run.signal(Signal::SIGTERM);
+        let finished = run.wait();
+        finished.killed_by(Signal::SIGTERM).nothing_left();
         assert_eq!(sent_to(finished.directory.path()), Vec::<String>::new());
     }
+}
+
+#[test]
+fn the_head_waits_for_engines_only_as_long_as_there_are_any() {
+    let run = Ftsh::script("forall x in a on ssh h\ntrue\nend");
+    let path = format!("{}:/usr/bin:/bin", run.path("bin").display());
+    let run = run.program("bin/ssh", "#!/bin/sh\necho r >> ready\nexec sleep 1000\n");
+    let run = run.env("PATH", path).start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert!(finished.within(Duration::from_secs(9)), "{}", finished.story());
 }
 
 #[test]

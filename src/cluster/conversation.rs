@@ -138,7 +138,8 @@ impl ClusterDriver {
         let until = self.inner.now() + PATIENCE * 2;
         let is_there = |it: &Self| !it.away.is_empty() || it.look.is_some();
         while is_there(self) && self.inner.now() < until {
-            if let Some(Event::Interrupted(_)) = self.wait(until) {
+            self.turn(until);
+            if self.ready.drain(..).any(|event| matches!(event, Event::Interrupted(_))) {
                 let now = self.inner.now();
                 self.away.values_mut().filter(|it| !it.engine_ended).for_each(|it| {
                     it.kill_at = Some(now);

@@ -64,6 +64,15 @@ pub struct ClusterDriver {
     count: u64,
 }
 
+/// What a turn of waiting has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Something has happened.
+    Busy,
+    /// Somebody wants a look at the machine, or it is time.
+    Idle,
+}
+
 impl ClusterDriver {
     /// A driver around this one.
     pub fn new(inner: ProcessDriver, settings: Settings) -> Self {
@@ -165,6 +174,20 @@ impl ClusterDriver {
         self.take_look();
     }
 
+    /// Waits for something to happen, here or to a branch, and takes note of it.
+    fn turn(&mut self, until: Time) -> Turn {
+        let due = self.next_due();
+        let event = self.inner.wait(until.min(due));
+        let heard = self.attend_to_connections();
+        self.take_due();
+        let is_ours = heard || (due <= self.now() && due < until);
+        let turn = if event.is_some() || is_ours { Turn::Busy } else { Turn::Idle };
+        if let Some(event) = event.and_then(|event| self.sift(event)) {
+            self.ready.push_back(event);
+        }
+        turn
+    }
+
     /// Takes note of what has happened to connections.
     fn attend_to_connections(&mut self) -> bool {
         let keys = self.inner.take_ready();
@@ -201,21 +224,8 @@ impl Driver for ClusterDriver {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let due = self.next_due();
-            let event = self.inner.wait(until.min(due));
-            let heard = self.attend_to_connections();
-            self.take_due();
-            match event {
-                Some(event) => {
-                    if let Some(event) = self.sift(event) {
-                        self.ready.push_back(event);
-                    }
-                }
-                // Somebody wants a look at the machine, or it is time.
-                None if self.ready.is_empty() && !heard && (due > self.now() || until <= due) => {
-                    return None;
-                }
-                None => {}
+            if self.turn(until) == Turn::Idle && self.ready.is_empty() {
+                return None;
             }
         }
     }

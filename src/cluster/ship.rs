@@ -1,7 +1,7 @@
 //! The program sent along: a node needs nothing of it, and nothing of it stays there.
 //!
 //! A shell on the node takes it from its standard input, into a file that has lost its name before anything
-//! is in it. So however that ends, nothing is left to be removed.
+//! is in it. So however that ends, nothing is left to be removed; what asks it to end before that waits.
 
 use bstr::BString;
 
@@ -12,9 +12,11 @@ pub const COMPLAINT: &str = "ftsh was sent and ";
 /// It is quoted for whatever shell a user has at the other end: without single quotes and ends of lines.
 pub fn command(size: usize) -> [BString; 3] {
     let take = format!(
-        "f=$(mktemp \"${{TMPDIR:-/tmp}}/ftsh.XXXXXX\") || f=$(mktemp /tmp/ftsh.XXXXXX) || \
+        "trap \"\" HUP INT QUIT PIPE TERM; \
+         f=$(mktemp \"${{TMPDIR:-/tmp}}/ftsh.XXXXXX\") || f=$(mktemp /tmp/ftsh.XXXXXX) || \
          {{ echo \"{COMPLAINT}finds no place in ${{TMPDIR:-/tmp}}\" >&2; exit 126; }}; \
          exec 3>\"$f\" 4<\"$f\"; rm -f \"$f\"; \
+         trap - HUP INT QUIT PIPE TERM; \
          head -c {size} >&3; exec 3>&-; \
          test $(wc -c <&4) -eq {size} || \
          {{ echo \"{COMPLAINT}did not arrive whole in ${{f%/*}}\" >&2; exit 126; }}; \
