@@ -146,6 +146,42 @@ fn hosts_that_cannot_be_reached_are_left_alone() {
 }
 
 #[test]
+fn results_and_the_summary_name_the_machines() {
+    let text = "forall x in 1 .to. 6 keep going on ssh \"down h1 h2*2\"\necho $x >> done\nend\n\
+                forall x in here\ntrue\nend";
+    for file in ["r", "r.tsv"] {
+        let run = script(text).options(["-l", "0", "--summary", "--results", file]).success();
+        let results = run.read(file);
+        let of = |host: &str| match file {
+            "r" => results.matches(&format!(",\"node\":\"{host}\"}}\n")).count(),
+            _ => results.matches(&format!("\t{host}\t")).count(),
+        };
+        assert_eq!(results.matches("\"node\"").count(), if file == "r" { 6 } else { 0 });
+        assert_eq!((of(":"), of("down")), (usize::from(file != "r"), 0), "{results}");
+        assert_eq!(of("h1") + of("h2"), 6, "{results}");
+        run.expect_stderr(
+            "\n  machines  2 used, 1 avoided for a while\n    down: no branch, avoided ",
+        );
+        run.expect_stderr(" refused): ssh: connect to host down port 22: Connection refused\n");
+        for host in ["h1", "h2"] {
+            let branches = of(host);
+            let noun = if branches == 1 { "branch" } else { "branches" };
+            run.expect_stderr(&format!("\n    {host}: {branches} {noun}\n"));
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_is_lost_counts_where_it_was_and_where_it_began_again() {
+    let text = "forall x in a on ssh \"h1 h2\" retry lost 2 times\n\
+                if .not. .exists. died\ntouch died\nsh -c 'kill -9 $(cat node.h1); sleep 1000'\nend\nend";
+    let options = ["-l", "0", "-t", "3", "--lease", "1s", "--summary", "--results=r"];
+    let run = script(text).options(options).success();
+    run.expect_stderr("\n    h1: 1 branch, avoided once (1 lost)\n    h2: 1 branch\n");
+    assert!(run.read("r").contains(",\"node\":\"h2\"}"), "{}", run.story());
+}
+
+#[test]
 fn what_can_never_run_says_so_at_once() {
     script("forall x in a on ssh ''\ntrue\nend").stderr("it takes a list of hosts").failure(75);
     script("forall x in a on ssh 'h*0'\ntrue\nend").stderr("has no number of places").failure(75);

@@ -153,6 +153,10 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             ],
         ),
         LogEvent::Placed { node } => ("placed", vec![("node", json!(node))]),
+        LogEvent::Avoided { node, why, time } => (
+            "avoided",
+            vec![("node", json!(node)), ("reason", json!(why.name())), ("delay", seconds(*time))],
+        ),
         LogEvent::NotSent { engine, node, why, delay } => {
             let mut details = vec![("engine", json!(engine.name())), ("reason", json!(why))];
             details.extend(node.as_ref().map(|node| ("node", json!(node))));
@@ -170,19 +174,18 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             "iteration",
             vec![("loop", json!(kind)), ("name", json!(name)), ("value", json!(value))],
         ),
-        LogEvent::BranchEnded { name, word, place: _, failure, attempts, elapsed } => {
+        LogEvent::BranchEnded { name, word, place: _, node, failure, attempts, elapsed } => {
             let code = failure.map_or(0, |(_, code)| code);
-            (
-                "branch_ended",
-                vec![
-                    ("name", json!(name)),
-                    ("word", json!(word)),
-                    ("outcome", json!(outcome(*failure))),
-                    ("code", json!(code)),
-                    ("attempts", json!(attempts)),
-                    ("duration", seconds(*elapsed)),
-                ],
-            )
+            let mut details = vec![
+                ("name", json!(name)),
+                ("word", json!(word)),
+                ("outcome", json!(outcome(*failure))),
+                ("code", json!(code)),
+                ("attempts", json!(attempts)),
+                ("duration", seconds(*elapsed)),
+            ];
+            details.extend(node.as_ref().map(|node| ("node", json!(node))));
+            ("branch_ended", details)
         }
         LogEvent::Returned(value) => ("returned", vec![("value", json!(value))]),
         LogEvent::Spawned { pid, command } => {

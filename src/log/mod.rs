@@ -2,6 +2,7 @@
 //! standard error.
 
 mod json;
+mod machines;
 mod results;
 mod summary;
 mod text;

@@ -19,6 +19,9 @@ use crate::non_blocking_writer::{self, NonBlockingWriter};
 /// The first line of GNU parallel's job log.
 const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
+/// The host of what ran on this machine, in there.
+const HERE: &str = ":";
+
 /// Appends a line to a file for each branch that ends.
 pub struct Results {
     writer: NonBlockingWriter,
@@ -75,7 +78,8 @@ impl Results {
     }
 
     fn render(&mut self, record: &Record, now: Timestamp) {
-        let LogEvent::BranchEnded { name, word, place, failure, attempts, elapsed } = &record.event
+        let LogEvent::BranchEnded { name, word, place, node, failure, attempts, elapsed } =
+            &record.event
         else {
             return;
         };
@@ -90,8 +94,9 @@ impl Results {
             // Writing to a string can't fail.
             let _ = write!(
                 self.line,
-                "{}\t:\t{:.3}\t{:.3}\t0\t0\t{status}\t{signal}\t{}",
+                "{}\t{}\t{:.3}\t{:.3}\t0\t0\t{status}\t{signal}\t{}",
                 place + 1,
+                node.as_deref().map_or(HERE.into(), one_line),
                 started.as_microsecond() as f64 / 1e6,
                 elapsed.as_secs_f64(),
                 one_line(word),
@@ -100,7 +105,7 @@ impl Results {
         }
         let zone = self.zone.get_or_insert_with(local_zone);
         let status = failure.map_or(0, |(kind, code)| kind.exit_code(code));
-        let fields = [
+        let mut fields = vec![
             ("start", json::moment(started, zone, &self.style)),
             ("duration", json::seconds(*elapsed)),
             ("status", json!(status)),
@@ -112,6 +117,7 @@ impl Results {
             ("line", json!(record.line)),
             ("run", json!(self.style.run)),
         ];
+        fields.extend(node.as_ref().map(|node| ("node", json!(node))));
         json::object(&mut self.line, &fields);
     }
 }

@@ -1,4 +1,4 @@
-//! What a run came to: attempts, time working against time waiting, and failures.
+//! What a run came to: attempts, time working against time waiting, machines and failures.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::machines::Machines;
 use super::text::signal_name;
 use crate::diagnostic::{excerpt, printable};
 use crate::machine::effect::TaskId;
@@ -28,6 +29,7 @@ pub struct Summary {
     delays: u64,
     working: Duration,
     waiting: Duration,
+    machines: Machines,
     kinds: BTreeMap<&'static str, u64>,
     /// How often what failed, and the last message.
     failures: BTreeMap<What, (u64, String)>,
@@ -64,6 +66,7 @@ impl Summary {
                 _ => {}
             }
         }
+        self.machines.add(&record.event);
         match &record.event {
             LogEvent::Attempt { number, .. } => {
                 self.attempts += 1;
@@ -106,7 +109,7 @@ impl Summary {
         let (script, elapsed) = (printable(script), now.elapsed());
         // Writing to a string can't fail.
         let mut text = format!("ftsh: summary of {script}: {ended} after {}\n", Human(elapsed));
-        let mut row = |name: &str, value: &str| {
+        let row = |text: &mut String, name: &str, value: &str| {
             let _ = writeln!(text, "  {name:<10}{value}");
         };
         let plural = |count: u64, one: &str, many: &str| {
@@ -120,20 +123,24 @@ impl Summary {
                 0 => String::new(),
                 count => format!(", {count} gave up"),
             };
-            row("attempts", &format!("{} in {tries}{gave_up}", self.attempts));
+            row(&mut text, "attempts", &format!("{} in {tries}{gave_up}", self.attempts));
         }
-        row("working", &format!("{}{sum}", Human(self.working)));
+        row(&mut text, "working", &format!("{}{sum}", Human(self.working)));
         if self.delays > 0 {
             let delays = plural(self.delays, "delay", "delays");
-            row("waiting", &format!("{} in {delays}{sum}", Human(self.waiting)));
+            row(&mut text, "waiting", &format!("{} in {delays}{sum}", Human(self.waiting)));
+        }
+        if let Some((sum, lines)) = self.machines.render() {
+            row(&mut text, "machines", &sum);
+            text += &lines;
         }
         if self.kinds.is_empty() {
-            row("failures", "none");
+            row(&mut text, "failures", "none");
             return text;
         }
         let kinds: Vec<_> =
             self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        row("failures", &kinds.join(", "));
+        row(&mut text, "failures", &kinds.join(", "));
         let mut failures: Vec<_> = self.failures.iter().collect();
         failures.sort_by_key(|(_, (count, _))| Reverse(*count));
         for ((file, line, ..), (count, message)) in failures.iter().take(MOST_FAILURES) {

@@ -11,7 +11,7 @@ use jiff::tz::{Offset, TimeZone};
 use super::*;
 use crate::machine::effect::TaskId;
 use crate::machine::outcome::Tried;
-use crate::machine::record::LogEvent;
+use crate::machine::record::{LogEvent, Trouble};
 use crate::machine::{Failure, FailureKind, Time};
 use crate::syntax::Source;
 use crate::syntax::clauses::Engine;
@@ -70,11 +70,12 @@ fn written(style: &Style, record: &Record) -> String {
     out
 }
 
-fn ended(failure: Option<(FailureKind, i32)>, attempts: u64) -> LogEvent {
+fn ended(node: Option<&str>, failure: Option<(FailureKind, i32)>, attempts: u64) -> LogEvent {
     LogEvent::BranchEnded {
         name: "host".into(),
         word: "a\tb".into(),
         place: 4,
+        node: node.map(ToOwned::to_owned),
         failure,
         attempts,
         elapsed: Duration::from_millis(1500),
@@ -99,6 +100,9 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Queued { channel: "mirror".into(), attempt: 1, time: None },
         LogEvent::Entered { channel: "mirror".into(), attempt: 3, waited: second },
         LogEvent::Placed { node: "node3".into() },
+        LogEvent::Avoided { node: "node3".into(), why: Trouble::Refused, time: second },
+        LogEvent::Avoided { node: "node3".into(), why: Trouble::Lost, time: second },
+        LogEvent::Avoided { node: "node3".into(), why: Trouble::Failed, time: second },
         LogEvent::NotSent {
             engine: Engine::Slurm,
             node: Some("node3".into()),
@@ -120,8 +124,8 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Cancelled,
         LogEvent::Condition(true),
         LogEvent::Iteration { kind: "forany", name: "x".into(), value: "a".into() },
-        ended(None, 1),
-        ended(Some((FailureKind::Timeout, 124)), 3),
+        ended(None, None, 1),
+        ended(Some("node3"), Some((FailureKind::Timeout, 124)), 3),
         LogEvent::Returned("5".into()),
         LogEvent::Spawned { pid: 9, command: command() },
         LogEvent::Exited { pid: 9, status: "exit 3".into() },
@@ -162,6 +166,9 @@ fn text_lines() {
     try: attempt 1 waits for channel mirror
     try: attempt 3 goes through channel mirror after 1.5 s
     branch begins on node3
+    node3 is avoided for 1.5 s: it refused a branch
+    node3 is avoided for 1.5 s: a branch was lost there
+    node3 is avoided for 1.5 s: a branch failed there
     slurm: node3 doesn't run the branch: it has no ftsh
     ssh doesn't run the branch: nobody answers; 1.5 s until it is asked again
     try: the standard input has ended since the first attempt, so that attempt 2 reads nothing; with `atomic` each would read it anew
@@ -174,7 +181,7 @@ fn text_lines() {
     condition: true
     forany: x=a
     forall: host=a\tb succeeded after 1.5 s
-    forall: host=a\tb failed (timeout 124) after 1.5 s, 3 attempts
+    forall: host=a\tb failed (timeout 124) on node3 after 1.5 s, 3 attempts
     return 5
     process 9 started: sleep 3
     process 9 ended: exit 3
@@ -220,6 +227,9 @@ fn json_lines() {
     {"event":"waiting","reason":"channel mirror","channel":"mirror","attempt":1}
     {"event":"entered","channel":"mirror","attempt":3,"waited":1.5}
     {"event":"placed","node":"node3"}
+    {"event":"avoided","node":"node3","reason":"refused","delay":1.5}
+    {"event":"avoided","node":"node3","reason":"lost","delay":1.5}
+    {"event":"avoided","node":"node3","reason":"failed","delay":1.5}
     {"event":"not_sent","engine":"slurm","reason":"it has no ftsh","node":"node3"}
     {"event":"not_sent","engine":"ssh","reason":"nobody answers","delay":1.5}
     {"event":"input_ended","attempt":2}
@@ -232,7 +242,7 @@ fn json_lines() {
     {"event":"condition","value":true}
     {"event":"iteration","loop":"forany","name":"x","value":"a"}
     {"event":"branch_ended","name":"host","word":"a\tb","outcome":"succeeded","code":0,"attempts":1,"duration":1.5}
-    {"event":"branch_ended","name":"host","word":"a\tb","outcome":"timeout","code":124,"attempts":3,"duration":1.5}
+    {"event":"branch_ended","name":"host","word":"a\tb","outcome":"timeout","code":124,"attempts":3,"duration":1.5,"node":"node3"}
     {"event":"returned","value":"5"}
     {"event":"spawned","process":9,"command":"sleep 3"}
     {"event":"exited","process":9,"status":"exit 3"}

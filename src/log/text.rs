@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::Style;
 use crate::machine::outcome::Human;
-use crate::machine::record::{LogEvent, Record};
+use crate::machine::record::{LogEvent, Record, Trouble};
 
 /// Appends `record` to `out`, without a newline.
 pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
@@ -94,6 +94,14 @@ impl fmt::Display for Told<'_> {
             }
             LogEvent::Cancelled => f.write_str("cancelled"),
             LogEvent::Placed { node } => write!(f, "branch begins on {node}"),
+            LogEvent::Avoided { node, why, time } => {
+                let what = match why {
+                    Trouble::Refused => "it refused a branch",
+                    Trouble::Lost => "a branch was lost there",
+                    Trouble::Failed => "a branch failed there",
+                };
+                write!(f, "{node} is avoided for {}: {what}", Human(*time))
+            }
             LogEvent::NotSent { engine, node, why, delay } => {
                 let engine = engine.name();
                 match node {
@@ -107,11 +115,14 @@ impl fmt::Display for Told<'_> {
             }
             LogEvent::Condition(value) => write!(f, "condition: {value}"),
             LogEvent::Iteration { kind, name, value } => write!(f, "{kind}: {name}={value}"),
-            LogEvent::BranchEnded { name, word, failure, attempts, elapsed, .. } => {
+            LogEvent::BranchEnded { name, word, node, failure, attempts, elapsed, .. } => {
                 write!(f, "forall: {name}={word} ")?;
                 match failure {
                     None => f.write_str("succeeded")?,
                     Some((kind, code)) => write!(f, "failed ({} {code})", kind.name())?,
+                }
+                if let Some(node) = node {
+                    write!(f, " on {node}")?;
                 }
                 write!(f, " after {}", Human(*elapsed))?;
                 if *attempts > 1 { write!(f, ", {attempts} attempts") } else { Ok(()) }

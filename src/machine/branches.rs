@@ -183,11 +183,14 @@ impl Machine {
         failure: Option<(FailureKind, i32)>,
     ) {
         let now = self.now;
-        let (code, begun) = match top_join(task).map(|it| &mut it.kind) {
-            Some(JoinKind::Branches { code, tally, .. }) => (&*code, tally.forget(branch)),
+        let (code, node, begun) = match top_join(task).map(|it| &mut it.kind) {
+            Some(JoinKind::Branches { code, tally, .. }) => {
+                let node = tally.node(branch).map(ToOwned::to_owned);
+                (&*code, node, tally.forget(branch))
+            }
             Some(JoinKind::Hedge(hedge)) => {
                 let begun = hedge.forget(branch);
-                (&hedge.code, begun)
+                (&hedge.code, None, begun)
             }
             Some(JoinKind::Stages(_)) | None => return,
         };
@@ -199,6 +202,7 @@ impl Machine {
             name: code.variable.to_string(),
             word: word.text().unwrap_or_default().to_string(),
             place,
+            node,
             failure,
             attempts,
             elapsed: now - started,

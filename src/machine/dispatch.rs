@@ -18,9 +18,11 @@ use super::engines::Turn;
 use super::event::{Blame, Returned};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinKind};
+use super::join::top_join;
 use super::outcome::FailureKind;
 use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
-use super::record::{Level, LogEvent};
+use super::record::{Level, LogEvent, Trouble};
+use super::tally::Tally;
 use super::task::{State, Task};
 use super::timer::Timer;
 use super::unpack::failure;
@@ -96,6 +98,23 @@ impl Machine {
         }
     }
 
+    /// What is known of a branch and its siblings.
+    fn tally_around(&mut self, task: &Task) -> Option<&mut Tally> {
+        let (parent, _) = task.parent?;
+        match &mut top_join(self.tasks.get_mut(&parent)?)?.kind {
+            JoinKind::Branches { tally, .. } => Some(tally),
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        }
+    }
+
+    /// A branch came to nothing on a machine, after so long: that is avoided for a while.
+    fn avoid(&mut self, task: &Task, engine: Engine, node: &str, elapsed: Duration, why: Trouble) {
+        let now = self.now;
+        let time = self.engines.of(engine).nodes.failed(node, elapsed, now);
+        let event = || LogEvent::Avoided { node: node.to_owned(), why, time };
+        self.log(task, event, Level::STRUCTURES);
+    }
+
     /// A branch that was sent begins, on this machine.
     pub(super) fn placed(&mut self, process: ProcessId, node: String) {
         let Some(task) = self.processes.get(&process).copied() else { return };
@@ -103,6 +122,9 @@ impl Machine {
         self.resume(task, |machine, task| {
             let now = machine.now;
             machine.log(task, || LogEvent::Placed { node: node.clone() }, Level::STRUCTURES);
+            if let Some(tally) = machine.tally_around(task) {
+                tally.placed(task.id, &node);
+            }
             if let Some(frame) = top_away(task) {
                 engine = Some(frame.elsewhere.on.engine);
                 (frame.node, frame.failure) = (Some((node, now)), None);
@@ -161,18 +183,17 @@ impl Machine {
         let thrown = |packed: Vec<PackedFailure>, retry| {
             failure(packed, &sources).map(|failure| Thrown { failure, retry, logged: false })
         };
-        let nodes = &mut self.engines.of(engine).nodes;
         match ended.end {
             BranchEnd::Succeeded => {
-                nodes.succeeded(node, elapsed);
+                self.engines.of(engine).nodes.succeeded(node, elapsed);
                 Flow::End(Ending::Succeeded)
             }
             BranchEnd::Exited(code) => {
-                nodes.failed(node, elapsed, now);
+                self.avoid(task, engine, node, elapsed, Trouble::Failed);
                 Flow::End(Ending::Exited(code))
             }
             BranchEnd::Failed { failure, again } => {
-                nodes.failed(node, elapsed, now);
+                self.avoid(task, engine, node, elapsed, Trouble::Failed);
                 let retry = match again {
                     Again::AsUsual => Retry::AsUsual,
                     Again::Deferred(by) => Retry::Deferred(by),
@@ -210,10 +231,12 @@ impl Machine {
         let begun = frame.node.take().map_or(now, |(_, since)| since);
         if let Some(node) = node {
             frame.node = Some((node.into(), now));
-            self.engines.of(engine).nodes.failed(node, now - begun, now);
         }
         let again = frame.lost <= frame.elsewhere.retry_lost;
         frame.failure = Some(Arc::clone(&thrown.failure));
+        if let Some(node) = node {
+            self.avoid(task, engine, node, now - begun, Trouble::Lost);
+        }
         if !again {
             return Flow::Throw(thrown);
         }
@@ -240,17 +263,18 @@ impl Machine {
                 frame.refusals += 1;
                 let too_many = frame.refusals >= MOST_REFUSALS;
                 frame.node = node.clone().map(|node| (node, now));
+                // Another machine is asked at once; if that refuses as well, all may have too much to do.
+                let delay = (frame.refusals > 1 && !too_many).then(|| {
+                    let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
+                    frame.pauses.next_delay(now.elapsed(), rng)
+                });
                 if let Some(node) = &node {
-                    self.engines.of(engine).nodes.failed(node, Duration::ZERO, now);
+                    self.avoid(task, engine, node, Duration::ZERO, Trouble::Refused);
                 }
                 if too_many {
                     return Flow::Throw(thrown);
                 }
-                // Another machine is asked at once; if that refuses as well, all may have too much to do.
-                (frame.refusals > 1).then(|| {
-                    let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
-                    frame.pauses.next_delay(now.elapsed(), rng)
-                })
+                delay
             }
             Blame::Exclusion => {
                 frame.node = None;

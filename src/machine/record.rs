@@ -166,6 +166,15 @@ pub enum LogEvent {
         /// How long nothing is sent, if the engine is to blame.
         delay: Option<Duration>,
     },
+    /// A machine is avoided for a while.
+    Avoided {
+        /// The machine.
+        node: String,
+        /// Why.
+        why: Trouble,
+        /// How long.
+        time: Duration,
+    },
     /// An `if` or `while` decided.
     Condition(bool),
     /// A loop's variable got its next value.
@@ -185,6 +194,8 @@ pub enum LogEvent {
         word: String,
         /// The word's place in the list, from 0.
         place: u64,
+        /// The machine that it began on last, if it was sent to others.
+        node: Option<String>,
         /// The kind of its failure and its code; none if it succeeded.
         failure: Option<(FailureKind, i32)>,
         /// How many attempts its tries made.
@@ -259,6 +270,28 @@ pub enum LogEvent {
     Note(String),
 }
 
+/// What a machine did to a branch, so that it is avoided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trouble {
+    /// It didn't run it.
+    Refused,
+    /// Nobody knows what came of it.
+    Lost,
+    /// It failed there.
+    Failed,
+}
+
+impl Trouble {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Lost => "lost",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl Record {
     /// What a shell tells that is no task's doing.
     pub fn of_shell(at: Time, file: Arc<str>, line: u32, event: LogEvent) -> Self {
@@ -314,6 +347,7 @@ impl LogEvent {
             | Self::Cancelled
             | Self::Condition(_)
             | Self::Placed { .. }
+            | Self::Avoided { .. }
             | Self::Exited { .. }
             | Self::Signaled { .. }
             | Self::Emptying { .. }
@@ -372,6 +406,7 @@ impl LogEvent {
             | Self::Cancelled
             | Self::Condition(_)
             | Self::Placed { .. }
+            | Self::Avoided { .. }
             | Self::Iteration { .. }
             | Self::BranchEnded { .. }
             | Self::Returned(_) => Level::STRUCTURES,

@@ -50,6 +50,8 @@ struct Branch {
     place: u64,
     word: Value,
     started: Time,
+    /// The machine that it began on last, if it is sent to others.
+    node: Option<Box<str>>,
     /// Whether it is known how it ends.
     counted: bool,
 }
@@ -80,7 +82,7 @@ impl Tally {
 
     /// A branch begins.
     pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
-        let branch = Branch { place: self.started, word, started: now, counted: false };
+        let branch = Branch { place: self.started, word, started: now, node: None, counted: false };
         self.running.insert(task, branch);
         self.started += 1;
     }
@@ -88,6 +90,18 @@ impl Tally {
     /// The word of a branch that has not ended.
     pub fn word(&self, task: TaskId) -> Option<&Value> {
         self.running.get(&task).map(|it| &it.word)
+    }
+
+    /// A branch begins on a machine.
+    pub fn placed(&mut self, task: TaskId, node: &str) {
+        if let Some(branch) = self.running.get_mut(&task) {
+            branch.node = Some(node.into());
+        }
+    }
+
+    /// The machine that a branch began on last.
+    pub fn node(&self, task: TaskId) -> Option<&str> {
+        self.running.get(&task)?.node.as_deref()
     }
 
     /// A branch has ended: its place in the list, its word, and when it began.

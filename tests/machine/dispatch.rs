@@ -274,14 +274,50 @@ fn a_branch_that_somebody_ends_is_lost() {
 
 #[test]
 fn the_log_tells_where_branches_run_and_why_not() {
-    let fates = vec![("n1", Refused(Blame::Node)), ("n2", Ends(BranchEnd::Succeeded))];
-    let (cluster, _) = run("forall x in a on slurm\n job\nend", fates);
+    let fates = vec![
+        ("n1", Refused(Blame::Node)),
+        ("n2", Vanishes),
+        ("n3", failed(FailureKind::Exit, Again::AsUsual)),
+    ];
+    let (cluster, _) = run("forall x in a on slurm retry lost 1 time\n job\nend", fates);
     let told = cluster.events.iter().filter_map(|event| match event {
         LogEvent::NotSent { node, why, .. } => Some(format!("{node:?}: {why}")),
-        LogEvent::Placed { node } => Some(node.clone()),
+        LogEvent::Placed { node } => Some(format!("on {node}")),
+        LogEvent::Avoided { node, why, time } => {
+            Some(format!("not {node}: {} {time:?}", why.name()))
+        }
+        LogEvent::BranchEnded { node, .. } => Some(format!("was on {node:?}")),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), ["Some(\"n1\"): it said no", "n2"]);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "not n1: refused 1s",
+            "Some(\"n1\"): it said no",
+            "on n2",
+            "not n2: lost 1s",
+            "on n3",
+            "not n3: failed 1s",
+            "was on Some(\"n3\")",
+        ]
+    );
+}
+
+#[test]
+fn a_branch_that_never_began_was_nowhere_and_one_that_is_cut_short_was_where_it_began() {
+    let ended = |script, fates| {
+        let (cluster, _) = run(script, fates);
+        let nodes = cluster.events.into_iter().filter_map(|event| match event {
+            LogEvent::BranchEnded { node, .. } => Some(node),
+            _ => None,
+        });
+        nodes.collect::<Vec<_>>()
+    };
+    let refused = vec![("n1", Refused(Blame::Request))];
+    assert_eq!(ended("forall x in a on slurm\n job\nend", refused), [None]);
+    let cut = "try for 1 minute or 1 time\n forall x in a on slurm\n job\n end\nend";
+    assert_eq!(ended(cut, vec![("n1", GoesOn)]), [Some("n1".into())]);
+    assert_eq!(ended("forall x in a\n true\nend", Vec::new()), [None]);
 }
 
 #[test]
