@@ -152,8 +152,9 @@ impl Ftsh {
     /// another test starts meanwhile would have it open for writing as well for a moment, and what is
     /// open for writing can't be executed.
     pub fn program(self, name: &str, content: &str) -> Self {
-        let this = self.file(name, content);
-        let copy = "cp \"$0\" \"$0.new\" && chmod 755 \"$0.new\" && mv \"$0.new\" \"$0\"";
+        // Beside it, as an earlier one of that name can't be written while anything begins to execute it.
+        let this = self.file(&format!("{name}.text"), content);
+        let copy = "cp \"$0.text\" \"$0.new\" && chmod 755 \"$0.new\" && mv \"$0.new\" \"$0\" && rm \"$0.text\"";
         let status = Command::new("/bin/sh").args(["-c", copy]).arg(this.path(name)).status();
         assert!(status.expect("a shell").success(), "an executable file");
         this
