@@ -100,7 +100,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
     ),
     ("journal", &["driver", "machine", "channel", "backoff", "syntax", "secrets"]),
     ("branch", &["driver", "journal", "machine", "syntax"]),
-    ("cluster", &["branch", "driver", "machine", "os_error", "syntax"]),
+    ("cluster", &["branch", "driver", "machine", "os_error", "secrets", "syntax"]),
     (
         "repl",
         &[

@@ -15,6 +15,7 @@ mod interactive;
 mod looking;
 mod sending;
 mod ship;
+pub mod simulated;
 mod slurm;
 mod ssh;
 mod submission;

@@ -5,6 +5,8 @@ mod bytes;
 mod calls;
 mod cancelling;
 mod channels;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod determinism;
 mod dispatch;
 #[cfg(feature = "cluster")]

@@ -386,6 +386,13 @@ impl Descriptors {
         }
     }
 
+    /// Writes to where a descriptor of a table leads, if it is open.
+    pub fn print(&mut self, io: IoId, descriptor: u8, text: &BStr) {
+        if let Some(end) = self.table(io).remove(&descriptor) {
+            self.write(&end, text);
+        }
+    }
+
     fn write(&mut self, end: &End, text: &BStr) {
         let sink = match end {
             End::Stdout => &mut self.stdout,

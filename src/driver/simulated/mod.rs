@@ -142,6 +142,11 @@ impl Simulated {
         &self.around.starts
     }
 
+    /// The shell and the rest of the world, for a driver around this one.
+    pub fn parts(&mut self) -> (&mut Shell, &mut impl World) {
+        (&mut self.shell, &mut self.around)
+    }
+
     /// The names of the commands that still run.
     pub fn running(&self) -> Vec<&str> {
         self.shell.running()

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
-use crate::machine::effect::{Action, DraftId, ProcessId, Query, Run, ScopeId};
+use crate::machine::effect::{Action, DraftId, IoId, ProcessId, Query, Run, ScopeId};
 use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
 use crate::syntax::ast::FileTest;
@@ -106,6 +106,28 @@ impl Shell {
     /// Gives the shell a standard input: a pipe that this has been written to.
     pub fn set_stdin(&mut self, content: &str) {
         self.descriptors.set_stdin(content.into());
+    }
+
+    /// Exchanges its files for those of another one: so two can have the same, by turns.
+    pub fn swap_files(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.descriptors.files, &mut other.descriptors.files);
+    }
+
+    /// Makes a table of descriptors from another one.
+    pub fn copy_io(&mut self, io: IoId, base: IoId) {
+        // Nothing is opened.
+        let _ = self.descriptors.open(io, base, &[]);
+    }
+
+    /// Writes to where a descriptor of a table leads.
+    pub fn print(&mut self, io: IoId, descriptor: u8, text: &BStr) {
+        self.descriptors.print(io, descriptor, text);
+    }
+
+    /// What was written to its own descriptors 1 and 2 since this was asked last.
+    pub fn take_printed(&mut self) -> [BString; 2] {
+        let Descriptors { stdout, stderr, .. } = &mut self.descriptors;
+        [stdout, stderr].map(std::mem::take)
     }
 
     /// Carries out an effect of the shell's machine.

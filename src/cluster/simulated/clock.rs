@@ -1,0 +1,62 @@
+//! Clocks that needn't agree: each counts at a rate of its own.
+
+use std::time::Duration;
+
+use crate::machine::Time;
+
+/// A clock that shows the time since the world began, as far as it knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    counts: u32,
+    meanwhile: u32,
+}
+
+impl Clock {
+    /// One that is right.
+    pub const RIGHT: Self = Self { counts: 1, meanwhile: 1 };
+
+    /// One that counts so many seconds while these pass; neither is 0.
+    pub fn new(counts: u32, meanwhile: u32) -> Self {
+        Self { counts: counts.max(1), meanwhile: meanwhile.max(1) }
+    }
+
+    /// What it shows at this moment.
+    pub fn shows(self, at: Time) -> Duration {
+        let nanos = at.elapsed().as_nanos() * u128::from(self.counts) / u128::from(self.meanwhile);
+        duration(nanos)
+    }
+
+    /// The first moment at which it shows that.
+    pub fn moment(self, shown: Duration) -> Time {
+        let nanos = shown.as_nanos() * u128::from(self.meanwhile);
+        Time::after(duration(nanos.div_ceil(u128::from(self.counts))))
+    }
+}
+
+fn duration(nanos: u128) -> Duration {
+    const SECOND: u128 = 1_000_000_000;
+    match u64::try_from(nanos / SECOND) {
+        Ok(seconds) => Duration::new(seconds, (nanos % SECOND) as u32),
+        Err(_) => Duration::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_shown_at_its_moment_and_not_before() {
+        for clock in [Clock::RIGHT, Clock::new(12, 13), Clock::new(13, 12), Clock::new(7, 3)] {
+            for nanos in [0, 1, 2, 3, 999, 1_000_000_007, 86_400_000_000_001] {
+                let shown = Duration::from_nanos(nanos);
+                let moment = clock.moment(shown);
+                assert!(clock.shows(moment) >= shown, "{clock:?} {nanos}");
+                let before = moment.elapsed().checked_sub(Duration::from_nanos(1));
+                let before = before.map(|before| clock.shows(Time::after(before)));
+                assert!(before.is_none_or(|before| before < shown), "{clock:?} {nanos}");
+            }
+        }
+        assert_eq!(Clock::new(12, 13).moment(Duration::MAX), Time::NEVER);
+    }
+}

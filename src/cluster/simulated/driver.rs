@@ -1,0 +1,44 @@
+//! A world of one shell, and a cluster.
+
+use super::Cluster;
+use crate::driver::Driver;
+use crate::driver::simulated::Simulated;
+use crate::machine::{Effect, Event, Time};
+
+/// A modelled world of one shell whose branches may run on a cluster.
+pub struct Clustered {
+    /// The world.
+    pub world: Simulated,
+    /// What else there is.
+    pub cluster: Cluster,
+}
+
+impl Driver for Clustered {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let (shell, world) = self.world.parts();
+        if let Some(effect) = self.cluster.perform(effect, shell, world) {
+            self.world.perform(effect);
+        }
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        loop {
+            if let Some(event) = self.cluster.poll_event() {
+                return Some(event);
+            }
+            let due = self.cluster.next_due();
+            let event = self.world.wait(until.min(due));
+            let is_late = event.is_none() && until < due;
+            let event = event.and_then(|event| self.cluster.sift(event));
+            let (shell, world) = self.world.parts();
+            self.cluster.pass(shell, world);
+            if event.is_some() || is_late {
+                return event;
+            }
+        }
+    }
+}

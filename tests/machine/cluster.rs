@@ -1,0 +1,237 @@
+//! Branches on a modelled cluster, where much goes wrong.
+
+use std::time::Duration;
+
+use ftsh::cluster::simulated::{Clock, Cluster, Clustered, Fault, Node};
+use ftsh::driver::{self, Driver};
+use ftsh::machine::packed::BranchEnd;
+use ftsh::machine::{Config, FailureKind, Machine, Outcome, Time};
+use ftsh::syntax::parse;
+use insta::assert_snapshot;
+
+use super::{seconds, world};
+
+/// How long branches go on without hearing of their head.
+const LEASE: Duration = Duration::from_secs(60);
+
+fn at(seconds: u64) -> Time {
+    Time::after(Duration::from_secs(seconds))
+}
+
+/// Two nodes with a place each.
+fn nodes() -> Vec<Node> {
+    ["n1", "n2"].map(|name| Node::new(name, 1)).into()
+}
+
+fn cluster(nodes: Vec<Node>) -> Cluster {
+    Cluster::new(LEASE, nodes)
+}
+
+/// A run on a cluster.
+struct Ran {
+    there: Clustered,
+    outcome: Outcome,
+}
+
+fn run(cluster: Cluster, script: &str) -> Ran {
+    let script = parse("script", script).expect("a script");
+    let config = Config { kill_timeout: seconds(5.0), ..Config::default() };
+    let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
+    let mut there = Clustered { world: world().simulated, cluster };
+    let outcome = driver::run(&mut machine, &mut there);
+    let is_left = there.cluster.attempts().iter().any(|it| it.over.is_none());
+    assert!(!is_left, "something is left:\n{}", there.world.trace());
+    Ran { there, outcome }
+}
+
+impl Ran {
+    fn kind(&self) -> Option<FailureKind> {
+        match &self.outcome {
+            Outcome::Failed(failure) => Some(failure.kind),
+            _ => None,
+        }
+    }
+
+    fn message(&self) -> String {
+        match &self.outcome {
+            Outcome::Failed(failure) => failure.message.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// What happened to the branches on nodes, and when, in seconds.
+    fn attempts(&self) -> String {
+        let attempts = self.there.cluster.attempts().iter().map(|it| {
+            let until = it.over.map_or(f64::INFINITY, |over| over.elapsed().as_secs_f64());
+            let end = match &it.ended {
+                None => "says nothing".to_owned(),
+                Some(ended) => match &ended.end {
+                    BranchEnd::Failed { failure, .. } => failure[0].message.clone(),
+                    end => format!("{end:?}"),
+                },
+            };
+            format!("{} {:.3} to {until:.3}: {end}", it.node, it.began.elapsed().as_secs_f64())
+        });
+        attempts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[test]
+fn branches_run_there_and_print_here() {
+    let script = "y=3\nforall x in a b c on slurm output grouped in order\nwork $y\necho $x\nend";
+    let ran = run(cluster(nodes()), script);
+    assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a\nb\nc\n".into()));
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 3.004: Succeeded
+    n2 0.004 to 3.004: Succeeded
+    n1 3.009 to 6.009: Succeeded
+    ");
+    assert_snapshot!(ran.there.world.trace(), @r#"
+     4 ms run work 3
+     4 ms n1: begins "a"
+     4 ms run work 3
+     4 ms n2: begins "b"
+    3.0 s n1: end work Exited(0)
+    3.0 s n1: is over "a"
+    3.0 s n2: end work Exited(0)
+    3.0 s n2: is over "b"
+    3.0 s run work 3
+    3.0 s n1: begins "c"
+    6.0 s n1: end work Exited(0)
+    6.0 s n1: is over "c"
+    "#);
+}
+
+#[test]
+fn failures_come_back_as_they_are() {
+    let ran = run(cluster(nodes()), "forall x in a on ssh h\ntry 2 times\nfail 7\nend\nend");
+    assert_eq!(ran.outcome.exit_code(), 7);
+    assert_snapshot!(ran.attempts(), @"n1 0.004 to 1.495: `fail 7` exited with 7");
+}
+
+#[test]
+fn what_an_engine_says_is_no_success() {
+    let lying = || {
+        let mut first = true;
+        cluster(nodes()).faults(move |_| {
+            std::mem::take(&mut first).then_some(Fault::Lies(Duration::from_secs(2)))
+        })
+    };
+    let ran = run(lying(), "forall x in a on slurm\nhang\nend");
+    assert_snapshot!(ran.message(), @"what came of the branch on n1 isn't known: the connection to it ended without a word of its end");
+    assert_snapshot!(ran.attempts(), @"n1 0.004 to 60.002: Cancelled(15)");
+    // It may do its work all the same, and nobody knows.
+    let ran = run(lying(), "forall x in a on slurm retry lost 1 time\nwork 10\nend");
+    assert_eq!(ran.kind(), None);
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 10.004: Succeeded
+    n2 79.007 to 89.007: Succeeded
+    ");
+}
+
+#[test]
+fn the_next_attempt_waits_for_the_lease_the_kill_timeout_and_a_fifth() {
+    let script = "forall x in a on slurm retry lost 1 time\nif .not. .exists. /begun\necho > /begun\nwork 100\nend\nend";
+    // It dies for good.
+    let [first, second] = [Node::new("n1", 1).dead(at(10), Time::NEVER), Node::new("n2", 1)];
+    assert_snapshot!(run(cluster(vec![first, second]), script).attempts(), @"
+    n1 0.004 to 10.000: says nothing
+    n2 79.007 to 79.007: Succeeded
+    ");
+    // It goes on, cut off, as long as its lease lasts by its own slow clock.
+    let slow = Clock::new(12, 13);
+    let first = Node::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
+    let stubborn = script.replace("work 100", "stubborn");
+    let ran = run(cluster(vec![first, Node::new("n2", 1)]), &script.replace("work 100", "hang"));
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 86.669: Cancelled(15)
+    n2 100.674 to 100.674: Succeeded
+    ");
+    let first = Node::new("n1", 1).cut_off(at(30), at(1000)).clock(slow);
+    let ran = run(cluster(vec![first, Node::new("n2", 1)]), &stubborn);
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 92.085: says nothing
+    n2 100.674 to 100.674: Succeeded
+    ");
+}
+
+#[test]
+fn a_short_absence_is_no_loss() {
+    let first = Node::new("n1", 1).cut_off(at(10), at(40));
+    let ran = run(cluster(vec![first]), "forall x in a on slurm\nwork 20\necho $x\nend");
+    assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a\n".into()));
+    assert_snapshot!(ran.attempts(), @"n1 0.004 to 20.004: Succeeded");
+}
+
+#[test]
+fn what_has_not_begun_is_sent_again_in_silence() {
+    for fault in [Fault::Refuses, Fault::Silent, Fault::Swallows(Duration::from_secs(100))] {
+        let faulty = cluster(nodes()).faults(move |node| (node == "n1").then_some(fault));
+        let ran = run(faulty, "forall x in a on slurm\nwork 1\nend");
+        assert_eq!(ran.kind(), None, "{fault:?}");
+        let nodes: Vec<_> = ran.there.cluster.attempts().iter().map(|it| &it.node).collect();
+        assert_eq!(nodes, ["n2"], "{fault:?}");
+    }
+}
+
+#[test]
+fn an_engine_that_is_down_is_asked_again_within_limits() {
+    let script = "try for 5 minutes\nforall x in 1 .to. 4 on slurm\nwork 1\nend\nend";
+    let ran = run(cluster(nodes()).engine_down(at(0), at(100)), script);
+    assert_eq!(ran.kind(), None);
+    assert_snapshot!(ran.attempts(), @"
+    n1 108.057 to 109.057: Succeeded
+    n2 108.060 to 109.060: Succeeded
+    n1 109.062 to 110.062: Succeeded
+    n2 109.065 to 110.065: Succeeded
+    ");
+    let ran = run(cluster(nodes()).engine_down(at(0), at(1000)), script);
+    assert_eq!((ran.kind(), ran.there.now()), (Some(FailureKind::Timeout), at(300)));
+}
+
+#[test]
+fn what_is_cut_short_is_gone_from_its_nodes_before_anything_goes_on() {
+    // Nothing there obeys SIGTERM.
+    let script =
+        "try for 3 seconds or 1 time\nforall x in a b on slurm\nstubborn\nend\ncatch\nok\nend";
+    let ran = run(cluster(nodes()), script);
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 8.001: Cancelled(15)
+    n2 0.004 to 8.001: Cancelled(15)
+    ");
+    assert_snapshot!(ran.there.world.trace(), @r#"
+     4 ms run stubborn
+     4 ms n1: begins "a"
+     4 ms run stubborn
+     4 ms n2: begins "b"
+    3.0 s n1: terminate stubborn
+    3.0 s n2: terminate stubborn
+    8.0 s n1: kill stubborn
+    8.0 s n1: is over "a"
+    8.0 s n2: kill stubborn
+    8.0 s n2: is over "b"
+    8.0 s run ok
+    8.0 s end ok Exited(0)
+    "#);
+    // A failure cancels the others; one of them can't be told.
+    let nodes = vec![Node::new("n1", 1).cut_off(at(5), Time::NEVER), Node::new("n2", 1)];
+    let script =
+        "try\nforall x in a b on slurm\nif $x .eq. b\nslowfail 10\nend\nhang\nend\ncatch\nok\nend";
+    let ran = run(cluster(nodes), script);
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 60.002: Cancelled(15)
+    n2 0.004 to 10.004: `slowfail 10` exited with 1
+    ");
+    let last = ran.there.world.starts().last().copied();
+    assert_eq!(last.map(|at| at.elapsed().as_secs()), Some(79));
+}
+
+#[test]
+fn a_node_that_comes_back_is_used_again() {
+    let node = Node::new("n1", 1).dead(at(10), at(200));
+    let ran = run(cluster(vec![node]), "forall x in a on ssh h retry lost 1 time\nwork 20\nend");
+    assert_snapshot!(ran.attempts(), @"
+    n1 0.004 to 10.000: says nothing
+    n1 200.004 to 220.004: Succeeded
+    ");
+}
