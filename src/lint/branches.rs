@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, For, ForKind, Name};
+use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Name};
 use crate::syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
@@ -27,14 +27,14 @@ impl Look {
 
     fn command(&mut self, command: &Command, outer: &mut HashSet<Name>) {
         match &command.kind {
-            CommandKind::For(For { kind: ForKind::All(_), variable, body, .. }) => {
-                let mut own = HashSet::from([variable.clone()]);
-                self.branch(body, command.span, outer, &mut own);
+            CommandKind::For(details) if matches!(details.kind, ForKind::All(_)) => {
+                let mut own = HashSet::from([details.variable.clone()]);
+                self.branch(&details.body, command.span, outer, &mut own);
             }
             CommandKind::Assign { name, .. } => _ = outer.insert(name.clone()),
-            CommandKind::For(For { variable, body, .. }) => {
-                outer.insert(variable.clone());
-                self.block(body, outer);
+            CommandKind::For(details) => {
+                outer.insert(details.variable.clone());
+                self.block(&details.body, outer);
             }
             // Whose variables they are depends on who calls it.
             CommandKind::Function { body, .. } => self.block(body, &mut HashSet::new()),

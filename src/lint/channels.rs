@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{Block, Channel, CommandKind, Name, Stage, Try};
+use crate::syntax::ast::{Block, Channel, CommandKind, Name, Try};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
 
@@ -48,9 +48,7 @@ impl<'a> Look<'a> {
                 }
                 _ => {
                     self.runs = true;
-                    let pipelines = walk::pipelines(command);
-                    let stages = pipelines.into_iter().flat_map(|it| &it.stages);
-                    let mut names = stages.filter_map(Stage::simple).filter_map(walk::name);
+                    let mut names = walk::simples(command).filter_map(walk::name);
                     self.sources |= names.any(|name| name == "source");
                     for block in walk::blocks(command) {
                         self.block(block, around);

@@ -1,5 +1,6 @@
 //! Functions that nothing calls, and calls of what is no function.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Warning, walk};
@@ -16,9 +17,9 @@ use crate::syntax::vocabulary::{FUNCTIONS, function};
 #[derive(Default)]
 struct Calls<'a> {
     /// The functions, each with the names that its body calls.
-    functions: HashMap<&'a str, (Span, Vec<String>)>,
+    functions: HashMap<&'a str, (Span, Vec<Cow<'a, str>>)>,
     /// The names that are called outside functions.
-    script: Vec<String>,
+    script: Vec<Cow<'a, str>>,
     /// Whether a name may be called that isn't written here, or by whom isn't.
     open: bool,
     /// Whether functions may come from another file.
@@ -39,7 +40,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
     }
     let mut reached = calls.script;
     while let Some(name) = reached.pop() {
-        if let Some((_, more)) = calls.functions.remove(name.as_str()) {
+        if let Some((_, more)) = calls.functions.remove(&*name) {
             reached.extend(more);
         }
     }
@@ -77,7 +78,7 @@ impl<'a> Calls<'a> {
         match &expr.kind {
             ExprKind::Call { name, .. } => {
                 self.in_expressions.push((name, expr.span));
-                self.called(name.to_string(), inside);
+                self.called(Cow::Borrowed(name), inside);
             }
             ExprKind::Succeeds(pipeline) => self.pipeline(pipeline, inside),
             ExprKind::Word(_)
@@ -103,7 +104,7 @@ impl<'a> Calls<'a> {
         match literal::word(first) {
             // What is sourced may call what is defined here.
             Some(name) if name == "source" => (self.open, self.sources) = (true, true),
-            Some(name) => self.called(name.into_owned(), inside),
+            Some(name) => self.called(name, inside),
             None => self.open |= !is_path(first),
         }
     }
@@ -123,7 +124,7 @@ impl<'a> Calls<'a> {
         calls.map(warning).collect()
     }
 
-    fn called(&mut self, name: String, inside: Option<&'a Name>) {
+    fn called(&mut self, name: Cow<'a, str>, inside: Option<&'a Name>) {
         match inside.and_then(|function| self.functions.get_mut(&**function)) {
             Some((_, called)) => called.push(name),
             None => self.script.push(name),

@@ -33,7 +33,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
 fn block(block: &Block, reading: Option<Span>, warnings: &mut Vec<Warning>) {
     for command in &block.commands {
         if let Some(reading) = reading {
-            let firsts = walk::pipelines(command).into_iter().filter_map(|it| it.stages.first());
+            let firsts = walk::pipelines(command).filter_map(|it| it.stages.first());
             let firsts = firsts.filter_map(Stage::simple);
             warnings.extend(firsts.filter_map(|simple| swallows(simple, reading)));
         }

@@ -15,7 +15,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
     walk::each(&script.body, &mut |command| {
         simples.extend(walk::simples(command));
         if let CommandKind::Function { name, .. } = &command.kind {
-            functions.insert(name.to_string());
+            functions.insert(&**name);
         }
     });
     let is_builtin =

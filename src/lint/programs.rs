@@ -138,7 +138,7 @@ fn changes_path(command: &Command) -> bool {
         CommandKind::For(details) => &*details.variable == "PATH",
         _ => false,
     };
-    let redirects = walk::simples(command).into_iter().flat_map(|simple| &simple.redirects);
+    let redirects = walk::simples(command).flat_map(|simple| &simple.redirects);
     let mut redirects = redirects.chain(&command.redirects);
     let writes = redirects.any(|it| matches!(&it.target, Target::Variable(word) if names(word)));
     let sets = |simple: &Simple| match walk::name(simple) {
@@ -146,7 +146,7 @@ fn changes_path(command: &Command) -> bool {
         Some(name) if SETTERS.contains(&&*name) => simple.words.iter().any(names),
         _ => simple.assignments.iter().any(|(name, _)| &**name == "PATH"),
     };
-    assigns || writes || walk::simples(command).into_iter().any(sets)
+    assigns || writes || walk::simples(command).any(sets)
 }
 
 /// Whether a word is `PATH` or begins with `PATH=`.

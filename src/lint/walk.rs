@@ -95,24 +95,27 @@ pub fn each<'a>(block: &'a Block, see: &mut impl FnMut(&'a Command)) {
 }
 
 /// The pipelines that a command itself runs, also to ask them; not those of the blocks in it.
-pub fn pipelines(command: &Command) -> Vec<&Pipeline> {
-    let mut found = Vec::new();
-    if let CommandKind::Pipeline(pipeline) = &command.kind {
-        found.push(pipeline);
-    }
+pub fn pipelines(command: &Command) -> impl Iterator<Item = &Pipeline> {
+    let own = match &command.kind {
+        CommandKind::Pipeline(pipeline) => Some(pipeline),
+        _ => None,
+    };
     let mut exprs = expressions(command);
-    while let Some(expr) = exprs.pop() {
-        if let ExprKind::Succeeds(pipeline) = &expr.kind {
-            found.push(pipeline);
+    let asked = std::iter::from_fn(move || {
+        while let Some(expr) = exprs.pop() {
+            if let ExprKind::Succeeds(pipeline) = &expr.kind {
+                return Some(&**pipeline);
+            }
+            exprs.extend(operands(expr));
         }
-        exprs.extend(operands(expr));
-    }
-    found
+        None
+    });
+    own.into_iter().chain(asked)
 }
 
 /// The commands in the [`pipelines`] of a command.
-pub fn simples(command: &Command) -> Vec<&Simple> {
-    pipelines(command).into_iter().flat_map(|it| &it.stages).filter_map(Stage::simple).collect()
+pub fn simples(command: &Command) -> impl Iterator<Item = &Simple> {
+    pipelines(command).flat_map(|it| &it.stages).filter_map(Stage::simple)
 }
 
 /// The only command of a pipeline without bars.

@@ -79,7 +79,7 @@ pub enum CommandKind {
         body: Block,
     },
     /// `for`, `forany`, `forall`.
-    For(For),
+    For(Box<For>),
     /// `try`.
     Try(Box<Try>),
     /// `function name … end`.
@@ -246,7 +246,7 @@ pub enum Part {
     /// `"…"`.
     Double(Vec<Quoted>),
     /// `$name`, unquoted.
-    Variable(Variable),
+    Variable(Box<Variable>),
 }
 
 /// A piece of a double-quoted string.
@@ -255,7 +255,7 @@ pub enum Quoted {
     /// The text it stands for.
     Text(String),
     /// `$name`.
-    Variable(Variable),
+    Variable(Box<Variable>),
 }
 
 /// A variable's use.

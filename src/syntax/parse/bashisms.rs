@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::braces::{self, ARRAYS};
 use super::{Result, literal};
 use crate::nearest::nearest;
-use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Simple, Variable, Word};
+use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Simple, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
@@ -177,15 +177,13 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
                 ),
             );
         }
-        [
-            Part::Variable(Variable { parameter: Parameter::Named(name), .. }),
-            Part::Bare(text),
-            ..,
-        ] if text.starts_with('=') => {
-            return refuse(
-                "a variable is assigned without its `$`".to_owned(),
-                &format!("write `{name}=value`"),
-            );
+        [Part::Variable(variable), Part::Bare(text), ..] if text.starts_with('=') => {
+            if let Parameter::Named(name) = &variable.parameter {
+                return refuse(
+                    "a variable is assigned without its `$`".to_owned(),
+                    &format!("write `{name}=value`"),
+                );
+            }
         }
         _ => {}
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use regex::bytes::Regex;
 
 use super::Result;
-use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Quoted, Variable, Word};
+use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Quoted, Word};
 use crate::syntax::error::SyntaxError;
 
 /// The text of a word without variables.
@@ -57,11 +57,8 @@ pub(crate) fn written(word: &Word) -> Option<String> {
     for part in &word.parts {
         match part {
             Part::Bare(bare) => text.push_str(bare),
-            Part::Variable(Variable {
-                parameter: Parameter::Named(name),
-                substitute: None,
-                ..
-            }) => {
+            Part::Variable(variable) if variable.substitute.is_none() => {
+                let Parameter::Named(name) = &variable.parameter else { return None };
                 text.push('$');
                 text.push_str(name);
             }

@@ -171,7 +171,7 @@ impl<'s> Cursor<'s> {
         loop {
             match self.peek() {
                 None | Some(b' ' | b'\t' | b'\n') => break,
-                Some(b'$') => parts.push(Part::Variable(self.variable()?)),
+                Some(b'$') => parts.push(Part::Variable(Box::new(self.variable()?))),
                 Some(b'\'') => {
                     let text = self.string(|byte| !matches!(byte, b'\'' | b'\\' | b'\r' | b'\n'));
                     parts.push(Part::Single(text.to_owned()));
@@ -247,7 +247,7 @@ impl<'s> Cursor<'s> {
                 self.take(b'"')?;
                 return Some(pieces);
             }
-            pieces.push(Quoted::Variable(self.variable()?));
+            pieces.push(Quoted::Variable(Box::new(self.variable()?)));
             text = self.skip(is_text);
         }
     }

@@ -57,7 +57,7 @@ impl Structure {
             }
             Self::If { arms, condition: None } => CommandKind::If { arms, otherwise: Some(block) },
             Self::While(condition) => CommandKind::While { condition, body: block },
-            Self::For(head) => CommandKind::For(For { body: block, ..head }),
+            Self::For(head) => CommandKind::For(Box::new(For { body: block, ..head })),
             Self::Function { name, name_span } => {
                 CommandKind::Function { name, name_span, body: block }
             }

@@ -22,7 +22,9 @@ impl Builder<'_> {
         Ok(match pair.as_rule() {
             Rule::single => Part::Single(self.single(pair)?),
             Rule::double => Part::Double(self.double(pair)?),
-            Rule::variable | Rule::double_variable => Part::Variable(self.variable(pair)?),
+            Rule::variable | Rule::double_variable => {
+                Part::Variable(Box::new(self.variable(pair)?))
+            }
             Rule::backquotes => return Err(substitutions::backquotes(span, self.text).into()),
             Rule::escape | Rule::double_escape => {
                 Part::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
@@ -81,7 +83,9 @@ impl Builder<'_> {
                         pieces.push(Quoted::Text(text));
                     }
                 }
-                Rule::double_variable => pieces.push(Quoted::Variable(self.variable(pair)?)),
+                Rule::double_variable => {
+                    pieces.push(Quoted::Variable(Box::new(self.variable(pair)?)))
+                }
                 Rule::EOI => {}
                 _ => return Err(substitutions::backquotes(self.span(&pair), self.text).into()),
             }
