@@ -94,6 +94,15 @@ impl Variables {
 
     /// Sets a variable. One that is exported stays so.
     pub fn set(&mut self, name: &Name, value: Value) {
+        // What loops do: a variable of the task's own that only the script knows.
+        if let Some(Some(variable)) = self.own.get_mut(name)
+            && !variable.exported
+            && !self.secrets.names(name)
+        {
+            *variable = Variable { value, exported: false, inherited: false };
+            self.unchanged.remove(name);
+            return self.let_go();
+        }
         let exported = self.get(name).is_some_and(|variable| variable.exported);
         self.put(name, Some(Variable { value, exported, inherited: false }));
     }
