@@ -10,7 +10,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::common::{Common, Output, Report};
 use crate::scenario::overload::serve::SERVE;
 use crate::scenario::{
-    advise, blackhole, buffer, channels, delays, ethernet, occ, outage, overload, recovery,
+    advise, blackhole, buffer, channels, cluster, delays, ethernet, occ, outage, overload, recovery,
 };
 
 /// The exit status of wrong usage and of impossible parameters.
@@ -36,6 +36,7 @@ enum Scenario {
     Blackhole(blackhole::Options),
     Buffer(buffer::Options),
     Channels(channels::Options),
+    Cluster(cluster::Options),
 }
 
 impl Scenario {
@@ -51,6 +52,7 @@ impl Scenario {
             Self::Blackhole(options) => &options.common,
             Self::Buffer(options) => &options.common,
             Self::Channels(options) => &options.common,
+            Self::Cluster(options) => &options.common,
         }
     }
 
@@ -66,6 +68,7 @@ impl Scenario {
             Self::Blackhole(options) => blackhole::run(options),
             Self::Buffer(options) => buffer::run(options),
             Self::Channels(options) => channels::run(options),
+            Self::Cluster(options) => cluster::run(options),
         }
     }
 }

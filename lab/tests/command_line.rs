@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{lab, printed};
 
 /// A quick command line of each scenario.
-const SCENARIOS: [&[&str]; 10] = [
+const SCENARIOS: [&[&str]; 11] = [
     &["occ", "--clients", "10,20", "--trials", "3"],
     &["outage", "--clients", "2000", "--outage", "20s"],
     &["recovery", "--outage", "30s", "--trials", "100"],
@@ -15,6 +15,7 @@ const SCENARIOS: [&[&str]; 10] = [
     &["ethernet", "--clients", "10,30", "--descriptors", "1000", "--time", "1min"],
     &["buffer", "--producers", "2,9", "--buffer", "5", "--time", "1min", "--trials", "1"],
     &["blackhole", "--trials", "3"],
+    &["cluster", "--jobs", "30", "--most", "8,30", "--trials", "2"],
     &["overload", "--clients", "100", "--limit", "3", "--backlog", "99", "--trials", "2"],
     &[
         "channels",
@@ -68,7 +69,7 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 
 #[test]
 fn impossible_parameters_get_one_clear_line() {
-    let mistakes: [(&[&str], &str); 34] = [
+    let mistakes: [(&[&str], &str); 38] = [
         (&[], "which scenario? There are"),
         (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
         (
@@ -117,6 +118,10 @@ fn impossible_parameters_get_one_clear_line() {
         (&["buffer", "--buffer", "-1"], "must be a number above 0"),
         (&["blackhole", "--discipline", "fixed"], "either aloha or ethernet"),
         (&["blackhole", "--holes", "4"], "4 is not in 0..=3"),
+        (&["cluster", "--holes", "4"], "--holes: some of the 4 machines must be good"),
+        (&["cluster", "--time", "2d"], "--time: the scripts try for a day"),
+        (&["cluster", "--discipline", "channel"], "jobs go through no channel"),
+        (&["cluster", "--failing", "1ms", "--job", "1h"], "too many to simulate"),
         (&["overload", "--watch", "1s"], "--watch must be at least 10 s"),
         (&["overload", "--deadline", "1s"], "--deadline must be at least 10 s"),
         (&["overload", "--factor", "0.5"], "must be at least 1"),

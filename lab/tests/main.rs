@@ -4,6 +4,7 @@ mod advise;
 mod blackhole;
 mod buffer;
 mod channels;
+mod cluster;
 mod command_line;
 mod delays;
 mod ethernet;

@@ -15,5 +15,5 @@ fn the_scripts_are_ones_that_one_would_write() {
         assert!(text.starts_with("#!/usr/bin/ftsh\n"));
         count += 1;
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 18);
 }

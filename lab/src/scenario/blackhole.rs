@@ -83,7 +83,7 @@ pub fn read(options: &Options, kind: &Kind, trial: u64) -> Run {
 /// A discipline's script.
 fn reader(discipline: Discipline) -> Result<Script> {
     match discipline {
-        Discipline::Fixed | Discipline::Channel => {
+        Discipline::Fixed | Discipline::Channel | Discipline::Exclusion => {
             bail!("--discipline: readers are either aloha or ethernet")
         }
         Discipline::Aloha => {

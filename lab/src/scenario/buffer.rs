@@ -85,7 +85,9 @@ fn producer(discipline: Discipline) -> Result<Script> {
         Discipline::Aloha => {
             script("produce-aloha.ftsh", include_str!("../../scripts/produce-aloha.ftsh"))
         }
-        Discipline::Channel => bail!("--discipline: producers have no channel"),
+        Discipline::Channel | Discipline::Exclusion => {
+            bail!("--discipline: producers are either fixed, aloha or ethernet")
+        }
         Discipline::Ethernet => {
             script("produce-ethernet.ftsh", include_str!("../../scripts/produce-ethernet.ftsh"))
         }

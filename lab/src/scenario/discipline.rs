@@ -23,6 +23,8 @@ pub enum Discipline {
     Ethernet,
     /// Does as aloha, but through a channel that has so many places
     Channel,
+    /// Does as aloha, but has an engine run it, and avoids machines that fail
+    Exclusion,
 }
 
 impl Discipline {
@@ -33,6 +35,7 @@ impl Discipline {
             Self::Aloha => "aloha",
             Self::Ethernet => "ethernet",
             Self::Channel => "channel",
+            Self::Exclusion => "exclusion",
         }
     }
 }

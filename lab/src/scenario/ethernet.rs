@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use ftsh::duration::Exact;
 use ftsh::syntax::Script;
 
@@ -114,6 +113,9 @@ fn client(discipline: Discipline) -> Result<Script> {
         Discipline::Channel => {
             script("submit-channel.ftsh", include_str!("../../scripts/submit-channel.ftsh"))
         }
+        Discipline::Exclusion => {
+            bail!("--discipline: there is one queue, and no other to avoid it for")
+        }
     }
 }
 
@@ -149,8 +151,8 @@ pub fn run(options: &Options) -> Result<Report> {
         [] => vec![50, 100, 150, 200, 250, 300, 350, 375, 385, 400, 450, 500],
         given => given.to_vec(),
     };
-    let all = Discipline::value_variants();
-    let kinds = kinds(&options.discipline, all, &options.common, client)?;
+    let all = [Discipline::Fixed, Discipline::Aloha, Discipline::Ethernet, Discipline::Channel];
+    let kinds = kinds(&options.discipline, &all, &options.common, client)?;
     let repeats = u64::from(options.common.trials(1));
     let events = options.time.div_duration_f64(options.refusal.min(options.look));
     let runs = compare(&kinds, &clients, repeats, events, |kind, clients, trial| {

@@ -4,6 +4,7 @@ pub mod advise;
 pub mod blackhole;
 pub mod buffer;
 pub mod channels;
+pub mod cluster;
 pub mod delays;
 pub mod discipline;
 pub mod ethernet;

@@ -1,6 +1,7 @@
 //! Many shells in one modelled world, in virtual time: each client is a machine of the library that
 //! runs a real script, and the commands it runs are models that share what a scenario is about.
 
+pub mod cluster;
 pub mod disk;
 mod events;
 pub mod queue;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use bstr::BString;
 use ftsh::backoff::Policy;
 use ftsh::driver::simulated::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
-use ftsh::machine::effect::ProcessId;
+use ftsh::machine::effect::{Dispatch, Effect, Environment, ProcessId};
 use ftsh::machine::event::Status;
 use ftsh::machine::{Config, Event, Machine, Output, Time};
 use ftsh::syntax::{self, Script};
@@ -25,6 +26,11 @@ pub trait Commands {
     /// What such a world wants to be woken for.
     type Alarm;
 
+    /// The variables that each client begins with.
+    fn environment(&self) -> Environment {
+        Environment::new()
+    }
+
     /// A program starts: what it does, or none if there is no such program. A model without an end
     /// goes on until [`Agenda::end`].
     fn start(
@@ -33,6 +39,11 @@ pub trait Commands {
         call: &Call,
         agenda: &mut Agenda<Self::Alarm>,
     ) -> Option<Model>;
+
+    /// A client sends a branch to run on another machine. It hears of that by [`Agenda::tell`].
+    fn dispatch(&mut self, client: usize, dispatch: Dispatch, agenda: &mut Agenda<Self::Alarm>) {
+        agenda.tell(client, Event::not_here(dispatch.process));
+    }
 
     /// A program was ended from outside, since its client's time was up.
     fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Self::Alarm>);
@@ -65,7 +76,7 @@ enum Happening<A> {
     Due(usize, Due),
     /// A command whose model left its end open ends.
     Ends(Program, Status),
-    /// A channel has something to say to a client.
+    /// A client hears of something that isn't its own shell's doing.
     Told(usize, Event),
     /// The channels of a machine have to look at the clock.
     Channels(usize),
@@ -88,19 +99,24 @@ impl<A> Agenda<A> {
     fn ask(&mut self, client: usize, ask: Ask) {
         let machine = client % self.channels.len();
         let told = self.channels[machine].ask(client, ask, self.events.now());
-        self.tell(machine, told);
+        self.tell_all(machine, told);
     }
 
     /// The channels of a machine look at the clock.
     fn pass_time(&mut self, machine: usize) {
         let told = self.channels[machine].pass_time(self.events.now());
-        self.tell(machine, told);
+        self.tell_all(machine, told);
+    }
+
+    /// Has a client hear of something.
+    pub fn tell(&mut self, client: usize, event: Event) {
+        self.events.schedule(self.now(), Happening::Told(client, event));
     }
 
     /// Has clients hear what channels say.
-    fn tell(&mut self, machine: usize, told: Vec<(usize, Event)>) {
+    fn tell_all(&mut self, machine: usize, told: Vec<(usize, Event)>) {
         for (client, event) in told {
-            self.events.schedule(self.now(), Happening::Told(client, event));
+            self.tell(client, event);
         }
         if let Some(at) = self.channels[machine].wake() {
             self.events.schedule(at, Happening::Channels(machine));
@@ -148,7 +164,7 @@ impl<C: Commands> World<C> {
         let args: Vec<BString> =
             vec![BString::from(&**script.source.name()), client.to_string().into()];
         let config = Config { backoff: policy.clone(), ..Config::default() };
-        let machine = Machine::new(script, args, Vec::new(), config, seed);
+        let machine = Machine::new(script, args, self.commands.environment(), config, seed);
         let wake = Time::after(start);
         self.clients.push(Client { machine, shell: Shell::default(), wake });
         self.agenda.events.schedule(wake, Happening::Wake(client));
@@ -214,6 +230,9 @@ impl<C: Commands> World<C> {
         loop {
             let now = around.agenda.now();
             match client.machine.poll_output() {
+                Output::Effect(Effect::Dispatch(dispatch)) => {
+                    around.commands.dispatch(number, *dispatch, around.agenda);
+                }
                 Output::Effect(effect) => client.shell.perform(effect, &mut around),
                 Output::Timeout(until) => {
                     if let Some(event) = client.shell.poll_event() {

@@ -1,0 +1,264 @@
+//! A cluster: machines with places, and an engine that puts each job on a free one. Some machines are black
+//! holes, which fail everything at once, and so are free most often.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bstr::{BString, ByteSlice};
+use ftsh::driver::simulated::{Call, Model};
+use ftsh::machine::effect::{Dispatch, Environment, ProcessId};
+use ftsh::machine::event::{Blame, Returned, Status};
+use ftsh::machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh::machine::{Event, FailureKind, Time};
+use rand::RngExt;
+
+use super::{Agenda, Commands, Program};
+
+/// What is known of the cluster.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// How many jobs there are to be done.
+    pub jobs: u64,
+    /// How many of them are submitted at once.
+    pub most: u64,
+    /// How many machines.
+    pub nodes: usize,
+    /// How many of them fail everything.
+    pub holes: usize,
+    /// How many jobs a machine runs at once.
+    pub places: u32,
+    /// How long a job takes in the mean; each takes from half of it to one and a half, evenly spread.
+    pub job: Duration,
+    /// How long one takes to fail in a hole.
+    pub failing: Duration,
+    /// How long a look at the places takes.
+    pub look: Duration,
+}
+
+/// The cluster in the course of time.
+#[derive(Debug)]
+pub struct Cluster {
+    setting: Setting,
+    /// The free places of each machine; the holes come first.
+    free: Vec<u32>,
+    /// Those that wait for a place, the first come first.
+    waiting: VecDeque<Job>,
+    running: BTreeMap<u64, Running>,
+    count: u64,
+    /// What came of it.
+    pub counts: Counts,
+}
+
+/// What came of the jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// How often each was begun, by its name.
+    pub attempts: BTreeMap<BString, u64>,
+    /// How often one was begun in a hole.
+    pub in_holes: u64,
+    /// When one was done, in seconds; in the order of time.
+    pub done: Vec<f64>,
+}
+
+/// Something that was submitted.
+#[derive(Debug)]
+struct Job {
+    whose: Whose,
+    name: BString,
+    /// Machines that it must not be put on.
+    avoid: Vec<String>,
+}
+
+/// Who is told of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// A command of a script's.
+    Command(Program),
+    /// A shell that has sent a branch.
+    Branch { client: usize, process: ProcessId },
+}
+
+#[derive(Debug)]
+struct Running {
+    whose: Whose,
+    node: usize,
+    since: Time,
+}
+
+/// A job ends.
+#[derive(Clone, Debug)]
+pub struct Ends(u64);
+
+impl Cluster {
+    /// All places are free.
+    pub fn new(setting: Setting) -> Self {
+        Self {
+            free: vec![setting.places; setting.nodes],
+            setting,
+            waiting: VecDeque::new(),
+            running: BTreeMap::new(),
+            count: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    fn is_hole(&self, node: usize) -> bool {
+        node < self.setting.holes
+    }
+
+    fn submit(&mut self, job: Job, agenda: &mut Agenda<Ends>) {
+        self.waiting.push_back(job);
+        self.place(agenda);
+    }
+
+    /// Puts those that wait on free places, any of those that a job may have.
+    fn place(&mut self, agenda: &mut Agenda<Ends>) {
+        let mut at = 0;
+        while at < self.waiting.len() && self.free.iter().any(|free| *free > 0) {
+            let avoid = &self.waiting[at].avoid;
+            let may = |node: usize| avoid.is_empty() || !avoid.contains(&name(node));
+            let free = self.free.iter().enumerate().filter(|(node, _)| may(*node));
+            let all: u32 = free.clone().map(|(_, free)| *free).sum();
+            if all == 0 {
+                at += 1;
+                continue;
+            }
+            let mut chosen = agenda.random.random_range(0..all);
+            let node = free.into_iter().find(|(_, free)| {
+                let here = chosen < **free;
+                chosen = chosen.saturating_sub(**free);
+                here
+            });
+            let Some((node, _)) = node else { return };
+            if let Some(job) = self.waiting.remove(at) {
+                self.begin(job, node, agenda);
+            }
+        }
+    }
+
+    fn begin(&mut self, job: Job, node: usize, agenda: &mut Agenda<Ends>) {
+        self.free[node] -= 1;
+        self.counts.in_holes += u64::from(self.is_hole(node));
+        *self.counts.attempts.entry(job.name).or_default() += 1;
+        let takes = if self.is_hole(node) {
+            self.setting.failing
+        } else {
+            self.setting.job.mul_f64(0.5 + agenda.random.random::<f64>())
+        };
+        if let Whose::Branch { client, process } = job.whose {
+            agenda.tell(client, Event::Placed { process, node: name(node) });
+        }
+        self.running.insert(self.count, Running { whose: job.whose, node, since: agenda.now() });
+        agenda.wake(agenda.now() + takes, Ends(self.count));
+        self.count += 1;
+    }
+
+    fn free_places(&self) -> u32 {
+        self.free.iter().sum()
+    }
+}
+
+impl Commands for Cluster {
+    type Alarm = Ends;
+
+    fn environment(&self) -> Environment {
+        let variable = |name: &str, value: u64| (name.into(), value.to_string().into());
+        vec![variable("most", self.setting.most), variable("places", self.setting.places.into())]
+    }
+
+    fn start(&mut self, program: Program, call: &Call, agenda: &mut Agenda<Ends>) -> Option<Model> {
+        let words: Vec<_> = call.words.iter().map(|word| word.as_bytes()).collect();
+        match words[..] {
+            [b"ls", b"jobs"] => {
+                let names: Vec<_> = (1..=self.setting.jobs).map(|job| job.to_string()).collect();
+                Some(Model::succeeds().prints(names.join("\n") + "\n"))
+            }
+            [b"srun", b"work", job] => {
+                let whose = Whose::Command(program);
+                self.submit(Job { whose, name: job.into(), avoid: Vec::new() }, agenda);
+                Some(Model::hangs())
+            }
+            // Allocated, idle, others, all.
+            [b"sinfo", b"--noheader", b"--format=%C"] => {
+                let all = self.setting.places * self.setting.nodes as u32;
+                let idle = self.free_places();
+                let line = format!("{}/{idle}/0/{all}\n", all - idle);
+                Some(Model::succeeds().takes(self.setting.look).prints(line))
+            }
+            [b"cut", b"-d", b"/", b"-f", field] => {
+                let field: usize = field.to_str().ok()?.parse().ok()?;
+                let value = call.input.trim_ascii().split_str("/").nth(field.checked_sub(1)?)?;
+                Some(Model::succeeds().consumes().prints([value, b"\n"].concat()))
+            }
+            _ => None,
+        }
+    }
+
+    fn dispatch(&mut self, client: usize, dispatch: Dispatch, agenda: &mut Agenda<Ends>) {
+        let Dispatch { process, avoid, branch, .. } = dispatch;
+        if (0..self.setting.nodes).all(|node| avoid.contains(&name(node))) {
+            let why = "Requested node configuration is not available".into();
+            let returned = Returned::NotBegun { node: None, why, blame: Blame::Exclusion };
+            return agenda.tell(client, Event::Returned { process, returned });
+        }
+        let name = match &branch.word {
+            PackedValue::Text(text) => text.clone(),
+            PackedValue::Integer(number) => number.to_string().into(),
+            _ => BString::default(),
+        };
+        self.submit(Job { whose: Whose::Branch { client, process }, name, avoid }, agenda);
+    }
+
+    fn cut_short(&mut self, program: Program, agenda: &mut Agenda<Ends>) {
+        let whose = Whose::Command(program);
+        self.waiting.retain(|job| job.whose != whose);
+        let job = self.running.iter().find(|(_, job)| job.whose == whose).map(|(job, _)| *job);
+        if let Some(job) = job.and_then(|job| self.running.remove(&job)) {
+            self.free[job.node] += 1;
+            self.place(agenda);
+        }
+    }
+
+    fn alarm(&mut self, Ends(job): Ends, agenda: &mut Agenda<Ends>) {
+        // Otherwise it was cut short.
+        let Some(Running { whose, node, since }) = self.running.remove(&job) else { return };
+        let now = agenda.now();
+        let succeeds = !self.is_hole(node);
+        if succeeds {
+            self.counts.done.push(now.elapsed().as_secs_f64());
+        }
+        match whose {
+            Whose::Command(program) => agenda.end(program, Status::Exited(i32::from(!succeeds))),
+            Whose::Branch { client, process } => {
+                let end = if succeeds { BranchEnd::Succeeded } else { failed() };
+                let ended = Box::new(EndedBranch { end, attempts: 0, texts: Vec::new() });
+                let returned = Returned::Ended { node: name(node), elapsed: now - since, ended };
+                agenda.tell(client, Event::Returned { process, returned });
+            }
+        }
+        self.free[node] += 1;
+        self.place(agenda);
+    }
+}
+
+/// A machine's name.
+fn name(node: usize) -> String {
+    format!("n{}", node + 1)
+}
+
+/// What the shell there says of a branch whose command exits with 1.
+fn failed() -> BranchEnd {
+    let failure = PackedFailure {
+        kind: FailureKind::Exit,
+        code: 1,
+        message: "`work` exited with 1".into(),
+        command: "work".into(),
+        elapsed: None,
+        text: 0,
+        line: 1,
+        tries: Vec::new(),
+        branches: None,
+        output: None,
+    };
+    BranchEnd::Failed { failure: vec![failure], again: Again::AsUsual }
+}
