@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 
 use crate::support::Ftsh;
+use crate::support::run::Finished;
 
 const SSH: &str = include_str!("support/ssh");
+/// The same, from which one can be cut off.
+const CUT_OFF: &str = include_str!("support/ssh-cut-off");
 
 /// A run whose `ssh` stays on this machine. What must not be left is looked for by its mark, which goes with
 /// the environment.
@@ -287,4 +290,55 @@ fn nobody_reads_and_nothing_is_lost() {
     script("forall x in 1 .to. 4 output tagged on ssh \"h*4\"\nseq 30000\nend | sh -c 'sleep 1; wc -l'")
         .stdout("120000\n")
         .success();
+}
+
+/// What runs for ever the first time, whatever it is told, and later says whether that is still so.
+const STUBBORN: &str = "trap '' TERM
+if [ -e pid ]; then
+    kill -0 $(cat pid) 2> /dev/null && echo overlap
+    exit 0
+fi
+echo $$ > pid
+echo r >> ready
+while :; do sleep 0.05; done
+";
+
+const AGAIN: &str = "try 2 times every 1 ms\nforall x in a on ssh h\nsh job\nend\nend";
+const RECORDED: [&str; 5] = ["--journal=j", "-t", "2", "--lease", "1s"];
+
+fn next_start(finished: Finished) -> Ftsh {
+    let path = finished.directory.path().join("bin");
+    let path = format!("{}:{}", path.display(), std::env::var("PATH").expect("a path"));
+    Ftsh::after(finished).env("PATH", path).options(RECORDED).arg("script.ftsh")
+}
+
+/// Nobody is left who could tell a node of it, or hear of its end.
+#[test]
+fn a_head_that_goes_on_waits_for_what_the_last_one_had_elsewhere() {
+    for text in ["forall x in a on ssh h retry lost 1 time\nsh job\nend", AGAIN] {
+        let run = script(text).program("bin/ssh", CUT_OFF).file("job", STUBBORN);
+        let run = run.options(RECORDED).start();
+        run.until_lines("ready", 1);
+        let interpreter = run.interpreter().expect("an interpreter");
+        kill(run.pid(), Signal::SIGKILL).expect("it lives");
+        // Left alone, it may be gone already.
+        let _ = kill(interpreter, Signal::SIGKILL);
+        let finished = run.leave();
+        finished.killed_by(Signal::SIGKILL);
+        let again = next_start(finished).stderr("may go on there for ").success();
+        assert_eq!(again.text(), "");
+        again.nothing_left();
+    }
+}
+
+#[test]
+fn a_head_that_goes_on_waits_for_nothing_where_the_last_one_had_ended_all() {
+    let run = script(AGAIN).file("job", STUBBORN.replace("trap '' TERM\n", ""));
+    let run = run.options(RECORDED).start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    let again = next_start(finished).success();
+    assert!(!again.errors().contains("may go on"), "{}", again.story());
 }

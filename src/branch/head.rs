@@ -9,6 +9,7 @@ use bstr::ByteSlice;
 use serde::Serialize;
 
 use super::frame::{Frames, frame};
+use super::lease::Lease;
 use super::listen::{Listener, Piece};
 use super::nonce::Nonce;
 use super::record::Record;
@@ -20,11 +21,6 @@ use crate::machine::event::{Blame, Returned};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A connection carries so many bytes in a second at least.
 const PACE: usize = 1 << 17;
-/// Killing takes that long on a busy machine, after its moment has come.
-const KILLING: Duration = Duration::from_secs(1);
-/// So much of the time is added as clocks differ: one that is set right runs a twelfth too fast or too slow
-/// at most (chrony's limit; others keep to a thousandth), the head's one way and the node's the other.
-const DRIFT: u32 = 5;
 /// How much is kept of what is said before *hello*.
 const NOISE: usize = 4096;
 
@@ -99,12 +95,12 @@ impl Head {
     /// A conversation about a branch that was packed now, before anybody is there. The nonce is new.
     pub fn new(branch: Branch, nonce: Nonce, lease: Duration, now: Time) -> Self {
         // What the node has to kill in, which is more than this shell has inside its supervisor.
-        let time = lease.saturating_add(branch.packed.settings.kill_timeout);
+        let kill_timeout = branch.packed.settings.kill_timeout;
         Self {
             branch,
             nonce,
             lease,
-            gone_after: time.saturating_add(time / DRIFT).saturating_add(KILLING),
+            gone_after: Lease::gone_after(lease, kill_timeout),
             packed: now,
             phase: Phase::Called { frames: Frames::default() },
             noise: Vec::new(),

@@ -12,6 +12,11 @@ use crate::driver::process::{Order, Overseer};
 
 /// It is asked for more time so often in a lease.
 const REQUESTS: u32 = 3;
+/// Killing takes that long on a busy machine, after its moment has come.
+const KILLING: Duration = Duration::from_secs(1);
+/// So much of the time is added as clocks differ: one that is set right runs a twelfth too fast or too slow
+/// at most (chrony's limit; others keep to a thousandth), the head's one way and the node's the other.
+const DRIFT: u32 = 5;
 
 /// The time that a branch has. Moments are those of a clock that counts also while the machine sleeps.
 #[derive(Debug)]
@@ -44,6 +49,13 @@ impl Lease {
             is_over: false,
             orders: VecDeque::new(),
         }
+    }
+
+    /// How long after its last grant of such a lease a head knows that nothing of the branch is left, which
+    /// has so long from SIGTERM to SIGKILL.
+    pub fn gone_after(length: Duration, kill_timeout: Duration) -> Duration {
+        let time = length.saturating_add(kill_timeout);
+        time.saturating_add(time / DRIFT).saturating_add(KILLING)
     }
 
     /// Whether it was over before the branch could begin.

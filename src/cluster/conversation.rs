@@ -23,6 +23,7 @@ impl ClusterDriver {
     pub(super) fn end(&mut self, scope: ScopeId) {
         let families = &self.families;
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
+        self.orphans.end(scope, families);
         let concerned = |away: &&Away| {
             away.awaited != Awaited::Told && families.is_in(away.errand.scope, scope)
         };
@@ -119,9 +120,7 @@ impl ClusterDriver {
                 self.ready.push_back(Event::Returned { process: it.errand.process, returned });
             }
             let place = std::mem::take(&mut it.place);
-            let scopes = self.scopes_away();
-            let empty = self.families.empty(&scopes).into_iter();
-            self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
+            self.tell_empty();
             if let Some(host) = place.host {
                 self.hosts.leave(&host);
                 self.send_waiting();

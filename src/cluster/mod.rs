@@ -13,6 +13,7 @@ mod family;
 mod inquiry;
 mod interactive;
 mod looking;
+mod orphans;
 mod sending;
 mod ship;
 pub mod simulated;
@@ -30,8 +31,10 @@ use self::away::{Awaited, Away, Names};
 use self::family::Families;
 use self::inquiry::Inquiry;
 use self::looking::Look;
+use self::orphans::Orphans;
 use self::sending::Program;
 use self::ssh::Hosts;
+use crate::branch::Lease;
 use crate::driver::process::ProcessDriver;
 use crate::driver::{Driver, Durable, Written};
 use crate::machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
@@ -59,6 +62,7 @@ pub struct ClusterDriver {
     hosts: Hosts,
     /// Branches that wait for a free host.
     waiting: VecDeque<Dispatch>,
+    orphans: Orphans,
     inquiry: Inquiry,
     look: Option<Look>,
     ready: VecDeque<Event>,
@@ -85,6 +89,7 @@ impl ClusterDriver {
             families: Families::default(),
             hosts: Hosts::default(),
             waiting: VecDeque::new(),
+            orphans: Orphans::default(),
             inquiry: Inquiry::new(),
             look: None,
             ready: VecDeque::new(),
@@ -100,7 +105,7 @@ impl ClusterDriver {
     /// The scopes of the branches that may be somewhere.
     fn scopes_away(&self) -> Vec<ScopeId> {
         let away = self.away.values().filter(|away| away.awaited != Awaited::Told);
-        away.map(|away| away.errand.scope).collect()
+        away.map(|away| away.errand.scope).chain(self.orphans.scopes()).collect()
     }
 
     /// What the machine is told of an event of the process driver's.
@@ -156,11 +161,17 @@ impl ClusterDriver {
     /// The moment when something is to be done even if nothing happens.
     fn next_due(&self) -> Time {
         let due = self.away.values().map(Away::next_due).min().unwrap_or(Time::NEVER);
-        due.min(self.next_look())
+        due.min(self.next_look()).min(self.orphans.next_due())
     }
 
     fn take_due(&mut self) {
         let now = self.inner.now();
+        if let Some(held) = self.orphans.pass(now) {
+            self.tell_empty();
+            for dispatch in held {
+                self.dispatch(dispatch);
+            }
+        }
         let due = self.away.values().filter(|it| it.next_due() <= now);
         for number in due.map(Away::number).collect::<Vec<_>>() {
             let Some(it) = self.away.get_mut(&number) else { continue };
@@ -187,6 +198,13 @@ impl ClusterDriver {
             self.ready.push_back(event);
         }
         turn
+    }
+
+    /// Tells of the scopes that are empty by now.
+    fn tell_empty(&mut self) {
+        let away = self.scopes_away();
+        let empty = self.families.empty(&away).into_iter();
+        self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
     }
 
     /// Takes note of what has happened to connections.
@@ -239,6 +257,14 @@ impl Durable for ClusterDriver {
 
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
         self.inner.written(buffer, from)
+    }
+
+    fn outlived_by(&self, branch: &Dispatch) -> Duration {
+        Lease::gone_after(self.settings.lease, branch.branch.settings.kill_timeout)
+    }
+
+    fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
+        self.orphans.inherit(orphans);
     }
 
     fn catch_up(&mut self) {

@@ -62,8 +62,10 @@ impl Program {
 }
 
 impl ClusterDriver {
-    /// Sends a branch away, now or when a host is free; tells the machine if that can't be.
+    /// Sends a branch away, now or when a host is free and nothing of it is left from an earlier process; tells
+    /// the machine if that can't be.
     pub(super) fn dispatch(&mut self, dispatch: Dispatch) {
+        let Some(dispatch) = self.orphans.hold(dispatch, &self.families) else { return };
         let process = dispatch.process;
         if let Err((why, blame)) = self.send(dispatch) {
             let returned = Returned::NotBegun { node: None, why, blame };

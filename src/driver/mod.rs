@@ -4,10 +4,11 @@ pub mod process;
 pub mod simulated;
 
 use std::io;
+use std::time::Duration;
 
 use bstr::BString;
 
-use crate::machine::effect::{BufferId, IoId};
+use crate::machine::effect::{BufferId, Dispatch, IoId, ScopeId};
 use crate::machine::{Effect, Event, Machine, Outcome, Output, Time};
 
 /// A world for a machine to run in.
@@ -36,6 +37,15 @@ pub trait Durable: Driver {
     /// What a buffer holds after so many bytes, or all of it if it has become shorter than that; none if
     /// it isn't there.
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>>;
+
+    /// How long a branch that is sent elsewhere may go on after this process, at most.
+    fn outlived_by(&self, _branch: &Dispatch) -> Duration {
+        Duration::ZERO
+    }
+
+    /// In these scopes a branch that an earlier process has sent may go on until then: before that nothing
+    /// else is sent from there, and they aren't empty.
+    fn inherit(&mut self, _orphans: Vec<(ScopeId, Time)>) {}
 
     /// Takes note of all that has ended by now, which `wait` then tells of, however little time it is given.
     fn catch_up(&mut self) {}

@@ -2,6 +2,7 @@
 //! process. Nothing is done here; effects and events tell of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bstr::BString;
 
@@ -9,7 +10,7 @@ use super::plumbing::{Input, Plumbing};
 use crate::machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,
 };
-use crate::machine::{Effect, Event};
+use crate::machine::{Effect, Event, Time};
 
 /// The world of a run.
 #[derive(Default)]
@@ -25,6 +26,10 @@ pub struct Alive {
     by_operation: BTreeMap<OperationId, u64>,
     by_scope: BTreeMap<ScopeId, u64>,
     count: u64,
+    /// How long branches elsewhere may go on after the process that has them.
+    outlived: Duration,
+    /// The scopes of those that processes before that had, and when they are gone.
+    orphans: BTreeMap<ScopeId, Time>,
 }
 
 /// How a table of descriptors was made.
@@ -133,6 +138,12 @@ impl Alive {
 
     /// The machine is told something.
     pub fn told(&mut self, event: &Event) {
+        let emptied = match event {
+            Event::Emptied { scope } if !self.orphans.is_empty() => {
+                self.plumbing.scopes.within(*scope)
+            }
+            _ => Vec::new(),
+        };
         self.plumbing.told(event);
         match event {
             Event::Done { operation, result } => {
@@ -149,6 +160,9 @@ impl Alive {
                 }
             }
             Event::Emptied { scope } => {
+                for inner in emptied {
+                    self.orphans.remove(&inner);
+                }
                 if let Some(number) = self.by_scope.remove(scope) {
                     self.flights.remove(&number);
                 }
@@ -176,6 +190,29 @@ impl Alive {
         for replay in std::mem::take(&mut self.replays).into_values().rev() {
             self.rewind(&replay);
         }
+    }
+
+    /// Branches elsewhere may go on for so long after the process that has them now.
+    pub fn outlived_by(&mut self, by: Duration) {
+        self.outlived = by;
+    }
+
+    /// That process had ended by then.
+    pub fn leave_behind(&mut self, then: Time) {
+        let until = then + std::mem::take(&mut self.outlived);
+        for scope in self.plumbing.scopes_away() {
+            let known = self.orphans.entry(scope).or_insert(until);
+            *known = until.max(*known);
+        }
+        self.orphans.retain(|_, until| *until > then);
+    }
+
+    /// Where branches may go on elsewhere, and until when, if the last process has ended by now; and whether
+    /// it was that one which had them.
+    pub fn orphans(&self, now: Time) -> impl Iterator<Item = (ScopeId, Time, bool)> {
+        let until = now + self.outlived;
+        let new = self.plumbing.scopes_away().map(move |scope| (scope, until, true));
+        new.chain(self.orphans.iter().map(|(scope, until)| (*scope, *until, false)))
     }
 
     /// What a buffer holds.

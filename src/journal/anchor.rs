@@ -16,10 +16,17 @@ pub struct Clocks {
     pub boot: String,
 }
 
+impl Clocks {
+    /// Whether the machine has been up since then, so that nobody can have set what counts.
+    pub fn are_those_of(&self, last: &Started) -> bool {
+        self.boot == last.boot && !self.boot.is_empty()
+    }
+}
+
 /// How long a run has been going on that went on last in this process, and of which the last that is known
 /// happened at `latest`.
 pub fn elapsed(last: &Started, latest: Time, now: &Clocks) -> Duration {
-    let since = if now.boot == last.boot && !now.boot.is_empty() {
+    let since = if now.are_those_of(last) {
         now.since_boot.saturating_sub(last.since_boot)
     } else {
         now.wall.saturating_sub(last.at)

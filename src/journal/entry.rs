@@ -82,6 +82,9 @@ pub enum Entry {
     },
     /// Whoever started the run was told of its end.
     Reported,
+    /// From now on branches on other machines may go on for so long after the end of this process, whatever ends
+    /// it, in nanoseconds; none do if that is 0.
+    Outlived { by: u64 },
 }
 
 /// How a run ended.

@@ -52,6 +52,8 @@ pub struct Plumbing {
 struct Command {
     scope: ScopeId,
     is_in_attempt: bool,
+    /// Whether it is a branch that runs elsewhere.
+    is_away: bool,
     buffers: Vec<BufferId>,
     inputs: Vec<Reading>,
 }
@@ -189,11 +191,17 @@ impl Plumbing {
         self.commands.keys().copied()
     }
 
+    /// The scopes of the branches that run elsewhere.
+    pub fn scopes_away(&self) -> impl Iterator<Item = ScopeId> {
+        self.commands.values().filter(|command| command.is_away).map(|command| command.scope)
+    }
+
     fn run(&mut self, run: &Run) {
         let leads = self.changed(self.leads(run.io), None, &run.redirects);
         let is_in_attempt = self.attempts.contains(&run.io);
         let (buffers, inputs) = (Vec::new(), Vec::new());
-        let mut command = Command { scope: run.scope, is_in_attempt, buffers, inputs };
+        let (scope, is_away) = (run.scope, false);
+        let mut command = Command { scope, is_in_attempt, is_away, buffers, inputs };
         for (descriptor, lead) in leads.into_iter().enumerate() {
             match lead {
                 Lead::Buffer(buffer) if !command.buffers.contains(&buffer) => {
@@ -225,7 +233,7 @@ impl Plumbing {
         let mut buffers: Vec<_> = leads.iter().filter_map(Lead::buffer).collect();
         buffers.dedup();
         let (scope, inputs) = (branch.scope, Vec::new());
-        let command = Command { scope, is_in_attempt: false, buffers, inputs };
+        let command = Command { scope, is_in_attempt: false, is_away: true, buffers, inputs };
         self.scopes.enter(branch.scope, branch.process);
         self.commands.insert(branch.process, command);
     }

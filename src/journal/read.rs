@@ -139,7 +139,8 @@ impl Journal {
                 Entry::Began(_)
                 | Entry::Noted { .. }
                 | Entry::Written { .. }
-                | Entry::Position { .. } => {}
+                | Entry::Position { .. }
+                | Entry::Outlived { .. } => {}
             }
         }
     }

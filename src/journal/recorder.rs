@@ -17,6 +17,7 @@ use crate::machine::effect::{Effect, IoId, OperationId};
 use crate::machine::event::{
     Blame, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
 };
+use crate::machine::outcome::Human;
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Event, Machine, Outcome, Time};
 
@@ -86,6 +87,15 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     ) -> io::Result<Self> {
         let mut recorder = Self::around(driver, journal, deadline);
         recorder.journal.borrow_mut().commit()?;
+        let orphans = world.orphans(recorder.driver.now());
+        if let Some(last) = orphans.iter().map(|(_, until)| *until).max() {
+            let left = Human(last - recorder.driver.now());
+            let note = format!(
+                "branches that were on other machines may go on there for {left}: what comes after them waits"
+            );
+            recorder.say(&world.file, note);
+        }
+        recorder.driver.inherit(orphans);
         recorder.go_on(world);
         Ok(recorder)
     }
@@ -112,14 +122,15 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     pub fn end(self, outcome: &Outcome) -> io::Result<bool> {
         match self.progress {
             Progress::Recording => self.journal.borrow_mut().end(outcome).map(|()| true),
-            Progress::Suspended => Ok(false),
+            // It is over when all that it has started is.
+            Progress::Suspended => self.journal.borrow_mut().nothing_is_left().map(|()| false),
             Progress::Failed(error) => Err(error),
         }
     }
 
     /// Makes the world again, and asks for what wasn't answered.
     fn go_on(&mut self, world: World) {
-        let World { alive, later, file } = world;
+        let World { alive, later, file, .. } = world;
         if let Err(reason) = self.remake(&alive, &file) {
             self.leave(later.len(), reason);
         }
@@ -411,6 +422,10 @@ impl<D: Durable, S: Store> Driver for Recorder<'_, D, S> {
     }
 
     fn perform(&mut self, effect: Effect) {
+        if let Effect::Dispatch(branch) = &effect {
+            let by = self.driver.outlived_by(branch);
+            self.journal.borrow_mut().outlived_by(by);
+        }
         if self.record(|journal| journal.perform(&effect)) || !changes_the_world(&effect) {
             self.pass_on(effect);
         } else {

@@ -12,7 +12,7 @@ use super::digest::Digest;
 use super::entry::{Answer, Entry, Head, Told};
 use super::plumbing::Input;
 use super::read::Journal;
-use crate::machine::effect::{BufferId, Effect, IoId};
+use crate::machine::effect::{BufferId, Effect, IoId, ScopeId};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Machine, Outcome, Output, Time};
 use crate::secrets::Secrets;
@@ -50,13 +50,36 @@ pub struct World {
     pub(super) later: Vec<Effect>,
     /// What the script is called.
     pub(super) file: Arc<str>,
+    /// When the last thing was recorded.
+    latest: Time,
+    /// Whether nobody knows for certain how long ago that was.
+    is_unsure: bool,
+}
+
+impl World {
+    /// The same where the clock of the run may be wrong by now, as that of another boot.
+    #[must_use]
+    pub fn at_an_unsure_time(self) -> Self {
+        Self { is_unsure: true, ..self }
+    }
+
+    /// Where branches that earlier processes have sent may go on, and until when.
+    pub(super) fn orphans(&self, now: Time) -> Vec<(ScopeId, Time)> {
+        // What may be left of their time since the last thing that was recorded.
+        let later = |until: Time| if self.is_unsure { now + (until - self.latest) } else { until };
+        let orphans = self.alive.orphans(now);
+        let orphans = orphans
+            .map(|(scope, until, is_new)| (scope, if is_new { until } else { later(until) }));
+        orphans.filter(|(_, until)| *until > now).collect()
+    }
 }
 
 impl Replayed {
     /// The machine, and the world that has to be made again before it can go on.
     pub fn go_on(self) -> (Machine, World) {
         let Left { alive, later, file, .. } = self.left;
-        (self.machine, World { alive, later, file })
+        let (latest, is_unsure) = (self.now, false);
+        (self.machine, World { alive, later, file, latest, is_unsure })
     }
 }
 
@@ -229,9 +252,10 @@ impl<W: Watch> Replay<'_, W> {
                         Some(_) => return Err(self.different()),
                     }
                 }
-                Entry::Started(_) => {
+                Entry::Started(started) => {
                     self.go_on()?;
                     self.tell_notes(u64::MAX);
+                    self.alive.leave_behind(Time::after(started.elapsed));
                     self.next_start();
                 }
                 Entry::Written { buffer, from, bytes } => {
@@ -250,6 +274,9 @@ impl<W: Watch> Replay<'_, W> {
                     if event.level() <= level {
                         self.watch.logged(&self.noted(at, 0, event).hide(&self.secrets));
                     }
+                }
+                Entry::Outlived { by } => {
+                    self.alive.outlived_by(Duration::from_nanos(*by));
                 }
                 Entry::Began(_) | Entry::Over(_) | Entry::Reported => {}
             }

@@ -95,7 +95,7 @@ impl Scopes {
     }
 
     /// A scope, and all those in it.
-    fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
+    pub fn within(&self, scope: ScopeId) -> Vec<ScopeId> {
         let mut found = vec![scope];
         let mut next = 0;
         while let Some(outer) = found.get(next) {

@@ -62,6 +62,8 @@ pub struct Writer<S> {
     effects: u64,
     /// Whether it has asked for all that it will before it is told more.
     is_waiting: bool,
+    /// How long branches elsewhere may go on after this process, as it says.
+    outlived: Duration,
     is_broken: bool,
 }
 
@@ -87,6 +89,7 @@ impl<S: Store> Writer<S> {
             told: Time::START,
             effects: 0,
             is_waiting: false,
+            outlived: Duration::ZERO,
             is_broken: false,
         };
         writer.push(&Entry::Began(Box::new(beginning)));
@@ -114,6 +117,7 @@ impl<S: Store> Writer<S> {
             told: left.told,
             effects: left.effects,
             is_waiting: true,
+            outlived: Duration::ZERO,
             is_broken: false,
         })
     }
@@ -201,6 +205,24 @@ impl<S: Store> Writer<S> {
             self.rest = Some(run.process.0);
         }
         Ok(())
+    }
+
+    /// A branch is going to be sent elsewhere that may go on for so long after this process.
+    pub fn outlived_by(&mut self, by: Duration) {
+        if by > self.outlived {
+            self.outlived = by;
+            self.push(&Entry::Outlived { by: by.as_nanos().try_into().unwrap_or(u64::MAX) });
+            self.is_told = true;
+        }
+    }
+
+    /// Nothing that this process has begun is left anywhere.
+    pub fn nothing_is_left(&mut self) -> io::Result<()> {
+        if self.outlived.is_zero() {
+            return Ok(());
+        }
+        self.push(&Entry::Outlived { by: 0 });
+        self.commit()
     }
 
     /// From here on the machine isn't told what is recorded, so it asks for nothing because of it.

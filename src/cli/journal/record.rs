@@ -111,12 +111,11 @@ impl Recording {
             }
             Course::GoesOn { journal, replayed } => {
                 let writer = Writer::resume(file, &journal, &replayed).map_err(cannot)?;
-                let latest = replayed.now;
-                let by_now = journal
-                    .starts
-                    .last()
-                    .map_or(latest.elapsed(), |last| elapsed(last, latest, &start::clocks()));
+                let (latest, clocks, last) = (replayed.now, start::clocks(), journal.starts.last());
+                let by_now = last.map_or(latest.elapsed(), |last| elapsed(last, latest, &clocks));
                 let (machine, world) = replayed.go_on();
+                let is_certain = last.is_some_and(|last| clocks.are_those_of(last));
+                let world = if is_certain { world } else { world.at_an_unsure_time() };
                 (writer, Ready::GoesOn(Box::new(machine), Box::new(world)), by_now)
             }
         };

@@ -9,7 +9,7 @@ use super::job::{Awaited, Job};
 use super::link::{Said, Told};
 use super::local::Here;
 use super::there::There;
-use super::{Attempt, Cluster, Families, Fault, NOTICE, Node};
+use super::{Attempt, Cluster, Families, Fault, NOTICE, Node, Orphans};
 use crate::branch::{Branch, Head, Hello, Identity, Nonce, Output, Stream};
 use crate::driver::simulated::{Shell, World};
 use crate::machine::effect::{Dispatch, Effect, ScopeId};
@@ -27,6 +27,7 @@ impl Cluster {
         world: &mut impl World,
     ) {
         let now = world.now();
+        let Some(dispatch) = self.orphans.hold(dispatch, &self.families) else { return };
         let process = dispatch.process;
         match self.outages.choose(dispatch.on.engine, &self.nodes, &dispatch.avoid, now, NOTICE) {
             Choice::Not(why, blame) => {
@@ -78,6 +79,7 @@ impl Cluster {
     pub(super) fn end(&mut self, scope: ScopeId, shell: &mut Shell, world: &mut impl World) {
         let families = &self.families;
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
+        self.orphans.end(scope, families);
         let concerned =
             |job: &Job| job.awaited != Awaited::Told && families.is_in(job.scope, scope);
         let concerned = self.jobs.iter().filter(|(_, job)| concerned(job));
@@ -105,6 +107,12 @@ impl Cluster {
             let due = self.jobs.iter().filter(|(_, job)| due(job));
             for number in due.map(|(number, _)| *number).collect::<Vec<_>>() {
                 self.advance(number, shell, world);
+            }
+            if let Some(held) = self.orphans.pass(now) {
+                self.tell_empty();
+                for dispatch in held {
+                    self.dispatch(dispatch, shell, world);
+                }
             }
             if self.look_again <= now && !self.waiting.is_empty() {
                 self.send_waiting(shell, world);
@@ -140,7 +148,8 @@ impl Cluster {
             });
         }
         self.visit(number, shell, world, There::go_on);
-        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let awaited = |job: &&mut Job| job.awaited != Awaited::Told;
+        let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
         while let Some(said) = job.to_head.take(now) {
             match said {
                 Said::Bytes(Stream::Output, bytes) => job.head.heard_output(now, &bytes),
@@ -243,14 +252,20 @@ impl Cluster {
         let io = job.io;
         self.nodes[job.node].used -= 1;
         shell.perform(Effect::CloseIo(io), world);
-        let away = self.scopes_away();
-        let empty = self.families.empty(&away).into_iter();
-        self.events.extend(empty.map(|scope| Event::Emptied { scope }));
+        self.tell_empty();
         self.send_waiting(shell, world);
     }
 
-    /// The head dies: nobody there hears anything more, and who was asked for something isn't.
-    pub fn head_dies(&mut self, now: Time) {
+    /// Tells of the scopes that are empty by now.
+    fn tell_empty(&mut self) {
+        let away = self.scopes_away();
+        let empty = self.families.empty(&away).into_iter();
+        self.events.extend(empty.map(|scope| Event::Emptied { scope }));
+    }
+
+    /// The head dies: nobody there hears anything more. Returns the scopes of the branches that it had sent.
+    pub fn head_dies(&mut self, now: Time) -> Vec<ScopeId> {
+        let scopes = self.scopes_away();
         self.waiting.clear();
         self.events.clear();
         for job in self.jobs.values_mut().filter(|job| job.awaited != Awaited::Told) {
@@ -258,7 +273,12 @@ impl Cluster {
             self.nodes[job.node].used -= 1;
             job.tell(now, &self.nodes[job.node], Told::End);
         }
-        self.families = Families::default();
+        scopes
+    }
+
+    /// Another machine goes on, which has scopes and orphans of its own.
+    pub fn forget_scopes(&mut self) {
+        (self.families, self.orphans) = (Families::default(), Orphans::default());
     }
 }
 

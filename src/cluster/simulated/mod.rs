@@ -26,6 +26,8 @@ use self::engine::Outages;
 use self::job::{Awaited, Job};
 pub use self::node::{Fault, Node};
 use super::family::Families;
+use super::orphans::Orphans;
+use crate::branch::Lease;
 use crate::driver::simulated::{Shell, World};
 use crate::machine::effect::{Dispatch, Effect, ScopeId};
 use crate::machine::{Event, Time};
@@ -48,6 +50,7 @@ pub struct Cluster {
     waiting: VecDeque<Dispatch>,
     /// When there may be one though none became free.
     look_again: Time,
+    orphans: Orphans,
     families: Families,
     events: VecDeque<Event>,
     attempts: Vec<Attempt>,
@@ -65,6 +68,7 @@ impl Cluster {
             count: 0,
             waiting: VecDeque::new(),
             look_again: Time::NEVER,
+            orphans: Orphans::default(),
             families: Families::default(),
             events: VecDeque::new(),
             attempts: Vec::new(),
@@ -131,12 +135,23 @@ impl Cluster {
         let jobs = self.jobs.values().map(|job| job.next_due(&self.nodes[job.node]));
         let wakes = self.nodes.iter().filter_map(|node| node.wake);
         let again = if self.waiting.is_empty() { Time::NEVER } else { self.look_again };
-        jobs.chain(wakes).min().unwrap_or(Time::NEVER).min(again)
+        let other = again.min(self.orphans.next_due());
+        jobs.chain(wakes).min().unwrap_or(Time::NEVER).min(other)
+    }
+
+    /// How long a branch may go on after the head has died.
+    pub fn outlived_by(&self, branch: &Dispatch) -> Duration {
+        Lease::gone_after(self.lease, branch.branch.settings.kill_timeout)
+    }
+
+    /// Branches of earlier heads may go on in these scopes until then.
+    pub fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
+        self.orphans.inherit(orphans);
     }
 
     /// The scopes of the branches that may be somewhere.
     fn scopes_away(&self) -> Vec<ScopeId> {
         let away = self.jobs.values().filter(|job| job.awaited != Awaited::Told);
-        away.map(|job| job.scope).collect()
+        away.map(|job| job.scope).chain(self.orphans.scopes()).collect()
     }
 }
