@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::support::Ftsh;
 use crate::support::run::Finished;
@@ -270,6 +271,30 @@ fn a_program_that_was_sent_in_vain_is_told_of() {
         finished.killed_by(Signal::SIGTERM).nothing_left();
         assert_eq!(sent_to(finished.directory.path()), Vec::<String>::new());
     }
+}
+
+/// So many bytes of memory has a process had at most.
+fn most_memory(process: Pid) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its size");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[test]
+fn what_nobody_reads_takes_no_memory() {
+    const SIZE: u64 = 256 << 20;
+    let text = format!(
+        "forall x in a on ssh h\nsh -c 'head -c {SIZE} /dev/zero; echo r >> printed'\nend |\n\
+         sh -c 'while ! test -e go; do sleep 0.01; done; wc -c'"
+    );
+    let run = script(&text).start();
+    run.until_lines("printed", 1);
+    let memory = most_memory(run.interpreter().expect("it is there"));
+    assert!(memory < SIZE / 2, "{memory} bytes");
+    fs::write(run.directory().join("go"), "").expect("a file");
+    let finished = run.wait();
+    finished.expect_code(0);
+    finished.expect_stdout(format!("{SIZE}\n").as_bytes());
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! One branch that is away, and what belongs to it here.
 
-use std::collections::VecDeque;
-
 use bstr::ByteSlice;
 
+use super::backlog::Backlog;
 use super::connection::{Connection, Pipe};
 use super::engine::{self, Reason};
-use crate::branch::{Head, Stream};
+use crate::branch::Head;
 use crate::machine::Time;
 use crate::machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
@@ -173,7 +172,9 @@ pub struct Away {
     /// Whether the engine's command has ended.
     pub engine_ended: bool,
     /// What it has printed and is not written yet.
-    pub unprinted: VecDeque<(Stream, Vec<u8>)>,
+    pub unprinted: Backlog,
+    /// Why some of that is lost.
+    pub spoilt: Option<String>,
     /// Whether some of it is being written.
     pub is_printing: bool,
     /// What the machine waits for.
@@ -202,7 +203,8 @@ impl Away {
             head,
             connection,
             engine_ended: false,
-            unprinted: VecDeque::new(),
+            unprinted: Backlog::default(),
+            spoilt: None,
             is_printing: false,
             awaited: Awaited::End,
             returned: None,

@@ -12,6 +12,7 @@ use crate::driver::Driver;
 use crate::machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use crate::machine::event::{Returned, Status};
 use crate::machine::{Event, Time};
+use crate::os_error::plain;
 
 /// How long an engine's command has to end when it isn't needed any more.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,7 +50,7 @@ impl ClusterDriver {
                     ready.push_back(Event::Placed { process: it.errand.process, node });
                 }
                 Output::Placed(_) => {}
-                Output::Printed(stream, bytes) => it.unprinted.push_back((stream, bytes)),
+                Output::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
                 Output::Returned(returned) => {
                     it.connection.close(inner);
                     // One that has begun and told its end ends by itself.
@@ -88,14 +89,14 @@ impl ClusterDriver {
         if it.is_printing {
             return;
         }
-        let Some((stream, mut bytes)) = it.unprinted.pop_front() else { return };
-        while let Some((next, more)) = it.unprinted.front()
-            && *next == stream
-            && bytes.len() + more.len() <= PIECE
-        {
-            bytes.extend_from_slice(more);
-            it.unprinted.pop_front();
-        }
+        let (stream, bytes) = match it.unprinted.pop(PIECE) {
+            Ok(Some(next)) => next,
+            Ok(None) => return,
+            Err(error) => {
+                it.spoilt = Some(format!("what it printed can't be read back: {}", plain(&error)));
+                return;
+            }
+        };
         it.is_printing = true;
         let errors = FdChange { descriptor: 1, source: FdSource::Descriptor(2) };
         let redirects = if stream == Stream::Errors { vec![errors] } else { Vec::new() };
@@ -114,7 +115,11 @@ impl ClusterDriver {
         let awaited = std::mem::replace(&mut it.awaited, Awaited::Told);
         if awaited != Awaited::Told {
             self.inner.perform(Effect::CloseIo(it.names.printing_io()));
-            if let Some(returned) = it.returned.clone()
+            let returned = match it.spoilt.take() {
+                Some(why) => Some(it.told(Returned::Lost { node: None, why })),
+                None => it.returned.clone(),
+            };
+            if let Some(returned) = returned
                 && awaited == Awaited::End
             {
                 self.ready.push_back(Event::Returned { process: it.errand.process, returned });

@@ -6,6 +6,7 @@
 //! What they print is printed as `echo` would, by the process driver.
 
 mod away;
+mod backlog;
 mod connection;
 mod conversation;
 mod engine;

@@ -39,6 +39,7 @@ use bstr::BString;
 
 pub use self::background::BackgroundJob;
 pub use self::channels::{Listed, Seen, Shown, list_channels};
+pub use self::fds::log::Log as SpillingLog;
 pub use self::marks::{Patience, forget_dead_limit};
 pub use self::os::clock::since_boot;
 pub use self::os::signal::die_by;

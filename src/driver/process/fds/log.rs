@@ -16,7 +16,7 @@ const IN_MEMORY: usize = 256 * 1024;
 const PIECE: u64 = 4 * 1024 * 1024;
 
 /// Bytes, whose places are counted from where they were first looked at.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Log {
     /// Nobody will ask for what comes before.
     start: u64,
