@@ -209,11 +209,29 @@ fn a_whole_run_can_be_sent_and_what_is_within_stays_there() {
 
 #[test]
 fn what_an_engine_runs_here_may_end_by_itself() {
-    let slow =
-        "#!/bin/sh\nfor word; do line=$word; done\nsh -c \"$line\"\nsleep 0.5\necho over > over\n";
-    let run = script("forall x in a on ssh h\ntrue\nend").program("bin/ssh", slow).success();
-    run.nothing_left();
-    assert_eq!(run.read("over"), "over\n");
+    // Nobody is there, and it takes a while to leave.
+    let slow = "#!/bin/sh\nexec 2> /dev/null\ntrap 'sleep 0.5; echo over > over; exit' TERM\n\
+                echo r >> ready\nwhile :; do sleep 0.01; done\n";
+    let run = script("forall x in a on ssh h\ntrue\nend").program("bin/ssh", slow).start();
+    run.until_lines("ready", 1);
+    run.signal(Signal::SIGTERM);
+    let finished = run.wait();
+    finished.killed_by(Signal::SIGTERM).nothing_left();
+    assert_eq!(finished.read("over"), "over\n");
+    assert!(finished.within(Duration::from_secs(5)), "{}", finished.story());
+}
+
+#[test]
+fn a_run_that_is_bound_ends_with_its_thread() {
+    let text = "forall x in a on ssh h\nsh -c 'echo r >> ready; exec sleep 1000'\nend";
+    let begin = || {
+        let run = script(text).bound().start();
+        run.until_lines("ready", 1);
+        run
+    };
+    let run = std::thread::spawn(begin).join().expect("a run");
+    run.until_gone("the end of all");
+    run.wait().killed_by(Signal::SIGKILL);
 }
 
 /// The names in a directory that a program has there which was sent along.
