@@ -150,7 +150,7 @@ fn a_signal_ends_a_branch_and_the_record_says_so() {
 fn a_killed_node_leaves_neither_a_record_nor_processes() {
     let running = begun(node(LONG));
     running.signal(Signal::SIGKILL);
-    running.until("nothing left", |running| running.processes().is_empty());
+    running.until_gone("nothing left");
     assert!(heard(&running.wait()).record.is_none());
     // The process that interprets the script alone.
     let running = begun(node(LONG));

@@ -116,7 +116,7 @@ fn a_dead_head_leaves_nothing_anywhere() {
     run.until_lines("ready", 2);
     run.signal(Signal::SIGKILL);
     // Nobody waits for that.
-    run.until("the end of all", |run| run.processes().is_empty());
+    run.until_gone("the end of all");
     run.wait().killed_by(Signal::SIGKILL);
 }
 
@@ -268,7 +268,7 @@ fn a_program_that_is_being_sent_is_gone_with_the_head() {
     run.until_lines("ready", 1);
     assert_eq!(sent_to(run.directory()), Vec::<String>::new());
     run.signal(Signal::SIGKILL);
-    run.until("the end of all", |run| run.processes().is_empty());
+    run.until_gone("the end of all");
     run.wait().killed_by(Signal::SIGKILL);
 }
 

@@ -114,7 +114,7 @@ fn it_is_shown_when_the_supervisor_is_killed() {
     let run = cron(WAITS).start();
     run.until_lines("ready", 1);
     kill(shells(&run).0, Signal::SIGKILL).expect("it lives");
-    run.until("everything gone", |run| run.processes().is_empty());
+    run.until_gone("everything gone");
     let finished = run.wait();
     finished.killed_by(Signal::SIGKILL);
     finished.expect_stderr("ended by SIGKILL; it printed:\nbefore\n");

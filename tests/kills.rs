@@ -75,6 +75,6 @@ fn survive(number: usize) {
         "kill {number}: nothing left after the {} was killed after {moment:?}, with way {way}",
         if interpreter.is_some() { "interpreter" } else { "supervisor" },
     );
-    run.until(&what, |run| run.processes().is_empty());
+    run.until_gone(&what);
     run.wait().killed_by(Signal::SIGKILL).nothing_left();
 }

@@ -234,7 +234,7 @@ fn a_node_that_slept_through_its_lease_ends_at_once() {
         let lines = || std::fs::read(running.directory().join("on")).unwrap_or_default().len();
         let before = lines();
         signal_all(&running, Signal::SIGCONT);
-        running.until("nothing left", |running| running.processes().is_empty());
+        running.until_gone("nothing left");
         assert!(lines() <= before + 2 * "on\n".len(), "it went on");
         running.wait().nothing_left();
     }
@@ -247,7 +247,7 @@ fn a_node_that_is_killed_in_part_leaves_nothing() {
         for whom in [Running::interpreter, |running: &Running| Some(running.pid())] {
             let running = begun(node(STUBBORN, LEASE, GRACE).env("FTSH_TEST_FALLBACK", way));
             kill(whom(&running).expect("it is there"), Signal::SIGKILL).expect("it is ours");
-            running.until("nothing left", |running| running.processes().is_empty());
+            running.until_gone("nothing left");
             assert!(heard(&running.wait()).record.is_none());
         }
     }

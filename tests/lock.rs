@@ -92,7 +92,7 @@ fn the_lock_is_free_after_a_kill() {
             .expect("two processes");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(victim), Signal::SIGKILL)
             .expect("it lives");
-        run.until("everything gone", |run| run.processes().is_empty());
+        run.until_gone("everything gone");
         let finished = run.wait();
         finished.killed_by(Signal::SIGKILL);
         let again = Ftsh::command("echo mine").options(["--lock".as_ref(), lock.as_os_str()]);

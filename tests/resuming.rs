@@ -510,7 +510,7 @@ fn of_two_starts_at_once_one_goes_on() {
     });
     let running =
         |starts: &[Running]| starts.iter().filter(|it| !it.processes().is_empty()).count();
-    starts[0].until("three are refused", |_| running(&starts) == 1);
+    starts[0].eventually("three are refused", |_| running(&starts) == 1);
     fs::write(directory.join("go"), "").expect("a file");
     let codes: Vec<_> =
         starts.into_iter().map(|start| start.wait().status.and_then(|it| it.code())).collect();

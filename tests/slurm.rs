@@ -83,7 +83,7 @@ fn a_dead_head_leaves_nothing_on_any_node() {
     }
     wait("something is left on nodes", || slurm.running().is_empty());
     slurm.nothing_left();
-    run.until("the end of all", |run| run.processes().is_empty());
+    run.until_gone("the end of all");
     run.wait().killed_by(Signal::SIGKILL);
 }
 

@@ -68,7 +68,7 @@ fn a_dead_head_leaves_nothing() {
     let run = sshd.reached_by(Ftsh::script(text), "").start();
     run.until_lines("ready", 2);
     run.signal(Signal::SIGKILL);
-    run.until("the end of all", |run| run.processes().is_empty());
+    run.until_gone("the end of all");
     run.wait().killed_by(Signal::SIGKILL);
 }
 

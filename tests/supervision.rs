@@ -53,7 +53,7 @@ fn after(
     run.until_lines("ready", ready);
     let start = Instant::now();
     action(&run);
-    run.until("everything gone", |run| run.processes().is_empty());
+    run.until_gone("everything gone");
     (start.elapsed(), run)
 }
 
@@ -93,7 +93,7 @@ fn nothing_outlives_a_timeout_that_kills() {
             let daemon = "sh -c 'trap \"\" TERM; setsid sleep 60 & sleep 60; :'";
             let run = round.command(&format!("sleep {before} ms; {daemon}")).session();
             let run = run.through([&["timeout"], kill].concat()).start();
-            run.until("everything gone", |run| run.processes().is_empty());
+            run.until_gone("everything gone");
             run.wait().nothing_left();
         });
     }

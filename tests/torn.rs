@@ -16,7 +16,6 @@ use rand::{RngExt, SeedableRng};
 
 use crate::support::Ftsh;
 use crate::support::rounds;
-use crate::support::run::Running;
 
 /// Kills in each round.
 const KILLS: usize = 40;
@@ -101,7 +100,7 @@ fn survive(number: usize) {
         kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it lives");
     }
     let what = format!("kill {number} of {victim:?}, way {way}: nothing left");
-    run.until(&what, |run: &Running| run.processes().is_empty());
+    run.until_gone(&what);
     run.wait().killed_by(Signal::SIGKILL).nothing_left();
     if matches!(victim, Victim::Both) {
         // Who is dying has lost its memory before its descriptors.

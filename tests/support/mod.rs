@@ -51,6 +51,7 @@ pub struct Ftsh {
     pub(crate) errors: Option<OwnedFd>,
     pub(crate) wrapper: Vec<OsString>,
     pub(crate) session: bool,
+    pub(crate) with_thread: Option<Signal>,
     pub(crate) mark: Option<String>,
     stdout: Option<Vec<u8>>,
     stderr: Vec<String>,
@@ -76,6 +77,7 @@ impl Ftsh {
             errors: None,
             wrapper: Vec::new(),
             session: false,
+            with_thread: None,
             mark: None,
             stdout: None,
             stderr: Vec::new(),
@@ -196,6 +198,13 @@ impl Ftsh {
     /// Has this program run the shell, with what follows it as its first arguments.
     pub fn through<A: AsRef<OsStr>>(mut self, wrapper: impl IntoIterator<Item = A>) -> Self {
         self.wrapper = wrapper.into_iter().map(|word| word.as_ref().into()).collect();
+        self
+    }
+
+    /// Ends it with the thread that starts it, however that ends.
+    #[cfg(feature = "cluster")]
+    pub fn bound(mut self) -> Self {
+        self.with_thread = Some(Signal::SIGKILL);
         self
     }
 

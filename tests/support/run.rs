@@ -8,8 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, Uid, setsid};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
@@ -102,7 +104,7 @@ impl Running {
                 file.into()
             }
         });
-        let (ignored, session) = (ftsh.ignored, ftsh.session);
+        let (ignored, session, with_thread) = (ftsh.ignored, ftsh.session, ftsh.with_thread);
         // SAFETY: between fork and exec, and all calls are async-signal-safe.
         unsafe {
             command.pre_exec(move || {
@@ -111,6 +113,9 @@ impl Running {
                 }
                 setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
                 obey_signals()?;
+                if let Some(signal) = with_thread {
+                    set_pdeathsig(signal)?;
+                }
                 if let Some(ignored) = ignored {
                     signal(ignored, SigHandler::SigIgn)?;
                 }
@@ -184,19 +189,48 @@ impl Running {
         !read(&self.stdout).is_empty()
     }
 
-    /// Waits until `condition` holds; fails the test when the run's limit passes first.
-    pub fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
-        while !condition(self) {
-            let seen = read(&self.stderr);
+    /// Waits until `condition` holds; fails the test when the run's limit passes first, or the shell ends.
+    pub fn until(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
+        self.wait_until(what, Self::has_ended, condition);
+    }
+
+    /// The same for what may come after the shell's end.
+    pub fn eventually(&self, what: &str, condition: impl FnMut(&Self) -> bool) {
+        self.wait_until(what, |_| false, condition);
+    }
+
+    /// Waits until none of the run's processes is left.
+    pub fn until_gone(&self, what: &str) {
+        self.eventually(what, |run| run.processes().is_empty());
+    }
+
+    fn wait_until(
+        &self,
+        what: &str,
+        is_in_vain: impl Fn(&Self) -> bool,
+        mut condition: impl FnMut(&Self) -> bool,
+    ) {
+        loop {
+            let (in_vain, passed) = (is_in_vain(self), self.started.elapsed());
+            if condition(self) {
+                return;
+            }
+            let why = if in_vain { "the shell has ended" } else { "not within its limit" };
             assert!(
-                self.started.elapsed() < self.limit,
-                "{what}: not within {:?}\n{}\nstandard error:\n{seen}",
-                self.limit,
+                !in_vain && passed < self.limit,
+                "{what}: {why}, after {passed:?}\n{}\nstandard output:\n{}\nstandard error:\n{}",
                 self.command_line,
-                seen = String::from_utf8_lossy(&seen),
+                String::from_utf8_lossy(&read(&self.stdout)),
+                self.errors(),
             );
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Whether the shell has ended, which is still to be waited for.
+    fn has_ended(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        waitid(Id::Pid(self.pid()), flags) != Ok(WaitStatus::StillAlive)
     }
 
     /// Waits until a file of the run's directory has this many lines.

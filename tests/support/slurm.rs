@@ -84,6 +84,7 @@ impl Slurm {
             .env("SLURM_CONF", self.configuration())
             .env("PATH", std::env::var_os("PATH").expect("a path"))
             .limit(Duration::from_secs(120))
+            .bound()
     }
 
     /// Starts the controller.

@@ -17,8 +17,9 @@ use super::Ftsh;
 use super::processes::MARK;
 use super::run::obey_signals;
 
-/// What an `sshd` of root's wants, empty; its service makes it at each start.
-const EMPTY: &str = "/run/sshd";
+/// Gives an `sshd` of root's the empty directory that it wants and its service makes at each start, where nobody
+/// else sees it; then becomes what comes next.
+const WITH_EMPTY: &str = "mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec \"$0\" \"$@\"";
 /// Where programs are that users' `PATH` may not have.
 const SYSTEM: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 /// It is there sooner.
@@ -38,9 +39,6 @@ impl Sshd {
             eprintln!("skipped: there is no sshd");
             return None;
         };
-        if Uid::effective().is_root() {
-            fs::create_dir_all(EMPTY).expect("what sshd wants");
-        }
         let directory = TempDir::new().expect("a directory");
         for key in ["host", "user"] {
             let mut generate = Command::new("ssh-keygen");
@@ -73,7 +71,7 @@ impl Sshd {
         let wrapper =
             format!("#!/bin/sh\nexec {ssh} -F {} \"$@\"\n", run.path("ssh_config").display());
         let path = format!("{}:{path}", run.path("bin").display());
-        run.program("bin/ssh", &wrapper).env("PATH", path)
+        run.program("bin/ssh", &wrapper).env("PATH", path).bound()
     }
 
     /// What the server has said.
@@ -98,11 +96,12 @@ fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
     let configuration = format!(
         "{more}\nListenAddress 127.0.0.1\nPort {port}\nHostKey {shown}/host\nPidFile none\n\
          AuthorizedKeysFile {shown}/user.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
-         PasswordAuthentication no\nPrintMotd no\nPrintLastLog no\nAcceptEnv {MARK}\n",
+         PasswordAuthentication no\nPrintMotd no\nPrintLastLog no\nAcceptEnv {MARK}\n\
+         SetEnv HOME={shown}/home SHLVL=2\n",
     );
     fs::write(directory.join("sshd_config"), configuration).expect("a file");
     fs::write(directory.join("port"), port.to_string()).expect("a file");
-    let mut command = Command::new(sshd);
+    let mut command = command(sshd);
     command.args(["-D", "-f"]).arg(directory.join("sshd_config"));
     command.arg("-E").arg(directory.join("log")).stdin(Stdio::null());
     // SAFETY: async-signal-safe.
@@ -122,6 +121,16 @@ fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
         thread::sleep(Duration::from_millis(5));
     }
     Some(child)
+}
+
+/// What starts it.
+fn command(sshd: &Path) -> Command {
+    if !Uid::effective().is_root() {
+        return Command::new(sshd);
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", WITH_EMPTY]).arg(sshd);
+    command
 }
 
 fn find(program: &str) -> Option<PathBuf> {
