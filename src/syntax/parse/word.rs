@@ -84,7 +84,7 @@ impl Builder<'_> {
                     }
                 }
                 Rule::double_variable => {
-                    pieces.push(Quoted::Variable(Box::new(self.variable(pair)?)))
+                    pieces.push(Quoted::Variable(Box::new(self.variable(pair)?)));
                 }
                 Rule::EOI => {}
                 _ => return Err(substitutions::backquotes(self.span(&pair), self.text).into()),
