@@ -47,6 +47,22 @@ fn branches_end_on_nodes_as_they_would_here() {
 }
 
 #[test]
+fn the_program_can_be_sent_to_nodes_that_have_none() {
+    // What is there in its place is no program at all.
+    let Some(slurm) = Slurm::with(|_| Some("/etc/hostname")) else { return };
+    let text = "forall x in a b c on slurm\nsh -c 'readlink /proc/$PPID/exe'\nend";
+    let run = slurm.script(text).options(["--ship"]).success();
+    run.nothing_left();
+    let text = run.text();
+    assert_eq!(text.lines().filter(|line| line.ends_with(" (deleted)")).count(), 3, "{text}");
+    slurm.nothing_left();
+    // Without that the nodes refuse.
+    let text = "try for 5 seconds or 1 time\nforall x in a on slurm\ntrue\nend\nend";
+    slurm.script(text).stderr("execve(): ").failure(124).nothing_left();
+    slurm.nothing_left();
+}
+
+#[test]
 fn a_limit_leaves_nothing_on_any_node() {
     let Some(slurm) = Slurm::start() else { return };
     let text =
