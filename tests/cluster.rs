@@ -10,7 +10,8 @@ use nix::unistd::Pid;
 use crate::support::Ftsh;
 use crate::support::run::Finished;
 
-const SSH: &str = include_str!("support/ssh");
+/// Plays `ssh`.
+pub const SSH: &str = include_str!("support/ssh");
 /// The same, from which one can be cut off.
 const CUT_OFF: &str = include_str!("support/ssh-cut-off");
 

@@ -15,6 +15,7 @@ mod cli;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod cookbook;
+mod cookbook_elsewhere;
 mod cron;
 mod descriptors;
 mod docs;

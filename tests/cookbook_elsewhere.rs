@@ -1,0 +1,56 @@
+//! The scripts of the cookbook whose branches run on other machines, which stand-ins for `ssh` and `srun` play.
+
+use crate::cluster::SSH;
+use crate::cookbook::{Recipe, count};
+
+#[test]
+fn jobs_on_three_machines() {
+    // One can't be reached, and on another one the shell dies in the middle of a scan, once.
+    let ssh = SSH.replace("= down", "= alpha");
+    let tesseract = "case $1 in
+         *bad.tif) exit 3;;
+         *lost.tif) test -e died || { touch died; kill -9 $PPID; exec sleep 1000; };;
+         esac
+         echo text > \"$2.txt\"";
+    let recipe = Recipe::new("Jobs on three machines").program("tesseract", tesseract);
+    let recipe = ["bad", "good", "lost", "with a blank"]
+        .into_iter()
+        .fold(recipe, |recipe, name| recipe.file(&format!("scans/{name}.tif"), ""));
+    let run = recipe.0.program("bin/ssh", &ssh).options(["--summary", "--results=r", "-t", "2"]);
+    let finished =
+        Recipe(run.env("FTSH_LEASE", "1s")).stdout("no text of scans/bad.tif\n").failure(3);
+    for name in ["good", "lost", "with a blank"] {
+        assert_eq!(finished.read(&format!("scans/{name}.tif.txt")), "text\n");
+    }
+    assert_eq!(count(&finished, "calls", "tesseract scans/bad.tif"), 3);
+    assert_eq!(count(&finished, "calls", "tesseract scans/lost.tif"), 2);
+    assert_eq!(finished.read("r").lines().count(), 4);
+    finished.expect_stderr("\n    alpha: no branch, avoided ");
+    finished.expect_stderr("(1 lost");
+    finished.expect_stderr(
+        "scan=scans/bad.tif: line 4: `tesseract scans/bad.tif scans/bad.tif.part` exited with 3",
+    );
+}
+
+#[test]
+fn jobs_on_slurm() {
+    let srun = "while case $1 in -*) ;; *) false;; esac; do shift; done; exec \"$@\"";
+    let align =
+        "case $1 in *bad.fq) exit 3;; *late.fq) test -e tried || { touch tried; exit 4; };; esac
+         echo aligned";
+    let recipe = Recipe::new("Jobs on Slurm").program("srun", srun).program("align", align);
+    let recipe = ["bad", "good", "late"]
+        .into_iter()
+        .fold(recipe, |recipe, name| recipe.file(&format!("samples/{name}.fq"), ""));
+    let finished = recipe.stdout("samples/bad.fq isn't aligned\n").failure(3);
+    for name in ["good", "late"] {
+        assert_eq!(finished.read(&format!("samples/{name}.fq.bam")), "aligned\n");
+    }
+    let jobs = finished.read("calls");
+    let jobs: Vec<_> = jobs.lines().filter(|line| line.starts_with("srun ")).collect();
+    assert_eq!(jobs.len(), 6, "a job for each attempt: {jobs:#?}");
+    assert!(jobs.iter().all(|job| job.contains(" --partition=long --mem=4G ")), "{jobs:#?}");
+    // All play on one machine, which is the one to avoid after a failure.
+    assert!(jobs.iter().any(|job| job.contains(" --exclude=")), "{jobs:#?}");
+    finished.expect_stderr("sample=samples/bad.fq: ");
+}
