@@ -294,7 +294,10 @@ impl Head {
         self.phase = Phase::Offered { frames, node: hello.node, until };
         let ours = &self.branch.identity;
         if hello.identity != *ours {
-            let why = format!("there is ftsh {}, and this is {ours}", hello.identity);
+            let why = format!(
+                "there is ftsh {}, and this is {ours}: `--ship` sends this one along",
+                hello.identity
+            );
             return self.not_begun(&why, Blame::Node);
         }
         match bytes {

@@ -52,6 +52,9 @@ pub fn asking(engine: Engine, environment: &Environment) -> Arc<Environment> {
     Arc::new(wanted.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
+/// What helps where the program isn't.
+const NO_PROGRAM: &str = "ftsh must be there at the same path, or be sent along by `--ship`";
+
 /// Why nothing came to run.
 #[derive(Debug)]
 pub struct Reason {
@@ -69,14 +72,66 @@ pub fn reason(engine: Engine, said: &str, code: Option<i32>, others: bool) -> Re
         Engine::Slurm => (slurm::PROGRAM, slurm::blame(said), slurm::node(said)),
         Engine::Ssh => (ssh::PROGRAM, ssh::blame(others), None),
     };
+    let is_sent = ship::complains(said);
     // The engine has done its part.
-    let blame = if said.contains(ship::COMPLAINT) { Blame::Node } else { blame };
+    let blame = if is_sent { Blame::Node } else { blame };
+    let says_why = |line: &str| match engine {
+        Engine::Slurm => slurm::says_why(line),
+        Engine::Ssh => true,
+    };
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let telling = lines().rfind(|line| !line.contains(slurm::SAYS_NOTHING));
+    let telling = lines().rfind(|line| says_why(line));
     let why = match (telling.or_else(|| lines().next_back()), code) {
         (Some(line), _) => line.to_owned(),
         (None, Some(code)) => format!("`{program}` exited with {code} and said nothing"),
         (None, None) => format!("`{program}` ended and said nothing"),
     };
+    let advice = match engine {
+        _ if is_sent => None,
+        // What says that there is no such program.
+        Engine::Ssh if code == Some(127) => Some(NO_PROGRAM),
+        Engine::Slurm if slurm::has_no_program(said) => Some(NO_PROGRAM),
+        Engine::Ssh => ssh::advice(said),
+        Engine::Slurm => None,
+    };
+    let why = advice.map_or_else(|| why.clone(), |advice| format!("{why}; {advice}"));
     Reason { blame, node: node.map(ToOwned::to_owned), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_comes_with_what_helps() {
+        for (engine, said, code, why) in [
+            (
+                Engine::Ssh,
+                "sh: 1: exec: /x/ftsh: not found\n",
+                Some(127),
+                "sh: 1: exec: /x/ftsh: not found; ftsh must be there at the same path, or be sent along by `--ship`",
+            ),
+            (
+                Engine::Slurm,
+                "slurmstepd: error: execve(): /x/ftsh: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 2\n",
+                Some(2),
+                "slurmstepd: error: execve(): /x/ftsh: No such file or directory; ftsh must be there at the same path, or be sent along by `--ship`",
+            ),
+            (
+                Engine::Ssh,
+                "Warning: Permanently added 'h'\nme@h: Permission denied (publickey).\r\n",
+                Some(255),
+                "me@h: Permission denied (publickey).; it is asked without a terminal, and so needs a key that no one has to unlock",
+            ),
+            (
+                Engine::Ssh,
+                "ftsh was sent and cannot be executed in /tmp on this Linux x86_64\n",
+                Some(127),
+                "ftsh was sent and cannot be executed in /tmp on this Linux x86_64",
+            ),
+            (Engine::Ssh, "", None, "`ssh` ended and said nothing"),
+        ] {
+            assert_eq!(reason(engine, said, code, true).why, why);
+        }
+    }
 }

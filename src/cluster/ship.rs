@@ -6,7 +6,7 @@
 use bstr::BString;
 
 /// How all begins that is wrong with it there.
-pub const COMPLAINT: &str = "ftsh was sent and ";
+const COMPLAINT: &str = "ftsh was sent and ";
 
 /// The command that takes a program of so many bytes from its standard input, and becomes `ftsh --branch`.
 /// It is quoted for whatever shell a user has at the other end: without single quotes and ends of lines.
@@ -26,6 +26,11 @@ pub fn command(size: usize) -> [BString; 3] {
          exec /proc/self/fd/4 --branch"
     );
     ["/bin/sh".into(), "-c".into(), take.into()]
+}
+
+/// Whether that was said there.
+pub fn complains(said: &str) -> bool {
+    said.contains(COMPLAINT)
 }
 
 #[cfg(test)]

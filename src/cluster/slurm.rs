@@ -42,7 +42,7 @@ const NAMES_A_NODE: [(&str, &str); 4] = [
     (" failed on node ", ": "),
 ];
 /// A line with that says how a task ended, but not why.
-pub const SAYS_NOTHING: &str = ": task 0: ";
+const SAYS_NOTHING: &str = ": task 0: ";
 
 /// What has it run something: one task, which is never begun anew by the engine itself, in a directory that
 /// there is everywhere, as the right one is entered by the node's shell.
@@ -99,6 +99,16 @@ pub fn blame(said: &str) -> Blame {
     } else {
         Blame::Engine
     }
+}
+
+/// Whether a line says why it went wrong.
+pub fn says_why(line: &str) -> bool {
+    !line.contains(SAYS_NOTHING)
+}
+
+/// Whether the machine didn't find what it was to run.
+pub fn has_no_program(said: &str) -> bool {
+    said.contains("execve()") && said.contains("No such file")
 }
 
 /// The machine on which it went wrong, if that is said.

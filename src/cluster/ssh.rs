@@ -43,6 +43,12 @@ pub fn blame(others: bool) -> Blame {
     if others { Blame::Node } else { Blame::Engine }
 }
 
+/// What may help.
+pub fn advice(said: &str) -> Option<&'static str> {
+    said.contains("Permission denied (")
+        .then_some("it is asked without a terminal, and so needs a key that no one has to unlock")
+}
+
 fn quoted(word: &BStr) -> BString {
     let mut quoted = BString::from("'");
     quoted.extend_from_slice(&word.replace("'", r"'\''"));
@@ -118,7 +124,15 @@ fn parse(list: &BStr) -> Result<Vec<(String, u64)>, String> {
         }
         Ok((host.to_owned(), places))
     };
-    let hosts = list.split_whitespace().map(host).collect::<Result<Vec<_>, _>>()?;
+    let mut hosts: Vec<(String, u64)> = Vec::new();
+    for word in list.split_whitespace() {
+        let (host, places) = host(word)?;
+        match hosts.iter_mut().find(|(known, _)| *known == host) {
+            // Named twice, it has the places of both.
+            Some((_, all)) => *all = all.saturating_add(places),
+            None => hosts.push((host, places)),
+        }
+    }
     if hosts.is_empty() {
         return Err("it takes a list of hosts: `on ssh \"host1 host2*4\"`".into());
     }
@@ -147,6 +161,17 @@ mod tests {
         assert_eq!(chosen(&hosts, "a b*3 u@c", &["a"]).as_deref(), Some("b"));
         assert_eq!(chosen(&hosts, "a b*3 u@c", &["b"]), None, "others have taken what is left");
         assert_eq!(chosen(&hosts, "b*3", &["b"]).as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_host_that_is_named_twice_has_the_places_of_both() {
+        let mut hosts = Hosts::default();
+        for _ in 0..4 {
+            assert_eq!(chosen(&hosts, "a a*3", &[]).as_deref(), Some("a"));
+            hosts.enter("a");
+        }
+        assert_eq!(chosen(&hosts, "a a*3", &[]), None);
+        assert!(!Hosts::default().choose("a a".into(), &[]).expect("a list").expect("a host").1);
     }
 
     #[test]

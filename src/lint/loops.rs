@@ -35,6 +35,7 @@ fn command(command: &Command, limit: Limit, warnings: &mut Vec<Warning>) {
         CommandKind::For(details) => {
             warnings.extend(unreachable(details));
             warnings.extend(too_late(details, limit));
+            warnings.extend(no_engine(details));
             limit
         }
         _ => limit,
@@ -82,6 +83,28 @@ fn count(item: &Expr) -> Option<u64> {
         }
         _ => None,
     }
+}
+
+/// `on` at the end of a list, before what is no engine: these are words of the list, too.
+fn no_engine(details: &For) -> Option<Warning> {
+    let ForKind::All(clauses) = &details.kind else { return None };
+    let bare = |item: &Expr| match &item.kind {
+        ExprKind::Word(word) => literal::bare(word).map(ToOwned::to_owned),
+        _ => None,
+    };
+    let list = &details.list;
+    let at = list.iter().position(|item| bare(item).as_deref() == Some("on"))?;
+    // There is a word before, then the engine, and maybe one of options in quotes.
+    let is_clause = match &list[at + 1..] {
+        [_] => true,
+        [_, options] => bare(options).is_none(),
+        _ => false,
+    };
+    let engine = bare(list.get(at + 1)?)?;
+    (at > 0 && is_clause && clauses.on.is_none()).then(|| {
+        let message = format!("`on {engine}` is part of the list: what runs branches elsewhere is `on slurm` or `on ssh`");
+        Warning::new(list[at].span, message)
+    })
 }
 
 /// A `hedge after` that comes when all is over.

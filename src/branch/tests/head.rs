@@ -135,7 +135,8 @@ fn a_node_that_cannot_run_it_is_not_used() {
         at(1),
         &says(&ToHead::Hello(Hello { identity: theirs.clone(), node: "n2".into() })),
     );
-    let why = format!("there is ftsh {theirs}, and this is {}", branch().identity);
+    let ours = branch().identity;
+    let why = format!("there is ftsh {theirs}, and this is {ours}: `--ship` sends this one along");
     assert_eq!(not_begun(&mut other), (Some("n2".into()), why, Blame::Node));
     let mut refuses = head();
     let refusal = says(&ToHead::Refused("can't enter the directory `/x`".into()));

@@ -3,6 +3,25 @@
 use super::{assert_quiet, messages};
 
 #[test]
+fn engines_that_are_none() {
+    let said =
+        "`on pbs` is part of the list: what runs branches elsewhere is `on slurm` or `on ssh`";
+    for script in
+        ["forall x in a b on pbs; a $x; end", "forall x in $l on pbs \"--mem=4G\"; a $x; end"]
+    {
+        assert_eq!(messages(script), [said], "{script}");
+    }
+    assert_quiet(&[
+        "forall x in a on slurm; a $x; end",
+        "forall x in a on ssh \"h\"; a $x; end",
+        "forall x in on off; a $x; end",
+        "forall x in turn the light on; a $x; end",
+        "forall x in sit on the chair; a $x; end",
+        "for x in a on pbs; a $x; end",
+    ]);
+}
+
+#[test]
 fn more_successes_than_words() {
     for (script, message) in [
         ("forall x in a b at least 3; a; end", "3 can't succeed of 2 words: this always fails"),
