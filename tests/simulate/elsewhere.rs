@@ -295,6 +295,10 @@ struct Tried {
 /// Compares the branches of a program with what they do elsewhere.
 fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
     let (script, library, _) = program.texts();
+    // There is nothing else than here.
+    if [" on slurm", " on ssh"].iter().any(|on| script.contains(on) || library.contains(on)) {
+        return Ok(());
+    }
     // A variable that branches write to is shared.
     if script
         .lines()
@@ -363,7 +367,7 @@ fn branches_do_elsewhere_what_they_do_here() {
     let variable = |name: &str, default| crate::number(name).unwrap_or(default);
     let first = variable("FTSH_ELSEWHERE_SEED", 1);
     let mut tried = Tried::default();
-    for seed in first..first + variable("FTSH_ELSEWHERE_PROGRAMS", 150) {
+    for seed in first..first + variable("FTSH_ELSEWHERE_PROGRAMS", 300) {
         let program = generate(Dice::new(seed));
         if let Err(what) = compare(&program, &mut tried) {
             let (script, library, _) = program.texts();

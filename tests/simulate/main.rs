@@ -9,7 +9,6 @@
 
 mod coverage;
 mod dice;
-#[cfg(feature = "cluster")]
 mod elsewhere;
 mod oracle;
 mod program;
@@ -34,10 +33,10 @@ use crate::run::{Ran, WORLDS, check, program, trace};
 use crate::shrink::shrink;
 
 /// How many programs are run if nothing else is asked for.
-const PROGRAMS: u64 = 400;
+const PROGRAMS: u64 = 600;
 
 /// So many programs execute every construct.
-const ENOUGH: usize = 400;
+const ENOUGH: usize = 600;
 /// After so many broken promises no more are looked for.
 const MOST_VIOLATIONS: usize = 20;
 /// How many lines of a trace are shown.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh::driver::Driver;
-use ftsh::journal::{Beginning, Recorder, Writer, read, replay};
+use ftsh::journal::{Beginning, Recorder, Started, Writer, read, replay};
 use ftsh::machine::effect::Effect;
 use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
@@ -15,6 +15,7 @@ use ftsh::syntax::Script;
 
 use crate::dice::Dice;
 use crate::oracle::Violation;
+use crate::oracle::elsewhere::one_after_the_other;
 use crate::tape::Memory;
 use crate::world::{Faulty, Shared};
 
@@ -183,8 +184,9 @@ impl Life {
         let replayed = replayed.map_err(|error| violation(error.to_string()))?;
         let writer = Writer::resume(self.memory.clone(), &journal, &replayed).expect("memory");
         self.writer = Rc::new(RefCell::new(writer));
-        self.writer.borrow_mut().start(crate::tape::started());
         shared.with(|world| world.replace_shell(later));
+        let started = Started { elapsed: shared.now().elapsed(), ..crate::tape::started() };
+        self.writer.borrow_mut().start(started);
         (self.outputs, self.told_to_end, self.is_suspended) = (0, false, false);
         let (machine, world) = replayed.go_on();
         self.machine = machine;
@@ -229,6 +231,7 @@ impl Life {
 
     fn wait(&mut self, recorder: &mut Recording, until: Time) -> Result<(), Violation> {
         let event = recorder.wait(until);
+        self.shared.with(|world| one_after_the_other(world.attempts())).map_err(violation)?;
         if event.is_none() && *self.shared.is_over.borrow() && until == Time::NEVER {
             let is_busy = self.shared.with(|world| world.is_busy());
             if !is_busy || self.told_to_end {

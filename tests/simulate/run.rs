@@ -343,5 +343,5 @@ fn look(
 ) -> Result<(), Violation> {
     let Some(oracles) = oracles else { return Ok(()) };
     let status = machine.status(usize::MAX, world.now());
-    oracles.look(&status, machine.in_progress(), outcome, &world.alive())
+    oracles.look(&status, machine.in_progress(), outcome, &world.alive(), world.attempts())
 }

@@ -83,13 +83,17 @@ impl Oracle for Nothing {
         let count = |is: fn(&Doing) -> bool| {
             look.status.tasks.iter().filter(|task| is(&task.doing)).count()
         };
+        let commands = count(|doing| match doing {
+            Doing::Command(_) | Doing::Printing => true,
+            Doing::Branches(branches) => branches.printing,
+            _ => false,
+        });
+        let elsewhere = count(|doing| matches!(doing, Doing::Elsewhere(_)));
+        // Those that wait for a machine may be on their way there.
+        let most = elsewhere + count(|doing| matches!(doing, Doing::Placing));
         let said = InProgress {
             tasks: look.status.tasks.len(),
-            commands: count(|doing| match doing {
-                Doing::Command(_) | Doing::Printing => true,
-                Doing::Branches(branches) => branches.printing,
-                _ => false,
-            }),
+            commands: found.commands.clamp(commands + elsewhere, commands + most),
             operations: count(|doing| matches!(doing, Doing::Files | Doing::Entering(_))),
             emptying: count(|doing| matches!(doing, Doing::Ending)),
             ..found

@@ -7,6 +7,7 @@ mod branches;
 mod channels;
 mod deadlines;
 mod delays;
+pub mod elsewhere;
 mod families;
 mod groups;
 mod hedges;
@@ -17,6 +18,7 @@ mod resources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ftsh::cluster::simulated::Attempt;
 use ftsh::machine::effect::{ProcessId, TaskId};
 use ftsh::machine::event::Status as ProcessStatus;
 use ftsh::machine::status::{InProgress, Status, TaskStatus};
@@ -60,7 +62,7 @@ pub trait Oracle {
 }
 
 /// What there is to judge that not every run has.
-const JUDGED: [&str; 38] = [
+const JUDGED: [&str; 45] = [
     "atomic retries",
     "attempts take place",
     "attempts take place in others",
@@ -99,6 +101,13 @@ const JUDGED: [&str; 38] = [
     "channel: abandoned",
     "channel: no budget",
     "channel: broken",
+    "elsewhere: cut short",
+    "elsewhere: engine down",
+    "elsewhere: fails",
+    "elsewhere: not begun",
+    "elsewhere: output",
+    "elsewhere: sent again",
+    "elsewhere: succeeds",
 ];
 
 /// How often something was judged that not every run has.
@@ -133,6 +142,8 @@ pub struct Look<'a> {
     /// How the run ended, if it did.
     pub outcome: Option<&'a Outcome>,
     pub families: &'a Families,
+    /// What really became of branches that were sent elsewhere.
+    pub attempts: &'a [Attempt],
     /// The commands that were started since the last look.
     pub started: &'a [Start],
 }
@@ -163,6 +174,7 @@ impl Oracles {
             Box::new(held::Held::new(promises)),
             Box::new(atomic::Atomic::default()),
             Box::new(groups::Groups::new(promises, config)),
+            Box::new(elsewhere::Elsewhere::default()),
             Box::new(leftovers::Leftovers),
             Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),
         ];
@@ -191,6 +203,7 @@ impl Oracles {
         in_progress: InProgress,
         outcome: Option<&Outcome>,
         alive: &BTreeSet<ProcessId>,
+        attempts: &[Attempt],
     ) -> Result<(), Violation> {
         let started = self.families.look(status, alive);
         let Self { families, oracles } = self;
@@ -202,6 +215,7 @@ impl Oracles {
             in_progress,
             outcome,
             families,
+            attempts,
             started: &started,
         };
         ask(oracles, |oracle| oracle.look(&look))

@@ -115,7 +115,13 @@ impl Generator {
         ];
         let first = self.dice.number(0, clauses.len() - 1);
         clauses.rotate_left(first);
-        clauses.concat()
+        clauses.concat() + &self.maybe(0.4, Self::elsewhere)
+    }
+
+    fn elsewhere(&mut self) -> String {
+        let engine = *self.dice.pick(&["slurm", "slurm '--mem=1G'", "ssh 'n1 n2*2'"]);
+        let again = self.maybe(0.6, |g| format!(" retry lost {} times", g.dice.number(1, 3)));
+        format!(" on {engine}{again}")
     }
 
     /// Redirections after an `end`, mostly none.

@@ -30,6 +30,8 @@ pub struct Faults {
     pub unkillable: f64,
     /// The end of a command that was told to end isn't reported.
     pub untold: f64,
+    /// Something goes wrong with a branch on another machine, or with the machine.
+    pub elsewhere: f64,
     /// Moments at which the shell ends, and another one goes on.
     pub restarts: Vec<Duration>,
     /// Signals to the shell, when and which.
@@ -59,6 +61,7 @@ impl Faults {
         ] {
             *fault = *dice.pick(&[0.0, 0.0, 0.01, 0.05, 0.3]);
         }
+        faults.elsewhere = *dice.pick(&[0.0, 0.3, 0.6]);
         faults.settle = *dice.pick(&[0.0, 0.1, 0.5]);
         while dice.chance(0.2) {
             faults.restarts.push(dice.time(Duration::from_secs(60)));

@@ -1,6 +1,6 @@
 //! What a shell was asked for and hasn't answered: what the next one has to know of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::machine::effect::{OperationId, ProcessId, ScopeId};
 use ftsh::machine::{Effect, Event};
@@ -10,6 +10,8 @@ pub struct Ledger {
     scopes: BTreeMap<ScopeId, ScopeId>,
     /// Commands in progress, and where they belong.
     commands: BTreeMap<ProcessId, ScopeId>,
+    /// Those of them that are branches elsewhere.
+    away: BTreeSet<ProcessId>,
     /// The rest, in order.
     open: Vec<Effect>,
 }
@@ -19,6 +21,10 @@ impl Ledger {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => {
                 self.commands.insert(run.process, run.scope);
+            }
+            Effect::Dispatch(branch) => {
+                self.commands.insert(branch.process, branch.scope);
+                self.away.insert(branch.process);
             }
             Effect::OpenScope { scope, parent, .. } => {
                 self.scopes.insert(*scope, *parent);
@@ -36,7 +42,9 @@ impl Ledger {
 
     pub fn told(&mut self, event: &Event) {
         match event {
-            Event::Exited { process, .. } | Event::SpawnFailed { process, .. } => {
+            Event::Exited { process, .. }
+            | Event::SpawnFailed { process, .. }
+            | Event::Returned { process, .. } => {
                 self.commands.remove(process);
             }
             Event::Done { operation, .. } => self.answered(*operation),
@@ -52,6 +60,12 @@ impl Ledger {
 
     pub fn commands(&self) -> impl Iterator<Item = ProcessId> {
         self.commands.keys().copied()
+    }
+
+    /// The scopes of the branches that may be elsewhere.
+    pub fn scopes_away(&self) -> Vec<ScopeId> {
+        let away = self.commands.iter().filter(|(process, _)| self.away.contains(process));
+        away.map(|(_, scope)| *scope).collect()
     }
 
     pub fn open(&self) -> &[Effect] {

@@ -1,5 +1,6 @@
 //! A world in which much goes wrong: the modelled one, with faults between it and the machine.
 
+mod cluster;
 mod faults;
 mod ledger;
 mod mail;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use ftsh::channel::{Admission, Passed};
+use ftsh::cluster::simulated::{Attempt, Cluster};
 use ftsh::driver::simulated::{Ask, Call, Channels, Due, Model, Shell, World};
 use ftsh::machine::effect::{Action, OperationId, PassId, ProcessId, Run, ScopeId};
 use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind};
@@ -22,6 +24,9 @@ pub use self::models::model;
 pub use self::shared::Shared;
 use crate::dice::Dice;
 use crate::program::LIBRARY;
+
+/// What hasn't happened in this time never will.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What the machine is told next.
 pub enum Told {
@@ -56,6 +61,9 @@ pub struct Faulty {
     /// Events at the present moment, so that time passes for who only computes.
     idle: u32,
     ledger: Ledger,
+    cluster: Cluster,
+    /// How long branches may go on elsewhere after the shell.
+    outlived: Duration,
     /// What is said first, whatever else there is to say.
     first: VecDeque<Event>,
 }
@@ -119,6 +127,7 @@ impl Faulty {
             mail.post(Time::after(*at), Event::Interrupted(*signal));
         }
         let restarts = faults.restarts.iter().map(|at| Time::after(*at)).collect();
+        let cluster = cluster::random(dice, faults.elsewhere);
         let around = Around {
             now: Time::START,
             dice: dice.fork(),
@@ -145,6 +154,8 @@ impl Faulty {
             kills: BTreeMap::new(),
             idle: 0,
             ledger: Ledger::default(),
+            cluster,
+            outlived: Duration::ZERO,
             first: VecDeque::new(),
         }
     }
@@ -170,6 +181,12 @@ impl Faulty {
         !self.hung.is_empty()
             || self.shell.alive().next().is_some()
             || !self.around.channels.is_quiet()
+            || self.cluster.is_busy()
+    }
+
+    /// What became of branches that were sent elsewhere.
+    pub fn attempts(&self) -> &[Attempt] {
+        self.cluster.attempts()
     }
 
     /// Whether nobody is in a channel, or waits for one.
@@ -196,6 +213,10 @@ impl Faulty {
     pub fn perform(&mut self, effect: Effect) {
         match &effect {
             Effect::Run(run) | Effect::Exec(run) => _ = self.commands.insert(run.process),
+            Effect::Dispatch(branch) => {
+                self.commands.insert(branch.process);
+                self.outlived = self.outlived.max(self.cluster.outlived_by(branch));
+            }
             Effect::Enter(entry) => _ = self.entries.insert(entry.operation, entry.pass),
             Effect::Leave(pass, _) => _ = self.inside.remove(pass),
             _ => {}
@@ -245,8 +266,8 @@ impl Faulty {
                 let at = self.around.now + self.dice.time(Duration::from_secs(60));
                 self.around.count += 1;
                 self.kills.insert((at, self.around.count), Effect::Kill { scope, strong });
-                if !strong {
-                    self.report(Event::Emptied { scope });
+                if !strong && let Some(event) = self.cluster.sift(Event::Emptied { scope }) {
+                    self.report(event);
                 }
             }
             effect => {
@@ -260,7 +281,9 @@ impl Faulty {
     }
 
     fn forward(&mut self, effect: Effect) {
-        self.shell.perform(effect, &mut self.around);
+        if let Some(effect) = self.cluster.perform(effect, &mut self.shell, &mut self.around) {
+            self.shell.perform(effect, &mut self.around);
+        }
         self.collect();
     }
 
@@ -283,6 +306,11 @@ impl Faulty {
     /// Takes what the modelled world has to say.
     fn collect(&mut self) {
         while let Some(event) = self.shell.poll_event() {
+            if let Some(event) = self.cluster.sift(event) {
+                self.report(event);
+            }
+        }
+        while let Some(event) = self.cluster.poll_event() {
             self.report(event);
         }
         for event in std::mem::take(&mut self.around.told) {
@@ -315,6 +343,7 @@ impl Faulty {
     /// The shell and all that it has started end, and another one goes on.
     fn restart(&mut self) -> Event {
         *self.faults.happened.entry("restart").or_default() += 1;
+        self.lose_branches();
         self.shell.end_all();
         self.mail.lose_all();
         self.told.clear();
@@ -330,7 +359,10 @@ impl Faulty {
 
     /// The machine is told of this.
     fn tells(&mut self, event: &Event) {
-        if let Event::Exited { process, .. } | Event::SpawnFailed { process, .. } = event {
+        if let Event::Exited { process, .. }
+        | Event::SpawnFailed { process, .. }
+        | Event::Returned { process, .. } = event
+        {
             self.commands.remove(process);
         }
         if let Event::Done { operation, result } = event
@@ -339,6 +371,15 @@ impl Faulty {
         {
             self.inside.insert(pass);
         }
+    }
+
+    /// The head of the branches that are elsewhere dies.
+    fn lose_branches(&mut self) {
+        let now = self.around.now;
+        let scopes = self.cluster.head_dies(now);
+        // The shell that goes on begins later.
+        let until = now + std::mem::take(&mut self.outlived);
+        self.cluster.inherit(scopes.into_iter().map(|scope| (scope, until)).collect());
     }
 
     /// Lets time pass until something happens, but not past `until`.
@@ -350,6 +391,7 @@ impl Faulty {
         if faults.happens(dice, "jump", faults.jump) {
             self.around.now = self.around.now + dice.time(Duration::from_secs(100));
         }
+        let began = self.around.now;
         loop {
             self.pass();
             if self.restarts.first().is_some_and(|at| *at <= self.around.now) {
@@ -364,9 +406,12 @@ impl Faulty {
             let due = self.around.future.first_key_value().map(|(key, _)| key.0);
             let kill = self.kills.first_key_value().map(|(key, _)| key.0);
             let restart = self.restarts.first().copied();
-            let next = [due, kill, restart, self.around.wake, self.mail.next()];
+            let branches = Some(self.cluster.next_due()).filter(|due| *due != Time::NEVER);
+            let next = [due, kill, restart, branches, self.around.wake, self.mail.next()];
             let next = next.into_iter().flatten().min();
             match next.filter(|next| *next <= until) {
+                // Branches elsewhere ask for time again and again, as long as they go on.
+                Some(next) if until == Time::NEVER && next - began > LONGEST => return Told::Never,
                 Some(next) => self.around.now = self.around.now.max(next),
                 None if until == Time::NEVER => return Told::Never,
                 None => {
@@ -402,6 +447,8 @@ impl Faulty {
             self.around.tell(told);
             self.collect();
         }
+        self.cluster.pass(&mut self.shell, &mut self.around);
+        self.collect();
         while let Some(kill) = self.kills.first_entry().filter(|it| it.key().0 <= now) {
             let kill = kill.remove();
             self.forward(kill);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ftsh::driver::{Driver, Durable, Written};
-use ftsh::machine::effect::{BufferId, IoId};
+use ftsh::machine::effect::{BufferId, Dispatch, IoId, ScopeId};
 use ftsh::machine::event::Reply;
 use ftsh::machine::{Effect, Event, Time};
 
@@ -70,6 +70,14 @@ impl Durable for Shared {
         self.world.borrow().shell.position(io, descriptor)
     }
 
+    fn outlived_by(&self, branch: &Dispatch) -> Duration {
+        self.world.borrow().cluster.outlived_by(branch)
+    }
+
+    fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
+        self.with(|world| world.cluster.inherit(orphans));
+    }
+
     fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
         Ok(self.world.borrow().shell.written(buffer, from))
     }
@@ -82,8 +90,9 @@ impl Faulty {
         !self.shell.is_reading() && self.ledger.commands().all(|process| self.shell.runs(process))
     }
 
-    /// The shell dies, and what it had started with it.
+    /// The shell dies, and what it had started with it, but for branches elsewhere.
     fn die(&mut self, later: Duration) {
+        self.cluster.head_dies(self.around.now);
         self.around.now = self.around.now + later;
         self.mail.keep_signals();
         self.around.future.clear();
@@ -99,6 +108,7 @@ impl Faulty {
     /// It dies, and another one comes.
     pub fn replace_shell(&mut self, later: Duration) {
         self.die(later);
+        self.cluster.forget_scopes();
         self.shell = self.shell.successor();
     }
 
@@ -106,6 +116,9 @@ impl Faulty {
     pub fn end_processes(&mut self, later: Duration) {
         self.die(later);
         self.shell.end_processes();
+        let until = self.around.now + std::mem::take(&mut self.outlived);
+        let orphans = self.ledger.scopes_away().into_iter().map(|scope| (scope, until));
+        self.cluster.inherit(orphans.collect());
         let lost = self.ledger.commands().collect();
         self.first.push_back(Event::Resumed { lost });
         for effect in self.ledger.open().to_vec() {

@@ -1,0 +1,150 @@
+//! Branches on other machines: only what one has told itself is its success, all that it has done is there
+//! then, and nothing takes its place before it is gone.
+
+use std::collections::BTreeMap;
+
+use ftsh::cluster::simulated::Attempt;
+use ftsh::machine::effect::{ProcessId, ScopeId, TaskId};
+use ftsh::machine::event::{Blame, Returned};
+use ftsh::machine::packed::BranchEnd;
+use ftsh::machine::{Effect, Event, Time};
+
+use super::{Judged, Look, Oracle, Verdict};
+
+#[derive(Default)]
+pub struct Elsewhere {
+    /// Branches that were sent: what they are here, where they belong, and whether they are a second time.
+    sent: BTreeMap<ProcessId, (TaskId, ScopeId)>,
+    /// Since when nothing of one is left, as the machine was told.
+    gone: BTreeMap<ProcessId, Time>,
+    returned: Vec<(ProcessId, Returned)>,
+    emptied: Vec<(ScopeId, Time)>,
+    succeeded: BTreeMap<TaskId, ProcessId>,
+    judged: Judged,
+}
+
+impl Oracle for Elsewhere {
+    fn name(&self) -> &'static str {
+        "branches elsewhere"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        let Effect::Dispatch(dispatch) = effect else { return Ok(()) };
+        if self.succeeded.contains_key(&dispatch.task) {
+            return Err(format!("{:?} is sent again after its success", dispatch.task));
+        }
+        if self.sent.values().any(|(task, _)| *task == dispatch.task) {
+            self.judged.count("elsewhere: sent again");
+        }
+        self.sent.insert(dispatch.process, (dispatch.task, dispatch.scope));
+        Ok(())
+    }
+
+    fn event(&mut self, now: Time, event: &Event) -> Verdict {
+        match event {
+            Event::Returned { process, returned } => {
+                self.gone.insert(*process, now);
+                self.returned.push((*process, returned.clone()));
+            }
+            Event::Emptied { scope } => self.emptied.push((*scope, now)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, look: &Look) -> Verdict {
+        for (scope, at) in std::mem::take(&mut self.emptied) {
+            for (process, (_, inner)) in &self.sent {
+                if look.families.is_within(*inner, scope) && !self.gone.contains_key(process) {
+                    self.gone.insert(*process, at);
+                    self.judged.count("elsewhere: cut short");
+                }
+            }
+        }
+        for (process, returned) in std::mem::take(&mut self.returned) {
+            self.returned(process, &returned, look.attempts)?;
+        }
+        for attempt in look.attempts {
+            let Attempt { process, node, began, over, .. } = attempt;
+            let outlives = |at: Time| *began > at || over.is_none_or(|over| over > at);
+            if let Some(at) = self.gone.get(process).filter(|at| outlives(**at)) {
+                let at = at.elapsed();
+                return Err(format!("{process:?} is on {node} after it is gone, since {at:?}"));
+            }
+            if look.outcome.is_some() && over.is_none() {
+                return Err(format!("{process:?} is on {node} after the run"));
+            }
+        }
+        one_after_the_other(look.attempts)
+    }
+
+    fn judged(&self) -> &Judged {
+        &self.judged
+    }
+}
+
+/// No branch is at two places at once.
+pub fn one_after_the_other(attempts: &[Attempt]) -> Verdict {
+    let mut last: BTreeMap<TaskId, &Attempt> = BTreeMap::new();
+    for attempt in attempts {
+        let Attempt { task, node, began, .. } = attempt;
+        if let Some(before) = last.insert(*task, attempt)
+            && before.over.is_none_or(|over| over > *began)
+        {
+            return Err(format!("{task:?} begins on {node} while it is on {}", before.node));
+        }
+    }
+    Ok(())
+}
+
+impl Elsewhere {
+    /// What the machine was told is so.
+    fn returned(
+        &mut self,
+        process: ProcessId,
+        returned: &Returned,
+        attempts: &[Attempt],
+    ) -> Verdict {
+        let attempt = attempts.iter().find(|attempt| attempt.process == process);
+        let (ended, attempt) = match (returned, attempt) {
+            (Returned::NotBegun { blame, .. }, None) => {
+                let is_down = *blame == Blame::Engine;
+                let what = if is_down { "elsewhere: engine down" } else { "elsewhere: not begun" };
+                self.judged.count(what);
+                return Ok(());
+            }
+            (Returned::NotBegun { .. }, Some(it)) => {
+                return Err(format!(
+                    "{process:?} has begun on {}, and is said not to have",
+                    it.node
+                ));
+            }
+            (Returned::Lost { .. }, _) => {
+                self.judged.count("elsewhere: fails");
+                return Ok(());
+            }
+            (Returned::Ended { .. }, None) => {
+                return Err(format!("{process:?} never began, and is said to have ended"));
+            }
+            (Returned::Ended { ended, .. }, Some(attempt)) => (ended, attempt),
+        };
+        if attempt.ended.as_ref() != Some(ended) {
+            return Err(format!("{ended:?} instead of {:?}", attempt.ended));
+        }
+        if attempt.heard != attempt.printed {
+            return Err(format!("{:?} instead of {:?}", attempt.heard, attempt.printed));
+        }
+        if !attempt.printed[0].is_empty() {
+            self.judged.count("elsewhere: output");
+        }
+        if ended.end != BranchEnd::Succeeded {
+            self.judged.count("elsewhere: fails");
+            return Ok(());
+        }
+        self.judged.count("elsewhere: succeeds");
+        match self.succeeded.insert(attempt.task, process) {
+            Some(_) => Err(format!("{:?} succeeds twice", attempt.task)),
+            None => Ok(()),
+        }
+    }
+}

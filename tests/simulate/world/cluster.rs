@@ -1,0 +1,55 @@
+//! The machines that branches are sent to, and what goes wrong there.
+
+use std::time::Duration;
+
+use ftsh::cluster::simulated::{Clock, Cluster, Fault, Node};
+use ftsh::machine::Time;
+
+use crate::dice::Dice;
+
+/// Troubles begin within this time, and last no longer.
+const LONG: Duration = Duration::from_secs(200);
+
+/// A cluster on which something goes wrong so often.
+pub fn random(dice: &mut Dice, trouble: f64) -> Cluster {
+    let names = ["n1", "n2", "n3"];
+    let nodes = names[..dice.number(1, 3)].iter().map(|name| node(dice, name, trouble)).collect();
+    let lease = *dice.pick(&[1, 10, 60]);
+    let mut cluster = Cluster::new(Duration::from_secs(lease), nodes);
+    while dice.chance(trouble) {
+        let (from, until) = period(dice);
+        cluster = cluster.engine_down(from, until);
+    }
+    let mut dice = dice.fork();
+    cluster.faults(move |_| dice.chance(trouble).then(|| fault(&mut dice)))
+}
+
+fn node(dice: &mut Dice, name: &str, trouble: f64) -> Node {
+    // Clocks that are set right differ by a twelfth at most, the head's as well.
+    let clocks = [Clock::RIGHT, Clock::new(12, 13), Clock::new(13, 12), Clock::new(11, 13)];
+    let mut node = Node::new(name, dice.number(1, 3)).clock(*dice.pick(&clocks));
+    if dice.chance(0.3) {
+        node = node.far(dice.time(Duration::from_secs(3)));
+    }
+    while dice.chance(trouble) {
+        let (from, until) = period(dice);
+        node = if dice.chance(0.5) { node.dead(from, until) } else { node.cut_off(from, until) };
+    }
+    node
+}
+
+fn fault(dice: &mut Dice) -> Fault {
+    let after = dice.time(Duration::from_secs(100));
+    *dice.pick(&[
+        Fault::Refuses,
+        Fault::Silent,
+        Fault::Swallows(after),
+        Fault::Lies(after),
+        Fault::Breaks(after),
+    ])
+}
+
+fn period(dice: &mut Dice) -> (Time, Time) {
+    let from = Time::after(dice.time(LONG));
+    (from, from + dice.time(LONG))
+}
