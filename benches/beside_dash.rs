@@ -109,8 +109,8 @@ fn main() {
     }
     let place = tempfile::tempdir().expect("a temporary directory");
     let shell = place.path().join("ftsh");
-    let measured = std::env::var_os("FTSH").unwrap_or_else(|| SHELL.into());
-    fs::copy(measured, &shell).expect("a copy of the shell");
+    let built = std::env::var_os("FTSH").unwrap_or_else(|| SHELL.into());
+    fs::copy(built, &shell).expect("a copy of the shell");
     println!("| work | time | processor | memory |\n|---|---|---|---|");
     for work in all() {
         if wanted.is_empty() || wanted.iter().any(|part| work.name.contains(part.as_str())) {
@@ -134,7 +134,7 @@ fn compare(work: &Work, shell: &Path, place: &Path) {
             all[all.len() / 2]
         };
         match median(&theirs) {
-            0.0 => "".into(),
+            0.0 => String::new(),
             theirs => format!("{:.2}", median(&ours) / theirs),
         }
     };
