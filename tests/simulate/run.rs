@@ -45,6 +45,8 @@ pub struct Ran {
     keeps: bool,
     outputs: usize,
     patience: bool,
+    /// What the machine has taken since it was last told of something.
+    late: Duration,
 }
 
 /// In how many worlds each program is run: reading it takes longer than running it.
@@ -257,6 +259,8 @@ impl Ran {
             if let Some(tape) = &mut tape {
                 tape.wait(world.now());
             }
+            // What the machine says at one time is done at that time.
+            world.spend(std::mem::take(&mut self.late));
             match world.wait(until) {
                 Told::Event(event) => {
                     if let Some(tape) = &mut tape {
@@ -314,7 +318,7 @@ impl Ran {
             self.interrupt(world);
         } else if self.outputs > 2 * MOST_OUTPUTS {
             // A limit may be all that ends it.
-            world.spend(Duration::from_millis(1));
+            self.late += Duration::from_millis(1);
         }
         Ok(())
     }

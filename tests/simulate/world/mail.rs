@@ -50,6 +50,11 @@ impl Mail {
         self.letters.retain(|(_, event)| matches!(event, Event::Interrupted(_)));
     }
 
+    /// Forgets signals that have not come.
+    pub fn forget_signals(&mut self) {
+        self.letters.retain(|(_, event)| !matches!(event, Event::Interrupted(_)));
+    }
+
     /// Forgets how a command ends.
     pub fn lose(&mut self, process: ProcessId) {
         self.letters.retain(|(_, event)| of(event) != Some(process));

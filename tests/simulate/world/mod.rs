@@ -207,6 +207,7 @@ impl Faulty {
     /// Nothing goes wrong any more.
     pub fn calm_down(&mut self) {
         self.restarts.clear();
+        self.mail.forget_signals();
         self.faults = Faults::default();
     }
 
