@@ -328,7 +328,9 @@ impl Machine {
 
     /// The shell that had sent a branch has ended, and the run goes on.
     pub(super) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
-        self.engines.leave(task.id, Some(process));
+        if let Some(engine) = self.engines.leave(task.id, Some(process)) {
+            self.wake_waiting(engine);
+        }
         task.state = State::Ready;
         let node = top_away(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
         self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")

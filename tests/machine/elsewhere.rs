@@ -1,7 +1,10 @@
 //! Branches that are taken out of a machine, and run by another one.
 
+use std::collections::VecDeque;
+
 use ftsh::driver::simulated::{Model, Simulated};
 use ftsh::driver::{self, Driver};
+use ftsh::machine::event::{Blame, Returned};
 use ftsh::machine::packed::{BranchEnd, PackedBranch, Unpackable};
 use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Effect, Event, Machine, Time};
@@ -118,4 +121,48 @@ fn what_was_unset_and_what_is_secret_travel() {
     let names = settings.redacted.clone();
     let secrets = Secrets::of_parts(names, &settings.given, &settings.secret);
     assert_eq!(secrets.hide("value, changed, given secret"), "***, ***, ***");
+}
+
+/// An engine that refuses, until the shell dies that asks it.
+struct Refusing {
+    world: Simulated,
+    sent: usize,
+    events: VecDeque<Event>,
+}
+
+impl Driver for Refusing {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let Effect::Dispatch(branch) = &effect else { return self.world.perform(effect) };
+        self.sent += 1;
+        let not_begun = |blame| {
+            let (process, why) = (branch.process, "it is down".into());
+            let returned = Returned::NotBegun { node: None, why, blame };
+            Event::Returned { process, returned }
+        };
+        self.events.push_back(match self.sent {
+            1 | 2 => not_begun(Blame::Engine),
+            3 => Event::Resumed { lost: vec![branch.process] },
+            _ => not_begun(Blame::Request),
+        });
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.events.pop_front().or_else(|| self.world.wait(until))
+    }
+}
+
+/// One branch alone asks an engine that has refused. If that is lost, it is another one's turn.
+#[test]
+fn an_engine_is_asked_again_though_who_asked_is_lost() {
+    let script =
+        parse("script", "forall x in a b keep going on slurm\n ok\nend").expect("a script");
+    let mut machine = Machine::new(&script, Vec::new(), Vec::new().into(), Config::default(), 7);
+    let (world, events) = (Simulated::new(1), VecDeque::new());
+    let mut driver = Refusing { world, sent: 0, events };
+    driver::run(&mut machine, &mut driver);
+    assert_eq!(driver.sent, 4);
 }
