@@ -87,7 +87,7 @@ const BRIEF: Duration = Duration::from_millis(10);
 
 /// A disk in memory, as it was after each write and each cut.
 #[derive(Clone)]
-struct Disk(Rc<RefCell<Vec<State>>>);
+pub struct Disk(Rc<RefCell<Vec<State>>>);
 
 /// What was asked of a disk.
 #[derive(Clone)]
@@ -98,7 +98,7 @@ struct State {
 }
 
 impl Disk {
-    fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &[u8]) -> Self {
         Self(Rc::new(RefCell::new(vec![State { bytes: bytes.to_vec(), synced: 0 }])))
     }
 
@@ -114,7 +114,7 @@ impl Disk {
     }
 
     /// What is there for sure.
-    fn durable(&self) -> Vec<u8> {
+    pub fn durable(&self) -> Vec<u8> {
         let states = self.0.borrow();
         states[states.last().expect("a state").synced].bytes.clone()
     }
@@ -248,7 +248,7 @@ fn world(done: &Rc<RefCell<Done>>, disk: Option<&Disk>, is_first: bool) -> Watch
     Watched { world, disk, is_first, carried_out: Vec::new(), ended: 0 }
 }
 
-fn started() -> Started {
+pub fn started() -> Started {
     let zero = Duration::ZERO;
     Started {
         at: zero,

@@ -24,6 +24,8 @@ mod scopes;
 mod started;
 mod store;
 #[cfg(test)]
+mod suspensions;
+#[cfg(test)]
 mod tests;
 mod writer;
 

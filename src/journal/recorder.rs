@@ -169,9 +169,12 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
     /// Begins the commands that were never begun, where the machine still waits for them.
     fn begin_late(&mut self, machine: &Machine) {
         for effect in std::mem::take(&mut self.late) {
-            if let Effect::Run(run) | Effect::Exec(run) = &effect
-                && machine.awaits(run.process)
-            {
+            let process = match &effect {
+                Effect::Run(run) | Effect::Exec(run) => run.process,
+                Effect::Dispatch(branch) => branch.process,
+                _ => continue,
+            };
+            if machine.awaits(process) {
                 self.journal.borrow_mut().perform_late(&effect);
                 self.again(effect);
             }

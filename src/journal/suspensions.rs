@@ -1,0 +1,89 @@
+//! What a suspended start has not begun is begun by the next one.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::crashes::{Disk, started};
+use super::{Beginning, Recorder, Writer, read, replay};
+use crate::driver::simulated::Simulated;
+use crate::driver::{self, Driver, Durable, Written};
+use crate::machine::effect::{BufferId, IoId};
+use crate::machine::record::{Level, Record};
+use crate::machine::{Config, Effect, Event, Machine, Time};
+use crate::syntax::parse;
+
+/// A branch that is sent as soon as its descriptors are open.
+const SCRIPT: &str = "forall x in a output tagged on ssh nowhere\n step 1\nend";
+/// As many times files are opened for it.
+const OPENINGS: usize = 2;
+
+/// A world in which a signal comes before it is told that files are open.
+struct Untimely {
+    world: Simulated,
+    /// After so many openings.
+    after: usize,
+    signal: Option<i32>,
+}
+
+impl Driver for Untimely {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        if matches!(effect, Effect::Open { .. }) {
+            self.after = self.after.wrapping_sub(1);
+            self.signal = (self.after == 0).then_some(libc::SIGTERM);
+        }
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.signal.take().map(Event::Interrupted).or_else(|| self.world.wait(until))
+    }
+}
+
+impl Durable for Untimely {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        self.world.position(io, descriptor)
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+        self.world.written(buffer, from)
+    }
+}
+
+fn world(after: usize) -> Untimely {
+    Untimely { world: Simulated::new(1), after, signal: None }
+}
+
+#[test]
+fn a_branch_that_was_never_sent_is_sent() {
+    for after in 1..=OPENINGS {
+        let disk = Disk::of(&[]);
+        let script = parse("script", SCRIPT).expect("valid");
+        let config = Config::default();
+        let beginning = Beginning::new(&script, &[], &[], &config, 7, Duration::ZERO);
+        let mut machine = Machine::new(&script, Vec::new(), Vec::new(), config, 7);
+        let mut writer = Writer::begin(disk.clone(), 5, beginning).expect("a journal");
+        writer.start(started());
+        let mut first = world(after);
+        let writer = Rc::new(RefCell::new(writer));
+        let mut recorder = Recorder::new(&mut first, writer, None).expect("its beginning");
+        let outcome = driver::run(&mut machine, &mut recorder);
+        assert!(!recorder.end(&outcome).expect("no end"), "suspended at opening {after}");
+
+        let journal = read(&disk.durable()).expect("a journal");
+        let replayed = replay(&journal, Level::NOTHING, |_: &Record| ()).expect("the same");
+        let mut writer = Writer::resume(disk.clone(), &journal, &replayed).expect("a journal");
+        writer.start(started());
+        let mut next = world(usize::MAX);
+        let writer = Rc::new(RefCell::new(writer));
+        let (mut machine, again) = replayed.go_on();
+        let mut recorder = Recorder::resume(&mut next, writer, again, None).expect("a journal");
+        let outcome = driver::go_on(&mut machine, &mut recorder);
+        assert!(recorder.end(&outcome).expect("an end"));
+    }
+}
