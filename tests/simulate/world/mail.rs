@@ -65,7 +65,9 @@ fn of(event: &Event) -> Option<ProcessId> {
     match event {
         Event::Spawned { process, .. }
         | Event::SpawnFailed { process, .. }
-        | Event::Exited { process, .. } => Some(*process),
+        | Event::Exited { process, .. }
+        | Event::Placed { process, .. }
+        | Event::Returned { process, .. } => Some(*process),
         _ => None,
     }
 }
