@@ -160,7 +160,7 @@ impl Driver for Refusing {
 fn an_engine_is_asked_again_though_who_asked_is_lost() {
     let script =
         parse("script", "forall x in a b keep going on slurm\n ok\nend").expect("a script");
-    let mut machine = Machine::new(&script, Vec::new(), Vec::new().into(), Config::default(), 7);
+    let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 7);
     let (world, events) = (Simulated::new(1), VecDeque::new());
     let mut driver = Refusing { world, sent: 0, events };
     driver::run(&mut machine, &mut driver);
