@@ -227,7 +227,10 @@ impl Driver for ClusterDriver {
         match effect {
             Effect::Dispatch(dispatch) => return self.dispatch(*dispatch),
             Effect::OpenScope { scope, parent, .. } => self.families.open(scope, parent),
-            Effect::HandOver { scope, into } => self.families.hand_over(scope, into),
+            Effect::HandOver { scope, into } => {
+                self.families.hand_over(scope, into);
+                self.orphans.hand_over(scope, into);
+            }
             // A second time is impatience, there as here.
             Effect::Terminate(scope) | Effect::Kill { scope, .. } => self.end(scope),
             _ => {}

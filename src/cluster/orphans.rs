@@ -23,6 +23,13 @@ impl Orphans {
         }
     }
 
+    /// A scope is over; those in it are another one's.
+    pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
+        if let Some(until) = self.until.remove(&scope) {
+            self.inherit(vec![(into, until)]);
+        }
+    }
+
     /// The scopes of those that may go on.
     pub fn scopes(&self) -> impl Iterator<Item = ScopeId> {
         self.until.keys().copied()
@@ -56,5 +63,24 @@ impl Orphans {
         let before = self.until.len();
         self.until.retain(|_, until| *until > now);
         (self.until.len() < before).then(|| std::mem::take(&mut self.held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_handed_over_is_waited_for_by_its_heir() {
+        let [outer, branch] = [1, 2].map(ScopeId);
+        let mut families = Families::default();
+        families.open(outer, ScopeId::SCRIPT);
+        families.open(branch, outer);
+        let mut orphans = Orphans::default();
+        orphans.inherit(vec![(branch, Time::NEVER)]);
+        families.hand_over(branch, outer);
+        orphans.hand_over(branch, outer);
+        let away: Vec<_> = orphans.scopes().collect();
+        assert!(!families.emptied(outer, &away));
     }
 }

@@ -125,10 +125,14 @@ impl Alive {
                     self.rewind(&replay);
                 }
             }
+            Effect::HandOver { scope, into } => {
+                if let Some(until) = self.orphans.remove(&scope) {
+                    self.add_orphan(into, until);
+                }
+            }
             Effect::Dispatch(_)
             | Effect::Kill { .. }
             | Effect::OpenScope { .. }
-            | Effect::HandOver { .. }
             | Effect::DropDraft(_)
             | Effect::DropScratch(_)
             | Effect::Leave(..)
@@ -200,11 +204,15 @@ impl Alive {
     /// That process had ended by then.
     pub fn leave_behind(&mut self, then: Time) {
         let until = then + std::mem::take(&mut self.outlived);
-        for scope in self.plumbing.scopes_away() {
-            let known = self.orphans.entry(scope).or_insert(until);
-            *known = until.max(*known);
+        for scope in self.plumbing.scopes_away().collect::<Vec<_>>() {
+            self.add_orphan(scope, until);
         }
         self.orphans.retain(|_, until| *until > then);
+    }
+
+    fn add_orphan(&mut self, scope: ScopeId, until: Time) {
+        let known = self.orphans.entry(scope).or_insert(until);
+        *known = until.max(*known);
     }
 
     /// Where branches may go on elsewhere, and until when, if the last process has ended by now; and whether

@@ -111,7 +111,10 @@ impl Cluster {
                 return None;
             }
             Effect::OpenScope { scope, parent, .. } => self.families.open(scope, parent),
-            Effect::HandOver { scope, into } => self.families.hand_over(scope, into),
+            Effect::HandOver { scope, into } => {
+                self.families.hand_over(scope, into);
+                self.orphans.hand_over(scope, into);
+            }
             Effect::Terminate(scope) | Effect::Kill { scope, .. } => self.end(scope, shell, world),
             _ => {}
         }
