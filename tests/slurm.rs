@@ -70,6 +70,8 @@ fn a_limit_leaves_nothing_on_any_node() {
     let run = slurm.script(&text).failure(124);
     run.nothing_left();
     assert_eq!(run.read("ready").lines().count(), 16, "the others waited in the queue");
+    // Of a branch without a record it would be told what the engine has said.
+    assert!(!run.errors().contains("srun: "), "{}", run.errors());
     slurm.nothing_left();
 }
 

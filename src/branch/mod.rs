@@ -13,6 +13,8 @@
 //!    writes on its standard error, up to a [`Record`] with the nonce, the last thing there: how the branch
 //!    ended. It is written when nothing of the branch is left.
 //!
+//! Then the node exits with 0, however the branch has ended.
+//!
 //! Success is a whole record that says so, and nothing else is. If there is none, whatever the engine
 //! says, the branch is *lost*: what came of it isn't known. A SIGTERM to the node ends the branch as it
 //! ends a script, and the record says so.

@@ -188,11 +188,13 @@ fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcom
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         let outcome = driver::run(&mut machine, &mut driver);
         driver.outlast_survivors();
-        if let Some(ended) = machine.branch_ended_with() {
-            let record = Record { ended, node, began, elapsed: clock.elapsed() };
-            non_blocking_writer::standard_error().say(&record.to_line(&nonce));
-        }
-        Ok(driver.flush_on_exit(outcome))
+        let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
+        let record = Record { ended, node, began, elapsed: clock.elapsed() };
+        non_blocking_writer::standard_error().say(&record.to_line(&nonce));
+        driver.flush_on_exit(outcome);
+        // All is said. Of another status `srun` would speak, perhaps before it passes the record on; of a
+        // death by a signal it hears before it has passed that on, and gives the connection up.
+        Ok(Outcome::Succeeded)
     };
     let options =
         process::SupervisorOptions { limit: Some(limit), ..process::SupervisorOptions::default() };
