@@ -121,6 +121,9 @@ fn a_run_that_goes_on_is_seen_from_outside_and_not_begun_twice() {
     let refused = refused.stdout("").failure(75);
     refused.one_line();
     refused.expect_stderr(&format!("process {} records a run", run.pid()));
+    let skipped = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    let skipped = skipped.options(["--lock-busy", "skip"]).stdout("").success();
+    assert_eq!(skipped.errors(), "");
     run.signal(Signal::SIGTERM);
     let _finished = run.wait();
     let said = until_it_says(&journal, "suspended by SIGTERM, at ");

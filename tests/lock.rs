@@ -174,6 +174,29 @@ fn a_refusal_is_shown_under_cron() {
 }
 
 #[test]
+fn a_run_may_be_skipped_in_silence() {
+    let run = holder(&[]);
+    let skipping = |options: &[&str]| {
+        let finished = rival(&run, "echo never").options(options).stdout("").success();
+        assert_eq!(finished.errors(), "", "{options:?}");
+        finished
+    };
+    skipping(&["--lock-busy", "skip"]);
+    skipping(&["--lock-busy", "skip", "--cron"]);
+    skipping(&["--lock-busy", "skip", "--lock-wait", "20ms"]);
+    let log = skipping(&["--lock-busy", "skip", "-l20", "-flog"]).read("log");
+    assert!(log.contains("script.ftsh not run: the lock") || log.contains("-c not run"), "{log}");
+    // The option wins; and what no other run is to blame for is told.
+    let told = rival(&run, "echo never").env("FTSH_LOCK_BUSY", "skip");
+    told.options(["--lock-busy=fail"]).stderr("not run: the lock").failure(75);
+    let late = rival(&run, "echo never").options(["--lock-wait=1h", "--lock-busy=skip"]).stdout("");
+    late.env("FTSH_DEADLINE", in_seconds(0.1)).stderr("still after").failure(124);
+    go(&run);
+    run.wait().expect_code(0);
+    Ftsh::command("echo never").options(["--lock-busy=skip"]).refused(&["there is neither"]);
+}
+
+#[test]
 fn another_program_s_lock_is_respected() {
     let script = "flock lock ftsh --lock=lock -c 'echo never'";
     Ftsh::command(script).stderr("is held by another program").failure(75);
@@ -281,10 +304,12 @@ fn the_word_after_lock_is_its_file_or_the_script() {
 
 #[test]
 fn variables_name_a_lock_but_not_for_others() {
-    let script = "ftsh -c 'echo inner'; sh -c 'echo \"<$FTSH_LOCK$FTSH_LOCK_WAIT$FTSH_SPLAY>\"'";
+    let script = "ftsh -c 'echo inner'
+        sh -c 'echo \"<$FTSH_LOCK$FTSH_LOCK_WAIT$FTSH_LOCK_BUSY$FTSH_SPLAY>\"'";
     let run = Ftsh::script(script)
         .env("FTSH_LOCK", "lock")
         .env("FTSH_LOCK_WAIT", "5 minutes")
+        .env("FTSH_LOCK_BUSY", "skip")
         .env("FTSH_SPLAY", "1ms");
     let finished = run.stdout("inner\n<>\n").success();
     assert!(finished.read("lock").contains("script.ftsh"));

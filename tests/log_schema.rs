@@ -10,7 +10,7 @@ use crate::support::Ftsh;
 const SCHEMA: &str = include_str!("../docs/log.schema.json");
 
 /// Scripts that make the shell log everything it can.
-const SCRIPTS: [&str; 19] = [
+const SCRIPTS: [&str; 20] = [
     "x=1; unset x; x=2; if $x .eql. 2; /bin/echo a; end; for i in 1 2; sh -c true; end",
     "try 3 times every 1 ms; sh -c 'exit 7'; catch; echo $error; end; sh -c 'exit 3'",
     "try for 50 ms; defer 10ms busy; end",
@@ -24,6 +24,7 @@ const SCRIPTS: [&str; 19] = [
     "try; nosuch; end",
     "try for 50 ms or 1 time; try; sleep 10; finally; sleep 10; end; end",
     "cat < /nosuch | cat",
+    "try; false; catch; failure; end",
     "channel k at most 1; forall x in 1 2; try through k; sleep 0.1; end; end",
     "channel m breaker 1 failure 1m; try 2 times every 1ms through m; false; end",
     "echo a | try 2 times backoff none; cat; false; end",

@@ -32,6 +32,22 @@ fn each_level_says_more() {
 }
 
 #[test]
+fn the_quietest_level_tells_only_the_failure_that_ends_the_script() {
+    let recovered =
+        "try 3 times every 1 ms; test $attempt = 3; end; try; false; catch; true; end\n";
+    let finished = Ftsh::script(recovered).options(["-l", "5"]).success();
+    assert_eq!(finished.errors(), "");
+    let failing = format!("{recovered}try 2 times every 1 ms; sh -c 'exit 7'; end");
+    let told = Ftsh::script(&failing).options(["-l", "5"]).failure(7).errors();
+    assert!(told.starts_with("ftsh: script.ftsh:2: `sh -c 'exit 7'` exited with 7\n"), "{told}");
+    assert!(told.contains("in the `try` at line 2: 2 attempts"), "{told}");
+    let log = Ftsh::script(&failing).options(["-l", "5", "-f", "the.log"]).failure(7);
+    let log = log.read("the.log");
+    assert!(log.contains("script.ftsh:2 try gave up after 2 attempts in "), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
+}
+
+#[test]
 fn a_line_has_the_pid_the_script_and_the_line() {
     let finished = Ftsh::script("echo $$ > pid\nsuccess\nsh -c 'exit 7'\n")
         .options(["-l", "10", "-f", "the.log"])
@@ -260,6 +276,9 @@ fn a_failure_that_ends_the_run_is_told_once_wherever_it_happens() {
     check("function f; forall x in 1; true | false; end; end; f", 1, 1);
     check("forall x in 1; forany y in 2; try; false; end; end; end", 1, 2);
     check("try; false | cat; catch; end", 0, 2);
+    check("try; false; catch; failure; end", 1, 3);
+    check("try; false; catch; forall x in 1; failure; end; end", 1, 3);
+    check("try; try; false; catch; failure; end; catch; end", 0, 3);
     check("forany x in 0 1 in order; try; forall y in $x; test $y = 1; end; end; end", 0, 0);
     check("if .succeeds. (f); end; function f; forany x in 1; false; end; end", 0, 1);
 }

@@ -77,7 +77,7 @@ fn bash_completes_options_and_values() {
         output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Ok(options) = complete(&["--lo"]) else { return };
-    assert_eq!(options, "--log-format --lock --lock-wait");
+    assert_eq!(options, "--log-format --lock --lock-wait --lock-busy");
     assert_eq!(complete(&["--log-format", ""]).ok().as_deref(), Some("text json"));
     assert_eq!(complete(&["--backoff", "fu"]).ok().as_deref(), Some("full"));
 }

@@ -14,13 +14,13 @@ use super::settings::Settings;
 use super::source::Program;
 use crate::driver::process::OutputCapture;
 use crate::log::Log;
-use crate::machine::record::{LogEvent, Record};
+use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Outcome, Time};
 use crate::non_blocking_writer::NonBlockingWriter;
 use crate::os_error::plain;
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
-pub const BUSY: u8 = 75;
+const BUSY: u8 = 75;
 /// The exit status when a deadline has passed.
 pub const OUT_OF_TIME: u8 = 124;
 
@@ -65,14 +65,31 @@ pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<
         if let Taken::Busy(owner) = lock::take(&path, &holder, patience, |owner| {
             tell(owner, patience);
         })? {
-            let cut_short = patience < settings.lock_wait;
-            complain(&format!("{}: not run: {owner}", settings.program.name()));
-            return Ok(Some(Outcome::Exited(if cut_short { OUT_OF_TIME } else { BUSY })));
+            let name = settings.program.name();
+            return Ok(Some(if patience < settings.lock_wait {
+                complain(&format!("{name}: not run: {owner}"));
+                Outcome::Exited(OUT_OF_TIME)
+            } else {
+                busy(&name, &owner, settings.lock_skips, log)
+            }));
         }
     }
     // Time has passed since the deadline was looked at.
     settings.config.deadline = settings.config.deadline.map(|_| Time::after(left()));
     Ok(None)
+}
+
+/// How a run of the script `name` ends before it begins, as another one is on.
+pub fn busy(name: &str, owner: &str, skips: bool, log: &mut Log) -> Outcome {
+    if !skips {
+        complain(&format!("{name}: not run: {owner}"));
+        return Outcome::Exited(BUSY);
+    }
+    let event = LogEvent::Note(format!("not run: {owner}"));
+    let record = Record::of_shell(Time::START, name.into(), 0, event);
+    // With the waiting for a lock.
+    log.write(&Record { level: Level::COMMANDS, ..record });
+    Outcome::Succeeded
 }
 
 /// A program in a message to another run, which may be in another directory. Others may read it: a

@@ -156,6 +156,7 @@ impl Means {
         let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();
+        let told_beside = Rc::clone(&telling);
         let driver = ProcessDriver::new(process::Settings {
             file,
             // What only the driver knows isn't to be had again.
@@ -182,6 +183,9 @@ impl Means {
             };
             anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
         })?;
+        if driver.shows_line() {
+            told_beside.borrow_mut().log().stands_beside_line();
+        }
         #[cfg(feature = "cluster")]
         let driver = cluster::ClusterDriver::new(driver, elsewhere);
         Ok(driver)

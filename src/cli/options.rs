@@ -212,12 +212,12 @@ pub static LOG_LEVEL: Setting<u8> = Setting {
     option: Spec {
         names: &["-l"],
         value: Some("N"),
-        suggestions: || vec!["0", "10", "20", "30", "40"],
+        suggestions: || vec!["0", "5", "10", "20", "30", "40"],
         variable: Some("FTSH_LOG_LEVEL"),
         default: Some("10"),
         heading: LOG,
         is_common: true,
-        help: "0 nothing, 10 failures, 20 commands, 30 structures, 40 all",
+        help: "0 none, 5 fatal, 10 failed, 20 commands, 30 structures, 40 all",
         ..PLAIN
     },
     read: values::level,
@@ -340,6 +340,25 @@ pub static LOCK_WAIT: Setting<Duration> = Setting {
     write: values::decimal,
 };
 
+const BUSY_WORDS: Words<bool> = &[("fail", false), ("skip", true)];
+
+/// Whether a run that another one keeps from starting is none, or a failure.
+pub static LOCK_BUSY: Setting<bool> = Setting {
+    option: Spec {
+        names: &["--lock-busy"],
+        value: Some("MODE"),
+        suggestions: || values::names(BUSY_WORDS),
+        variable: Some("FTSH_LOCK_BUSY"),
+        default: Some("fail"),
+        is_private: true,
+        heading: CRON,
+        help: "While another run is on: say so and end with 75 (fail), or with 0 in silence (skip)",
+        ..PLAIN
+    },
+    read: |text| values::word(BUSY_WORDS, text),
+    write: |skip| values::name(BUSY_WORDS, skip),
+};
+
 /// Don't begin at the same moment as others.
 pub static SPLAY: Setting<Duration> = Setting {
     option: Spec {
@@ -453,7 +472,7 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 31] = [
+pub static TABLE: [&Spec; 32] = [
     &TEXT,
     &CHECK,
     &PRINT,
@@ -476,6 +495,7 @@ pub static TABLE: [&Spec; 31] = [
     &QUIET.option,
     &LOCK,
     &LOCK_WAIT.option,
+    &LOCK_BUSY.option,
     &SPLAY.option,
     &ON.option,
     &LEASE.option,
@@ -503,7 +523,7 @@ pub const STATUS: [(&str, &str); 8] = [
     ("124", "out of time"),
     ("126, 127", "a program can't be executed, isn't there"),
     ("128+n", "a command was killed by signal n"),
-    ("75", "--lock, --journal: another run is on"),
+    ("75", "--lock, --journal: another run is on, without --lock-busy skip"),
     ("1", "any other failure"),
     ("2", "wrong usage or a syntax error: nothing was run"),
 ];

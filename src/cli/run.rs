@@ -109,14 +109,13 @@ fn work(
         .collect();
     let (level, grace) = (settings.config.log_level, settings.config.kill_timeout);
     let (arguments, config) = (settings.arguments, settings.config);
+    let skips = settings.lock_skips;
     let taken = settings.journal.map(|path| journal::take(&path)).transpose()?;
     let name = settings.program.name();
-    let busy = |reason: &str| {
-        complain(&format!("{name}: not run: {reason}"));
-        Ok(Err(Outcome::Exited(begin::BUSY)))
-    };
     Ok(Ok(match (taken, script) {
-        (Some(Taken::Busy(reason)), _) => return busy(&reason),
+        (Some(Taken::Busy(reason)), _) => {
+            return Ok(Err(begin::busy(&name, &reason, skips, telling.log())));
+        }
         (Some(Taken::Earlier(earlier)), script) => {
             let text = script.as_ref().ok().map(|script| script.source.text());
             if let Some(text) = earlier.compared(&name, text)? {
@@ -124,7 +123,10 @@ fn work(
             }
             telling.goes_on(earlier.run());
             match earlier.repeat(level, grace, |record| telling.recall(record))? {
-                Found::Busy(reason) => return busy(&reason),
+                // That isn't another run, and won't be over by itself.
+                Found::Busy(reason) => {
+                    return Ok(Err(begin::busy(&name, &reason, false, telling.log())));
+                }
                 Found::Over(ended) => Work::Tell(ended),
                 Found::Unfinished(recording) => Work::Record(recording),
             }

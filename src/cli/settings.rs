@@ -77,6 +77,8 @@ pub struct Settings {
     pub lock_directory: Option<PathBuf>,
     /// How long to wait for the lock.
     pub lock_wait: Duration,
+    /// Whether a run is silently none while another one has the lock or the journal.
+    pub lock_skips: bool,
     /// Where channels are, if not in the usual place.
     pub channels: Option<PathBuf>,
     /// How long branches on other machines go on without hearing of this shell.
@@ -122,9 +124,11 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// A variable that is set and not empty.
+    /// A variable of the shell's that is set and not empty. Where a crontab has to say by two quotes
+    /// that one is empty, there are crons that hand these on.
     fn get(&self, name: &str) -> Option<OsString> {
-        (self.variable)(name).filter(|value| !value.is_empty())
+        let empty = ["", "\"\"", "''"];
+        (self.variable)(name).filter(|value| !empty.iter().any(|empty| value == empty))
     }
 
     fn read<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, BadValue>) -> Result<Option<T>> {
@@ -316,6 +320,7 @@ impl Settings {
         let lease = given.value_or_default(&options::LEASE)?;
         let ship = given.value(&options::SHIP)?.unwrap_or_default();
         let lock_wait = given.value(&options::LOCK_WAIT)?;
+        let lock_skips = given.value_or_default(&options::LOCK_BUSY)?;
         let splay = given.value(&options::SPLAY)?.unwrap_or_default();
         let (program, arguments) = given.program();
         let lock = given.lock(&program)?;
@@ -346,6 +351,9 @@ impl Settings {
         if lock.is_none() && flags.has(&options::LOCK_WAIT.option) {
             bail!("`--lock-wait` without `--lock` waits for nothing");
         }
+        if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
+            bail!("`--lock-busy` is about `--lock` and `--journal`; there is neither");
+        }
         let log_level = match log_level {
             Some(level) => Level(level),
             // At a prompt one sees what fails; a log is for those who asked for one.
@@ -364,6 +372,7 @@ impl Settings {
             lock,
             lock_directory: around.get("FTSH_LOCK_DIR").map(|path| around.directory.join(path)),
             lock_wait: lock_wait.unwrap_or_default(),
+            lock_skips,
             channels: given.channels(),
             lease,
             ship,
@@ -400,7 +409,7 @@ pub fn secrets(typed: &[OsString], around: &Surroundings) -> Result<Secrets> {
     }
     let secrets = Secrets::new(names, given.as_bytes());
     for name in secrets.all_names() {
-        secrets.learn(name, around.get(name).unwrap_or_default().as_bytes());
+        secrets.learn(name, (around.variable)(name).unwrap_or_default().as_bytes());
     }
     Ok(secrets)
 }

@@ -113,7 +113,7 @@ impl Telling {
         }
     }
 
-    /// The log alone, for what comes before the run.
+    /// The log alone, for what comes before the run, or is known before it.
     pub fn log(&mut self) -> &mut Log {
         &mut self.log
     }

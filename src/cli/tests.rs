@@ -131,6 +131,16 @@ fn the_environment_counts_where_no_option_does() {
 }
 
 #[test]
+fn a_crontab_takes_a_variable_back() {
+    for empty in ["", "\"\"", "''"] {
+        let variables = ["FTSH_LOCK", "FTSH_LOCK_WAIT", "FTSH_SPLAY", "FTSH_CRON", "FTSH_LOG_FILE"];
+        let settings = settings(&["s"], &variables.map(|name| (name, empty)));
+        assert_eq!((settings.lock, settings.log_file), (None, None), "{empty}");
+        assert!(settings.lock_wait.is_zero() && settings.splay.is_zero() && !settings.cron);
+    }
+}
+
+#[test]
 fn a_deadline_that_has_passed_is_now() {
     let settings = settings(&["s"], &[("FTSH_DEADLINE", "999")]);
     assert_eq!(settings.config.deadline, Some(Time::START));
@@ -203,6 +213,7 @@ fn wrong_usage_is_told_in_one_line() {
         (&["-f", ""], "`-f` lacks its value"),
         (&["--unset=x"], "`--unset` can't be `x`: it is `empty` or `fail`"),
         (&["--log-format", "xml"], "`--log-format` can't be `xml`: it is `text` or `json`"),
+        (&["--lock=l", "--lock-busy=x"], "`--lock-busy` can't be `x`: it is `fail` or `skip`"),
         (&["--help=x"], "`--help` takes no value, not `x`"),
     ] {
         assert_eq!(resolve(words, &[]).map(drop), Err(message.into()), "{words:?}");

@@ -103,6 +103,7 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
     match event {
         LogEvent::CommandFailed(cause) => ("command_failed", failure(cause)),
         LogEvent::Failed(cause) => ("failed", failure(cause)),
+        LogEvent::EndedBy(cause) => ("ended_by", failure(cause)),
         LogEvent::TryFailed { failure: cause, attempts, elapsed } => {
             let mut details = failure(cause);
             // The one of the whole `try` follows.

@@ -87,6 +87,8 @@ pub struct Log {
     writer: NonBlockingWriter,
     /// Whether that is standard error.
     is_error: bool,
+    /// Whether people see in another way what a `try` waits for.
+    shows_delays: bool,
     level: Level,
     lines: Lines,
     broken: bool,
@@ -109,6 +111,7 @@ impl Log {
         Ok(Self {
             writer,
             is_error: path.is_none(),
+            shows_delays: false,
             level,
             lines: Lines::new(style),
             broken: false,
@@ -117,15 +120,24 @@ impl Log {
         })
     }
 
+    /// There is a line beside the log, if that is on standard error, which shows what a `try` waits for.
+    pub fn stands_beside_line(&mut self) {
+        self.shows_delays = self.is_error;
+    }
+
     /// Writes a record, if the level asks for it. A log that can't be written is told once, on
     /// standard error; the run goes on.
     pub fn write(&mut self, record: &Record) {
-        if record.level > self.level {
-            return;
-        }
-        if !self.withhold(record) {
+        if self.tells(record) && !self.withhold(record) {
             self.put(record);
         }
+    }
+
+    /// Whether the level asks for a record.
+    fn tells(&self, record: &Record) -> bool {
+        let is_shown = self.shows_delays && record.event.delay().is_some();
+        let level = if is_shown { record.event.level() } else { record.level };
+        level <= self.level
     }
 
     /// Whether a record is left to the report.

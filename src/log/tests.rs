@@ -88,6 +88,7 @@ fn every_event() -> Vec<LogEvent> {
     vec![
         LogEvent::CommandFailed(Box::new(failure())),
         LogEvent::Failed(Box::new(failure())),
+        LogEvent::EndedBy(Box::new(failure())),
         LogEvent::TryFailed { failure: Box::new(failure()), attempts: 5, elapsed: second },
         LogEvent::CommandStarted(command()),
         LogEvent::CommandSucceeded { command: command(), elapsed: second },
@@ -154,6 +155,7 @@ fn text_lines() {
     insta::assert_snapshot!(lines.join("\n").replace(head, ""), @r"
     failed: `rsync a b` exited with 7
     failed: `rsync a b` exited with 7
+    ended by: `rsync a b` exited with 7
     try gave up after 5 attempts in 1.5 s: `rsync a b` exited with 7
     start: sleep 3
     exit 0 after 1.5 s: sleep 3
@@ -215,6 +217,7 @@ fn json_lines() {
     insta::assert_snapshot!(lines.join("\n").replace(&head, ""), @r#"
     {"event":"command_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","duration":0.25}
     {"event":"failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","duration":0.25}
+    {"event":"ended_by","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","duration":0.25}
     {"event":"try_failed","error":"exit","code":7,"message":"`rsync a b` exited with 7","command":"rsync a b","command_line":3,"attempts":5,"duration":1.5}
     {"event":"command_started","command":"sleep 3"}
     {"event":"command_succeeded","command":"sleep 3","code":0,"duration":1.5}
@@ -271,6 +274,30 @@ fn decimal_times_count_from_1970() {
 }
 
 #[test]
+fn a_long_delay_comes_with_its_end() {
+    let delay = |seconds| {
+        record(LogEvent::Delay { delay: Duration::from_secs(seconds), attempt: 3, last: false })
+    };
+    let line = |decimal, seconds| written(&style(Format::Text, decimal), &delay(seconds));
+    let told = |decimal, seconds| {
+        let line = line(decimal, seconds);
+        line.split(" backup.ftsh:3 ").nth(1).unwrap_or_default().to_owned()
+    };
+    let told = [(false, 60), (false, 61), (false, 15 * 3600), (true, 3600), (false, u64::MAX)]
+        .map(|(decimal, seconds)| told(decimal, seconds));
+    insta::assert_snapshot!(told.join("\n"), @r"
+    try: 1 min until attempt 3
+    try: 1 min 1 s until attempt 3, at 09:01:01
+    try: 15 h until attempt 3, at 2027-01-16 00:00:00
+    try: 1 h until attempt 3, at 1800003600
+    try: 213503982334601 d 7 h until attempt 3
+    ");
+    let deferred = LogEvent::Deferred { delay: Duration::from_secs(90), attempt: 1 };
+    let text = written(&style(Format::Text, false), &record(deferred));
+    assert!(text.ends_with(" is made again, at 09:01:30"), "{text}");
+}
+
+#[test]
 fn branches_and_places_are_told_if_there_are_any() {
     let style = style(Format::Text, true);
     let branch = Record { task: Some(TaskId(5)), ..record(LogEvent::Catch) };
@@ -305,6 +332,27 @@ fn a_log_is_appended_to_and_keeps_its_level() {
     }
     let text = std::fs::read_to_string(path).expect("the log");
     assert_eq!(text.lines().count(), 4, "{text}");
+}
+
+#[test]
+fn what_a_line_shows_is_not_told_as_well() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    let log = |path, level| {
+        let mut log = Log::open(path, level, style(Format::Text, true)).expect("a log");
+        log.stands_beside_line();
+        log
+    };
+    let delay = LogEvent::Delay { delay: Duration::from_secs(90), attempt: 3, last: false };
+    let told = Record { level: Level::FAILURES, ..record(delay) };
+    // A line shows nothing to who reads a file.
+    log(Some(&path), Level::FAILURES).write(&told);
+    assert_eq!(std::fs::read_to_string(&path).expect("the log").lines().count(), 1);
+    assert!(!log(None, Level::FAILURES).tells(&told));
+    assert!(log(None, Level::STRUCTURES).tells(&told));
+    assert!(
+        log(None, Level::FAILURES).tells(&record(LogEvent::CommandFailed(Box::new(failure()))))
+    );
 }
 
 #[test]

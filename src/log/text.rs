@@ -1,13 +1,14 @@
 //! Log lines for people: time, process, script and line, what happened.
 
 use std::fmt::{self, Write};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::Style;
 use crate::machine::outcome::Human;
-use crate::machine::record::{LogEvent, Record, Trouble};
+use crate::machine::record::{LONG_DELAY, LogEvent, Record, Trouble};
 
 /// Appends `record` to `out`, without a newline.
 pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
@@ -35,7 +36,29 @@ fn write_line(
     if let Some(task) = record.task.filter(|task| task.0 > 0) {
         write!(out, " (task {})", task.0)?;
     }
-    write!(out, " {}", Told(&record.event))
+    write!(out, " {}", Told(&record.event))?;
+    match record.event.delay() {
+        Some(delay) if delay > LONG_DELAY => write_moment(out, now, delay, zone, style),
+        _ => Ok(()),
+    }
+}
+
+/// When a delay is over, which is too long to be added up by whoever reads of it.
+fn write_moment(
+    out: &mut OneLine,
+    now: Timestamp,
+    delay: Duration,
+    zone: &TimeZone,
+    style: &Style,
+) -> fmt::Result {
+    // Some delays outlast the calendar.
+    let Ok(then) = now.checked_add(delay) else { return Ok(()) };
+    if style.decimal {
+        return write!(out, ", at {}", then.as_second());
+    }
+    let (now, then) = (now.to_zoned(zone.clone()), then.to_zoned(zone.clone()));
+    let format = if now.date() == then.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    write!(out, ", at {}", then.strftime(format))
 }
 
 /// An event in words.
@@ -47,6 +70,7 @@ impl fmt::Display for Told<'_> {
             LogEvent::CommandFailed(failure) | LogEvent::Failed(failure) => {
                 write!(f, "failed: {}", failure.message)
             }
+            LogEvent::EndedBy(failure) => write!(f, "ended by: {}", failure.message),
             LogEvent::TryFailed { failure, attempts, elapsed } => {
                 let times = if *attempts == 1 { "attempt" } else { "attempts" };
                 write!(f, "try gave up after {attempts} {times} in {}: ", Human(*elapsed))?;

@@ -9,7 +9,7 @@ use super::Machine;
 use super::amount::{deferral, pause};
 use super::command::program;
 use super::effect::{Action, Query};
-use super::ending::{Ending, Retry, Thrown};
+use super::ending::{Ending, Logged, Retry, Thrown};
 use super::event::Reply;
 use super::flow::{Flow, Step};
 use super::frame::{CallFrame, FrameKind};
@@ -104,11 +104,8 @@ impl Machine {
                     && args.is_empty()
                     && let Some(failure) = task.handled().cloned()
                 {
-                    return Ok(Flow::Throw(Thrown {
-                        failure,
-                        retry: Retry::AsUsual,
-                        logged: true,
-                    }));
+                    let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+                    return Ok(Flow::Throw(Thrown { failure, retry, logged }));
                 }
                 let (kind, word) = match builtin {
                     Builtin::Giveup => (FailureKind::Giveup, "giveup"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Machine;
 use super::command::signal_name;
 use super::effect::{Effect, OperationId, TaskId};
-use super::ending::{Ending, Retry, Thrown};
+use super::ending::{Ending, Logged, Retry, Thrown};
 use super::event::Suspension;
 use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
@@ -82,7 +82,7 @@ impl Machine {
             AfterEmptied::EndTry(Arc::clone(&failure))
         } else {
             let failure = Arc::clone(&failure);
-            AfterEmptied::Fail(Thrown { failure, retry: Retry::AsUsual, logged: true })
+            AfterEmptied::Fail(Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure })
         };
         self.cut_down(task, position + 1, scope, &failure, after)
     }
@@ -199,10 +199,11 @@ impl Machine {
         let Some(main) = self.tasks.remove(&super::MAIN) else { return };
         let running = self.running(&main);
         let failure = timeout(&main, None, running, main.caught().cloned());
-        if self.config.log_level >= Level::FAILURES {
+        let level = Level::of_failure(true);
+        if self.config.log_level >= level {
             let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
             let record = self.record(&main, failure.line, event);
-            self.effects.push_back(Effect::Log(Record { uncaught: true, ..record }));
+            self.effects.push_back(Effect::Log(Record { level, uncaught: true, ..record }));
         }
         self.tasks.insert(super::MAIN, main);
         self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Machine;
 use super::code::ChannelCode;
 use super::effect::{Effect, Entry, OperationId, PassId, ScopeId};
-use super::ending::{Retry, Thrown};
+use super::ending::{Logged, Retry, Thrown};
 use super::entering::Entering;
 use super::event::{Refusal, Reply};
 use super::flow::Flow;
@@ -193,7 +193,7 @@ impl Machine {
         self.begin_counting(task);
         let failure = Self::refused(task, kind, code, message);
         self.log_failure(task, &failure, Level::FAILURES, false);
-        let thrown = Thrown { failure, retry: Retry::AsUsual, logged: true };
+        let thrown = Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure };
         self.attempt_failed(task, thrown)
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Machine;
 use super::effect::{ScopeId, TaskId};
-use super::ending::{Ending, Retry, Thrown};
+use super::ending::{Ending, Logged, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind};
 use super::join::{children, cut_short, top_join};
@@ -186,8 +186,11 @@ impl Machine {
                 continue;
             }
             let failure = Arc::clone(&cleaning.failure);
-            let thrown =
-                Thrown { failure: Arc::clone(&failure), retry: Retry::AsUsual, logged: true };
+            let thrown = Thrown {
+                failure: Arc::clone(&failure),
+                retry: Retry::AsUsual,
+                logged: Logged::Failure,
+            };
             child.cleaning.push(Cleaning {
                 keep: 0,
                 after: AfterEmptied::End(Ending::Failed(thrown)),

@@ -13,7 +13,7 @@ use rand::rngs::ChaCha8Rng;
 use super::Machine;
 use super::away::{Away, AwayFrame, Elsewhere};
 use super::effect::{Dispatch, Effect, ProcessId, TaskId};
-use super::ending::{Ending, Retry, Thrown};
+use super::ending::{Ending, Logged, Retry, Thrown};
 use super::engines::Turn;
 use super::event::{Blame, Returned};
 use super::flow::Flow;
@@ -181,7 +181,7 @@ impl Machine {
             .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
         let now = self.now;
         let thrown = |packed: Vec<PackedFailure>, retry| {
-            failure(packed, &sources).map(|failure| Thrown { failure, retry, logged: false })
+            failure(packed, &sources).map(|failure| Thrown { failure, retry, logged: Logged::Not })
         };
         match ended.end {
             BranchEnd::Succeeded => {

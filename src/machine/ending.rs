@@ -17,8 +17,26 @@ pub struct Thrown {
     pub failure: Arc<Failure>,
     /// What becomes of the `try` around it.
     pub retry: Retry,
-    /// Whether the log has it.
-    pub logged: bool,
+    /// What the log has of it.
+    pub logged: Logged,
+}
+
+/// What the log has of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logged {
+    /// Nothing.
+    Not,
+    /// That it happened, where something might contain it.
+    Failure,
+    /// That the run ends by it.
+    End,
+}
+
+impl Logged {
+    /// What the log has of a failure that it has been told.
+    pub fn as_told(uncaught: bool) -> Self {
+        if uncaught { Self::End } else { Self::Failure }
+    }
 }
 
 /// What becomes of the innermost `try` around a failure.

@@ -108,6 +108,8 @@ pub struct TryFrame {
     pub last: bool,
     /// Whether the attempt before was deferred, so that the next one has its number.
     pub deferred: bool,
+    /// Whether those who see no more than failures know that it may wait for long.
+    pub told_of_delay: bool,
     /// The scope of the present attempt or condition.
     pub scope: ScopeId,
     /// The scope around the `try`.

@@ -20,6 +20,8 @@ pub struct Level(pub u8);
 impl Level {
     /// Nothing.
     pub const NOTHING: Self = Self(0);
+    /// What ends the run: the failure that nothing contains, or a signal.
+    pub const ENDING: Self = Self(5);
     /// Failures.
     pub const FAILURES: Self = Self(10);
     /// Commands with their exit codes.
@@ -28,7 +30,15 @@ impl Level {
     pub const STRUCTURES: Self = Self(30);
     /// Processes and signals.
     pub const PROCESSES: Self = Self(40);
+
+    /// The level that tells a failure, by whether the run ends by it.
+    pub fn of_failure(uncaught: bool) -> Self {
+        if uncaught { Self::ENDING } else { Self::FAILURES }
+    }
 }
+
+/// A `try` that waits longer than this is told of to those who see no more than failures, once.
+pub const LONG_DELAY: Duration = Duration::from_secs(60);
 
 /// Something that happened, where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +79,8 @@ pub enum LogEvent {
         /// How long it tried.
         elapsed: Duration,
     },
+    /// The run ends by this failure, which something might have contained when it happened.
+    EndedBy(Box<Failure>),
     /// The script doesn't begin yet.
     Waiting {
         /// What for.
@@ -321,6 +333,7 @@ impl LogEvent {
         match self {
             Self::CommandFailed(failure)
             | Self::Failed(failure)
+            | Self::EndedBy(failure)
             | Self::TryFailed { failure, .. } => vec![&mut failure.message, &mut failure.command],
             Self::Assigned { name, value } => value.iter_mut().chain([name]).collect(),
             Self::NotSent { why: text, .. }
@@ -363,6 +376,7 @@ impl LogEvent {
         match self {
             Self::CommandFailed(failure)
             | Self::Failed(failure)
+            | Self::EndedBy(failure)
             | Self::TryFailed { failure, .. } => failure.output.as_mut(),
             _ => None,
         }
@@ -373,7 +387,16 @@ impl LogEvent {
         match self {
             Self::CommandFailed(failure)
             | Self::Failed(failure)
+            | Self::EndedBy(failure)
             | Self::TryFailed { failure, .. } => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// How long a `try` waits, if it tells of that.
+    pub fn delay(&self) -> Option<Duration> {
+        match self {
+            Self::Delay { delay, .. } | Self::Deferred { delay, .. } => Some(*delay),
             _ => None,
         }
     }
@@ -388,9 +411,8 @@ impl LogEvent {
             | Self::InputEnded(_)
             | Self::NotSent { .. }
             | Self::Survivor { .. }
-            | Self::Interrupted(_)
-            | Self::Suspended(_)
             | Self::Resumed { .. } => Level::FAILURES,
+            Self::EndedBy(_) | Self::Interrupted(_) | Self::Suspended(_) => Level::ENDING,
             Self::Waiting { .. }
             | Self::Queued { .. }
             | Self::CommandStarted(_)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Machine;
 use super::cancel::Cut;
 use super::effect::{Effect, ProcessId, ScopeId, TaskId};
-use super::ending::{Retry, Thrown};
+use super::ending::{Logged, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinKind, TryPhase};
 use super::let_out::Refused;
@@ -66,9 +66,11 @@ impl Machine {
         let running = self.running_inside(task, at);
         let caught = task.caught_in(&task.frames[..at]).cloned();
         let failure = lost(task, what, running, caught);
-        let thrown = Thrown { failure: Arc::clone(&failure), retry: Retry::AsUsual, logged: true };
+        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+        let mut thrown = Thrown { failure: Arc::clone(&failure), retry, logged };
         let uncaught = self.is_uncaught(task, &thrown);
-        self.log_failure(task, &failure, Level::FAILURES, uncaught);
+        thrown.logged = Logged::as_told(uncaught);
+        self.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);
         self.cut_dead(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))
     }
 

@@ -8,7 +8,7 @@ use bstr::BString;
 use super::away::Away;
 use super::code::{Address, Program};
 use super::effect::{Directory, DraftId, OperationId, ProcessId, Query, ScopeId, TaskId, Umask};
-use super::ending::{Ending, Left, Retry, Thrown};
+use super::ending::{Ending, Left, Logged, Retry, Thrown};
 use super::entering::Entering;
 use super::event::{Refusal, Reply};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
@@ -259,7 +259,7 @@ impl Task {
             branches: None,
             output: None,
         };
-        Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: false }
+        Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: Logged::Not }
     }
 
     /// The failure of redirections that can't be set up.

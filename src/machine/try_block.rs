@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::Machine;
 use super::code::{BackoffCode, Scale, TryCode};
 use super::effect::Effect;
-use super::ending::{Retry, Thrown};
+use super::ending::{Logged, Retry, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use super::halt::Halt;
 use super::outcome::{Failure, FailureKind, Human, Tried, shorten};
-use super::record::{Level, LogEvent, Record};
+use super::record::{LONG_DELAY, Level, LogEvent, Record};
 use super::scope::Pass;
 use super::task::{State, Task};
 use super::time::Time;
@@ -64,6 +64,7 @@ impl Machine {
             first_failed: None,
             last: false,
             deferred: false,
+            told_of_delay: false,
             outer_scope: task.scope,
             scope: task.scope,
             failure: None,
@@ -196,7 +197,7 @@ impl Machine {
         };
         let (line, last, attempt) = (frame.code.line, frame.last, frame.attempt + 1);
         let event = || LogEvent::Delay { delay: next - now, attempt, last };
-        self.log_at(task, line, event, Level::STRUCTURES);
+        self.log_delay(task, line, next - now, event);
         self.wait_until(task, next)
     }
 
@@ -212,8 +213,29 @@ impl Machine {
         (frame.last, frame.deferred) = (false, true);
         let (line, attempt) = (frame.code.line, frame.attempt);
         let event = || LogEvent::Deferred { delay, attempt };
-        self.log_at(task, line, event, Level::STRUCTURES);
+        self.log_delay(task, line, delay, event);
         self.wait_until(task, now + delay)
+    }
+
+    /// Logs that a `try` waits. Who sees only failures is told so of the first long delay: that nothing
+    /// happens for an hour is as it should be.
+    fn log_delay(
+        &mut self,
+        task: &mut Task,
+        line: u32,
+        delay: Duration,
+        event: impl FnOnce() -> LogEvent,
+    ) {
+        let is_news = |frame: &mut TryFrame| !std::mem::replace(&mut frame.told_of_delay, true);
+        let level = if delay > LONG_DELAY && task.top_try().is_some_and(is_news) {
+            Level::FAILURES
+        } else {
+            Level::STRUCTURES
+        };
+        if self.config.log_level >= level {
+            let record = Record { level, ..self.record(task, line, event()) };
+            self.effects.push_back(Effect::Log(record));
+        }
     }
 
     /// Waits in the scope around the attempts.
@@ -261,12 +283,17 @@ impl Machine {
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let mut failure = Arc::unwrap_or_clone(failure);
         failure.tries.push(tried);
-        let thrown = Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: true };
-        if self.config.log_level >= Level::FAILURES {
+        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+        let mut thrown = Thrown { failure: Arc::new(failure), retry, logged };
+        let uncaught = self.config.log_level > Level::NOTHING
+            && frame.code.catch.is_none()
+            && self.is_uncaught(task, &thrown);
+        thrown.logged = Logged::as_told(uncaught);
+        let level = Level::of_failure(uncaught);
+        if self.config.log_level >= level {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = LogEvent::TryFailed { failure, attempts, elapsed };
-            let uncaught = frame.code.catch.is_none() && self.is_uncaught(task, &thrown);
-            let record = Record { uncaught, ..self.record(task, line, event) };
+            let record = Record { level, uncaught, ..self.record(task, line, event) };
             self.effects.push_back(Effect::Log(record));
         }
         self.catch(task, &frame.code, thrown)

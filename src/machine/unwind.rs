@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Machine;
 use super::effect::{Effect, ScopeId};
-use super::ending::{Ending, Retry, Thrown};
+use super::ending::{Ending, Logged, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind};
 use super::join::{children, outlives_a_failure};
@@ -24,11 +24,12 @@ impl Machine {
     pub(super) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let no = thrown.is_no();
         let in_question = no && self.is_question(task);
-        if !in_question && !std::mem::replace(&mut thrown.logged, true) {
+        if !in_question && thrown.logged == Logged::Not {
             let forgiven = thrown.retry == Retry::Unread;
-            let level = if forgiven { Level::COMMANDS } else { Level::FAILURES };
             let uncaught = !forgiven && self.is_uncaught(task, &thrown);
+            let level = if forgiven { Level::COMMANDS } else { Level::of_failure(uncaught) };
             self.log_failure(task, &thrown.failure, level, uncaught);
+            thrown.logged = Logged::as_told(uncaught);
         }
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
@@ -128,6 +129,18 @@ impl Machine {
         self.effects.push_back(Effect::Log(record));
     }
 
+    /// Logs that the run ends by a failure, if the log has it as one that might still be contained: a
+    /// `catch` has passed it on, or nothing else succeeded where that was enough.
+    fn log_end(&mut self, task: &Task, thrown: &Thrown) {
+        if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
+            return;
+        }
+        let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
+        let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
+        let record = self.record(task, line, event);
+        self.effects.push_back(Effect::Log(Record { file, uncaught: true, ..record }));
+    }
+
     /// Leaves a structure early, by a failure or by `return`.
     pub(super) fn abandon_frame(&mut self, task: &mut Task, kind: FrameKind, succeeded: bool) {
         match kind {
@@ -195,6 +208,7 @@ impl Machine {
                 Ending::Succeeded => Outcome::Succeeded,
                 Ending::Exited(code) => Outcome::Exited(code),
                 Ending::Failed(thrown) => {
+                    self.log_end(task, &thrown);
                     Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
                 }
             };

@@ -425,3 +425,56 @@ fn a_deferral_needs_a_time() {
         exponential().run(&format!("try 2 times\n {wrong}\nend")).fails("failure", 1).takes(1.0);
     }
 }
+
+#[test]
+fn the_first_long_delay_is_told_to_those_who_see_failures_only() {
+    let quiet = |script: &str| {
+        let trace = world().logging(Level::FAILURES).run(script).world.trace();
+        let is_told = |line: &&str| line.contains("Delay {") || line.contains("Deferred {");
+        trace.lines().filter(is_told).map(str::trim).collect::<Vec<_>>().join("\n")
+    };
+    // Once for each `try` that is begun, the inner one too.
+    let script = "for n in 1 2\n try 2 times every 1 minute\n  try 4 times backoff exponential \
+                  from 20 s by 2\n   fail\n  catch\n  ok\n  failure\n  end\n catch\n end\nend";
+    assert_snapshot!(quiet(script), @r"
+    1 min 3: Delay { delay: 80s, attempt: 4, last: false }
+    3 min 20 s 3: Delay { delay: 80s, attempt: 4, last: false }
+    5 min 40 s 3: Delay { delay: 80s, attempt: 4, last: false }
+    8 min 3: Delay { delay: 80s, attempt: 4, last: false }
+    ");
+    let told = quiet("try 3 times every 61 seconds; fail; end");
+    assert_snapshot!(told, @"0 ms 1: Delay { delay: 61s, attempt: 2, last: false }");
+    assert_eq!(quiet("try 3 times every 1 minute; fail; end"), "");
+    let script = "try 2 times\n if $elapsed .lt. 100\n  defer 90\n end\n fail\nend";
+    assert_snapshot!(quiet(script), @"0 ms 1: Deferred { delay: 97.100824366s, attempt: 1 }");
+}
+
+#[test]
+fn the_quietest_log_tells_only_what_ends_the_run() {
+    let quiet = |script: &str| {
+        let trace = world().logging(Level::ENDING).run(script).world.trace();
+        let is_told =
+            |line: &&str| ["Failed(", "TryFailed", "EndedBy"].iter().any(|it| line.contains(it));
+        let told = |line: &str| line.split(", message").next().unwrap_or(line).to_owned();
+        trace.lines().map(str::trim).filter(is_told).map(told).collect::<Vec<_>>().join("\n")
+    };
+    let recovered = "try 3 times every 1 hour\n if $attempt .lt. 3\n  fail 1\n end\nend\n\
+                     try\n fail 2\ncatch\n ok\nend\nforany n in 3 4 0; fail $n; end\n\
+                     if .succeeds. (fail 5)\n ok\nend\n";
+    assert_eq!(quiet(recovered), "");
+    let told = [
+        &format!("{recovered}fail 6"),
+        &format!("{recovered}try 2 times every 1 hour; fail 7; end"),
+        "try; fail 8; catch; failure; end",
+        "forall n in 1 2; work $n; fail $n; end",
+        "forany n in 1 2 in order hedge after 1 s; try; fail $n; finally; work 2; end; end",
+    ]
+    .map(quiet);
+    assert_snapshot!(told.join("\n"), @r"
+    2 h 15: CommandFailed(Failure { kind: Exit, code: 6
+    3 h 15: TryFailed { failure: Failure { kind: Exit, code: 7
+    0 ms 1: EndedBy(Failure { kind: Exit, code: 8
+    1 s 1: CommandFailed(Failure { kind: Exit, code: 1
+    3 s 1: EndedBy(Failure { kind: Exit, code: 2
+    ");
+}

@@ -266,6 +266,11 @@ impl ProcessDriver {
     }
 
     /// Whether the log tells of processes and signals.
+    /// Whether a terminal has a line that shows what is waited for.
+    pub fn shows_line(&self) -> bool {
+        self.tty.status_line.is_on()
+    }
+
     fn logs_processes(&self) -> bool {
         self.settings.log_level >= Level::PROCESSES
     }

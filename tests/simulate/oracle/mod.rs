@@ -12,6 +12,7 @@ mod families;
 mod groups;
 mod hedges;
 mod held;
+mod last_words;
 mod leftovers;
 mod quorum;
 mod resources;
@@ -175,6 +176,7 @@ impl Oracles {
             Box::new(atomic::Atomic::default()),
             Box::new(groups::Groups::new(promises, config)),
             Box::new(elsewhere::Elsewhere::default()),
+            Box::new(last_words::LastWords::default()),
             Box::new(leftovers::Leftovers),
             Box::new(leftovers::Nothing { limited: config.deadline.is_some() }),
         ];

@@ -1,0 +1,47 @@
+//! Whatever a run fails by, the quietest log tells it.
+
+use ftsh::machine::record::{Level, LogEvent};
+use ftsh::machine::{Effect, Outcome, Time};
+
+use super::{Look, Oracle, Verdict};
+
+/// The failures that the quietest log has told, by line and message.
+#[derive(Default)]
+pub struct LastWords {
+    told: Vec<(u32, String)>,
+    is_interrupted: bool,
+}
+
+impl Oracle for LastWords {
+    fn name(&self) -> &'static str {
+        "last words"
+    }
+
+    fn effect(&mut self, _: Time, effect: &Effect) -> Verdict {
+        let Effect::Log(record) = effect else { return Ok(()) };
+        if let LogEvent::Suspended(_) | LogEvent::Interrupted(_) = record.event {
+            self.is_interrupted = true;
+        }
+        let Some(failure) = record.event.failure() else { return Ok(()) };
+        if record.uncaught != (record.level == Level::ENDING) {
+            return Err(format!("at level {}: {failure}", record.level.0));
+        }
+        if record.uncaught {
+            self.told.push((failure.line, failure.message.clone()));
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, look: &Look) -> Verdict {
+        let Some(Outcome::Failed(failure)) = look.outcome else { return Ok(()) };
+        let is_told =
+            |(line, message): &(u32, String)| (*line, message) == (failure.line, &failure.message);
+        if self.is_interrupted || self.told.iter().any(is_told) {
+            return Ok(());
+        }
+        Err(format!(
+            "line {}: `{failure}` ends the run, and only {:?} is told",
+            failure.line, self.told
+        ))
+    }
+}
