@@ -7,10 +7,11 @@ use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::common::{Common, Output, Report};
+use crate::common::{Common, Output, Report, Told};
 use crate::scenario::overload::serve::SERVE;
 use crate::scenario::{
-    advise, blackhole, buffer, channels, cluster, delays, ethernet, occ, outage, overload, recovery,
+    advise, blackhole, buffer, channels, cluster, delays, ethernet, occ, outage, overload,
+    recovery, rehearse,
 };
 
 /// The exit status of wrong usage and of impossible parameters.
@@ -37,6 +38,7 @@ enum Scenario {
     Buffer(buffer::Options),
     Channels(channels::Options),
     Cluster(cluster::Options),
+    Rehearse(Box<rehearse::Options>),
 }
 
 impl Scenario {
@@ -53,6 +55,7 @@ impl Scenario {
             Self::Buffer(options) => &options.common,
             Self::Channels(options) => &options.common,
             Self::Cluster(options) => &options.common,
+            Self::Rehearse(options) => &options.common,
         }
     }
 
@@ -69,6 +72,7 @@ impl Scenario {
             Self::Buffer(options) => buffer::run(options),
             Self::Channels(options) => channels::run(options),
             Self::Cluster(options) => cluster::run(options),
+            Self::Rehearse(options) => rehearse::run(options),
         }
     }
 }
@@ -91,7 +95,11 @@ pub fn main() -> ExitCode {
     match obey(&scenario) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&format!("{error:#}"));
+            match error.downcast_ref::<Told>() {
+                // If that fails, there is nobody left to tell.
+                Some(Told(text)) => drop(io::stderr().write_all(text.as_bytes())),
+                None => complain(&format!("{error:#}")),
+            }
             ExitCode::from(WRONG_USAGE)
         }
     }

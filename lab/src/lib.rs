@@ -5,5 +5,6 @@
 
 pub mod cli;
 pub mod common;
+pub mod rehearsal;
 pub mod scenario;
 pub mod world;

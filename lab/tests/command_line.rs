@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{lab, printed};
 
 /// A quick command line of each scenario.
-const SCENARIOS: [&[&str]; 11] = [
+const SCENARIOS: [&[&str]; 12] = [
     &["occ", "--clients", "10,20", "--trials", "3"],
     &["outage", "--clients", "2000", "--outage", "20s"],
     &["recovery", "--outage", "30s", "--trials", "100"],
@@ -27,6 +27,19 @@ const SCENARIOS: [&[&str]; 11] = [
         "20s",
         "--watch",
         "10s",
+    ],
+    &[
+        "rehearse",
+        "../examples/mirror.ftsh",
+        "a.iso",
+        "--command",
+        "wget *.de.* hangs 10% fails 50%",
+        "--command",
+        "wget fails 30% takes 2s to 20s down for 20 to 60 min",
+        "--trials",
+        "20",
+        "--clients",
+        "2",
     ],
 ];
 
@@ -69,7 +82,7 @@ fn the_same_seed_gives_the_same_bytes_however_many_threads() {
 
 #[test]
 fn impossible_parameters_get_one_clear_line() {
-    let mistakes: [(&[&str], &str); 38] = [
+    let mistakes: [(&[&str], &str); 45] = [
         (&[], "which scenario? There are"),
         (&["occ", "--clients", "10000", "--trials", "1000000"], "too many to simulate"),
         (
@@ -126,6 +139,13 @@ fn impossible_parameters_get_one_clear_line() {
         (&["overload", "--deadline", "1s"], "--deadline must be at least 10 s"),
         (&["overload", "--factor", "0.5"], "must be at least 1"),
         (&["overload", "--live", "--scale", "1000"], "less than a millisecond"),
+        (&["rehearse"], "required arguments were not provided"),
+        (&["rehearse", "nowhere.ftsh"], "can't read the script `nowhere.ftsh`"),
+        (&["rehearse", "a.ftsh", "--command", "wget"], "what does `wget` do? Of it can be said"),
+        (&["rehearse", "a.ftsh", "--command", "wget fials 30%"], "did you mean `fails`?"),
+        (&["rehearse", "a.ftsh", "--command", "wget takes 5"], "not a length of time"),
+        (&["rehearse", "../examples/build.ftsh", "--policy", "full + fixed"], "not several"),
+        (&["rehearse", "../examples/build.ftsh", "--commands", "nowhere"], "can't read nowhere"),
         (&["scenario"], "unrecognized subcommand"),
     ];
     for (args, message) in mistakes {

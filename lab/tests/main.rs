@@ -14,5 +14,6 @@ mod outage;
 mod overload;
 mod pictures;
 mod recovery;
+mod rehearse;
 mod scripts;
 mod support;

@@ -26,6 +26,8 @@ pub struct Schedule {
     pub time: Option<Duration>,
     /// What `every` says, if that is known.
     pub every: Option<Duration>,
+    /// What `each` says, if that is known.
+    pub each: Option<Duration>,
     /// The delays, if they are known.
     pub policy: Option<Policy>,
     /// The least that it takes until it gives up, which it does if every attempt fails and is worth
@@ -101,6 +103,7 @@ impl Walk<'_> {
             times: limits.as_ref().and_then(|it| it.times),
             time: limits.as_ref().and_then(|it| it.time),
             every: limits.as_ref().and_then(|it| it.every),
+            each: limits.as_ref().and_then(|it| it.each),
             policy: limits.as_ref().map(|it| it.policy.clone()),
             least: self.least(details),
             most: self.most(details),

@@ -13,7 +13,7 @@ mod tests;
 
 pub use self::results::Results;
 pub use self::summary::Summary;
-pub use self::text::{one_line, signal_name};
+pub use self::text::{Told, one_line, signal_name};
 pub use self::zone::local_zone;
 
 use std::fs::OpenOptions;

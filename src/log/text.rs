@@ -62,7 +62,10 @@ fn write_moment(
 }
 
 /// An event in words.
-struct Told<'a>(&'a LogEvent);
+pub struct Told<'a>(
+    /// What happened.
+    pub &'a LogEvent,
+);
 
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -9,6 +9,7 @@ mod progress;
 mod queue;
 pub mod statistics;
 mod table;
+mod told;
 mod trials;
 
 pub use crowd::{Crowd, labels, legend};
@@ -18,4 +19,5 @@ pub use picture::{Axis, Panel, Picture, Series, Style};
 pub use progress::Progress;
 pub use queue::Queue;
 pub use table::{Column, Table, Value};
+pub use told::Told;
 pub use trials::{Random, random, trials};

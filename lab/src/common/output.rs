@@ -58,7 +58,8 @@ impl<'c> Output<'c> {
         }
         let asked_for = self.common.table.is_some();
         let shown = tables.iter().filter(|table| asked_for || !table.is_long);
-        let mut parts: Vec<_> = shown.map(|table| table.text()).collect();
+        let text = |table: &&Table| if asked_for { table.text() } else { table.brief() };
+        let mut parts: Vec<_> = shown.map(text).collect();
         let notes = report.notes.iter().map(|note| textwrap::fill(note, WIDTH) + "\n");
         parts.extend(notes);
         Ok(parts.join("\n"))

@@ -53,6 +53,8 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
     /// Whether people see it only if they ask for it by name.
     pub is_long: bool,
+    /// How many rows people see of it at the top and at the bottom, unless they ask for it by name.
+    pub shown: Option<(usize, usize)>,
 }
 
 /// How wide text may be.
@@ -64,13 +66,26 @@ const GAP: usize = 2;
 impl Table {
     /// A table without rows.
     pub fn new(name: &'static str, title: impl Into<String>, columns: Vec<Column>) -> Self {
-        Self { name, title: title.into(), columns, rows: Vec::new(), is_long: false }
+        Self { name, title: title.into(), columns, rows: Vec::new(), is_long: false, shown: None }
     }
 
     /// Adds a row.
     pub fn push(&mut self, row: Vec<Value>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a value per column of {}", self.name);
         self.rows.push(row);
+    }
+
+    /// For people who haven't asked for it by name: without its middle, if there are many rows.
+    pub fn brief(&self) -> String {
+        let (top, bottom) = self.shown.unwrap_or((usize::MAX, 0));
+        let Some(left_out @ 1..) = self.rows.len().checked_sub(top.saturating_add(bottom)) else {
+            return self.text();
+        };
+        let mut table = self.clone();
+        table.rows.drain(top..top + left_out);
+        let noun = if left_out == 1 { "row" } else { "rows" };
+        let place = if bottom > 0 { " in the middle" } else { "" };
+        format!("{}{left_out} more {noun}{place}: --table {}\n", table.text(), self.name)
     }
 
     /// For people: at most [`WIDTH`] columns wide, long words wrapped.

@@ -13,3 +13,4 @@ pub mod occ;
 pub mod outage;
 pub mod overload;
 pub mod recovery;
+pub mod rehearse;

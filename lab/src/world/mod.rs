@@ -15,7 +15,8 @@ use ftsh::backoff::Policy;
 use ftsh::driver::simulated::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
 use ftsh::machine::effect::{Dispatch, Effect, Environment, ProcessId};
 use ftsh::machine::event::Status;
-use ftsh::machine::{Config, Event, Machine, Output, Time};
+use ftsh::machine::record::Record;
+use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
 use ftsh::syntax::{self, Script};
 
 use crate::common::Random;
@@ -50,6 +51,21 @@ pub trait Commands {
 
     /// The time of an alarm has come.
     fn alarm(&mut self, alarm: Self::Alarm, agenda: &mut Agenda<Self::Alarm>);
+
+    /// A program has ended by itself.
+    fn ended(&mut self, program: Program, status: Status, agenda: &mut Agenda<Self::Alarm>) {
+        let _ = (program, status, agenda);
+    }
+
+    /// A client's shell logs something.
+    fn log(&mut self, client: usize, record: &Record) {
+        let _ = (client, record);
+    }
+
+    /// A client's script is over.
+    fn finished(&mut self, client: usize, outcome: Outcome, now: Time) {
+        let _ = (client, outcome, now);
+    }
 }
 
 /// A program in progress: whose, and which.
@@ -129,6 +145,10 @@ impl<A> Agenda<A> {
     }
 }
 
+/// A machine that computes without end is as much work as so many events, each time it has to look at
+/// the clock.
+const SLICE: u64 = 100;
+
 /// Clients, and the world they are in.
 pub struct World<C: Commands> {
     clients: Vec<Client>,
@@ -136,6 +156,8 @@ pub struct World<C: Commands> {
     /// The models.
     pub commands: C,
     handled: u64,
+    /// So many events may still come.
+    left: u64,
 }
 
 struct Client {
@@ -143,13 +165,24 @@ struct Client {
     shell: Shell,
     /// The next time its machine has to look at the clock.
     wake: Time,
+    is_over: bool,
 }
 
 impl<C: Commands> World<C> {
     /// A world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
         let agenda = Agenda { events: Events::new(), channels: vec![Channels::default()], random };
-        Self { clients: Vec::new(), agenda, commands, handled: 0 }
+        Self { clients: Vec::new(), agenda, commands, handled: 0, left: u64::MAX }
+    }
+
+    /// Lets it come to a stop after so many events: a script may do something for ever in no time.
+    pub fn limit(&mut self, most: u64) {
+        self.left = most;
+    }
+
+    /// Whether it has come to a stop before its time.
+    pub fn is_stopped(&self) -> bool {
+        self.left == 0
     }
 
     /// Deals the clients out to so many machines, each with channels of its own; before any is added.
@@ -165,8 +198,13 @@ impl<C: Commands> World<C> {
             vec![BString::from(&**script.source.name()), client.to_string().into()];
         let config = Config { backoff: policy.clone(), ..Config::default() };
         let machine = Machine::new(script, args, self.commands.environment(), config, seed);
-        let wake = Time::after(start);
-        self.clients.push(Client { machine, shell: Shell::default(), wake });
+        self.join(machine, Shell::default(), start);
+    }
+
+    /// Adds a client whose machine begins at `start`.
+    pub fn join(&mut self, machine: Machine, shell: Shell, start: Duration) {
+        let (client, wake) = (self.clients.len(), Time::after(start));
+        self.clients.push(Client { machine, shell, wake, is_over: false });
         self.agenda.events.schedule(wake, Happening::Wake(client));
     }
 
@@ -178,7 +216,10 @@ impl<C: Commands> World<C> {
     /// Lets everything happen up to a time.
     pub fn run(&mut self, until: Duration) {
         let until = Time::after(until);
-        while let Some(happening) = self.agenda.events.next(until) {
+        while self.left > 0
+            && let Some(happening) = self.agenda.events.next(until)
+        {
+            self.left -= 1;
             self.handled += 1;
             match happening {
                 Happening::Wake(client) => {
@@ -212,6 +253,11 @@ impl<C: Commands> World<C> {
         }
     }
 
+    /// The time.
+    pub fn now(&self) -> Duration {
+        self.agenda.now().elapsed()
+    }
+
     /// How many events there were so far.
     pub fn handled(&self) -> u64 {
         self.handled
@@ -233,11 +279,16 @@ impl<C: Commands> World<C> {
                 Output::Effect(Effect::Dispatch(dispatch)) => {
                     around.commands.dispatch(number, *dispatch, around.agenda);
                 }
+                Output::Effect(Effect::Log(record)) => around.commands.log(number, &record),
                 Output::Effect(effect) => client.shell.perform(effect, &mut around),
                 Output::Timeout(until) => {
                     if let Some(event) = client.shell.poll_event() {
                         client.machine.handle_event(now, event);
                     } else if until <= now {
+                        self.left = self.left.saturating_sub(SLICE);
+                        if self.left == 0 {
+                            return;
+                        }
                         client.machine.handle_timeout(now);
                     } else {
                         if until != Time::NEVER && until != client.wake {
@@ -247,7 +298,12 @@ impl<C: Commands> World<C> {
                         return;
                     }
                 }
-                Output::Finished(_) => return,
+                Output::Finished(outcome) => {
+                    if !std::mem::replace(&mut client.is_over, true) {
+                        around.commands.finished(number, outcome, now);
+                    }
+                    return;
+                }
             }
         }
     }
@@ -279,9 +335,10 @@ impl<C: Commands> Around for One<'_, C> {
     }
 
     fn ended(&mut self, process: ProcessId, ending: Ending) {
-        if !matches!(ending, Ending::Itself(_)) {
-            let program = Program { client: self.client, process };
-            self.commands.cut_short(program, self.agenda);
+        let program = Program { client: self.client, process };
+        match ending {
+            Ending::Itself(status) => self.commands.ended(program, status, self.agenda),
+            Ending::Terminated | Ending::Killed => self.commands.cut_short(program, self.agenda),
         }
     }
 }

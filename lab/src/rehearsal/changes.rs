@@ -1,0 +1,262 @@
+//! The same script with one limit, number or policy of one `try` changed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ftsh::backoff::{Clause, Kind, Policy};
+use ftsh::duration::Exact;
+use ftsh::lint::{Schedule, schedules};
+use ftsh::machine::outcome::Human;
+use ftsh::syntax::ast::{Block, CommandKind, Stage, StageKind, Try};
+use ftsh::syntax::{Script, parse};
+
+use super::tries::Tried;
+
+/// A script that differs from another one at one place.
+#[derive(Debug)]
+pub struct Change {
+    /// The line of the `try`.
+    pub line: u32,
+    /// What was and what is: `for 2 h → 4 h`.
+    pub what: String,
+    /// The script.
+    pub script: Script,
+}
+
+/// What can be said in the head of a `try`.
+#[derive(Clone, Debug)]
+enum Edit {
+    Time(Duration),
+    Times(u64),
+    Each(Duration),
+    Every(Duration),
+    Backoff(Policy),
+}
+
+/// Longer delays than this are rarely what one wants.
+const CAP: Duration = Duration::from_secs(60);
+
+/// What may make a difference, one at a time: limits, numbers and delays twice as large and half as
+/// large, other policies, a limit for each attempt. Tries that were never begun have none, nor have
+/// those whose head only running the script can tell. Tries without a policy use `policy`.
+pub fn changes(script: &Script, policy: &Policy, by_line: &BTreeMap<u32, Tried>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (number, schedule) in schedules(script, policy).iter().enumerate() {
+        let Some(tried) = by_line.get(&schedule.line).filter(|tried| tried.begun > 0) else {
+            continue;
+        };
+        for (what, edit) in edits(schedule, tried) {
+            if let Some(script) = edited(script, number, &edit) {
+                changes.push(Change { line: schedule.line, what, script });
+            }
+        }
+    }
+    changes
+}
+
+fn edits(schedule: &Schedule, tried: &Tried) -> Vec<(String, Edit)> {
+    let mut edits = Vec::new();
+    let mut length = |word: &str, length: Option<Duration>, edit: fn(Duration) -> Edit| {
+        for to in length.into_iter().flat_map(|length| [length.saturating_mul(2), length / 2]) {
+            let from = length.unwrap_or_default();
+            edits.push((format!("{word} {} → {}", Human(from), Human(to)), edit(to)));
+        }
+    };
+    length("for", schedule.time, Edit::Time);
+    length("each", schedule.each, Edit::Each);
+    length("every", schedule.every, Edit::Every);
+    if let Some(times) = schedule.times {
+        let halves = [times.saturating_mul(2), times / 2];
+        for to in halves.into_iter().filter(|to| (1..u64::MAX / 2).contains(to)) {
+            let noun = if times == 1 { "time" } else { "times" };
+            edits.push((format!("{times} {noun} → {to}"), Edit::Times(to)));
+        }
+    }
+    if tried.attempts == tried.begun {
+        return edits;
+    }
+    if let (Some(time), None) = (schedule.time, schedule.each) {
+        let each = time / 10;
+        edits.push((format!("each {}, where there is none", Human(each)), Edit::Each(each)));
+    }
+    if let Some(policy) = schedule.policy.as_ref().filter(|_| schedule.every.is_none()) {
+        edits.extend(policies(policy));
+    }
+    edits
+}
+
+/// Other delays than these.
+fn policies(policy: &Policy) -> Vec<(String, Edit)> {
+    let mut policies = Vec::new();
+    let mut other = |what: String, other: Policy| {
+        if other.check().is_ok() && other != *policy {
+            policies.push((what, Edit::Backoff(other)));
+        }
+    };
+    let takes = |clause| policy.kind.takes(clause);
+    if takes(Clause::From) {
+        for from in [policy.from.saturating_mul(2), policy.from / 2] {
+            let to = policy.to.max(from);
+            let what = format!("backoff from {} → {}", Human(policy.from), Human(from));
+            other(what, Policy { from, to, ..policy.clone() });
+        }
+    }
+    if takes(Clause::To) {
+        let to = if policy.to > CAP { CAP } else { policy.to / 4 }.max(policy.from);
+        let what = format!("backoff to {} → {}", Human(policy.to), Human(to));
+        other(what, Policy { to, ..policy.clone() });
+    }
+    for kind in [Kind::Ethernet, Kind::Full, Kind::Fixed] {
+        if kind != policy.kind {
+            let mut new = Policy::new(kind);
+            if takes(Clause::From) {
+                new.from = policy.from;
+            }
+            if takes(Clause::To) && kind.takes(Clause::To) {
+                new.to = policy.to;
+            }
+            other(format!("backoff {} → {}", policy.kind.name(), kind.name()), new);
+        }
+    }
+    policies
+}
+
+/// The script with the head of its `try` of this number changed.
+fn edited(script: &Script, number: usize, edit: &Edit) -> Option<Script> {
+    let head = match edit {
+        Edit::Time(time) => format!("for {}", Exact(*time)),
+        Edit::Times(times) => format!("{times} times"),
+        Edit::Each(each) => format!("2 times each {}", Exact(*each)),
+        Edit::Every(every) => format!("2 times every {}", Exact(*every)),
+        Edit::Backoff(policy) => format!("2 times backoff {policy}"),
+    };
+    let parsed = parse("a change", &format!("try {head}\nend\n")).ok()?;
+    let CommandKind::Try(details) = parsed.body.commands.into_iter().next()?.kind else {
+        return None;
+    };
+    let new = details.clauses;
+    let mut script = script.clone();
+    let clauses = &mut nth(&mut script.body, &mut number.clone())?.clauses;
+    match edit {
+        Edit::Time(_) => clauses.time = new.time,
+        Edit::Times(_) => clauses.times = new.times,
+        Edit::Each(_) => clauses.each = new.each,
+        Edit::Every(_) => clauses.every = new.every,
+        Edit::Backoff(_) => clauses.backoff = new.backoff,
+    }
+    Some(script)
+}
+
+/// The `try` that so many come before, in the order of [`schedules`].
+fn nth<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> {
+    for command in &mut block.commands {
+        let is_it = *before == 0;
+        let inside: Vec<&mut Block> = match &mut command.kind {
+            CommandKind::Try(details) => {
+                if is_it {
+                    return Some(details);
+                }
+                *before -= 1;
+                let Try { body, catch, finally, .. } = &mut **details;
+                let after = catch.iter_mut().chain(finally).map(|(_, block)| block);
+                std::iter::once(body).chain(after).collect()
+            }
+            CommandKind::If { arms, otherwise } => {
+                arms.iter_mut().map(|(_, body)| body).chain(otherwise).collect()
+            }
+            CommandKind::While { body, .. } | CommandKind::Function { body, .. } => vec![body],
+            CommandKind::For(details) => vec![&mut details.body],
+            CommandKind::Pipeline(pipeline) => {
+                let stages = pipeline.stages.iter_mut();
+                let block = |stage: &'b mut Stage| match &mut stage.kind {
+                    StageKind::Structure(block) => Some(block),
+                    StageKind::Simple(_) => None,
+                };
+                stages.filter_map(block).collect()
+            }
+            CommandKind::Comment { .. }
+            | CommandKind::Assign { .. }
+            | CommandKind::Return(_)
+            | CommandKind::Shift(_)
+            | CommandKind::Jump(_)
+            | CommandKind::Channel(_) => Vec::new(),
+        };
+        for block in inside {
+            if let Some(found) = nth(block, before) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use ftsh::syntax::print;
+
+    use super::*;
+
+    #[test]
+    fn one_thing_of_one_try_is_changed_at_a_time() {
+        let text = "\
+function f
+\ttry 3 times every 1 minute
+\t\ta
+\tend
+end
+
+if true
+\ttry for 1 hour each 10 minutes backoff full from 5 s to 30 s
+\t\tf | while true
+\t\t\ttry for 2 s or 1 time
+\t\t\t\tb
+\t\t\tcatch
+\t\t\t\ttry $n times
+\t\t\t\t\tc
+\t\t\t\tend
+\t\t\tend
+\t\tend
+\tend
+end
+";
+        let script = parse("a.ftsh", text).expect("a script");
+        let tried = Tried { begun: 1, attempts: 2, ..Tried::default() };
+        let by_line = [2, 8, 10, 13].map(|line| (line, tried)).into();
+        let before = print(&script);
+        let mut shown = Vec::new();
+        for change in changes(&script, &Policy::default(), &by_line) {
+            let after = print(&change.script);
+            let lines = before.lines().zip(after.lines()).enumerate();
+            let changed: Vec<_> = lines.filter(|(_, (one, other))| one != other).collect();
+            let [(at, (_, now))] = changed[..] else { panic!("{changed:?}") };
+            assert_eq!(at as u32 + 1, change.line);
+            shown.push(format!("{}: {} | {}", change.line, change.what, now.trim()));
+        }
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        2: every 1 min → 2 min | try 3 times every 2 minutes
+        2: every 1 min → 30 s | try 3 times every 30 seconds
+        2: 3 times → 6 | try 6 times every 1 minute
+        2: 3 times → 1 | try 1 time every 1 minute
+        8: for 1 h → 2 h | try for 2 hours each 10 minutes backoff full from 5 seconds to 30 seconds
+        8: for 1 h → 30 min | try for 30 minutes each 10 minutes backoff full from 5 seconds to 30 seconds
+        8: each 10 min → 20 min | try for 1 hour each 20 minutes backoff full from 5 seconds to 30 seconds
+        8: each 10 min → 5 min | try for 1 hour each 5 minutes backoff full from 5 seconds to 30 seconds
+        8: backoff from 5 s → 10 s | try for 1 hour each 10 minutes backoff full from 10 seconds to 30 seconds by 2
+        8: backoff from 5 s → 2.5 s | try for 1 hour each 10 minutes backoff full from 2500 ms to 30 seconds by 2
+        8: backoff to 30 s → 7.5 s | try for 1 hour each 10 minutes backoff full from 5 seconds to 7500 ms by 2
+        8: backoff full → ethernet | try for 1 hour each 10 minutes backoff ethernet from 5 seconds to 30 seconds by 2
+        8: backoff full → fixed | try for 1 hour each 10 minutes backoff fixed from 5 seconds
+        10: for 2 s → 4 s | try for 4 seconds or 1 time
+        10: for 2 s → 1 s | try for 1 second or 1 time
+        10: 1 time → 2 | try for 2 seconds or 2 times
+        10: each 200 ms, where there is none | try for 2 seconds or 1 time each 200 ms
+        10: backoff from 1 s → 2 s | try for 2 seconds or 1 time backoff ethernet from 2 seconds to 1 hour by 2
+        10: backoff from 1 s → 500 ms | try for 2 seconds or 1 time backoff ethernet from 500 ms to 1 hour by 2
+        10: backoff to 1 h → 1 min | try for 2 seconds or 1 time backoff ethernet from 1 second to 1 minute by 2
+        10: backoff ethernet → full | try for 2 seconds or 1 time backoff full from 1 second to 1 hour by 2
+        10: backoff ethernet → fixed | try for 2 seconds or 1 time backoff fixed from 1 second
+        "#);
+        let none = changes(&script, &Policy::default(), &BTreeMap::new());
+        assert!(none.is_empty(), "what was never begun is left alone");
+    }
+}

@@ -1,0 +1,178 @@
+//! A script as it is, in virtual time, with its commands modelled: what will come of it?
+
+mod chance;
+mod changes;
+pub mod model;
+mod parse;
+mod stage;
+mod tries;
+
+use std::time::Duration;
+
+use bstr::BString;
+use ftsh::backoff::Policy;
+use ftsh::driver::simulated::Shell;
+use ftsh::machine::effect::Environment;
+use ftsh::machine::record::Level;
+use ftsh::machine::{Config, Machine};
+use ftsh::syntax::Script;
+use rand::RngExt;
+
+pub use chance::{Difference, Share, difference, share};
+pub use changes::{Change, changes};
+pub use model::Model;
+pub use parse::CLAUSES;
+pub use stage::{Ending, Use};
+pub use tries::{Line, Tried, Tries};
+
+use crate::common::random;
+use crate::world::World;
+use stage::Stage;
+
+/// A client that has done so much without coming to its end will not.
+pub const MOST_EVENTS: u64 = 300_000;
+
+/// What is the same in all trials.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// The script's arguments, its name the first.
+    pub args: Vec<BString>,
+    /// The variables that it begins with.
+    pub environment: Environment,
+    /// The files that are there, with their contents.
+    pub files: Vec<(String, String)>,
+    /// Of commands; the first that is about one counts.
+    pub models: Vec<Model>,
+    /// The delays of tries that name no policy.
+    pub policy: Policy,
+    /// How many run the script at once.
+    pub clients: u32,
+    /// Within what time they begin.
+    pub start: Duration,
+    /// When a run is stopped that isn't over.
+    pub until: Duration,
+    /// Repeats it.
+    pub seed: u64,
+}
+
+/// What to remember of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// How the scripts end.
+    Endings,
+    /// And what the tries did.
+    Tries,
+    /// And when commands were started.
+    Starts,
+    /// And all that this client logs.
+    Log(usize),
+}
+
+/// What came of a trial.
+#[derive(Debug)]
+pub struct Trial {
+    /// How each client's script ended, if it did.
+    pub runs: Vec<Run>,
+    /// What came of each model's commands.
+    pub uses: Vec<Use>,
+    /// What came of the commands without a model.
+    pub others: Vec<(BString, Use)>,
+    /// What came of the tries.
+    pub tries: Tries,
+    /// When commands started, in seconds, and of which model they are.
+    pub starts: Vec<(f32, usize)>,
+    /// How many events there were.
+    pub events: u64,
+    /// Whether it did too much to be gone on with.
+    pub is_stopped: bool,
+}
+
+/// What came of one client's script.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// How long it took, or was watched.
+    pub time: Duration,
+    /// How it ended, if it did.
+    pub ending: Option<Ending>,
+}
+
+impl Run {
+    /// Whether it succeeded.
+    pub fn success(&self) -> bool {
+        self.ending.as_ref().is_some_and(|ending| ending.success)
+    }
+}
+
+impl Trial {
+    /// The share of its clients that succeeded.
+    pub fn share(&self) -> f64 {
+        self.mean(|run| f64::from(u8::from(run.success())))
+    }
+
+    /// The mean time of its clients in seconds.
+    pub fn time(&self) -> f64 {
+        self.mean(|run| run.time.as_secs_f64())
+    }
+
+    fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
+        crate::common::statistics::mean(self.runs.iter().map(of))
+    }
+}
+
+impl Rehearsal {
+    /// Runs `script` once by each client. Trials of the same number have the same random numbers, of
+    /// scripts that differ a little as well.
+    pub fn trial(&self, script: &Script, number: u64, detail: Detail) -> Trial {
+        let clients = self.clients as usize;
+        let mut stage = Stage::new(&self.models, clients, self.seed, &[number, 1]);
+        stage.starts = (detail == Detail::Starts).then(Vec::new);
+        let level = match detail {
+            Detail::Endings => Level::NOTHING,
+            Detail::Tries | Detail::Starts | Detail::Log(_) => Level::STRUCTURES,
+        };
+        if let Detail::Log(client) = detail {
+            stage.tries.kept = Some((client, Vec::new()));
+        }
+        let mut world = World::new(stage, random(self.seed, &[number, 2]));
+        world.limit(MOST_EVENTS.saturating_mul(u64::from(self.clients)));
+        let mut own = random(self.seed, &[number, 3]);
+        let mut starts = Vec::with_capacity(clients);
+        for _ in 0..clients {
+            let config = Config {
+                pid: 1,
+                backoff: self.policy.clone(),
+                log_level: level,
+                ..Config::default()
+            };
+            let (args, environment) = (self.args.clone(), self.environment.clone());
+            let seed = own.random();
+            let start = match self.clients {
+                1 => Duration::ZERO,
+                _ => self.start.mul_f64(own.random()),
+            };
+            let mut shell = Shell::default();
+            for (path, content) in &self.files {
+                shell.add_file(path, content);
+            }
+            world.join(Machine::new(script, args, environment, config, seed), shell, start);
+            starts.push(start);
+        }
+        world.run(self.until);
+        let (events, is_stopped) = (world.handled(), world.is_stopped());
+        let stopped_at = if is_stopped { world.now() } else { self.until };
+        let stage = world.commands;
+        let run = |(start, ending): (Duration, Option<Ending>)| {
+            let end = ending.as_ref().map_or(stopped_at, |ending| ending.at.elapsed());
+            Run { time: end.saturating_sub(start), ending }
+        };
+        Trial {
+            runs: starts.into_iter().zip(stage.endings).map(run).collect(),
+            uses: stage.uses,
+            others: stage.others.into_iter().collect(),
+            tries: stage.tries,
+            starts: stage.starts.unwrap_or_default(),
+            events,
+            is_stopped,
+        }
+    }
+}

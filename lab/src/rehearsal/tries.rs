@@ -1,0 +1,98 @@
+//! What came of a script's tries, and what one client's log says.
+
+use std::collections::BTreeMap;
+
+use ftsh::log::{Told, one_line};
+use ftsh::machine::Time;
+use ftsh::machine::record::{LogEvent, Record};
+
+/// Counts what becomes of tries, by their lines.
+#[derive(Clone, Debug, Default)]
+pub struct Tries {
+    /// By script and line.
+    pub by_line: BTreeMap<u32, Tried>,
+    /// The client whose log is kept, and the log.
+    pub kept: Option<(usize, Vec<Line>)>,
+}
+
+/// What became of a `try`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tried {
+    /// How often it was begun.
+    pub begun: u64,
+    /// How many attempts it made.
+    pub attempts: u64,
+    /// The most that it made at once.
+    pub most: u64,
+    /// How often it succeeded.
+    pub succeeded: u64,
+    /// How often it gave up.
+    pub gave_up: u64,
+}
+
+/// A line of a log.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// When.
+    pub at: Time,
+    /// The line of the script; 0 if there is none.
+    pub line: u32,
+    /// What happened.
+    pub what: String,
+}
+
+impl Tries {
+    /// Takes a record into account.
+    pub fn add(&mut self, client: usize, record: &Record) {
+        if let Some((kept, lines)) = &mut self.kept
+            && *kept == client
+        {
+            let what = one_line(&Told(&record.event).to_string());
+            let line = Line { at: record.at, line: record.line, what };
+            // That it starts says nothing new if it ends at once.
+            let is_end = matches!(
+                record.event,
+                LogEvent::CommandSucceeded { .. } | LogEvent::CommandFailed(_)
+            );
+            lines.pop_if(|last| {
+                is_end
+                    && last.what.starts_with("start: ")
+                    && (last.at, last.line) == (line.at, line.line)
+            });
+            lines.push(line);
+        }
+        match &record.event {
+            LogEvent::Attempt { number, .. } => {
+                let tried = self.of(record.line);
+                tried.begun += u64::from(*number == 1);
+                tried.attempts += 1;
+                tried.most = tried.most.max(*number);
+            }
+            LogEvent::TrySucceeded(_) => self.of(record.line).succeeded += 1,
+            // Without an attempt it hasn't begun: the limits around it had passed.
+            LogEvent::TryFailed { attempts: 1.., .. } => self.of(record.line).gave_up += 1,
+            _ => {}
+        }
+    }
+
+    /// Adds what came of the same tries in another trial.
+    pub fn merge(&mut self, other: &Self) {
+        for (line, tried) in &other.by_line {
+            self.of(*line).add(tried);
+        }
+    }
+
+    fn of(&mut self, line: u32) -> &mut Tried {
+        self.by_line.entry(line).or_default()
+    }
+}
+
+impl Tried {
+    fn add(&mut self, other: &Self) {
+        self.begun += other.begun;
+        self.attempts += other.attempts;
+        self.most = self.most.max(other.most);
+        self.succeeded += other.succeeded;
+        self.gave_up += other.gave_up;
+    }
+}

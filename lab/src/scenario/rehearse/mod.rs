@@ -1,0 +1,216 @@
+//! A script of one's own, in virtual time, with its commands modelled: will it succeed, when, and what
+//! decides that?
+
+mod effects;
+mod picture;
+mod tables;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ftsh::diagnostic;
+use ftsh::machine::outcome::Human;
+use ftsh::syntax::{Script, parse_bytes};
+
+use crate::common::{Common, Progress, Report, Told, input, trials};
+use crate::rehearsal::{
+    CLAUSES, Detail, MOST_EVENTS, Model, Rehearsal, Run, Share, Trial, Tries, share,
+};
+
+/// What will come of a script whose commands fail, take their time or hang, as you say
+///
+/// The script itself runs, in virtual time; its commands are models, and those without one succeed
+/// at once. The first model that is about a command counts. A model is a command's name, words that
+/// are among its arguments, and what it does:
+///   fails [30% | 2 times]  exits N  takes 2s [to 20s] [or 1 min if it fails]
+///   down [from 10 min] for 20 min  hangs [1%]  serves N  prints TEXT  ignores SIGTERM
+///
+/// Example: ftsh-lab rehearse examples/mirror.ftsh a.iso --command 'wget *.de.* hangs 10%'
+///                   --command 'wget fails 30% takes 2s to 20s'
+#[derive(clap::Args, Clone, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Options {
+    /// The script
+    pub script: PathBuf,
+    /// Its arguments; after `--` if they begin with a hyphen
+    #[arg(value_name = "ARGUMENT")]
+    pub arguments: Vec<OsString>,
+    /// What a command does; repeatable
+    #[arg(long = "command", value_name = "MODEL", value_parser = str::parse::<Model>)]
+    pub models: Vec<Model>,
+    /// A file of models, one a line, after those of --command; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub commands: Option<PathBuf>,
+    /// A file that is there when the script begins, as it is here, or with this text; repeatable
+    #[arg(long = "file", value_name = "PATH[=TEXT]")]
+    pub files: Vec<String>,
+    /// So many run the script beside each other, and use the same servers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub clients: u32,
+    /// Within what time many of them begin
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = input::length)]
+    pub start: Duration,
+    /// Stops what isn't over by then
+    #[arg(long, value_name = "TIME", value_parser = input::length)]
+    pub until: Option<Duration>,
+    /// Doesn't look what would change if limits and policies were others
+    #[arg(long)]
+    pub as_it_is: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub common: Common,
+}
+
+/// What is not over then won't be.
+const FOR_EVER: Duration = Duration::from_secs(1000 * 86_400);
+/// So many trials are made unless told, with one client.
+const TRIALS: u32 = 1000;
+
+/// What came of all trials.
+pub struct Found {
+    /// The rehearsed script's name.
+    pub name: String,
+    /// What was asked for.
+    pub rehearsal: Rehearsal,
+    /// The trials.
+    pub trials: Vec<Trial>,
+    /// How likely it is that a client's script succeeds.
+    pub success: Share,
+    /// What became of its tries.
+    pub tries: Tries,
+    /// What changes do, those that do most first.
+    pub effects: Vec<effects::Effect>,
+    /// The trial, the client and the log of the worst run.
+    pub worst: (usize, usize, Trial),
+}
+
+/// Runs the scenario.
+pub fn run(options: &Options) -> Result<Report> {
+    let name = options.script.display().to_string();
+    let script = read(&options.script)?;
+    let rehearsal = rehearsal(options, &name)?;
+    let count = options.common.trials((TRIALS / options.clients).max(20));
+    let detail = if options.common.plot.is_some() { Detail::Starts } else { Detail::Tries };
+    let first = rehearsal.trial(&script, 0, detail);
+    if first.is_stopped {
+        bail!(
+            "{name}: a run isn't over after {} and {MOST_EVENTS} events: does the script end by \
+             itself? `--until 1h` stops each run then",
+            Human(first.runs.iter().map(|run| run.time).max().unwrap_or_default())
+        );
+    }
+    input::bounded(first.events as f64 * f64::from(count))?;
+    let numbers: Vec<u64> = (0..u64::from(count)).collect();
+    let progress = Progress::new(numbers.len());
+    let trials = trials(&numbers, &progress, |number| rehearsal.trial(&script, *number, detail));
+    drop(progress);
+    let shares: Vec<f64> = trials.iter().map(Trial::share).collect();
+    let mut tries = Tries::default();
+    for trial in &trials {
+        tries.merge(&trial.tries);
+    }
+    let effects = if options.as_it_is {
+        Vec::new()
+    } else {
+        effects::effects(&rehearsal, &script, &trials, &tries)
+    };
+    let (trial, client) = worst(&trials);
+    let log = rehearsal.trial(&script, trial as u64, Detail::Log(client));
+    let found = Found {
+        success: share(&shares, options.clients),
+        worst: (trial, client, log),
+        name,
+        rehearsal,
+        trials,
+        tries,
+        effects,
+    };
+    Ok(Report {
+        tables: tables::tables(&found, &script),
+        notes: tables::notes(&found),
+        picture: picture::picture(&found),
+    })
+}
+
+fn read(path: &Path) -> Result<Script> {
+    let name = path.display().to_string();
+    let text = std::fs::read(path).with_context(|| format!("can't read the script `{name}`"))?;
+    let told = |mistakes| Told(diagnostic::render_all(&mistakes)).into();
+    parse_bytes(&name, &text).map_err(told)
+}
+
+fn rehearsal(options: &Options, name: &str) -> Result<Rehearsal> {
+    let mut models = options.models.clone();
+    if let Some(path) = &options.commands {
+        models.extend(from_file(path)?);
+    }
+    let args = std::iter::once(name.into())
+        .chain(options.arguments.iter().map(|it| it.clone().into_vec().into()));
+    // As the shell does, but for what a shell around it says.
+    let environment = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec()));
+    let environment = environment.filter(|(name, _)| !name.starts_with(b"FTSH_"));
+    let policy = match &options.common.policies[..] {
+        [] => ftsh::backoff::Policy::default(),
+        [crowd] => match crowd.single() {
+            Some(policy) => policy.clone(),
+            None => bail!("--policy: the tries that name none use one policy, not several"),
+        },
+        _ => bail!("--policy: the tries that name none use one policy, not several"),
+    };
+    Ok(Rehearsal {
+        args: args.collect(),
+        environment: environment.map(|(name, value)| (name.into(), value.into())).collect(),
+        files: options.files.iter().map(|file| content(file)).collect::<Result<_>>()?,
+        models,
+        policy,
+        clients: options.clients,
+        start: options.start,
+        until: options.until.unwrap_or(FOR_EVER),
+        seed: options.common.seed,
+    })
+}
+
+fn from_file(path: &Path) -> Result<Vec<Model>> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("can't read {name}"))?;
+    let mut models = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with('#') {
+            let model = line.parse::<Model>();
+            models.push(model.map_err(|mistake| anyhow::anyhow!("{name}:{}: {mistake}", at + 1))?);
+        }
+    }
+    if models.is_empty() {
+        bail!("{name} has no model: a line is a command and what it does: {CLAUSES}");
+    }
+    Ok(models)
+}
+
+/// A file's path and content.
+fn content(file: &str) -> Result<(String, String)> {
+    if let Some((path, text)) = file.split_once('=') {
+        return Ok((path.into(), format!("{text}\n")));
+    }
+    let content = match std::fs::read(file) {
+        Ok(content) => String::from_utf8_lossy(&content).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).with_context(|| format!("can't read {file}")),
+    };
+    Ok((file.into(), content))
+}
+
+/// Of those that failed the one that took longest, or else of all: the trial and the client. Of several
+/// the first.
+fn worst(trials: &[Trial]) -> (usize, usize) {
+    let runs = trials.iter().enumerate().flat_map(|(trial, it)| {
+        it.runs.iter().enumerate().map(move |(client, run)| (trial, client, run))
+    });
+    let how_bad = |run: &Run| (!run.success(), run.time);
+    let worst =
+        runs.reduce(|worst, next| if how_bad(next.2) > how_bad(worst.2) { next } else { worst });
+    worst.map_or((0, 0), |(trial, client, _)| (trial, client))
+}

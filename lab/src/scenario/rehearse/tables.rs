@@ -1,0 +1,320 @@
+//! What a rehearsal found, for people and programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ftsh::lint::schedules;
+use ftsh::machine::outcome::Human;
+use ftsh::syntax::Script;
+
+use super::{Found, effects};
+use crate::common::statistics::Quantiles;
+use crate::common::{Column, Table, Value};
+use crate::rehearsal::{Run, Use};
+
+/// So many lines of the worst run people see at each end.
+const LINES: usize = 12;
+
+/// All tables, the most important one first.
+pub fn tables(found: &Found, script: &Script) -> Vec<Table> {
+    let mut tables = vec![times(found)];
+    tables.extend([
+        ends(found),
+        commands(found),
+        tries(found, script),
+        effects::table(found),
+        worst(found),
+    ]);
+    let is_first = |table: &Table| table.name == "times";
+    tables.retain(|table| is_first(table) || !table.rows.is_empty());
+    for table in &mut tables {
+        table.columns.push(Column::hidden("backoff"));
+        let backoff: Value = found.rehearsal.policy.to_string().into();
+        table.rows.iter_mut().for_each(|row| row.push(backoff.clone()));
+    }
+    tables
+}
+
+/// A percentage without needless digits.
+pub fn short(part: f64) -> String {
+    let percent = format!("{:.1}", 100.0 * part);
+    percent.strip_suffix(".0").unwrap_or(&percent).to_owned()
+}
+
+/// A part in percent.
+pub fn percent(part: f64) -> Value {
+    Value::Number(100.0 * part, usize::from(part > 0.0 && part < 1.0))
+}
+
+/// A length of time in words.
+pub fn length(seconds: Option<f64>) -> Value {
+    let length = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    length.map_or(Value::Missing, |length| Human(length).to_string().into())
+}
+
+fn runs(found: &Found) -> impl Iterator<Item = &Run> {
+    found.trials.iter().flat_map(|trial| &trial.runs)
+}
+
+/// Which runs a row is about.
+type Which = fn(&Run) -> bool;
+
+fn times(found: &Found) -> Table {
+    let (success, clients) = (found.success, found.rehearsal.clients);
+    let times = if clients == 1 { String::new() } else { format!(" by {clients} at once") };
+    let title = format!(
+        "{}, rehearsed {} times{times}: {} % of the runs succeed (95 % interval: {} to {} %)",
+        found.name,
+        found.trials.len(),
+        short(success.found),
+        short(success.low),
+        short(success.high),
+    );
+    let mut table = Table::new(
+        "times",
+        title,
+        vec![
+            Column::new("runs_that", "runs that", ""),
+            Column::new("runs", "runs", ""),
+            Column::new("percent", "%", ""),
+            Column::new("mean", "mean time", ""),
+            Column::new("median", "median", ""),
+            Column::new("p90", "90 %", ""),
+            Column::new("p99", "99 %", ""),
+            Column::new("longest", "longest", ""),
+            Column::hidden("mean_s"),
+            Column::hidden("median_s"),
+            Column::hidden("p90_s"),
+            Column::hidden("p99_s"),
+            Column::hidden("longest_s"),
+            Column::hidden("success_low_percent"),
+            Column::hidden("success_high_percent"),
+        ],
+    );
+    let count = runs(found).count().max(1);
+    let kinds: [(&str, Which); 4] = [
+        ("succeed", Run::success),
+        ("fail", |run| run.ending.is_some() && !run.success()),
+        ("are stopped", |run| run.ending.is_none()),
+        ("all", |_| true),
+    ];
+    for (name, which) in kinds {
+        let times = runs(found).filter(|run| which(run)).map(|run| run.time.as_secs_f32());
+        let times = Quantiles::new(times.collect());
+        let these = runs(found).filter(|run| which(run)).count();
+        if these == 0 {
+            continue;
+        }
+        let values = [times.mean(), times.at(0.5), times.at(0.9), times.at(0.99), times.worst()];
+        let mut row = vec![name.into(), these.into(), percent(these as f64 / count as f64)];
+        row.extend(values.map(length));
+        row.extend(values.map(Value::from));
+        row.extend([success.low, success.high].map(|part| Value::number(100.0 * part)));
+        table.push(row);
+    }
+    table
+}
+
+fn ends(found: &Found) -> Table {
+    let mut table = Table::new(
+        "ends",
+        "What ended the runs that failed",
+        vec![
+            Column::new("line", "line", ""),
+            Column::new("runs", "runs", ""),
+            Column::new("percent", "%", "of all"),
+            Column::new("failure", "failure, for example", ""),
+            Column::hidden("kind"),
+            Column::hidden("code"),
+        ],
+    );
+    let mut by_place: BTreeMap<_, (u64, String)> = BTreeMap::new();
+    for run in runs(found).filter(|run| !run.success()) {
+        let Some(ending) = &run.ending else { continue };
+        let (what, message) = match &ending.failure {
+            Some(it) => ((it.line, it.kind.name(), it.code), it.summary()),
+            None => ((0, "exit", 0), "the script's own `exit`".into()),
+        };
+        let (count, _) = by_place.entry(what).or_insert((0, message));
+        *count += 1;
+    }
+    let all = runs(found).count().max(1) as f64;
+    let mut rows: Vec<_> = by_place.into_iter().collect();
+    rows.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    for ((line, kind, code), (count, message)) in rows {
+        table.push(vec![
+            if line == 0 { Value::Missing } else { u64::from(line).into() },
+            count.into(),
+            percent(count as f64 / all),
+            message.into(),
+            kind.into(),
+            Value::Number(f64::from(code), 0),
+        ]);
+    }
+    table
+}
+
+fn commands(found: &Found) -> Table {
+    let many = found.rehearsal.clients > 1;
+    let mut peaks =
+        [Column::new("at_once", "at once", "most"), Column::new("a_second", "a second", "most")];
+    for column in &mut peaks {
+        column.shown = many;
+    }
+    let mut columns = vec![
+        Column::new("command", "command", ""),
+        Column::new("runs", "runs", "a trial"),
+        Column::new("most", "most", ""),
+        Column::new("failed_percent", "failed", "%"),
+        Column::new("cut_percent", "cut short", "%"),
+        Column::new("mean", "mean time", ""),
+        Column::hidden("mean_s"),
+        Column::hidden("model"),
+    ];
+    columns.extend(peaks);
+    let mut table = Table::new("commands", "Commands", columns);
+    let trials = found.trials.len().max(1) as f64;
+    let mut row = |name: String, model: Value, uses: &[&Use]| {
+        let mut sum = Use::default();
+        for it in uses {
+            sum.add(it);
+        }
+        let starts = (sum.starts as f64).max(1.0);
+        let mean = sum.time.as_secs_f64() / starts;
+        table.push(vec![
+            name.into(),
+            Value::number(sum.starts as f64 / trials),
+            uses.iter().map(|it| it.starts).max().unwrap_or(0).into(),
+            percent(sum.failed as f64 / starts),
+            percent(sum.cut as f64 / starts),
+            length(Some(mean)),
+            Value::number(mean),
+            model,
+            sum.at_once.into(),
+            sum.a_second.into(),
+        ]);
+    };
+    for (at, model) in found.rehearsal.models.iter().enumerate() {
+        let uses: Vec<_> = found.trials.iter().map(|trial| &trial.uses[at]).collect();
+        row(model.name(), model.to_string().into(), &uses);
+    }
+    let mut others: BTreeMap<_, Vec<&Use>> = BTreeMap::new();
+    for (name, it) in found.trials.iter().flat_map(|trial| &trial.others) {
+        others.entry(name).or_default().push(it);
+    }
+    for (name, uses) in others {
+        row(format!("{name} (no model)"), Value::Missing, &uses);
+    }
+    table
+}
+
+fn tries(found: &Found, script: &Script) -> Table {
+    let mut table = Table::new(
+        "tries",
+        "Tries",
+        vec![
+            Column::new("line", "line", ""),
+            Column::new("try", "try", ""),
+            Column::new("begun", "begun", "a trial"),
+            Column::new("attempts", "attempts", "mean"),
+            Column::new("most", "most", ""),
+            Column::new("succeeded_percent", "succeeded", "%"),
+            Column::new("gave_up_percent", "gave up", "%"),
+            Column::new("cut_percent", "cut short", "%"),
+        ],
+    );
+    for schedule in schedules(script, &found.rehearsal.policy) {
+        let tried = found.tries.by_line.get(&schedule.line).copied().unwrap_or_default();
+        let begun = tried.begun as f64;
+        let part = |count: u64| {
+            if tried.begun == 0 { Value::Missing } else { percent(count as f64 / begun) }
+        };
+        let cut = tried.begun.saturating_sub(tried.succeeded + tried.gave_up);
+        table.push(vec![
+            u64::from(schedule.line).into(),
+            format!("{}{}", "  ".repeat(schedule.depth), schedule.head).into(),
+            Value::number(begun / found.trials.len().max(1) as f64),
+            if tried.begun == 0 {
+                Value::Missing
+            } else {
+                Value::number(tried.attempts as f64 / begun)
+            },
+            tried.most.into(),
+            part(tried.succeeded),
+            part(tried.gave_up),
+            part(cut),
+        ]);
+    }
+    table
+}
+
+fn worst(found: &Found) -> Table {
+    let (trial, client, log) = &found.worst;
+    let run = &log.runs[*client];
+    let how = match &run.ending {
+        Some(ending) if ending.success => "the longest that succeeded",
+        Some(_) => "the longest that failed",
+        None => "the longest that was stopped",
+    };
+    let client = match found.rehearsal.clients {
+        1 => String::new(),
+        _ => format!(", client {client}"),
+    };
+    let title = format!("The worst run, {how}: trial {trial}{client}, {}", Human(run.time));
+    let mut table = Table::new(
+        "worst",
+        title,
+        vec![
+            Column::new("time", "time", ""),
+            Column::new("line", "line", ""),
+            Column::new("what", "what", ""),
+            Column::hidden("time_s"),
+        ],
+    );
+    let lines = log.tries.kept.as_ref().map_or(&[][..], |(_, lines)| lines);
+    for line in lines {
+        table.push(vec![
+            Human(line.at.elapsed()).to_string().into(),
+            if line.line == 0 { Value::Missing } else { u64::from(line.line).into() },
+            line.what.clone().into(),
+            Value::number(line.at.elapsed().as_secs_f64()),
+        ]);
+    }
+    table.shown = Some((LINES, LINES));
+    table
+}
+
+/// What to know about the tables.
+pub fn notes(found: &Found) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(effects::idle(found));
+    let models = &found.rehearsal.models;
+    for (at, model) in models.iter().enumerate() {
+        if found.trials.iter().all(|trial| trial.uses[at].starts == 0) {
+            notes.push(format!(
+                "No command was ever like this: `{model}`. Is it the script's spelling, or does a \
+                 model before it take them all?"
+            ));
+        }
+    }
+    let others: BTreeSet<_> = found
+        .trials
+        .iter()
+        .flat_map(|trial| &trial.others)
+        .map(|(name, _)| name.to_string())
+        .collect();
+    if !others.is_empty() {
+        let names: Vec<_> = others.iter().map(|name| format!("`{name}`")).collect();
+        notes.push(format!(
+            "Commands without a model succeed at once and print nothing: {}.",
+            names.join(", ")
+        ));
+    }
+    let stopped = runs(found).filter(|run| run.ending.is_none()).count();
+    if stopped > 0 {
+        notes.push(format!("{stopped} runs weren't over when they were stopped."));
+    }
+    let events: u64 = found.trials.iter().map(|trial| trial.events).sum();
+    notes.push(format!("{events} events were simulated, without those of the changes."));
+    notes
+}
