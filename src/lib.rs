@@ -17,6 +17,8 @@ pub mod duration;
 pub mod journal;
 pub mod lint;
 pub mod log;
+#[cfg(feature = "lsp")]
+pub mod lsp;
 pub mod machine;
 pub mod nearest;
 pub mod non_blocking_writer;

@@ -34,6 +34,8 @@ mod lock;
 #[cfg(feature = "cluster")]
 mod log_schema;
 mod logging;
+#[cfg(feature = "lsp")]
+mod lsp;
 mod nesting;
 #[cfg(feature = "journal")]
 mod next_start;

@@ -69,7 +69,7 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("duration", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
@@ -116,9 +116,11 @@ const LAYERS: [(&str, &[&str]); 24] = [
             "nearest",
         ],
     ),
+    ("lsp", &["repl", "machine", "lint", "os_error", "syntax", "backoff", "duration"]),
     (
         "cli",
         &[
+            "lsp",
             "branch",
             "cluster",
             "os_error",

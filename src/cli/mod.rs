@@ -9,6 +9,8 @@ pub mod flags;
 #[cfg_attr(not(feature = "journal"), path = "no_journal.rs")]
 mod journal;
 mod lock;
+#[cfg_attr(not(feature = "lsp"), path = "no_lsp.rs")]
+mod lsp;
 mod messages;
 pub mod options;
 mod run;
@@ -124,6 +126,9 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
     messages::keep_secret(settings.config.secrets.clone());
     if let Action::Look(look, file) = &settings.action {
         return journal::look(*look, file, &settings);
+    }
+    if settings.action == Action::Serve {
+        return lsp::serve(settings.config.backoff, directory);
     }
     let script = settings.program.script();
     if settings.action == Action::Run {

@@ -100,6 +100,13 @@ pub static CHECK: Spec = Spec {
 pub static PRINT: Spec =
     Spec { names: &["-p"], help: "Print the script, tidied, run nothing", ..PLAIN };
 
+/// Talk with an editor.
+pub static LSP: Spec = Spec {
+    names: &["--lsp"],
+    help: "Serve an editor as a language server, on standard input and output; run nothing",
+    ..PLAIN
+};
+
 const UNSET_WORDS: Words<bool> = &[("empty", true), ("fail", false)];
 
 /// Whether variables that are set nowhere are empty.
@@ -472,10 +479,11 @@ pub static OUTPUT: Spec = Spec {
 };
 
 /// All options, in the order of the help.
-pub static TABLE: [&Spec; 32] = [
+pub static TABLE: [&Spec; 33] = [
     &TEXT,
     &CHECK,
     &PRINT,
+    &LSP,
     &UNSET.option,
     &VERSION,
     &HELP,

@@ -36,6 +36,8 @@ pub enum Action {
     Check,
     /// Print it.
     Print,
+    /// There is none, but an editor with scripts of its own.
+    Serve,
     /// There is none, but a journal to look at.
     Look(Look, PathBuf),
 }
@@ -269,6 +271,12 @@ impl Given<'_> {
         ];
         if self.flags.has(&options::OUTPUT) && !self.flags.has(&options::TIMELINE) {
             bail!("`-o` is where the picture of `--timeline` goes; there is none");
+        }
+        if self.flags.has(&options::LSP) {
+            if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
+                bail!("`--lsp` is told of scripts by an editor: it takes none");
+            }
+            return Ok(Action::Serve);
         }
         for (option, look) in looks {
             if let Some(file) = self.file(option)? {

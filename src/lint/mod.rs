@@ -16,7 +16,7 @@ mod pauses;
 mod programs;
 mod schedule;
 mod tries;
-mod walk;
+pub(crate) mod walk;
 
 #[cfg(test)]
 mod tests;

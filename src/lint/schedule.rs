@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use super::walk;
 use crate::backoff::Policy;
-use crate::syntax::Script;
 use crate::syntax::ast::{
     self, BackoffClause, Block, Command, CommandKind, Expr, ExprKind, Try, UnaryOperator,
 };
 use crate::syntax::clauses::TryClauses;
 use crate::syntax::parse::literal;
+use crate::syntax::{Script, Span};
 
 /// A `try`, and how long it can take.
 #[derive(Clone, Debug)]
 pub struct Schedule {
+    /// Where its head stands.
+    pub span: Span,
     /// The line it stands in.
     pub line: u32,
     /// Its head, as written.
@@ -97,6 +99,7 @@ impl Walk<'_> {
         let limits = self.limits(details);
         let source = &self.script.source;
         Schedule {
+            span: command.span,
             line: source.line(command.span.start),
             head: source.text()[std::ops::Range::from(command.span)].trim().to_owned(),
             depth: self.depth,

@@ -15,8 +15,8 @@ use crate::syntax::vocabulary::{
     TIMES, is_loop,
 };
 
-/// What an attempt, or a failure, defines.
-const SPECIAL: [&str; 10] = [
+/// Variables that an attempt, or a failure, defines.
+pub const SPECIAL: [&str; 10] = [
     "attempt",
     "elapsed",
     "remaining",
@@ -157,6 +157,10 @@ impl<'a> Place<'a> {
                 let value = Place { word: &self.word[length + 1..], ..*self };
                 let (offset, found) = value.value(Wanted::Values);
                 return (length + 1 + offset, found);
+            }
+            // `name=f(`
+            if matches!(last, Some((_, Role::Symbol))) {
+                return self.value(Wanted::Values);
             }
             return self.command(words.is_empty());
         };
@@ -390,6 +394,7 @@ mod tests {
         assert_eq!(tab("for x in lin"), "for x in lines(");
         assert_eq!(tab("if basen"), "if basename(");
         assert_eq!(tab("x=fetch_"), "x=fetch_all(");
+        assert_eq!(tab("x=length(fetch_"), "x=length(fetch_all(");
         assert_eq!(tab("echo basen"), "");
         assert_eq!(tab("if x\nelse "), "if x\nelse if ");
     }

@@ -53,7 +53,7 @@ pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
     if topics.is_empty() {
         return overview(columns, colours);
     }
-    let about = |topic: &String| match find(topic) {
+    let about = |topic: &String| match text(topic) {
         Some(text) => {
             let title = if colours { format!("\x1b[1m{topic}\x1b[0m") } else { topic.clone() };
             format!("{title}\n{}", wrapped(&text, columns))
@@ -67,7 +67,8 @@ pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
     topics.iter().map(about).collect::<Vec<_>>().join("\n")
 }
 
-fn find(topic: &str) -> Option<Cow<'static, str>> {
+/// What there is to say about a topic: a paragraph a line, examples indented by two blanks.
+pub fn text(topic: &str) -> Option<Cow<'static, str>> {
     if let Some(function) = function(topic) {
         return Some(format!("`{}`: {}.", function.call(), function.meaning).into());
     }
@@ -144,7 +145,7 @@ mod tests {
         let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS).chain(&BUILTINS);
         for topic in words.chain(&policies).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
-            assert!(find(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
+            assert!(super::text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
         }
         let mut unique = known.clone();
         unique.sort_unstable();

@@ -167,6 +167,12 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_seen() {
+        assert_eq!(shown("", "x=trim($y)"), "<36mx|<32m=trim|<35m(|<36m$y|<35m)|");
+        assert_eq!(shown("", "if trim(a)"), "<1;4mif| <32mtrim|<35m(|a<35m)|");
+    }
+
+    #[test]
     fn words_show_their_parts() {
         assert_eq!(
             shown("", r#"v=1; echo a"b $v c"d$v # e"#),

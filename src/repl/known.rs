@@ -39,20 +39,26 @@ pub struct Known {
 impl Known {
     /// Looks at the session of a machine.
     pub fn of(machine: &Machine) -> Self {
-        let variables = machine.variables();
-        Self {
-            functions: machine.functions().map(ToString::to_string).collect(),
-            channels: machine.channels().map(ToString::to_string).collect(),
-            variables: variables
-                .into_iter()
-                .map(|(name, value)| (name.to_string(), value))
-                .collect(),
-            directory: match machine.working_directory() {
+        let variables = machine.variables().into_iter();
+        Self::new(
+            machine.functions().map(ToString::to_string).collect(),
+            machine.channels().map(ToString::to_string).collect(),
+            variables.map(|(name, value)| (name.to_string(), value)).collect(),
+            match machine.working_directory() {
                 Some(directory) => PathBuf::from(OsStr::from_bytes(directory)),
                 None => std::env::current_dir().unwrap_or_default(),
             },
-            found: Mutex::default(),
-        }
+        )
+    }
+
+    /// A session with these functions, channels and variables, in a directory.
+    pub fn new(
+        functions: Vec<String>,
+        channels: Vec<String>,
+        variables: HashMap<String, Option<BString>>,
+        directory: PathBuf,
+    ) -> Self {
+        Self { functions, channels, variables, directory, found: Mutex::default() }
     }
 
     /// Only what is found along a `PATH`, which may be relative to a directory.

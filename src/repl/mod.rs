@@ -3,22 +3,24 @@
 mod candidate;
 mod complete;
 mod files;
-mod help;
+pub mod help;
 mod helper;
 mod highlight;
 mod history;
 mod known;
-mod lexemes;
+pub mod lexemes;
 mod prompt;
 mod read;
 mod screen;
-mod tokens;
+pub mod tokens;
 
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 use nix::unistd::{gethostname, getuid};
 
+pub use self::candidate::Candidate;
+pub use self::complete::{SPECIAL, complete};
 pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};

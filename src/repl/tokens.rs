@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::lexemes::{Part, assigned, double, redirection, single, variable};
 use crate::syntax::vocabulary::{
-    ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, LOOP_CLAUSES, RULES, TIMES, is_loop,
+    ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, LOOP_CLAUSES, RULES, TIMES, is_loop, is_name,
 };
 
 /// A piece of a text.
@@ -51,6 +51,8 @@ pub struct Tokens {
     pub all: Vec<Token>,
     /// The heads of structures that have no `end`: indices of `all`, outermost first.
     pub open: Vec<usize>,
+    /// The head and the `end` of each structure that has both: indices of `all`, innermost first.
+    pub closed: Vec<(usize, usize)>,
     /// Words that end or divide a structure although there is none.
     pub stray: Vec<usize>,
 }
@@ -142,9 +144,12 @@ impl<'t> Scanner<'t> {
     }
 
     fn parenthesis(&mut self, symbol: char) {
+        let last = self.found.all.last().map_or("", |it| &self.text[it.range.clone()]);
         let asks =
-            self.found.all.last().is_some_and(|it| &self.text[it.range.clone()] == ".succeeds.");
+            last == ".succeeds." || assigned(last).is_some() && last.ends_with("=.succeeds.");
         self.push(1, Role::Symbol);
+        // No command comes after what is no word.
+        self.at_start &= self.head != Some("=");
         match symbol {
             '(' if asks => (self.asks, self.at_start) = (1, true),
             '(' if self.asks > 0 => self.asks += 1,
@@ -202,7 +207,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn word(&mut self) {
-        let (expression, asks) = (self.in_expression(), self.asks > 0);
+        let (mut expression, asks) = (self.in_expression(), self.asks > 0);
         let start = self.at;
         let mut parts = Vec::new();
         let mut at = start;
@@ -227,6 +232,8 @@ impl<'t> Scanner<'t> {
                 }
                 _ => at += c.len_utf8(),
             }
+            // A value follows: `x=f(1)`.
+            expression |= c == '=' && self.at_start && is_name(&self.text[start..at - 1]);
         }
         let role = self.role(&self.text[start..at]);
         self.at = at;
@@ -278,7 +285,10 @@ impl<'t> Scanner<'t> {
     fn keyword(&mut self, word: &'t str) -> Role {
         let index = self.found.all.len();
         match word {
-            "end" if self.found.open.pop().is_none() => self.found.stray.push(index),
+            "end" => match self.found.open.pop() {
+                Some(head) => self.found.closed.push((head, index)),
+                None => self.found.stray.push(index),
+            },
             "catch" | "else" if self.found.open.is_empty() => self.found.stray.push(index),
             _ if HEADS.contains(&word) => self.found.open.push(index),
             _ => {}
@@ -377,6 +387,8 @@ mod tests {
             @"K:if O:.succeeds. S:( C:grep W:-q W:a,b W:f S:) O:.and. W:$x O:.eq. W:f S:( W:1 S:, W:2 S:)");
         insta::assert_snapshot!(shown("x=$a .add. 1\nA=1 env\nelse if true"),
             @"A:x=$a O:.add. W:1 A:A=1 C:env K:else K:if W:true");
+        insta::assert_snapshot!(shown("x=f(1, $y) .add. (2); A=(b) c; y=.succeeds. (ls -l); z=a(b c"),
+            @"A:x=f S:( W:1 S:, W:$y S:) O:.add. S:( W:2 S:) A:A= S:( W:b S:) W:c A:y=.succeeds. S:( C:ls W:-l S:) A:z=a S:( W:b W:c");
         insta::assert_snapshot!(shown("for x in a in; forall y in $l at most 3; echo (a)"),
             @"K:for W:x L:in W:a L:in K:forall W:y L:in W:$l L:at L:most W:3 C:echo W:(a)");
         insta::assert_snapshot!(shown("forall x in keep at least 2 keep going; ok"),

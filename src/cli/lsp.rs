@@ -1,0 +1,37 @@
+//! `--lsp`: what an editor is told, with the programs and the variables of this environment.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+
+use super::Along;
+use super::messages::complain;
+use crate::backoff::Policy;
+use crate::lsp::{Around, serve as converse};
+use crate::machine::Outcome;
+use crate::os_error::plain;
+use crate::repl::Known;
+
+/// Serves an editor until it ends the conversation.
+pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
+    let programs = Known::along_path(&directory, std::env::var_os("PATH"));
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        Some((name.into_string().ok()?, Some(value.into_vec().into())))
+    });
+    let around = Around {
+        policy,
+        programs: Box::new(Along(programs)),
+        variables: variables.collect(),
+        directory,
+    };
+    // Unlike the standard library's own, it says what is there to be read.
+    let input = io::stdin().as_fd().try_clone_to_owned();
+    let input = input.map_err(|error| anyhow!("no standard input: {}", plain(&error)))?;
+    let ended = converse(around, File::from(input), io::stdout().lock(), complain);
+    let was_announced = ended.map_err(|error| anyhow!("{error}"))?;
+    Ok(if was_announced { Outcome::Succeeded } else { Outcome::Exited(1) })
+}

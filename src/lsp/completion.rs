@@ -1,0 +1,141 @@
+//! `textDocument/completion`: what the prompt would offer.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use bstr::BString;
+use lsp_types::{
+    CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, MarkupContent,
+    MarkupKind, Position, SymbolKind, TextEdit,
+};
+
+use super::document::Document;
+use super::hover::topic;
+use super::names::{Kind, Names};
+use super::outline;
+use crate::backoff;
+use crate::repl::tokens::{Role, scan};
+use crate::repl::{Candidate, Known, complete, help};
+use crate::syntax::Span;
+use crate::syntax::vocabulary::{
+    ALONE, BUILTINS, CLAUSES, DECLARATIONS, KEYWORDS, OPERATORS, RULES, TIMES, function,
+};
+
+/// What may stand at a place, where there are `variables` of the environment, and files beside the text's or
+/// in `directory`.
+pub fn completion(
+    document: &Document,
+    place: Position,
+    variables: &HashMap<String, Option<BString>>,
+    directory: &Path,
+) -> Vec<CompletionItem> {
+    let end = document.offset(place);
+    let (before, after) = document.text().split_at(end);
+    let known = known(document, variables, directory);
+    let (start, found) = complete(before, &known);
+    // A command of the prompt's only.
+    let found = found.into_iter().filter(|it| it.display != help::COMMAND);
+    found.map(|it| item(document, it, Span::new(start, end), after, &known)).collect()
+}
+
+fn item(
+    document: &Document,
+    candidate: Candidate,
+    span: Span,
+    after: &str,
+    known: &Known,
+) -> CompletionItem {
+    let Candidate { display, replacement, ending } = candidate;
+    let bare = replacement.strip_suffix(ending).unwrap_or(&replacement);
+    // Editors close brackets themselves, and nobody wants a blank.
+    let ending = if ending == " " || after.starts_with(ending) { "" } else { ending };
+    let documentation = topic(&display).filter(|_| !display.starts_with('.')).map(|value| {
+        Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value })
+    });
+    let is_variable = document.text()[..span.start].ends_with(['$', '{']);
+    CompletionItem {
+        kind: Some(if is_variable { CompletionItemKind::VARIABLE } else { kind(&display, known) }),
+        documentation: documentation.filter(|_| !is_variable),
+        text_edit: Some(CompletionTextEdit::Edit(TextEdit::new(
+            document.range(span),
+            format!("{bare}{ending}"),
+        ))),
+        label: display,
+        ..CompletionItem::default()
+    }
+}
+
+fn kind(word: &str, known: &Known) -> CompletionItemKind {
+    let lists: [&[&str]; 6] = [&KEYWORDS, &ALONE, &DECLARATIONS, &CLAUSES, &RULES, &TIMES];
+    if known.functions.iter().any(|name| name == word) || function(word).is_some() {
+        CompletionItemKind::FUNCTION
+    } else if lists.iter().any(|list| list.contains(&word)) {
+        CompletionItemKind::KEYWORD
+    } else if OPERATORS.contains(&word) {
+        CompletionItemKind::OPERATOR
+    } else if backoff::Kind::named(word).is_some() {
+        CompletionItemKind::ENUM_MEMBER
+    } else if BUILTINS.contains(&word) {
+        CompletionItemKind::FUNCTION
+    } else if word.ends_with('/') {
+        CompletionItemKind::FOLDER
+    } else if known.directory.join(word).exists() {
+        CompletionItemKind::FILE
+    } else {
+        CompletionItemKind::TEXT
+    }
+}
+
+/// What the prompt would know if it had run the script.
+fn known(
+    document: &Document,
+    variables: &HashMap<String, Option<BString>>,
+    directory: &Path,
+) -> Known {
+    let text = document.text();
+    let (mut functions, mut channels) = (Vec::new(), Vec::new());
+    for item in outline::items(text) {
+        match item.kind {
+            SymbolKind::FUNCTION => functions.push(item.name),
+            SymbolKind::INTERFACE => channels.push(item.name),
+            _ => {}
+        }
+    }
+    let mut variables = variables.clone();
+    for name in set(document) {
+        variables.entry(name).or_insert(None);
+    }
+    let directory = document.directory().unwrap_or_else(|| directory.to_owned());
+    Known::new(functions, channels, variables, directory)
+}
+
+/// The variables that a text sets, as far as it is right.
+fn set(document: &Document) -> Vec<String> {
+    if let Ok(script) = document.parsed() {
+        let all = Names::of(script).all.into_iter();
+        return all
+            .filter(|it| it.kind == Kind::Variable && it.defines)
+            .map(|it| it.name)
+            .collect();
+    }
+    let text = document.text();
+    let all = scan(text).all;
+    let mut names = Vec::new();
+    for (index, token) in all.iter().enumerate() {
+        let word = &text[token.range.clone()];
+        let before = index.checked_sub(1).map_or("", |index| &text[all[index].range.clone()]);
+        let is_target =
+            before.ends_with("->") || before.ends_with("->>") || before.ends_with("->&");
+        match token.role {
+            Role::Assignment(length) => names.push(word[..length].to_owned()),
+            Role::Word if is_target || matches!(before, "for" | "forany" | "forall" | "read") => {
+                names.push(word.to_owned());
+            }
+            Role::Word if before == "local" => {
+                names.push(word.split('=').next().unwrap_or_default().to_owned());
+            }
+            _ => {}
+        }
+    }
+    names
+}

@@ -1,0 +1,180 @@
+//! `textDocument/hover`: what a word means where it stands.
+
+use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
+
+use super::document::Document;
+use super::names::{Kind as NameKind, Names};
+use super::{meaning, schedule};
+use crate::backoff::{Kind, Policy};
+use crate::lint::schedules;
+use crate::repl::help;
+use crate::repl::lexemes::Part;
+use crate::repl::tokens::{Role, Token, scan};
+use crate::syntax::Span;
+use crate::syntax::ast::CommandKind;
+use crate::syntax::vocabulary::{BUILTINS, DECLARATIONS, HEADS, function};
+
+/// What there is to say at a place, where tries use `policy` if they name none.
+pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
+    let text = document.text();
+    let offset = document.offset(place);
+    let all = scan(text).all;
+    let index = all.iter().position(|it| it.range.start <= offset && offset < it.range.end)?;
+    let word = Words { document, policy, all: &all, index };
+    let (span, value) = word.explained(offset)?;
+    Some(Hover {
+        contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
+        range: Some(document.range(span)),
+    })
+}
+
+/// A word among others.
+struct Words<'d> {
+    document: &'d Document,
+    policy: &'d Policy,
+    all: &'d [Token],
+    index: usize,
+}
+
+impl<'d> Words<'d> {
+    fn text(&self, index: usize) -> &'d str {
+        self.all.get(index).map_or("", |token| &self.document.text()[token.range.clone()])
+    }
+
+    fn explained(&self, offset: usize) -> Option<(Span, String)> {
+        let token = &self.all[self.index];
+        let word = self.text(self.index);
+        let whole = Span::new(token.range.start, token.range.end);
+        if let Some(found) = self.variable(token, offset) {
+            return Some(found);
+        }
+        let value = match token.role {
+            Role::Keyword if word == "try" => self.try_()?,
+            Role::Keyword | Role::Operator => topic(word)?,
+            Role::Clause if self.before("backoff") && Kind::named(word).is_some() => topic(word)?,
+            Role::Clause => {
+                let head = self.head()?;
+                let known = meaning::clause(head, word, self.text(self.index + 1));
+                match known {
+                    Some(meaning) => format!("{meaning}\n"),
+                    // A unit.
+                    None => topic("units")?,
+                }
+            }
+            Role::Command => {
+                self.function(word).or_else(|| topic(word).filter(|_| is_builtin(word)))?
+            }
+            Role::Word | Role::Assignment(_) => {
+                let start = match token.role {
+                    Role::Assignment(name) if offset > whole.start + name => name + 1,
+                    Role::Assignment(_) => return None,
+                    _ => 0,
+                };
+                let called = &word[start..];
+                let is_call = self.document.text()[whole.end..].starts_with('(');
+                let own = self.function(called);
+                let value = own.or_else(|| topic(called).filter(|_| function(called).is_some()));
+                let is_name = self.index > 0 && self.text(self.index - 1) == "function";
+                return value
+                    .filter(|_| is_call || is_name)
+                    .map(|value| (Span::new(whole.start + start, whole.end), value));
+            }
+            Role::Symbol if word.contains(['<', '>']) => topic("redirection")?,
+            Role::Symbol | Role::Separator | Role::Comment | Role::Document => return None,
+        };
+        Some((whole, value))
+    }
+
+    fn before(&self, word: &str) -> bool {
+        self.index > 0 && self.text(self.index - 1) == word
+    }
+
+    /// The word that begins the head or the declaration which this one belongs to.
+    fn head(&self) -> Option<&'d str> {
+        let heads = (0..self.index).rev().map(|index| (self.all[index].role, self.text(index)));
+        let mut keywords = heads.filter(|(role, _)| *role == Role::Keyword).map(|(_, word)| word);
+        keywords.next().filter(|word| HEADS.contains(word) || DECLARATIONS.contains(word))
+    }
+
+    /// What a `try` comes to, if it can be known, and what that is.
+    fn try_(&self) -> Option<String> {
+        let start = self.all[self.index].range.start;
+        let general = topic("try")?;
+        let found = self.document.parsed().ok().and_then(|script| {
+            schedules(script, self.policy).into_iter().find(|it| it.span.start == start)
+        });
+        Some(match found {
+            Some(found) => format!(
+                "```ftsh\n{}\n```\n\n{}\n---\n\n{general}",
+                found.head,
+                schedule::describe(&found)
+            ),
+            None => general,
+        })
+    }
+
+    /// A function of the script: its head, with the comment right above it.
+    fn function(&self, name: &str) -> Option<String> {
+        let script = self.document.parsed().ok()?;
+        let commands = &script.body.commands;
+        let is_it = |kind: &CommandKind| matches!(kind, CommandKind::Function { name: it, .. } if **it == *name);
+        let Some(at) = commands.iter().position(|command| is_it(&command.kind)) else {
+            let names = Names::of(script);
+            let mut definitions = names.definitions(NameKind::Function, name);
+            return definitions.next().map(|_| format!("```ftsh\nfunction {name}\n```\n"));
+        };
+        let mut comment = Vec::new();
+        let mut is_apart = commands[at].gap;
+        for command in commands[..at].iter().rev() {
+            match &command.kind {
+                CommandKind::Comment { text, trailing: false } if !is_apart => {
+                    comment.push(text.trim());
+                    is_apart = command.gap;
+                }
+                _ => break,
+            }
+        }
+        comment.reverse();
+        Some(
+            format!("```ftsh\nfunction {name}\n```\n\n{}\n", comment.join("\n"))
+                .trim_end()
+                .to_owned()
+                + "\n",
+        )
+    }
+
+    /// A variable in a word, if the shell sets it.
+    fn variable(&self, token: &Token, offset: usize) -> Option<(Span, String)> {
+        let mut parts = token.parts.iter().filter(|(_, part)| *part == Part::Variable);
+        let (range, _) = parts.find(|(range, _)| range.contains(&offset))?;
+        let name = self.document.text()[range.clone()].trim_start_matches(['$', '{', '(']);
+        let name = name.trim_end_matches(['}', ')']).split(':').next()?;
+        let meaning = meaning::variable(name)?;
+        Some((Span::new(range.start, range.end), format!("`${name}`: {meaning}.\n")))
+    }
+}
+
+fn is_builtin(word: &str) -> bool {
+    BUILTINS.contains(&word)
+}
+
+/// What the prompt's help says of a topic, in Markdown.
+pub fn topic(name: &str) -> Option<String> {
+    let name = if name.starts_with('.') { "expressions" } else { name };
+    let text = help::text(name)?;
+    let mut out = String::new();
+    let mut in_example = false;
+    for line in text.lines() {
+        let example = line.strip_prefix("  ");
+        if example.is_some() != in_example {
+            out += if in_example { "```\n" } else { "```ftsh\n" };
+            in_example = !in_example;
+        }
+        out += example.unwrap_or(line);
+        out.push('\n');
+    }
+    if in_example {
+        out += "```\n";
+    }
+    Some(out)
+}

@@ -1,0 +1,54 @@
+//! `textDocument/publishDiagnostics`: mistakes, or if there are none, warnings.
+
+use lsp_types::{
+    Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location,
+    PublishDiagnosticsParams,
+};
+
+use super::document::Document;
+use crate::backoff::Policy;
+use crate::lint::{Programs, lint};
+use crate::syntax::SyntaxError;
+
+/// What is to be said of a text whose tries use `policy` where they name none, and which would find
+/// `programs`.
+pub fn publish(
+    document: &Document,
+    policy: &Policy,
+    programs: &dyn Programs,
+) -> PublishDiagnosticsParams {
+    let told = |severity, errors: &[SyntaxError]| {
+        errors.iter().map(|error| diagnostic(document, severity, error)).collect()
+    };
+    let diagnostics = match document.parsed() {
+        Err(mistakes) => told(DiagnosticSeverity::ERROR, &mistakes.errors),
+        Ok(script) => told(DiagnosticSeverity::WARNING, &lint(script, policy, programs)),
+    };
+    PublishDiagnosticsParams { uri: document.uri.clone(), diagnostics, version: document.version }
+}
+
+fn diagnostic(
+    document: &Document,
+    severity: DiagnosticSeverity,
+    error: &SyntaxError,
+) -> Diagnostic {
+    let mut message = error.message.clone();
+    if let Some(label) = &error.label {
+        message += &format!("\n{label}");
+    }
+    if let Some(hint) = &error.hint {
+        message += &format!("\nhint: {hint}");
+    }
+    let related = error.related.as_ref().map(|(span, note)| DiagnosticRelatedInformation {
+        location: Location::new(document.uri.clone(), document.range(*span)),
+        message: note.clone(),
+    });
+    Diagnostic {
+        range: document.range(error.span),
+        severity: Some(severity),
+        source: Some("ftsh".into()),
+        message,
+        related_information: related.map(|it| vec![it]),
+        ..Diagnostic::default()
+    }
+}

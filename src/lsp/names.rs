@@ -1,0 +1,301 @@
+//! Where a script says the names of its variables, functions and channels.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::lint::walk;
+use crate::syntax::ast::{
+    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Part, Quoted, Redirect,
+    Simple, Stage, Target, Variable, Word,
+};
+use crate::syntax::parse::literal;
+use crate::syntax::vocabulary::is_name;
+use crate::syntax::{Script, Span};
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A variable.
+    Variable,
+    /// A function; also a program, which is called in the same way.
+    Function,
+    /// A channel.
+    Channel,
+}
+
+/// A name where it is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Where.
+    pub span: Span,
+    /// Of what.
+    pub kind: Kind,
+    /// Which.
+    pub name: String,
+    /// Whether it is set, defined or declared there, not used.
+    pub defines: bool,
+}
+
+/// The names in a script, and what keeps one from knowing them all.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// What is said, in the order of the text.
+    pub all: Vec<Occurrence>,
+    /// Whether other scripts are run with the same variables and functions.
+    pub sources: bool,
+    /// Whether variables are used whose names are computed.
+    pub computed_variables: bool,
+    /// Whether commands are run whose names are computed.
+    pub computed_commands: bool,
+    /// Variables that are put into the environment of commands.
+    pub exported: BTreeSet<String>,
+}
+
+impl Names {
+    /// Looks through a script.
+    pub fn of(script: &Script) -> Self {
+        let mut names = Self::default();
+        let text = script.source.text();
+        Walk { text, names: &mut names }.block(&script.body);
+        names.all.sort_by_key(|it| it.span.start);
+        names
+    }
+
+    /// What is said at a place, which may be right behind it.
+    pub fn at(&self, offset: usize) -> Option<&Occurrence> {
+        self.all.iter().find(|it| it.span.start <= offset && offset <= it.span.end)
+    }
+
+    /// All places where a name is said.
+    pub fn same(&self, kind: Kind, name: &str) -> impl Iterator<Item = &Occurrence> {
+        self.all.iter().filter(move |it| it.kind == kind && it.name == name)
+    }
+
+    /// The places where it is set or defined.
+    pub fn definitions(&self, kind: Kind, name: &str) -> impl Iterator<Item = &Occurrence> {
+        self.same(kind, name).filter(|it| it.defines)
+    }
+}
+
+struct Walk<'s, 'n> {
+    text: &'s str,
+    names: &'n mut Names,
+}
+
+impl Walk<'_, '_> {
+    fn push(&mut self, kind: Kind, defines: bool, name: &str, span: Span) {
+        self.names.all.push(Occurrence { span, kind, name: name.into(), defines });
+    }
+
+    fn block(&mut self, block: &Block) {
+        for command in &block.commands {
+            self.command(command);
+            for inner in walk::blocks(command) {
+                self.block(inner);
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        match &command.kind {
+            CommandKind::Assign { name, local, .. } => {
+                let words = usize::from(*local);
+                self.push(Kind::Variable, true, name, self.word_after(command.span, words, name));
+            }
+            CommandKind::For(details) => {
+                let span = self.word_after(command.span, 1, &details.variable);
+                self.push(Kind::Variable, true, &details.variable, span);
+            }
+            CommandKind::Function { name, name_span, .. } => {
+                self.push(Kind::Function, true, name, *name_span);
+            }
+            CommandKind::Channel(channel) => {
+                self.push(Kind::Channel, true, &channel.name, channel.name_span);
+            }
+            CommandKind::Try(details) => {
+                if let Some((span, name)) = &details.through {
+                    self.push(Kind::Channel, false, name, *span);
+                }
+            }
+            _ => {}
+        }
+        for expr in walk::expressions(command) {
+            self.expr(expr);
+        }
+        if let CommandKind::Pipeline(pipeline) = &command.kind {
+            for simple in pipeline.stages.iter().filter_map(Stage::simple) {
+                self.simple(simple);
+            }
+        }
+        self.redirects(&command.redirects);
+        // Lengths of time that are written as one word.
+        for word in durations(command) {
+            self.word(word);
+        }
+    }
+
+    /// Where `name` stands in a head, after so many words.
+    fn word_after(&self, head: Span, words: usize, name: &str) -> Span {
+        let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n' | '\\');
+        let mut start = head.start;
+        for _ in 0..words {
+            let rest = &self.text[start..];
+            let word = rest.find(is_blank).unwrap_or(rest.len());
+            let blanks = rest[word..].len() - rest[word..].trim_start_matches(is_blank).len();
+            start += word + blanks;
+        }
+        Span::new(start, start + name.len())
+    }
+
+    fn simple(&mut self, simple: &Simple) {
+        for (name, word) in &simple.assignments {
+            self.names.exported.insert(name.to_string());
+            self.word(word);
+        }
+        let name = simple.words.first().map(|word| (word.span, literal::word(word)));
+        match name {
+            Some((span, Some(name))) => {
+                self.push(Kind::Function, false, &name, span);
+                self.arguments(&name, &simple.words[1..]);
+            }
+            Some((_, None)) => self.names.computed_commands = true,
+            None => {}
+        }
+        for word in &simple.words {
+            self.word(word);
+        }
+        self.redirects(&simple.redirects);
+    }
+
+    /// Names that builtins are given as words.
+    fn arguments(&mut self, command: &str, words: &[Word]) {
+        if command == "source" {
+            self.names.sources = true;
+        }
+        if !matches!(command, "read" | "unset" | "export") {
+            return;
+        }
+        for word in words {
+            let text = literal::word(word);
+            let Some(text) = text.or_else(|| first_text(word)) else {
+                self.names.computed_variables = true;
+                continue;
+            };
+            match text.split_once('=') {
+                _ if command != "export" => self.push(Kind::Variable, true, &text, word.span),
+                Some((name, _)) => _ = self.names.exported.insert(name.into()),
+                // The rest of the name is computed.
+                None if literal::word(word).is_none() => self.names.computed_variables = true,
+                None => {
+                    self.names.exported.insert(text.to_string());
+                    self.push(Kind::Variable, false, &text, word.span);
+                }
+            }
+        }
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect]) {
+        for redirect in redirects {
+            match &redirect.target {
+                Target::Variable(word) => match literal::word(word) {
+                    Some(name) => {
+                        let writes = redirect.mode != Mode::Read;
+                        self.push(Kind::Variable, writes, &name, word.span);
+                    }
+                    None => {
+                        self.names.computed_variables = true;
+                        self.word(word);
+                    }
+                },
+                Target::File(word) | Target::HereString(word) => self.word(word),
+                Target::HereDocument { body, .. } => self.word(body),
+                Target::Descriptor(_) => {}
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Word(word) => self.word(word),
+            ExprKind::Call { name, .. } => {
+                let span = Span::new(expr.span.start, expr.span.start + name.len());
+                self.push(Kind::Function, false, name, span);
+            }
+            ExprKind::Succeeds(pipeline) => {
+                for simple in pipeline.stages.iter().filter_map(Stage::simple) {
+                    self.simple(simple);
+                }
+            }
+            ExprKind::Group(_)
+            | ExprKind::Unary { .. }
+            | ExprKind::Binary { .. }
+            | ExprKind::Range { .. } => {}
+        }
+        for operand in walk::operands(expr) {
+            self.expr(operand);
+        }
+    }
+
+    fn word(&mut self, word: &Word) {
+        self.parts(&word.parts);
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        for part in parts {
+            match part {
+                Part::Variable(variable) => self.variable(variable),
+                Part::Double(pieces) => {
+                    for piece in pieces {
+                        if let Quoted::Variable(variable) = piece {
+                            self.variable(variable);
+                        }
+                    }
+                }
+                Part::Bare(_) | Part::Escaped(_) | Part::Single(_) => {}
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &Variable) {
+        if let Parameter::Named(name) = &variable.parameter {
+            let written = &self.text[variable.span.start + 1..variable.span.end];
+            let start = variable.span.start + 1 + usize::from(written.starts_with(['{', '(']));
+            self.push(Kind::Variable, false, name, Span::new(start, start + name.len()));
+        }
+        if let Some((_, parts)) = &variable.substitute {
+            self.parts(parts);
+        }
+    }
+}
+
+/// What a word begins with, if that is the name of a variable and a `=`.
+fn first_text(word: &Word) -> Option<Cow<'_, str>> {
+    let Some(Part::Bare(text)) = word.parts.first() else { return None };
+    text.split_once('=').filter(|(name, _)| is_name(name)).map(|_| text.as_str().into())
+}
+
+/// Lengths of time in a head that are one word, with its unit in it.
+pub fn durations(command: &Command) -> Vec<&Word> {
+    fn length<'t>(found: &mut Vec<&'t Word>, duration: &'t Duration) {
+        if let Duration::Joined(word) = duration {
+            found.push(word);
+        }
+    }
+    fn number(_: &mut Vec<&Word>, _: &Expr) {}
+    let mut found = Vec::new();
+    match &command.kind {
+        CommandKind::Try(details) => {
+            details.clauses.map(&mut found, length, number, |found, backoff| {
+                backoff.clauses.map(found, length, number);
+            });
+        }
+        CommandKind::For(details) => {
+            details.kind.map(&mut found, length, number);
+        }
+        CommandKind::Channel(channel) => {
+            channel.rules.map(&mut found, length, number);
+        }
+        _ => {}
+    }
+    found
+}

@@ -1,0 +1,231 @@
+//! Whether a variable may be read where the script hasn't set it, so that its value comes from outside.
+//!
+//! This follows the commands as they would run, with one question: has the variable certainly been set?
+//! Where that can't be told it hasn't.
+
+use std::collections::HashMap;
+
+use crate::lint::walk;
+use crate::lsp::names::durations;
+use crate::syntax::ast::{
+    Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Part,
+    Pipeline, Quoted, Redirect, Simple, StageKind, Target, Try, Variable, Word,
+};
+use crate::syntax::parse::literal;
+use crate::syntax::{Script, Span};
+
+/// The first place found that may read `name` before it is set, if there is one.
+pub fn read_before_set(script: &Script, name: &str) -> Option<Span> {
+    let mut functions = HashMap::new();
+    walk::each(&script.body, &mut |command| {
+        if let CommandKind::Function { name, body, .. } = &command.kind {
+            functions.insert(name.clone(), body);
+        }
+    });
+    let mut flow = Flow { name, functions, called: Vec::new(), found: None };
+    flow.block(&script.body, false);
+    flow.found
+}
+
+struct Flow<'a> {
+    name: &'a str,
+    functions: HashMap<Name, &'a Block>,
+    /// Functions that were looked into, as called before the variable is set.
+    called: Vec<Name>,
+    found: Option<Span>,
+}
+
+impl<'a> Flow<'a> {
+    /// Whether it is set after a block that succeeds, if `set` says whether it is before.
+    fn block(&mut self, block: &'a Block, mut set: bool) -> bool {
+        for command in &block.commands {
+            set = self.command(command, set);
+        }
+        set
+    }
+
+    fn command(&mut self, command: &'a Command, set: bool) -> bool {
+        self.redirects(&command.redirects, set);
+        let sets = command.redirects.iter().any(|it| self.is_set_by(it));
+        let after = match &command.kind {
+            CommandKind::Assign { name, value, .. } => {
+                self.exprs(value, set);
+                // Also if it is unset: from there on the environment has it no more.
+                set || &**name == self.name
+            }
+            CommandKind::Pipeline(pipeline) => self.pipeline(pipeline, set),
+            CommandKind::If { arms, otherwise } => {
+                let mut all = otherwise.is_some();
+                for (condition, body) in arms {
+                    self.exprs([condition], set);
+                    all &= self.block(body, set);
+                }
+                let last = otherwise.as_ref().is_some_and(|body| self.block(body, set));
+                set || all && last
+            }
+            CommandKind::While { condition, body } => {
+                self.exprs([condition], set);
+                self.block(body, set);
+                set
+            }
+            CommandKind::For(details) => self.for_(command, details, set),
+            CommandKind::Try(details) => self.try_(command, details, set),
+            // Looked into where it is called.
+            CommandKind::Function { .. } | CommandKind::Comment { .. } | CommandKind::Jump(_) => {
+                set
+            }
+            CommandKind::Return(_) | CommandKind::Shift(_) | CommandKind::Channel(_) => {
+                self.head(command, set);
+                set
+            }
+        };
+        after || sets
+    }
+
+    fn for_(&mut self, command: &'a Command, details: &'a For, set: bool) -> bool {
+        self.head(command, set);
+        let is_it = &*details.variable == self.name;
+        self.block(&details.body, set || is_it);
+        // The winner is kept.
+        set || is_it && matches!(details.kind, ForKind::Any(_))
+    }
+
+    fn try_(&mut self, command: &'a Command, details: &'a Try, set: bool) -> bool {
+        self.head(command, set);
+        let mut after = self.block(&details.body, set);
+        if let Some((_, catch)) = &details.catch {
+            after &= self.block(catch, set);
+        }
+        if let Some((_, finally)) = &details.finally {
+            after |= self.block(finally, set);
+        }
+        set || after
+    }
+
+    /// What the head of a structure, or a statement, reads.
+    fn head(&mut self, command: &'a Command, set: bool) {
+        self.exprs(walk::expressions(command), set);
+        for word in durations(command) {
+            self.word(word, set);
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &'a Pipeline, set: bool) -> bool {
+        let mut after = set;
+        for stage in &pipeline.stages {
+            after = match &stage.kind {
+                StageKind::Simple(simple) => self.simple(simple, set),
+                StageKind::Structure(block) => self.block(block, set),
+            };
+        }
+        // Stages run at once, each with variables of its own.
+        if pipeline.stages.len() == 1 { after } else { set }
+    }
+
+    fn simple(&mut self, simple: &'a Simple, set: bool) -> bool {
+        for word in simple.assignments.iter().map(|(_, word)| word).chain(&simple.words) {
+            self.word(word, set);
+        }
+        self.redirects(&simple.redirects, set);
+        let name = walk::name(simple);
+        match &name {
+            Some(name) => self.call(name, set),
+            None => {
+                for name in self.functions.keys().cloned().collect::<Vec<_>>() {
+                    self.call(&name, set);
+                }
+            }
+        }
+        let reads = name.is_some_and(|name| name == "read" && !self.functions.contains_key(&*name));
+        let is_it = |word: &Word| literal::word(word).is_some_and(|it| it == self.name);
+        set || reads && simple.words[1..].iter().any(is_it)
+            || simple.redirects.iter().any(|it| self.is_set_by(it))
+    }
+
+    /// What a function does doesn't count as setting: it may return before.
+    fn call(&mut self, name: &str, set: bool) {
+        if set || self.called.iter().any(|called| &**called == name) {
+            return;
+        }
+        if let Some((name, body)) = self.functions.get_key_value(name) {
+            self.called.push(name.clone());
+            let body = *body;
+            self.block(body, false);
+        }
+    }
+
+    fn is_set_by(&self, redirect: &Redirect) -> bool {
+        let Target::Variable(word) = &redirect.target else { return false };
+        let is_it = literal::word(word).is_some_and(|name| name == self.name);
+        // What is appended to has a value of its own before.
+        is_it && redirect.mode == Mode::Write
+    }
+
+    fn redirects(&mut self, redirects: &'a [Redirect], set: bool) {
+        for redirect in redirects {
+            match &redirect.target {
+                Target::Variable(word) if !self.is_set_by(redirect) => {
+                    if literal::word(word).is_some_and(|name| name == self.name) {
+                        self.read(word.span, set);
+                    }
+                    self.word(word, set);
+                }
+                Target::Variable(_) | Target::Descriptor(_) => {}
+                Target::File(word) | Target::HereString(word) => self.word(word, set),
+                Target::HereDocument { body, .. } => self.word(body, set),
+            }
+        }
+    }
+
+    fn exprs(&mut self, exprs: impl IntoIterator<Item = &'a Expr>, set: bool) {
+        for expr in exprs {
+            match &expr.kind {
+                ExprKind::Word(word) => self.word(word, set),
+                ExprKind::Call { name, .. } => self.call(name, set),
+                ExprKind::Succeeds(pipeline) => _ = self.pipeline(pipeline, set),
+                ExprKind::Group(_)
+                | ExprKind::Unary { .. }
+                | ExprKind::Binary { .. }
+                | ExprKind::Range { .. } => {}
+            }
+            self.exprs(walk::operands(expr), set);
+        }
+    }
+
+    fn word(&mut self, word: &'a Word, set: bool) {
+        if !set {
+            self.parts(&word.parts);
+        }
+    }
+
+    fn parts(&mut self, parts: &'a [Part]) {
+        for part in parts {
+            match part {
+                Part::Variable(variable) => self.variable(variable),
+                Part::Double(pieces) => {
+                    for piece in pieces {
+                        if let Quoted::Variable(variable) = piece {
+                            self.variable(variable);
+                        }
+                    }
+                }
+                Part::Bare(_) | Part::Escaped(_) | Part::Single(_) => {}
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &'a Variable) {
+        if matches!(&variable.parameter, Parameter::Named(name) if &**name == self.name) {
+            self.read(variable.span, false);
+        }
+        if let Some((_, parts)) = &variable.substitute {
+            self.parts(parts);
+        }
+    }
+
+    fn read(&mut self, span: Span, set: bool) {
+        if !set && self.found.is_none() {
+            self.found = Some(span);
+        }
+    }
+}

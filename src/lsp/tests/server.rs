@@ -1,0 +1,162 @@
+use std::path::PathBuf;
+
+use lsp_server::Message;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::lint::Unknown;
+use crate::lsp::{Around, Server};
+
+const URI: &str = "file:///nowhere/a.ftsh";
+
+fn server() -> Server {
+    Server::new(Around {
+        policy: policy(),
+        programs: Box::new(Unknown),
+        variables: variables(),
+        directory: PathBuf::from("/nowhere"),
+    })
+}
+
+/// What is answered to a message, and said afterwards.
+fn say(server: &mut Server, message: Value) -> Vec<Value> {
+    let message: Message = serde_json::from_value(message).expect("a message");
+    let mut answers = server.handle(message);
+    answers.extend(server.opinions());
+    answers.into_iter().map(|it| serde_json::to_value(it).expect("JSON")).collect()
+}
+
+fn ask(server: &mut Server, method: &str, params: impl Into<Value>) -> Value {
+    let params = params.into();
+    let answers = say(server, json!({ "id": 7, "method": method, "params": params }));
+    let [answer] = &answers[..] else { panic!("one answer: {answers:?}") };
+    answer.clone()
+}
+
+#[test]
+fn a_conversation_has_a_beginning_and_an_end() {
+    let mut server = server();
+    let at = json!({ "textDocument": { "uri": URI }, "position": { "line": 0, "character": 0 } });
+    let code = |answer: &Value| answer["error"]["code"].as_i64();
+    assert_eq!(code(&ask(&mut server, "textDocument/hover", at.clone())), Some(-32002));
+    let hello = ask(&mut server, "initialize", json!({ "capabilities": {} }));
+    assert_eq!(hello["result"]["serverInfo"]["name"], "ftsh");
+    assert!(say(&mut server, json!({ "method": "initialized", "params": {} })).is_empty());
+    // It isn't open.
+    assert_eq!(code(&ask(&mut server, "textDocument/hover", at.clone())), Some(-32602));
+    assert_eq!(code(&ask(&mut server, "textDocument/hover", json!([]))), Some(-32602));
+    assert_eq!(code(&ask(&mut server, "initialize", json!({}))), Some(-32601));
+    assert_eq!(code(&ask(&mut server, "textDocument/dance", Value::Null)), Some(-32601));
+    let text = json!({ "uri": URI, "languageId": "ftsh", "version": 1, "text": "try for 5\nif a" });
+    let opened = json!({ "method": "textDocument/didOpen", "params": { "textDocument": text } });
+    let told = say(&mut server, opened);
+    assert_eq!(told[0]["params"]["diagnostics"].as_array().map(Vec::len), Some(2), "{told:?}");
+    assert!(ask(&mut server, "textDocument/hover", at.clone())["result"]["contents"].is_object());
+    let change = json!({ "textDocument": { "uri": URI, "version": 2 }, "contentChanges": [{ "text": "a" }] });
+    let change = json!({ "method": "textDocument/didChange", "params": change });
+    let told = say(&mut server, change);
+    assert_eq!(
+        (&told[0]["params"]["version"], &told[0]["params"]["diagnostics"]),
+        (&json!(2), &json!([]))
+    );
+    let closed =
+        json!({ "method": "textDocument/didClose", "params": { "textDocument": { "uri": URI } } });
+    assert_eq!(say(&mut server, closed.clone())[0]["params"]["diagnostics"], json!([]));
+    assert!(say(&mut server, closed).is_empty());
+    // Nothing of this has an answer.
+    for method in ["textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", "$/x"]
+    {
+        assert!(say(&mut server, json!({ "method": method, "params": [1] })).is_empty());
+    }
+    assert!(say(&mut server, json!({ "id": 3, "result": null })).is_empty());
+    assert!(!server.was_shut_down());
+    assert_eq!(ask(&mut server, "shutdown", Value::Null)["result"], Value::Null);
+    assert_eq!(code(&ask(&mut server, "textDocument/hover", at)), Some(-32600));
+    assert!(!server.is_over());
+    say(&mut server, json!({ "method": "exit" }));
+    assert!(server.is_over() && server.was_shut_down());
+}
+
+#[test]
+fn who_leaves_without_a_word_is_noticed() {
+    let mut server = server();
+    say(&mut server, json!({ "method": "exit" }));
+    assert!(server.is_over() && !server.was_shut_down());
+}
+
+/// Whatever text, wherever the cursor.
+#[test]
+fn no_text_and_no_place_makes_it_panic() {
+    let pieces = [
+        "try ",
+        "for ",
+        "5 ",
+        "é",
+        "🦀",
+        "\n",
+        "\r\n",
+        "end",
+        "\"",
+        "'",
+        "$",
+        "${v",
+        "}",
+        "<<E",
+        "->v",
+        "| ",
+        "function f",
+        "v=",
+        "(",
+        ".eq. ",
+        "\\",
+        "#",
+        "\0",
+        "backoff ",
+        "forall x in ",
+        "at most ",
+        "channel c ",
+        "through c",
+        "read ",
+        "\u{feff}",
+        "f(",
+        "local ",
+        "export v=$w",
+    ];
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut server = server();
+    ask(&mut server, "initialize", json!({}));
+    for _ in 0..300 {
+        let text: String = (0..next(12)).map(|_| pieces[next(pieces.len())]).collect();
+        let text = json!({ "uri": URI, "languageId": "ftsh", "version": 1, "text": text });
+        say(
+            &mut server,
+            json!({ "method": "textDocument/didOpen", "params": { "textDocument": text } }),
+        );
+        for _ in 0..4 {
+            let place = json!({ "line": next(4), "character": next(20) });
+            let params = json!({
+                "textDocument": { "uri": URI },
+                "position": place,
+                "newName": "w",
+                "context": { "includeDeclaration": true },
+                "options": { "tabSize": 4, "insertSpaces": true },
+            });
+            for method in [
+                "hover",
+                "completion",
+                "definition",
+                "references",
+                "documentSymbol",
+                "formatting",
+                "prepareRename",
+                "rename",
+            ] {
+                ask(&mut server, &format!("textDocument/{method}"), params.clone());
+            }
+        }
+    }
+}
