@@ -161,6 +161,19 @@ end
 }
 
 #[test]
+fn what_exit_says_is_how_it_ends() {
+    let told = rows("exec a\n", "ends", &["a exits 7"], &["--trials", "2"]);
+    assert_eq!((&told[0]["kind"], &told[0]["runs"]), (&"exit".into(), &2.into()));
+    assert!(told[0]["failure"].as_str().is_some_and(|it| it.starts_with("exit 7")), "{told:?}");
+    let (_, succeeded) = all("exit 0\nfalse\n", &[], &["--trials", "2"]);
+    assert!(succeeded > 99.0);
+    assert!(
+        rows("exit 0\n", "ends", &[], &["--trials", "2"]).is_empty(),
+        "and that isn't a mistake"
+    );
+}
+
+#[test]
 fn what_never_ends_is_stopped_or_refused() {
     let (row, succeeded) = all("a\n", &["a hangs"], &["--until", "1h", "--trials", "2"]);
     assert_eq!((succeeded, number(&row, "longest_s")), (0.0, 3600.0));

@@ -41,6 +41,8 @@ pub struct Ending {
     pub at: Time,
     /// Whether it succeeded.
     pub success: bool,
+    /// The script's exit status.
+    pub code: i32,
     /// The failure that ended it.
     pub failure: Option<Box<Failure>>,
 }
@@ -262,13 +264,12 @@ impl Commands for Stage<'_> {
     }
 
     fn finished(&mut self, client: usize, outcome: Outcome, now: Time) {
-        let (success, failure) = match outcome {
-            Outcome::Succeeded => (true, None),
-            Outcome::Exited(code) => (code == 0, None),
-            Outcome::Interrupted(_) => (false, None),
-            Outcome::Failed(failure) => (false, Some(failure)),
+        let code = i32::from(outcome.exit_code());
+        let failure = match outcome {
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Succeeded | Outcome::Exited(_) | Outcome::Interrupted(_) => None,
         };
-        self.endings[client] = Some(Ending { at: now, success, failure });
+        self.endings[client] = Some(Ending { at: now, success: code == 0, code, failure });
     }
 }
 

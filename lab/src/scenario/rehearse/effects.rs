@@ -146,7 +146,7 @@ fn shown(difference: &Difference, times: f64, unit: &str) -> String {
 /// A difference in seconds, in a unit that fits.
 fn lengths(longer: &Difference) -> String {
     match longer.mean.abs() {
-        ..2.0 => shown(longer, 1000.0, " ms"),
+        ..0.1 => shown(longer, 1000.0, " ms"),
         ..120.0 => shown(longer, 1.0, " s"),
         ..7200.0 => shown(longer, 1.0 / 60.0, " min"),
         _ => shown(longer, 1.0 / 3600.0, " h"),

@@ -10,9 +10,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use ftsh::diagnostic;
 use ftsh::machine::outcome::Human;
+use ftsh::os_error::plain;
 use ftsh::syntax::{Script, parse_bytes};
 
 use crate::common::{Common, Progress, Report, Told, input, trials};
@@ -137,7 +138,8 @@ pub fn run(options: &Options) -> Result<Report> {
 
 fn read(path: &Path) -> Result<Script> {
     let name = path.display().to_string();
-    let text = std::fs::read(path).with_context(|| format!("can't read the script `{name}`"))?;
+    let text = std::fs::read(path)
+        .map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;
     let told = |mistakes| Told(diagnostic::render_all(&mistakes)).into();
     parse_bytes(&name, &text).map_err(told)
 }
@@ -175,13 +177,14 @@ fn rehearsal(options: &Options, name: &str) -> Result<Rehearsal> {
 
 fn from_file(path: &Path) -> Result<Vec<Model>> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("can't read {name}"))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| anyhow!("can't read {name}: {}", plain(&error)))?;
     let mut models = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') {
             let model = line.parse::<Model>();
-            models.push(model.map_err(|mistake| anyhow::anyhow!("{name}:{}: {mistake}", at + 1))?);
+            models.push(model.map_err(|mistake| anyhow!("{name}:{}: {mistake}", at + 1))?);
         }
     }
     if models.is_empty() {
@@ -198,7 +201,7 @@ fn content(file: &str) -> Result<(String, String)> {
     let content = match std::fs::read(file) {
         Ok(content) => String::from_utf8_lossy(&content).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).with_context(|| format!("can't read {file}")),
+        Err(error) => bail!("can't read {file}: {}", plain(&error)),
     };
     Ok((file.into(), content))
 }

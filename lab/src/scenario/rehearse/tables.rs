@@ -17,17 +17,17 @@ const LINES: usize = 12;
 
 /// All tables, the most important one first.
 pub fn tables(found: &Found, script: &Script) -> Vec<Table> {
-    let mut tables = vec![times(found)];
-    tables.extend([
+    let mut tables = vec![
+        times(found),
         ends(found),
         commands(found),
         tries(found, script),
         effects::table(found),
         worst(found),
-    ]);
-    let is_first = |table: &Table| table.name == "times";
-    tables.retain(|table| is_first(table) || !table.rows.is_empty());
+    ];
     for table in &mut tables {
+        // Programs find it all the same.
+        table.is_long |= table.rows.is_empty();
         table.columns.push(Column::hidden("backoff"));
         let backoff: Value = found.rehearsal.policy.to_string().into();
         table.rows.iter_mut().for_each(|row| row.push(backoff.clone()));
@@ -133,7 +133,10 @@ fn ends(found: &Found) -> Table {
         let Some(ending) = &run.ending else { continue };
         let (what, message) = match &ending.failure {
             Some(it) => ((it.line, it.kind.name(), it.code), it.summary()),
-            None => ((0, "exit", 0), "the script's own `exit`".into()),
+            None => {
+                let code = ending.code;
+                ((0, "exit", code), format!("exit {code}, by `exit` or of what `exec` runs"))
+            }
         };
         let (count, _) = by_place.entry(what).or_insert((0, message));
         *count += 1;
