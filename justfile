@@ -42,6 +42,19 @@ pictures:
 dist FOLDER="dist":
     cargo run --example dist -- {{ FOLDER }}
 
+# Make a program that needs no library, whatever the system; needs `rustup target add TARGET`
+static TARGET="x86_64-unknown-linux-musl":
+    cargo build --locked --release --target {{ TARGET }}
+
+# Make a package for Debian; needs `cargo install cargo-deb`
+package: dist
+    cargo run --example debian
+    cargo deb --output dist/ftsh.deb
+
+# Make one and try it in a new Debian, as root; needs lintian and mmdebstrap as well
+deb RELEASE="bookworm": package
+    packaging/deb/try dist/ftsh.deb {{ RELEASE }}
+
 # Put ftsh into cargo's bin directory
 install:
     cargo install --locked --path .

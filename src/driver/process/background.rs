@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nix::sys::pthread::pthread_kill;
+use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SigSet, Signal};
 
 use super::os::signal::of_the_editor;
@@ -130,7 +130,8 @@ impl Interactive for ProcessDriver {
     }
 
     fn interrupt<T>(&self, job: &BackgroundJob<T>) {
-        let _ = pthread_kill(job.thread.as_pthread_t(), Signal::SIGINT);
+        // What std has as a number is a pointer to some C libraries.
+        let _ = pthread_kill(job.thread.as_pthread_t() as Pthread, Signal::SIGINT);
     }
 
     fn page(&self, machine: &Machine) -> String {

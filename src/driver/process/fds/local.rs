@@ -121,10 +121,12 @@ mod system {
 
     use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
     use nix::sys::statfs::{
-        BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FsType, TMPFS_MAGIC,
-        XFS_SUPER_MAGIC, statfs,
+        BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FsType, TMPFS_MAGIC, statfs,
     };
     use nix::unistd::{AccessFlags, faccessat};
+
+    // nix doesn't have it for every C library.
+    const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
     /// What needs nobody but this machine. What lies over other file systems may lie over any.
     const LOCAL: [FsType; 5] =

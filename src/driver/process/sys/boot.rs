@@ -22,7 +22,7 @@ pub fn set_boot_timer(timer: BorrowedFd, moment: Duration) {
     // Zero would be never.
     let moment = moment.max(Duration::from_nanos(1));
     let time = libc::timespec {
-        tv_sec: libc::time_t::try_from(moment.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: moment.as_secs().min(i64::MAX as u64) as _,
         tv_nsec: moment.subsec_nanos().into(),
     };
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -111,10 +111,8 @@ impl Sharer {
     pub fn wait(&self, limit: Duration) -> Option<Status> {
         let mut poll =
             libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let limit = libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: limit.subsec_nanos().into(),
-        };
+        let limit =
+            libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: plain calls on live objects, past the wrappers of the C library, which make notes

@@ -194,6 +194,9 @@ pub struct Thread {
     id: i32,
 }
 
+// SAFETY: the handle, which is a pointer to some C libraries, only names the thread, to all others as well.
+unsafe impl Send for Thread {}
+
 impl Thread {
     /// The calling thread.
     pub fn current() -> Self {
