@@ -26,6 +26,10 @@ soak SECONDS="3600":
 simulate PROGRAMS="100000":
     FTSH_SIMULATE_PROGRAMS={{ PROGRAMS }} cargo test --profile simulate --test simulate every_program -- --nocapture
 
+# Hold editors' files to the prompt's highlighter; needs vim
+editors:
+    cargo test --test main editors
+
 # Run a script
 run SCRIPT="examples/hello.ftsh" *ARGS:
     cargo run --release -- {{ SCRIPT }} {{ ARGS }}

@@ -19,6 +19,7 @@ mod cookbook_elsewhere;
 mod cron;
 mod descriptors;
 mod docs;
+mod editors;
 mod examples;
 mod fuzzing;
 mod idle;

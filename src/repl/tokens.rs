@@ -130,7 +130,8 @@ impl<'t> Scanner<'t> {
                     let operator = &rest[..length];
                     self.push(length, Role::Symbol);
                     self.target = true;
-                    if operator.ends_with("<<") && !operator.ends_with("-<<") || operator == "<<-" {
+                    let sign = operator.trim_start_matches(|c: char| c.is_ascii_digit());
+                    if matches!(sign, "<<" | "<<-") {
                         self.document();
                     }
                 }
@@ -265,6 +266,8 @@ impl<'t> Scanner<'t> {
         if let Some(length) = assigned(word) {
             // A command may follow, or the rest of an expression.
             self.head = Some("=");
+            // What follows is its operand: `x=.not. $y`.
+            self.at_start = !super::is_operator(&word[length + 1..]);
             return Role::Assignment(length);
         }
         if self.head == Some("=") && super::is_operator(word) {
@@ -387,6 +390,8 @@ mod tests {
             @"K:if O:.succeeds. S:( C:grep W:-q W:a,b W:f S:) O:.and. W:$x O:.eq. W:f S:( W:1 S:, W:2 S:)");
         insta::assert_snapshot!(shown("x=$a .add. 1\nA=1 env\nelse if true"),
             @"A:x=$a O:.add. W:1 A:A=1 C:env K:else K:if W:true");
+        insta::assert_snapshot!(shown("cat <<< end\nend 3<< E\nend\nE\nx=.not. a .and. b"),
+            @"C:cat S:<<< W:end K:end S:3<< W:E D:end~E~ A:x=.not. W:a O:.and. W:b");
         insta::assert_snapshot!(shown("x=f(1, $y) .add. (2); A=(b) c; y=.succeeds. (ls -l); z=a(b c"),
             @"A:x=f S:( W:1 S:, W:$y S:) O:.add. S:( W:2 S:) A:A= S:( W:b S:) W:c A:y=.succeeds. S:( C:ls W:-l S:) A:z=a S:( W:b W:c");
         insta::assert_snapshot!(shown("for x in a in; forall y in $l at most 3; echo (a)"),

@@ -1,0 +1,92 @@
+" Scripts of the fault-tolerant shell. Each command is a region from its first word to its end, so that words mean
+" something where they do and nowhere else.
+if exists('b:current_syntax')
+  finish
+endif
+
+syn case match
+syn sync fromstart
+
+" What words are made of.
+syn match ftshEscape contained "\\." extend
+syn region ftshString contained start=+'+ skip=+\\.+ end=+'+ extend
+syn region ftshString contained start=+"+ skip=+\\.+ end=+"+ extend contains=ftshVariable,ftshStringEscape
+syn match ftshVariable contained "\$\h\w*" extend
+syn match ftshVariable contained "\$[0-9#*@$]" extend
+syn match ftshVariable contained "\${[^}"]*}\=" extend
+syn match ftshVariable contained "\$([^)"]*)\=" extend
+syn match ftshStringEscape contained "\\." extend
+" A sign inside of a word means nothing.
+syn match ftshPlain contained "[^ \t\\'\"$;|<>&()]\@1<=#"
+syn match ftshComment "#.*$"
+syn match ftshCommentInside contained "\%(^\|[ \t()|<>]\)\@1<=#.*$" extend
+syn match ftshPipe "|&\="
+
+syn match ftshRedirection contained "\d\=\%(<<<\|->>&\|->>\|->&\|->\|-<\|>>&\|&>>\|>>\|>&\|&>\|<&\|<\|>\)"
+
+" Here-documents: the rest of their line, then lines up to the word.
+syn region ftshDocument contained matchgroup=ftshRedirection start=+<<\s*\z([^ \t;|<>'"\\-][^ \t;|<>'"]*\)+ matchgroup=ftshDocumentEnd end=+^\z1\r\=$+ extend contains=ftshDocumentHead,ftshVariable
+syn region ftshDocument contained matchgroup=ftshRedirection start=+<<\s*'\z([^']*\)'+ matchgroup=ftshDocumentEnd end=+^\z1\r\=$+ extend contains=ftshDocumentHead
+syn region ftshDocument contained matchgroup=ftshRedirection start=+<<\s*"\z([^"]*\)"+ matchgroup=ftshDocumentEnd end=+^\z1\r\=$+ extend contains=ftshDocumentHead
+syn region ftshDocumentHead contained oneline start="\%(<<\s*['"]\=[^ \t;|<>'"]\+['"]\=\)\@40<=." end="$" contains=@ftshParts,ftshPipe,@ftshHeads
+
+syn cluster ftshParts contains=ftshEscape,ftshString,ftshVariable,ftshPlain,ftshCommentInside,ftshRedirection,ftshDocument
+
+" Expressions.
+syn match ftshOperator contained "\%([ \t(=]\|^\)\@1<=\.\%(to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar\)\.\ze\%([ \t()]\|$\)"
+syn match ftshSucceeds contained "\.succeeds\.\ze\%([ \t()]\|$\)"
+" Parentheses, which may hold what else ends commands.
+syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction
+
+syn match ftshFunction contained "\<\%(lines\|split\|length\|lower\|upper\|trim\|replace\|match\|basename\|dirname\|suffix\|stem\|now\|random\)\ze("
+syn cluster ftshExpression contains=@ftshParts,ftshOperator,ftshSucceeds,ftshParentheses,ftshFunction
+
+" Words of heads: whole ones.
+syn match ftshTryClause contained "\%([ \t]\|^\)\@1<=\%(for\|or\|every\|each\|while\|atomic\|backoff\|through\|from\|to\|by\|jitter\|times\=\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|milliseconds\=\|s\|sec\|seconds\=\|m\|min\|minutes\=\|h\|hours\=\|d\|days\=\)\ze\%([ \t;|<>&]\|$\)"
+syn match ftshTryName contained "\%([ \t]through\s\+\)\@40<=\h\w*"
+syn match ftshIn contained "\%([ \t]\|^\)\@1<=in\ze\%([ \t;]\|$\)"
+syn match ftshAnyClause contained "\%([ \t]\|^\)\@1<=\%(in\s\+order\|hedge\s\+after\|at\s\+most\)\ze\%([ \t;|]\|$\)"
+syn match ftshAllClause contained "\%([ \t]\|^\)\@1<=\%(at\s\+most\|at\s\+least\|keep\s\+going\|output\s\+\%(grouped\|tagged\)\|on\s\+\%(slurm\|ssh\)\|retry\s\+lost\)\ze\%([ \t;|]\|$\)"
+syn match ftshRule contained "\%([ \t]\|^\)\@1<=\%(at\|most\|rate\|per\|budget\|breaker\|failures\=\|ms\|milliseconds\=\|s\|sec\|seconds\=\|m\|min\|minutes\=\|h\|hours\=\|d\|days\=\)\ze\%([ \t;|]\|$\)"
+syn match ftshRuleName contained "\%(channel\s\+\)\@40<=\h\w*"
+
+" Where commands end. What may go on behind these ends says `extend`.
+let s:ends = 'skip="\\$" end="\ze[;|]" end="$" keepend'
+
+" Commands, from the least special to the most: what is defined later wins.
+exe 'syn region ftshCommand start="[^ \t;|#\\]" ' . s:ends . ' contains=@ftshParts'
+exe 'syn region ftshAssignment start="\h\w*=" ' . s:ends . ' contains=@ftshExpression'
+syn match ftshBuiltin "\%(cd\|defer\|echo\|exec\|exit\|export\|failure\|giveup\|pwd\|read\|sleep\|source\|success\|umask\|unset\|local\)\ze\%([ \t;|<>&]\|$\)" nextgroup=ftshCommandRest
+exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
+syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
+exe 'syn region ftshTry matchgroup=ftshKeyword start="try\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshTryClause,ftshTryName'
+exe 'syn region ftshFor matchgroup=ftshKeyword start="for\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn'
+exe 'syn region ftshForAny matchgroup=ftshKeyword start="forany\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAnyClause'
+exe 'syn region ftshForAll matchgroup=ftshKeyword start="forall\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshIn,ftshAllClause'
+exe 'syn region ftshCondition matchgroup=ftshKeyword start="\%(if\|while\|return\|shift\|else\s\+if\|else\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression'
+exe 'syn region ftshPlainHead matchgroup=ftshKeyword start="\%(catch\|end\|function\)\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts'
+exe 'syn region ftshChannel matchgroup=ftshKeyword start="channel\ze\%([ \t]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshParts,ftshRule,ftshRuleName'
+syn cluster ftshHeads contains=ftshCommand,ftshAssignment,ftshBuiltin,ftshAlone,ftshTry,ftshFor,ftshForAny,ftshForAll,ftshCondition,ftshPlainHead,ftshChannel
+
+hi def link ftshKeyword Keyword
+hi def link ftshAlone Keyword
+hi def link ftshTryClause Type
+hi def link ftshIn Type
+hi def link ftshAnyClause Type
+hi def link ftshAllClause Type
+hi def link ftshRule Type
+hi def link ftshOperator Operator
+hi def link ftshSucceeds Operator
+hi def link ftshString String
+hi def link ftshStringEscape String
+hi def link ftshDocument String
+hi def link ftshDocumentEnd String
+hi def link ftshVariable Identifier
+hi def link ftshComment Comment
+hi def link ftshCommentInside Comment
+hi def link ftshBuiltin Function
+hi def link ftshFunction Function
+hi def link ftshRedirection Special
+hi def link ftshPipe Special
+
+let b:current_syntax = 'ftsh'

@@ -1,0 +1,154 @@
+//! What editors make of scripts, held to what the prompt's highlighter makes of them. Editors that aren't there check
+//! nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ftsh::repl::lexemes::Part;
+use ftsh::repl::tokens::{Role, scan};
+use ftsh::syntax::vocabulary::OPERATORS;
+
+/// Any grammar may do as it likes: blanks, and what is behind the name in `${name:-word}`.
+const ANY: u8 = b' ';
+/// Lines of a here-document: text, or a variable in it.
+const DOCUMENT: u8 = b'D';
+
+/// A letter for each byte: `K`eyword, c`L`ause, `O`perator, `S`tring, `V`ariable, `C`omment, `D`ocument, or `.`.
+fn classes(text: &str) -> Vec<u8> {
+    let mut classes = vec![b'.'; text.len()];
+    let mut before = "";
+    for token in scan(text).all {
+        let class = match token.role {
+            Role::Keyword => b'K',
+            Role::Clause => b'L',
+            Role::Operator => b'O',
+            Role::Comment => b'C',
+            Role::Document => DOCUMENT,
+            Role::Command | Role::Assignment(_) | Role::Word | Role::Symbol | Role::Separator => {
+                b'.'
+            }
+        };
+        classes[token.range.clone()].fill(class);
+        if let Role::Assignment(name) = token.role {
+            let value = token.range.start + name + 1..token.range.end;
+            if OPERATORS.contains(&&text[value.clone()]) {
+                classes[value].fill(b'O');
+            }
+        }
+        for (range, part) in token.parts {
+            match part {
+                Part::Quoted(_) => classes[range].fill(b'S'),
+                Part::Variable => {
+                    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                    let rest = text[range.clone()].trim_start_matches(['$', '{', '(']);
+                    let name =
+                        range.end - rest.len() + rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+                    classes[range.clone()].fill(ANY);
+                    classes[range.start..name.max(range.start + 2)].fill(b'V');
+                }
+            }
+        }
+        // The word that ends a here-document.
+        if before.ends_with("<<") {
+            classes[token.range.clone()].fill(ANY);
+        }
+        before = &text[token.range];
+    }
+    for (at, byte) in text.bytes().enumerate() {
+        if byte.is_ascii_whitespace() || byte == b'\\' {
+            classes[at] = ANY;
+        }
+    }
+    classes
+}
+
+/// Where a grammar says something else: line, column, the line, and the two letters.
+fn differences(text: &str, theirs: &[u8]) -> Vec<String> {
+    let ours = classes(text);
+    let mut told = Vec::new();
+    for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        let is_same = match *ours {
+            ANY => true,
+            DOCUMENT => matches!(theirs, b'S' | b'V'),
+            ours => ours == *theirs,
+        };
+        if !is_same {
+            let start =
+                text.as_bytes()[..at].iter().rposition(|it| *it == b'\n').map_or(0, |end| end + 1);
+            let line = text.as_bytes()[..at].split(|it| *it == b'\n').count();
+            let shown = text[start..].lines().next().unwrap_or_default();
+            let (ours, theirs) = (char::from(*ours), char::from(*theirs));
+            told.push(format!("{line}:{}: `{shown}` is {theirs}, not {ours}", at - start + 1));
+        }
+    }
+    if ours.len() != theirs.len() {
+        told.push(format!("{} letters for {} bytes", theirs.len(), ours.len()));
+    }
+    told
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every script of the project.
+fn scripts() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        ["tests/scripts", "examples", "lab/scripts"].map(|it| root().join(it)).to_vec();
+    let mut scripts = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "ftsh")
+                && fs::read_to_string(&path).is_ok()
+            {
+                scripts.push(path);
+            }
+        }
+    }
+    scripts
+}
+
+#[test]
+fn vim_colours_scripts_as_the_prompt_does() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (list, letters) = (place.path().join("scripts"), place.path().join("letters"));
+    let scripts = scripts();
+    let names: Vec<_> = scripts.iter().map(|path| path.display().to_string()).collect();
+    fs::write(&list, names.join("\n") + "\n").expect("a list");
+    let mut vim = Command::new("vim");
+    vim.args(["-es", "-N", "-u", "NONE", "-i", "NONE", "-S"])
+        .arg(root().join("editors/check/letters.vim"));
+    vim.env("FTSH_VIM", root().join("editors/vim")).env("SCRIPTS", &list).env("LETTERS", &letters);
+    vim.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if vim.status().is_err() {
+        eprintln!("skipped: there is no vim");
+        return;
+    }
+    let Ok(told) = fs::read_to_string(letters) else {
+        eprintln!("skipped: this vim has no colours");
+        return;
+    };
+    let mut lines = told.lines();
+    let mut problems = Vec::new();
+    let mut count = 0;
+    while let (Some(path), Some(theirs)) = (lines.next(), lines.next()) {
+        let text = fs::read_to_string(path).expect("a script");
+        // The first tells it.
+        let first = differences(&text, theirs.as_bytes()).into_iter().next();
+        problems.extend(first.map(|it| format!("{path}:{it}")));
+        count += 1;
+    }
+    assert_eq!(count, scripts.len());
+    super::tidy::assert_none(&problems);
+}
+
+#[test]
+fn differences_are_found() {
+    assert_eq!(differences("try # é", b"KKK CCCC"), [""; 0]);
+    assert_eq!(differences("try\nend", b"KKK K.K").len(), 1);
+    assert_eq!(differences("a", b"..").len(), 1);
+}
