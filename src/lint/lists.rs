@@ -2,7 +2,7 @@
 
 use super::{Warning, walk};
 use crate::syntax::Script;
-use crate::syntax::ast::{CommandKind, ExprKind, Simple, Word};
+use crate::syntax::ast::{CommandKind, ExprKind, Part, Simple, Word};
 use crate::syntax::parse::{braces, literal};
 
 /// Programs that understand braces themselves.
@@ -12,8 +12,8 @@ pub fn look(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();
     walk::each(&script.body, &mut |command| {
         for simple in walk::simples(command) {
-            let words = simple.words.iter().filter(|_| !understands(simple));
-            warnings.extend(words.filter_map(list));
+            let found = simple.words.iter().filter_map(list);
+            warnings.extend(found.filter(|_| !understands(simple)));
         }
         if let CommandKind::Assign { value: Some(value), .. } = &command.kind
             && let ExprKind::Word(word) = &value.kind
@@ -29,6 +29,9 @@ fn understands(simple: &Simple) -> bool {
 }
 
 fn list(word: &Word) -> Option<Warning> {
+    if !word.parts.iter().any(|part| matches!(part, Part::Bare(bare) if bare.contains('{'))) {
+        return None;
+    }
     let hint = match braces::range(word) {
         Some((range, _)) => format!("a loop counts: `for n in {range}`"),
         None if is_list(literal::bare(word)?) => "write all the words".to_owned(),

@@ -9,6 +9,9 @@ use crate::syntax::ast::{CommandKind, Simple, Word};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
 
+/// What takes a time.
+const LOOKED_AT: [&str; 2] = ["sleep", "defer"];
+
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut simples = Vec::new();
     let mut functions = BTreeSet::new();
@@ -18,9 +21,11 @@ pub fn look(script: &Script) -> Vec<Warning> {
             functions.insert(&**name);
         }
     });
-    let is_builtin =
-        |simple: &&Simple| walk::name(simple).is_some_and(|it| !functions.contains(&*it));
-    simples.into_iter().filter(is_builtin).filter_map(no_time).collect()
+    simples.retain(|simple| {
+        walk::name(simple)
+            .is_some_and(|name| LOOKED_AT.contains(&&*name) && !functions.contains(&*name))
+    });
+    simples.into_iter().filter_map(no_time).collect()
 }
 
 fn no_time(simple: &Simple) -> Option<Warning> {

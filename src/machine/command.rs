@@ -82,7 +82,7 @@ impl Machine {
                 // As in an assignment, a value can't turn into more of them.
                 words.push(expander.single(word)?);
             } else {
-                words.extend(expander.words([word])?);
+                expander.add_words([word], &mut words)?;
             }
         }
         let assignments = simple
@@ -429,13 +429,14 @@ fn has_equals_sign(word: &Word) -> bool {
 /// A command's words as one would type them, but for what is secret, and for the end of a very long
 /// one.
 pub fn display(words: &[BString], secrets: &Secrets) -> String {
-    let mut text = String::new();
+    let length = words.iter().map(|word| word.len() + 1).sum::<usize>();
+    let mut text = String::with_capacity(length.min(2 * LONGEST_SHOWN));
     for (index, word) in words.iter().enumerate() {
         if index > 0 {
             text.push(' ');
         }
         let word = secrets.hide_bytes(word);
-        text += &quote(word[..word.len().min(2 * LONGEST_SHOWN)].as_bstr());
+        quote(word[..word.len().min(2 * LONGEST_SHOWN)].as_bstr(), &mut text);
         if text.len() > 2 * LONGEST_SHOWN {
             break;
         }
@@ -450,14 +451,18 @@ pub fn display(words: &[BString], secrets: &Secrets) -> String {
     text
 }
 
-fn quote(word: &BStr) -> String {
+/// Adds a word as one would type it.
+fn quote(word: &BStr, text: &mut String) {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^~".contains(byte) || *byte >= 0x80;
+    let shown = word.to_str_lossy();
     if !word.is_empty() && word.iter().all(plain) {
-        return word.to_string();
+        *text += &shown;
+    } else {
+        *text += "'";
+        *text += &shown.replace('\\', r"\\").replace('\'', r"\'");
+        *text += "'";
     }
-    let text = word.to_string();
-    format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
 /// A signal's name, like `SIGTERM`.

@@ -37,6 +37,16 @@ impl Expander<'_> {
         words: impl IntoIterator<Item = &'w Word>,
     ) -> Result<Vec<BString>, Halt> {
         let mut out = Vec::new();
+        self.add_words(words, &mut out)?;
+        Ok(out)
+    }
+
+    /// Adds these words to others.
+    pub fn add_words<'w>(
+        &self,
+        words: impl IntoIterator<Item = &'w Word>,
+        out: &mut Vec<BString>,
+    ) -> Result<(), Halt> {
         let mut length = 0;
         for word in words {
             for field in self.fields(word)? {
@@ -44,13 +54,13 @@ impl Expander<'_> {
                 if length > LONGEST {
                     return Err(Halt::expression(TooLong(length)));
                 }
-                self.matches(field, &mut out)?;
+                self.matches(field, out)?;
             }
             if out.len() > MOST_WORDS {
                 return Err(size::too_many_words());
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     /// The one file that a redirection names.
@@ -60,7 +70,7 @@ impl Expander<'_> {
 
     /// The one word that a word is, without patterns.
     pub fn single(&self, word: &Word) -> Result<BString, Halt> {
-        one(self.fields(word)?.into_iter().map(|field| field.text).collect())
+        one(self.fields(word)?.map(|field| field.text).collect())
     }
 
     /// The one value that a word is.
@@ -125,7 +135,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn fields(&self, word: &Word) -> Result<Vec<Field>, Halt> {
+    fn fields(&self, word: &Word) -> Result<impl Iterator<Item = Field>, Halt> {
         let is_pattern =
             |part: &Part| matches!(part, Part::Bare(bare) if bare.contains(['*', '?', '[']));
         let is_pattern = word.parts.iter().any(is_pattern);

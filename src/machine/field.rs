@@ -64,6 +64,9 @@ impl Fields {
         }
         let field = self.current.get_or_insert_default();
         field.text.extend_from_slice(text.as_bytes());
+        if !self.is_pattern {
+            return;
+        }
         for (index, byte) in text.bytes().enumerate() {
             match byte {
                 b'*' | b'?' => field.special = true,
@@ -101,8 +104,7 @@ impl Fields {
     }
 
     /// All words.
-    pub fn finish(mut self) -> Vec<Field> {
-        self.end();
-        self.done
+    pub fn finish(self) -> impl Iterator<Item = Field> {
+        self.done.into_iter().chain(self.current)
     }
 }

@@ -10,72 +10,66 @@ use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
 
-/// First words that a command never has, unless a function is called so.
-const WORDS: [(&[&str], &str); 25] = [
-    (&["fi", "done", "esac", "}"], "every structure ends with `end`"),
-    (
-        &["then", "do"],
-        "a block begins on the line after its head, or after a `;`, and ends with `end`",
-    ),
-    (
-        &["{"],
-        "a block begins on the line after its head and ends with `end`; \
-         to redirect several commands, `try … end > file`",
-    ),
-    (
-        &["except", "rescue", "ensure"],
-        "`catch` handles the failure of a `try`; what is to be done in any case comes after `finally`",
-    ),
-    (&["elif", "elsif", "elseif"], "write `else if`"),
-    (&["case"], "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`"),
-    (
-        &["declare", "typeset", "readonly", "let"],
-        "variables are simply assigned: `name=value`; in a function, `local name=value` until it ends",
-    ),
-    (&["local"], "one name at a time: `local name=value`, or `local name`"),
-    (
-        &["set"],
-        "a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, \
-         and `ftsh -l 20` logs commands as `-x` does",
-    ),
-    (
-        &["ulimit"],
-        "a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; \
-         so does `prlimit --nofile=100 command`",
-    ),
-    (
-        &["command", "type"],
-        "to ask for a program: `if .succeeds. (which name -> path)`; \
-         what fails because there is none has the kind `notfound`",
-    ),
-    (
-        &["pushd", "popd"],
-        "a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd $here`",
-    ),
-    (&["mapfile", "readarray"], "`command -> v`, and then `for line in lines($v)`"),
-    (
-        &["!"],
-        "to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`",
-    ),
-    (&["[["], "compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
-    (&["until"], "write `while .not. …`, or `try` to repeat what fails"),
-    (&["finally"], "what comes after it, up to the `end` of the `try`, is done in any case"),
-    (&["break", "continue"], "it is about the innermost `for` or `while`, and takes no words"),
-    (
-        &["trap"],
-        "`try … finally … end` cleans up however the `try` is left, also by a signal, and \
-         `catch` reacts to failures; what a failed attempt started is ended in any case",
-    ),
-    (&["."], "write `source file`"),
-    (
-        &["channel"],
-        "it stands on a line of its own: `channel mirror at most 4`; quote a program's name",
-    ),
-    (&["unless"], "write `if .not. …`"),
-    (&["wait", "jobs", "fg", "bg"], "`forall` runs commands at once, and waits for all of them"),
-    (&["alias"], "write a function: `function name`, the commands, and `end`"),
-    (&["eval"], "values are never parsed again; `sh -c \"$command\"` would"),
-];
+/// First words that a command never has, unless a function is called so: how that is said here.
+fn first_word(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "fi" | "done" | "esac" | "}" => "every structure ends with `end`",
+        "then" | "do" => {
+            "a block begins on the line after its head, or after a `;`, and ends with `end`"
+        }
+        "{" => {
+            "a block begins on the line after its head and ends with `end`; \
+             to redirect several commands, `try … end > file`"
+        }
+        "except" | "rescue" | "ensure" => {
+            "`catch` handles the failure of a `try`; what is to be done in any case comes after `finally`"
+        }
+        "elif" | "elsif" | "elseif" => "write `else if`",
+        "case" => "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`",
+        "declare" | "typeset" | "readonly" | "let" => {
+            "variables are simply assigned: `name=value`; in a function, `local name=value` until it ends"
+        }
+        "local" => "one name at a time: `local name=value`, or `local name`",
+        "set" => {
+            "a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, \
+             and `ftsh -l 20` logs commands as `-x` does"
+        }
+        "ulimit" => {
+            "a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; \
+             so does `prlimit --nofile=100 command`"
+        }
+        "command" | "type" => {
+            "to ask for a program: `if .succeeds. (which name -> path)`; \
+             what fails because there is none has the kind `notfound`"
+        }
+        "pushd" | "popd" => {
+            "a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd $here`"
+        }
+        "mapfile" | "readarray" => "`command -> v`, and then `for line in lines($v)`",
+        "!" => {
+            "to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`"
+        }
+        "[[" => "compare with operators: `if $a .eq. $b`, `if .isfile. $f`",
+        "until" => "write `while .not. …`, or `try` to repeat what fails",
+        "finally" => "what comes after it, up to the `end` of the `try`, is done in any case",
+        "break" | "continue" => "it is about the innermost `for` or `while`, and takes no words",
+        "trap" => {
+            "`try … finally … end` cleans up however the `try` is left, also by a signal, and \
+             `catch` reacts to failures; what a failed attempt started is ended in any case"
+        }
+        "." => "write `source file`",
+        "channel" => {
+            "it stands on a line of its own: `channel mirror at most 4`; quote a program's name"
+        }
+        "unless" => "write `if .not. …`",
+        "wait" | "jobs" | "fg" | "bg" => {
+            "`forall` runs commands at once, and waits for all of them"
+        }
+        "alias" => "write a function: `function name`, the commands, and `end`",
+        "eval" => "values are never parsed again; `sh -c \"$command\"` would",
+        _ => return None,
+    })
+}
 
 /// What other languages write for an operator.
 pub(super) fn operator(symbol: &str) -> Option<&'static str> {
@@ -197,7 +191,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
              or the script: `ftsh script > file`",
         );
     }
-    if let Some((_, hint)) = WORDS.iter().find(|(words, _)| words.contains(&name)) {
+    if let Some(hint) = first_word(name) {
         let message = if ALONE.contains(&name) {
             format!("`{name}` stands alone on its line")
         } else if name == "local" {
