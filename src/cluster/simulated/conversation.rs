@@ -100,7 +100,7 @@ impl Cluster {
                 if node.wake.take_if(|wake| *wake <= now).is_some() {
                     let shown = Time::after(node.clock.shows(now));
                     let told = node.channels.pass_time(shown);
-                    self.tell(index, told);
+                    self.tell(now, index, told);
                 }
             }
             let due = |job: &Job| job.next_due(&self.nodes[job.node]) <= now;
@@ -122,13 +122,14 @@ impl Cluster {
     }
 
     /// Channels tell the shells of a node something.
-    fn tell(&mut self, node: usize, told: Vec<(usize, Event)>) {
+    fn tell(&mut self, now: Time, node: usize, told: Vec<(usize, Event)>) {
+        let node = &mut self.nodes[node];
+        let shown = node.clock.shows(now);
         for (number, event) in told {
             if let Some(job) = self.jobs.get_mut(&number) {
-                job.there.told(event);
+                job.there.told(shown, event);
             }
         }
-        let node = &mut self.nodes[node];
         if let Some(wake) = node.channels.wake() {
             node.wake = Some(node.clock.moment(wake.elapsed()));
         }
@@ -207,7 +208,7 @@ impl Cluster {
             world.note(format_args!("{name}: is over {:?}", job.word));
             told.extend(node.channels.died(number, Time::after(clock.shows(now))));
         }
-        self.tell(index, told);
+        self.tell(now, index, told);
     }
 
     /// Does what the head asks for.

@@ -19,8 +19,10 @@ use crate::machine::{Event, Machine, Output, Time};
 use crate::secrets::Secrets;
 
 const SIGTERM: i32 = 15;
+/// What channels say takes its way: attempts that begin through one and fail at once take time.
+const WORD: Duration = Duration::from_millis(1);
 /// So much may happen at one moment before time passes.
-const MOST_AT_ONCE: usize = 10_000;
+const MOST_AT_ONCE: usize = 1000;
 
 /// A shell on a node, as far as it has come.
 pub struct There {
@@ -64,11 +66,14 @@ struct Running {
     /// What the clock of the run and that of the node showed when it began.
     began: (Duration, Duration),
     future: BTreeMap<(Time, u64), Due>,
-    told: VecDeque<Event>,
+    /// What it is told, and when, by the node's clock.
+    told: VecDeque<(Duration, Event)>,
     /// When the machine wants to hear of the time, on the clock of the run.
     until: Time,
-    /// How often it has only computed, one time after the other.
-    idle: u32,
+    /// How often it was busy all the time, one time after the other.
+    busy: u32,
+    /// Until when it does nothing, on the clock of the run: it was busy all the time.
+    rests_until: Time,
     is_interrupted: bool,
 }
 
@@ -109,18 +114,17 @@ impl There {
     /// When something is to be done.
     pub fn next_due(&self, clock: Clock) -> Time {
         let Phase::Running(it) = &self.phase else { return Time::NEVER };
-        if !it.told.is_empty() {
-            return Time::START;
-        }
         let own = it.future.first_key_value().map_or(it.until, |(key, _)| key.0.min(it.until));
-        let shown = own.elapsed().saturating_sub(it.began.0).saturating_add(it.began.1);
-        clock.moment(shown.min(it.lease.next_timeout()))
+        let shown = |at: Time| at.elapsed().saturating_sub(it.began.0).saturating_add(it.began.1);
+        let told = it.told.front().map_or(Duration::MAX, |(at, _)| *at);
+        let due = shown(own).min(told).max(shown(it.rests_until));
+        clock.moment(due.min(it.lease.next_timeout()))
     }
 
-    /// A channel has said something.
-    pub fn told(&mut self, event: Event) {
+    /// A channel says something, at this moment of the node's clock.
+    pub fn told(&mut self, shown: Duration, event: Event) {
         if let Phase::Running(it) = &mut self.phase {
-            it.told.push_back(event);
+            it.told.push_back((shown.saturating_add(WORD), event));
         }
     }
 
@@ -206,7 +210,8 @@ impl There {
             future: BTreeMap::new(),
             told: VecDeque::new(),
             until: Time::after(at + go.waited),
-            idle: 0,
+            busy: 0,
+            rests_until: Time::START,
             is_interrupted: false,
         }));
         self.go_on(here);
@@ -271,7 +276,7 @@ impl Running {
                 Order::Interrupt(signal) => signal,
             };
             self.is_interrupted = true;
-            self.told.push_back(Event::Interrupted(signal));
+            self.told.push_front((shown, Event::Interrupted(signal)));
         }
         Came::On
     }
@@ -279,7 +284,10 @@ impl Running {
     /// Lets the machine do all that it does now.
     fn work<W: World>(&mut self, here: &mut Here<W>) -> Came {
         let now = self.now(here.shown());
-        let mut is_told = false;
+        if now < self.rests_until {
+            return Came::On;
+        }
+        let (mut is_told, mut is_spent) = (false, true);
         for _ in 0..MOST_AT_ONCE {
             while let Some(due) = self.future.first_entry().filter(|due| due.key().0 <= now) {
                 let due = due.remove();
@@ -293,25 +301,31 @@ impl Running {
                 }
                 Output::Finished(_) => return Came::ToItsEnd,
                 Output::Timeout(until) => {
-                    if let Some(event) = self.shell.poll_event().or_else(|| self.told.pop_front()) {
-                        self.idle = 0;
+                    let shown = here.shown();
+                    let told = || {
+                        let is_there = self.told.front().is_some_and(|(at, _)| *at <= shown);
+                        if is_there { self.told.pop_front().map(|(_, event)| event) } else { None }
+                    };
+                    if let Some(event) = self.shell.poll_event().or_else(told) {
                         self.machine.handle_event(now, event);
                     } else if until <= now && !is_told {
                         is_told = true;
                         self.machine.handle_timeout(now);
                     } else {
                         self.until = until;
+                        is_spent = false;
                         break;
                     }
                 }
             }
         }
-        // Computing takes its time.
-        if self.until <= now {
-            self.idle += 1;
-            self.until = now + Duration::from_millis(1 << (4 * self.idle).min(16));
+        // Computing takes its time, as do attempts that fail at once and follow each other without a pause.
+        if is_spent || self.until <= now {
+            self.busy += 1;
+            self.rests_until = now + Duration::from_millis(1 << (4 * self.busy).min(16));
+            self.until = self.rests_until;
         } else {
-            self.idle = 0;
+            self.busy = 0;
         }
         Came::On
     }
