@@ -26,9 +26,15 @@ soak SECONDS="3600":
 simulate PROGRAMS="100000":
     FTSH_SIMULATE_PROGRAMS={{ PROGRAMS }} cargo test --profile simulate --test simulate every_program -- --nocapture
 
-# Hold editors' files to the prompt's highlighter; needs vim
+# Hold editors' files to the prompt's highlighter; needs vim and npm
 editors:
-    cargo test --test main editors
+    npm install --silent --no-save --prefix target/editors vscode-textmate vscode-oniguruma
+    NODE_PATH={{ justfile_directory() }}/target/editors/node_modules FTSH_TEST_EDITORS=1 cargo test --test main editors
+
+# Pack the extension for VS Code into FOLDER; needs npm
+vscode FOLDER="dist":
+    mkdir -p {{ FOLDER }}
+    cd editors/vscode && npm install --silent --no-package-lock && npx --yes @vscode/vsce package --allow-missing-repository --skip-license --out {{ absolute_path(FOLDER) }}/ftsh.vsix
 
 # Run a script
 run SCRIPT="examples/hello.ftsh" *ARGS:

@@ -112,24 +112,22 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-#[test]
-fn vim_colours_scripts_as_the_prompt_does() {
+/// Where there is something to check with, it has to check.
+const REQUIRED: &str = "FTSH_TEST_EDITORS";
+
+/// Has a command tell letters, if it can: it knows the list of scripts and where to write by variables.
+fn check(mut command: Command, lacks: &str) {
     let place = tempfile::tempdir().expect("a directory");
     let (list, letters) = (place.path().join("scripts"), place.path().join("letters"));
     let scripts = scripts();
     let names: Vec<_> = scripts.iter().map(|path| path.display().to_string()).collect();
     fs::write(&list, names.join("\n") + "\n").expect("a list");
-    let mut vim = Command::new("vim");
-    vim.args(["-es", "-N", "-u", "NONE", "-i", "NONE", "-S"])
-        .arg(root().join("editors/check/letters.vim"));
-    vim.env("FTSH_VIM", root().join("editors/vim")).env("SCRIPTS", &list).env("LETTERS", &letters);
-    vim.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if vim.status().is_err() {
-        eprintln!("skipped: there is no vim");
-        return;
-    }
-    let Ok(told) = fs::read_to_string(letters) else {
-        eprintln!("skipped: this vim has no colours");
+    command.env("SCRIPTS", &list).env("LETTERS", &letters);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_run = command.status().is_ok();
+    let Some(told) = fs::read_to_string(letters).ok().filter(|_| is_run) else {
+        assert!(std::env::var_os(REQUIRED).is_none(), "there is no {lacks}");
+        eprintln!("skipped: there is no {lacks}");
         return;
     };
     let mut lines = told.lines();
@@ -144,6 +142,23 @@ fn vim_colours_scripts_as_the_prompt_does() {
     }
     assert_eq!(count, scripts.len());
     super::tidy::assert_none(&problems);
+}
+
+#[test]
+fn vim_colours_scripts_as_the_prompt_does() {
+    let mut vim = Command::new("vim");
+    vim.args(["-es", "-N", "-u", "NONE", "-i", "NONE", "-S"])
+        .arg(root().join("editors/check/letters.vim"))
+        .env("FTSH_VIM", root().join("editors/vim"));
+    check(vim, "vim with colours");
+}
+
+#[test]
+fn vscode_colours_scripts_as_the_prompt_does() {
+    let mut node = Command::new("node");
+    node.arg(root().join("editors/check/letters.js"))
+        .env("GRAMMAR", root().join("editors/vscode/syntaxes/ftsh.tmLanguage.json"));
+    check(node, "node with vscode-textmate and vscode-oniguruma along NODE_PATH");
 }
 
 #[test]
