@@ -8,7 +8,7 @@ const textmate = require('vscode-textmate');
 const LETTERS = [
   ['keyword.operator.redirection', '.'], ['keyword.operator.pipe', '.'], ['support.function', '.'],
   ['keyword.operator', 'O'], ['keyword.control', 'K'], ['storage.modifier.clause', 'L'],
-  ['string', 'S'], ['variable', 'V'], ['comment', 'C'],
+  ['string', 'S'], ['variable', 'V'], ['comment', 'C'], ['meta.embedded', '.'],
 ];
 
 function letter(scopes) {
@@ -39,7 +39,8 @@ async function main() {
       createOnigScanner: (patterns) => new oniguruma.OnigScanner(patterns),
       createOnigString: (text) => new oniguruma.OnigString(text),
     }),
-    loadGrammar: async () => textmate.parseRawGrammar(fs.readFileSync(process.env.GRAMMAR, 'utf8'), 'ftsh.json'),
+    loadGrammar: async () =>
+      textmate.parseRawGrammar(fs.readFileSync(process.env.GRAMMAR, 'utf8'), 'ftsh.json'),
   });
   const grammar = await registry.loadGrammar('source.ftsh');
   const names = fs.readFileSync(process.env.SCRIPTS, 'utf8').split('\n').filter(Boolean);
