@@ -1,6 +1,7 @@
 //! Branches that another process runs, as `ftsh --branch`: what it is told and says, and what is left.
 
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,11 +9,13 @@ use std::time::Duration;
 use ftsh::branch::{Branch, Frames, Hello, Identity, Listener, Piece, ToHead, ToNode, frame};
 use ftsh::machine::FailureKind;
 use ftsh::machine::packed::{Again, BranchEnd};
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::branches::{Heard, NONCE, heard, identity, messages, packed};
 use crate::support::run::Running;
+use crate::support::slurm::wait;
 use crate::support::{FTSH, Ftsh, WAYS};
 
 /// A node that is told all at once to run the first branch of a script.
@@ -255,6 +258,36 @@ fn a_node_talks_through_pipes() {
     let pieces = Listener::new(&NONCE).hear(&errors);
     let [Piece::Record(record)] = &pieces[..] else { panic!("{pieces:?}") };
     assert_eq!(record.ended.end, BranchEnd::Succeeded);
+    drop(to);
+}
+
+/// The record waits for a head that doesn't read; who is impatient isn't kept waiting.
+#[test]
+fn a_record_that_nobody_reads_does_not_outlast_a_signal() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let (_reader, mut full) = std::io::pipe().expect("a pipe");
+    let size = fcntl(&full, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
+    full.write_all(&vec![b'.'; size]).expect("as much as it holds");
+    let mut node = Command::new(FTSH)
+        .arg("--branch")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(full)
+        .spawn()
+        .expect("a node");
+    let script = "forall x in a; echo done > done; end";
+    let said = messages(packed(script, directory.path()).swap_remove(0), Duration::ZERO);
+    let mut to = node.stdin.take().expect("a pipe");
+    to.write_all(&said.concat()).expect("it reads");
+    wait("the branch isn't done", || directory.path().join("done").exists());
+    let pid = Pid::from_raw(node.id() as i32);
+    // The first ones may come before the record is written.
+    wait("it still waits", || {
+        kill(pid, Signal::SIGTERM).expect("it isn't waited for");
+        node.try_wait().expect("a child").is_some()
+    });
+    let status = node.wait().expect("a child");
+    assert_eq!(status.signal(), Some(Signal::SIGTERM as i32), "{status}");
     drop(to);
 }
 

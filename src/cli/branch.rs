@@ -191,7 +191,11 @@ fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcom
         let Some(ended) = machine.branch_ended_with() else { return Ok(outcome) };
         let record = Record { ended, node, began, elapsed: clock.elapsed() };
         non_blocking_writer::standard_error().say(&record.to_line(&nonce));
-        driver.flush_on_exit(outcome);
+        let outcome = driver.flush_on_exit(outcome);
+        if !non_blocking_writer::is_quiet() {
+            // Nobody reads that, and somebody is impatient.
+            return Ok(outcome);
+        }
         // All is said. Of another status `srun` would speak, perhaps before it passes the record on; of a
         // death by a signal it hears before it has passed that on, and gives the connection up.
         Ok(Outcome::Succeeded)

@@ -6,10 +6,20 @@ use std::io;
 /// `/dev`.
 pub fn random() -> io::Result<u64> {
     let mut bytes = [0_u8; size_of::<u64>()];
+    fill(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+#[cfg(target_os = "linux")]
+fn fill(bytes: &mut [u8; 8]) -> io::Result<()> {
+    // SAFETY: no more is written than there is room for; so few are never cut short.
+    let result = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn fill(bytes: &mut [u8; 8]) -> io::Result<()> {
     // SAFETY: no more is written than there is room for.
-    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
-        -1 => Err(io::Error::last_os_error()),
-        // So few are never cut short.
-        _ => Ok(u64::from_ne_bytes(bytes)),
-    }
+    let result = unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
