@@ -20,6 +20,7 @@ mod server;
 mod sound;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod wire;
 
 use std::io::{self, Read, Write};

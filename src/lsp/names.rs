@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::variables;
 use crate::lint::walk;
 use crate::syntax::ast::{
-    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Part, Quoted, Redirect,
-    Simple, Stage, Target, Variable, Word,
+    Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Part, Redirect, Simple,
+    Stage, Target, Variable, Word,
 };
 use crate::syntax::parse::literal;
 use crate::syntax::vocabulary::is_name;
@@ -241,18 +242,8 @@ impl Walk<'_, '_> {
     }
 
     fn parts(&mut self, parts: &[Part]) {
-        for part in parts {
-            match part {
-                Part::Variable(variable) => self.variable(variable),
-                Part::Double(pieces) => {
-                    for piece in pieces {
-                        if let Quoted::Variable(variable) = piece {
-                            self.variable(variable);
-                        }
-                    }
-                }
-                Part::Bare(_) | Part::Escaped(_) | Part::Single(_) => {}
-            }
+        for variable in variables::in_parts(parts) {
+            self.variable(variable);
         }
     }
 

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use crate::lint::walk;
 use crate::lsp::names::durations;
+use crate::lsp::variables;
 use crate::syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Part,
-    Pipeline, Quoted, Redirect, Simple, StageKind, Target, Try, Variable, Word,
+    Pipeline, Redirect, Simple, StageKind, Target, Try, Variable, Word,
 };
 use crate::syntax::parse::literal;
 use crate::syntax::{Script, Span};
@@ -199,18 +200,8 @@ impl<'a> Flow<'a> {
     }
 
     fn parts(&mut self, parts: &'a [Part]) {
-        for part in parts {
-            match part {
-                Part::Variable(variable) => self.variable(variable),
-                Part::Double(pieces) => {
-                    for piece in pieces {
-                        if let Quoted::Variable(variable) = piece {
-                            self.variable(variable);
-                        }
-                    }
-                }
-                Part::Bare(_) | Part::Escaped(_) | Part::Single(_) => {}
-            }
+        for variable in variables::in_parts(parts) {
+            self.variable(variable);
         }
     }
 

@@ -1,0 +1,19 @@
+//! The variables that words are made of.
+
+use crate::syntax::ast::{Part, Quoted, Variable};
+
+/// The variables directly in parts of a word, quoted or not; not those in what takes their places.
+pub fn in_parts(parts: &[Part]) -> impl Iterator<Item = &Variable> {
+    parts.iter().flat_map(|part| {
+        let (plain, quoted) = match part {
+            Part::Variable(variable) => (Some(&**variable), &[][..]),
+            Part::Double(pieces) => (None, &pieces[..]),
+            Part::Bare(_) | Part::Escaped(_) | Part::Single(_) => (None, &[][..]),
+        };
+        let inside = quoted.iter().filter_map(|piece| match piece {
+            Quoted::Variable(variable) => Some(&**variable),
+            Quoted::Text(_) => None,
+        });
+        plain.into_iter().chain(inside)
+    })
+}
