@@ -25,6 +25,9 @@ use super::{FTSH, Ftsh};
 pub const NODES: usize = 4;
 /// How long it may take until something is as it should be.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The first of the ports that are its own. Those that the system gives out begin above: one of them would
+/// be somebody's by the time a daemon begins.
+const FIRST_PORT: u16 = 20_000;
 /// Has all that it runs end with it, as the first process of a space of its own.
 const SPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
 /// What is a node's own.
@@ -33,6 +36,7 @@ const OF_THE_NODE: [&str; 2] = ["slurmd", "slurmstepd"];
 /// A Slurm that is running.
 pub struct Slurm {
     directory: TempDir,
+    _ports: Ports,
     munged: Daemon,
     controller: Option<Daemon>,
     nodes: Vec<Option<Daemon>>,
@@ -59,7 +63,8 @@ impl Slurm {
         let prolog = place.join("prolog");
         fs::write(&prolog, "#!/bin/sh\necho unset FTSH_SCOPE\n").expect("a file");
         fs::set_permissions(prolog, Permissions::from_mode(0o755)).expect("a program");
-        fs::write(place.join("slurm.conf"), configuration(place)).expect("a file");
+        let ports = Ports::take();
+        fs::write(place.join("slurm.conf"), configuration(place, &ports)).expect("a file");
         let socket = format!("--socket={}/munge.sock", place.display());
         let file = |name: &str| format!("--{name}-file={}", place.join(name).display());
         let munged = Daemon::start(
@@ -68,7 +73,8 @@ impl Slurm {
             &["key", "pid", "log", "seed"].map(file),
         );
         wait("munged", || place.join("munge.sock").exists());
-        let mut slurm = Self { directory, munged, controller: None, nodes: Vec::new() };
+        let nodes = Vec::new();
+        let mut slurm = Self { directory, _ports: ports, munged, controller: None, nodes };
         slurm.start_controller();
         for number in 1..=NODES {
             slurm.nodes.push(None);
@@ -164,11 +170,25 @@ impl Slurm {
     /// Waits until so many nodes can be used.
     pub fn wait_for_nodes(&self, count: usize) {
         let idle = ["sinfo", "--noheader", "--states=idle,alloc,mix", "--format=%D"];
-        wait("the nodes", || {
+        let why = || format!("{}{}", self.ask(&["sinfo", "--long", "--Node"]), self.errors());
+        wait_or(why, || {
             let answer = self.ask(&idle);
             let numbers = answer.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
             numbers.sum::<usize>() == count
         });
+    }
+
+    /// What the daemons have to complain of.
+    fn errors(&self) -> String {
+        let nodes = (1..=NODES).map(|number| format!("node{number}.log"));
+        let mut errors = String::new();
+        for name in nodes.chain(["slurmctld.log".into(), "log".into()]) {
+            let log = fs::read_to_string(self.directory.path().join(&name)).unwrap_or_default();
+            for line in log.lines().filter(|line| line.contains("error") || name == "log") {
+                let _ = writeln!(errors, "{name}: {line}");
+            }
+        }
+        errors
     }
 
     /// What a command of Slurm's says.
@@ -215,10 +235,15 @@ fn is_slurm(process: &Survivor) -> bool {
 }
 
 /// Waits until something holds.
-pub fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait(what: &str, holds: impl FnMut() -> bool) {
+    wait_or(|| what.into(), holds);
+}
+
+/// The same with what there is to say if that takes too long.
+fn wait_or(why: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {}", why());
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -251,11 +276,24 @@ fn write_key(place: &Path) {
     file.as_mut().expect("a file").write_all(&key).expect("a key");
 }
 
-fn configuration(place: &Path) -> String {
-    let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
-    let listeners: Vec<_> = (0..=NODES).map(|_| free()).collect();
-    let port = |it: &TcpListener| it.local_addr().expect("an address").port();
-    let ports: Vec<_> = listeners.iter().map(port).collect();
+/// Ports that no other Slurm has, for as long as this is there: whoever listens at the first has the rest.
+struct Ports(TcpListener);
+
+impl Ports {
+    fn take() -> Self {
+        let mut firsts = (FIRST_PORT..).step_by(1 + NODES + 1);
+        let listen = |port| TcpListener::bind(("127.0.0.1", port)).ok();
+        Self(firsts.find_map(listen).expect("a port"))
+    }
+
+    /// That of the controller, or of a node, counted from 1.
+    fn port(&self, number: usize) -> u16 {
+        let first = self.0.local_addr().expect("an address").port();
+        first + 1 + u16::try_from(number).expect("few nodes")
+    }
+}
+
+fn configuration(place: &Path, ports: &Ports) -> String {
     let place = place.display();
     let mut text = format!(
         "ClusterName=test\n\
@@ -287,9 +325,10 @@ fn configuration(place: &Path) -> String {
          InactiveLimit=0\n\
          KillWait=2\n\
          PropagateResourceLimits=NONE\n",
-        port = ports[0]
+        port = ports.port(0)
     );
-    for (number, port) in ports.iter().enumerate().skip(1) {
+    for number in 1..=NODES {
+        let port = ports.port(number);
         let node = format!("NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1");
         let _ = writeln!(text, "{node} Port={port} CPUs=4 RealMemory=1000");
     }
