@@ -78,12 +78,11 @@ impl Machine {
         after: AfterEmptied,
     ) -> Flow {
         let share = self.config.kill_timeout / 2;
-        let emptying = self.emptying.keys().copied().collect();
         let is_doomed = !share.is_zero() && self.doom(task, keep);
         if !is_doomed {
             self.drop_structures(task, keep);
         }
-        self.merge_inner(scope, &emptying);
+        self.merge_inner(scope);
         if !is_doomed {
             return self.emptied(task, after);
         }

@@ -23,6 +23,8 @@ struct Scope {
     parent: Option<ScopeId>,
     /// Whether the driver knows it: a command ran in it or below it.
     opened: bool,
+    /// Whether all in it was told to end.
+    ending: bool,
     /// The scopes in it.
     inner: BTreeSet<ScopeId>,
     grace: Option<TimerKey>,
@@ -117,6 +119,7 @@ impl Machine {
         let scope = Scope {
             parent,
             opened: false,
+            ending: false,
             inner: BTreeSet::new(),
             grace: None,
             scratch: None,
@@ -168,10 +171,12 @@ impl Machine {
 
     /// Has what runs in the scopes inside another one belong to that, but for those that are being
     /// emptied.
-    pub(super) fn merge_inner(&mut self, scope: ScopeId, emptying: &BTreeSet<ScopeId>) {
-        let inner = self.scopes.scopes.get(&scope).map(|scope| &scope.inner - emptying);
+    pub(super) fn merge_inner(&mut self, scope: ScopeId) {
+        let inner = self.scopes.scopes.get(&scope).map(|scope| scope.inner.clone());
         for inner in inner.unwrap_or_default() {
-            self.merge(inner, scope);
+            if self.scopes.scopes.get(&inner).is_some_and(|inner| !inner.ending) {
+                self.merge(inner, scope);
+            }
         }
     }
 
@@ -216,6 +221,7 @@ impl Machine {
         self.effects.push_back(Effect::Terminate(scope));
         let grace = self.timers.arm(self.now + grace, Timer::KillGrace(scope));
         if let Some(entry) = self.scopes.scopes.get_mut(&scope) {
+            entry.ending = true;
             let before = entry.grace.replace(grace);
             self.timers.cancel(before);
         }

@@ -9,7 +9,7 @@ use ftsh::driver::{self, Driver};
 use ftsh::machine::effect::{Action, OperationId, PassId, ProcessId, ScopeId};
 use ftsh::machine::event::{Reply, Status, Suspension};
 use ftsh::machine::record::{Level, LogEvent};
-use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 
 use super::{Ran, World, seconds, world};
 
@@ -207,6 +207,41 @@ fn a_pipeline_is_lost_as_a_whole() {
 }
 
 #[test]
+fn what_is_being_ended_stays_that_however_often_its_shell_ends() {
+    let script = "forany v in 1 2 3 4 5\nok | forall x in 1 2 keep going\nfail\nend\nend";
+    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let mut machine = Machine::new(&parsed, vec!["s".into()], vec![], Config::default(), 7);
+    let mut told = BTreeSet::new();
+    let mut ends = 0;
+    while ends < 4 {
+        match machine.poll_output() {
+            Output::Effect(Effect::Run(run)) => {
+                let status = Status::Exited(1);
+                let exited =
+                    Event::Exited { process: run.process, status, line: None, unread: false };
+                machine.handle_event(Time::START, exited);
+            }
+            Output::Effect(Effect::Open { operation, .. }) => {
+                let result = Ok(Reply::Truth(true));
+                machine.handle_event(Time::START, Event::Done { operation, result });
+            }
+            Output::Effect(Effect::Terminate(scope)) => _ = told.insert(scope),
+            Output::Effect(Effect::HandOver { scope, .. }) => {
+                assert!(!told.contains(&scope), "{scope:?} is handed over while it is ended");
+            }
+            Output::Effect(_) => {}
+            // Nothing is ever said to be empty.
+            Output::Timeout(_) => {
+                ends += 1;
+                machine.handle_event(Time::START, Event::Resumed { lost: vec![] });
+            }
+            Output::Finished(outcome) => panic!("{outcome:?}"),
+        }
+    }
+    assert!(told.len() > 2, "branches of several pipelines were being ended: {told:?}");
+}
+
+#[test]
 fn what_is_left_of_a_pipeline_cleans_up() {
     let script = "n=0\nok | try\n    try 9 times\n        work 5\n    finally\n        echo $error_kind\n    \
                   end\nfinally\n    work 1\n    echo outer\nend\ncatch_all=1";
@@ -371,17 +406,15 @@ fn output_that_was_being_let_out_is_lost() {
     let mut machine = Machine::new(&parsed, vec!["s".into()], vec![], Config::default(), 7);
     let outcome = loop {
         match machine.poll_output() {
-            ftsh::machine::Output::Effect(Effect::Run(run))
-                if matches!(run.action, Action::Copy) =>
-            {
+            Output::Effect(Effect::Run(run)) if matches!(run.action, Action::Copy) => {
                 machine.handle_event(world.now(), Event::Resumed { lost: vec![run.process] });
             }
-            ftsh::machine::Output::Effect(effect) => world.perform(effect),
-            ftsh::machine::Output::Timeout(until) => {
+            Output::Effect(effect) => world.perform(effect),
+            Output::Timeout(until) => {
                 let event = world.wait(until).expect("an event");
                 machine.handle_event(world.now(), event);
             }
-            ftsh::machine::Output::Finished(outcome) => break outcome,
+            Output::Finished(outcome) => break outcome,
         }
     };
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };

@@ -197,6 +197,19 @@ impl Descriptors {
         self.buffers.entry(buffer).or_default().extend_from_slice(content);
     }
 
+    /// Makes buffers of which nobody may ever write: they have a content now.
+    pub fn put_off(&mut self, redirects: &[FdChange]) {
+        for FdChange { source, .. } in redirects {
+            let (buffer, content) = match source {
+                FdSource::BufferCreate(buffer, content) => (*buffer, content.clone()),
+                FdSource::Hold(buffer) => (*buffer, BString::default()),
+                FdSource::BufferCopy { buffer, of } => (*buffer, self.buffer(*of)),
+                _ => continue,
+            };
+            self.buffers.insert(buffer, content);
+        }
+    }
+
     /// Whether a buffer has any content.
     pub fn is_filled(&self, buffer: BufferId) -> bool {
         self.buffers.get(&buffer).is_some_and(|content| !content.is_empty())

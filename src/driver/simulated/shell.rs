@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
-use crate::machine::effect::{Action, DraftId, IoId, ProcessId, Query, Run, ScopeId};
+use crate::machine::effect::{Action, DraftId, FdChange, IoId, ProcessId, Query, Run, ScopeId};
 use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
 use crate::syntax::ast::FileTest;
@@ -208,6 +208,11 @@ impl Shell {
     /// Sets up the redirections of a command that won't be started; whether that could be done.
     pub fn redirect(&mut self, run: &Run) -> bool {
         self.descriptors.of(run).is_ok()
+    }
+
+    /// Takes note of changes that will never have been made: their buffers are there all the same.
+    pub fn put_off(&mut self, redirects: &[FdChange]) {
+        self.descriptors.put_off(redirects);
     }
 
     /// The time of something scheduled has come.

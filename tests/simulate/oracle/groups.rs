@@ -1,7 +1,7 @@
 //! Each `try` with a `finally` that was begun and left has its group run once, after its `catch` and
 //! after those inside; or the log says that there was no time for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ftsh::machine::effect::{ProcessId, TaskId};
@@ -19,6 +19,8 @@ pub struct Groups {
     share: Duration,
     /// The tries with groups that tasks are in, outer ones first.
     begun: BTreeMap<TaskId, Vec<Begun>>,
+    /// What tasks have done since an attempt or an iteration began there.
+    since: BTreeMap<TaskId, Since>,
     /// What stands in the shell's place, or is to, and when its time has run out.
     replaces: BTreeMap<ProcessId, Time>,
     /// When anything was cancelled.
@@ -40,12 +42,20 @@ struct Begun {
     deferred: bool,
 }
 
+#[derive(Default)]
+struct Since {
+    at: Time,
+    /// The groups that had their turn.
+    turns: BTreeSet<(String, u32)>,
+}
+
 impl Groups {
     pub fn new(promises: &Promises, config: &Config) -> Self {
         Self {
             promises: promises.clone(),
             share: config.kill_timeout / 2,
             begun: BTreeMap::new(),
+            since: BTreeMap::new(),
             replaces: BTreeMap::new(),
             cancelled: Vec::new(),
             conditions: Vec::new(),
@@ -66,8 +76,11 @@ impl Groups {
         if limits.is_some_and(|limits| limits.headless) {
             return Ok(());
         }
-        // It may be cancelled before its channel lets the first attempt through.
-        let may_wait = limits.is_some_and(|limits| limits.through);
+        // It may be cancelled before its channel lets the first attempt through, or before that begins.
+        let since = self.since.entry(task).or_default();
+        let is_first = since.turns.insert(place.clone());
+        let may_wait = limits.is_some_and(|limits| limits.through)
+            || is_first && self.cancelled.iter().any(|at| *at >= since.at);
         let tries = self.begun.entry(task).or_default();
         let Some(begun) = tries.pop_if(|begun| begun.place == place) else {
             if may_wait {
@@ -108,6 +121,9 @@ impl Groups {
         }
         let Some(task) = record.task else { return Ok(()) };
         let place = (record.file.to_string(), record.line);
+        if let LogEvent::Attempt { .. } | LogEvent::Iteration { .. } = record.event {
+            self.since.insert(task, Since { at: record.at, turns: BTreeSet::new() });
+        }
         let tries = self.begun.entry(task).or_default();
         match record.event {
             LogEvent::Deferred { .. } => {

@@ -235,9 +235,13 @@ impl Faulty {
                 }
                 self.forward(Effect::Run(run));
             }
-            Effect::Open { operation, .. } | Effect::Query { operation, .. }
+            Effect::Open { operation, redirects, .. }
                 if faults.happens(dice, "hang", faults.hang) =>
             {
+                self.shell.put_off(&redirects);
+                self.hung.insert(operation);
+            }
+            Effect::Query { operation, .. } if faults.happens(dice, "hang", faults.hang) => {
                 self.hung.insert(operation);
             }
             Effect::Open { operation, .. } if faults.happens(dice, "open", faults.open) => {
