@@ -118,10 +118,13 @@ pub enum Missing {
 }
 
 impl Descriptors {
+    /// Where the descriptors of a table lead; nowhere, once it is closed.
     pub fn table(&self, io: IoId) -> Table {
-        let stdin = || self.stdin.clone().map_or(End::Null, End::Input);
-        let inherited = || BTreeMap::from([(0, stdin()), (1, End::Stdout), (2, End::Stderr)]);
-        self.tables.get(&io).cloned().unwrap_or_else(inherited)
+        if io == IoId::INHERITED {
+            let stdin = self.stdin.clone().map_or(End::Null, End::Input);
+            return BTreeMap::from([(0, stdin), (1, End::Stdout), (2, End::Stderr)]);
+        }
+        self.tables.get(&io).cloned().unwrap_or_default()
     }
 
     pub fn set_stdin(&mut self, content: BString) {
