@@ -7,6 +7,7 @@ use super::names::{Kind as NameKind, Names};
 use super::{meaning, schedule};
 use crate::backoff::{Kind, Policy};
 use crate::lint::schedules;
+use crate::machine::FailureKind;
 use crate::repl::help;
 use crate::repl::lexemes::Part;
 use crate::repl::tokens::{Role, Token, scan};
@@ -64,6 +65,7 @@ impl<'d> Words<'d> {
             Role::Command => {
                 self.function(word).or_else(|| topic(word).filter(|_| is_builtin(word)))?
             }
+            Role::Word if self.is_kind() => topic(word)?,
             Role::Word | Role::Assignment(_) => {
                 let start = match token.role {
                     Role::Assignment(name) if offset > whole.start + name => name + 1,
@@ -87,6 +89,18 @@ impl<'d> Words<'d> {
 
     fn before(&self, word: &str) -> bool {
         self.index > 0 && self.text(self.index - 1) == word
+    }
+
+    /// Whether it is a kind of failure that `$error_kind` is compared with.
+    fn is_kind(&self) -> bool {
+        let beside = |index: Option<usize>| index.map_or("", |index| self.text(index));
+        let is_it = |word: &str| matches!(word, "$error_kind" | "${error_kind}");
+        let compares = |word: &str| matches!(word, ".eq." | ".ne.");
+        let (left, right) = (self.index.checked_sub(1), Some(self.index + 1));
+        let further = (self.index.checked_sub(2), Some(self.index + 2));
+        FailureKind::NAMES.contains(&self.text(self.index))
+            && (compares(beside(left)) && is_it(beside(further.0))
+                || compares(beside(right)) && is_it(beside(further.1)))
     }
 
     /// The word that begins the head or the declaration which this one belongs to.

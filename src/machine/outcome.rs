@@ -153,6 +153,25 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// The names, in the order of the language's description.
+    pub const NAMES: [&'static str; 15] = [
+        "exit",
+        "signal",
+        "timeout",
+        "cancelled",
+        "notfound",
+        "spawn",
+        "redirect",
+        "expression",
+        "failure",
+        "giveup",
+        "deferred",
+        "refused",
+        "lost",
+        "engine",
+        "internal",
+    ];
+
     /// The exit status of a script that ends by a failure of this kind with this code.
     pub fn exit_code(self, code: i32) -> u8 {
         match self {

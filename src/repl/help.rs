@@ -17,8 +17,17 @@ pub const COMMAND: &str = "help";
 const TEXT: &str = include_str!("help.txt");
 
 /// What isn't a keyword, a builtin or a policy.
-const MORE: [&str; 8] =
-    ["variables", "expressions", "quoting", "redirection", "backoff", "units", "keys", "prompt"];
+const MORE: [&str; 9] = [
+    "variables",
+    "expressions",
+    "quoting",
+    "redirection",
+    "backoff",
+    "units",
+    "kinds",
+    "keys",
+    "prompt",
+];
 
 /// Lines get no longer than this, however wide the terminal is.
 const WIDEST: usize = 80;
@@ -137,13 +146,14 @@ fn fill(text: &str, indent: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::FailureKind;
 
     #[test]
     fn everything_is_explained() {
         let known: Vec<&str> = topics().collect();
         let policies = Kind::ALL.map(Kind::name);
         let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS).chain(&BUILTINS);
-        for topic in words.chain(&policies).chain(&MORE) {
+        for topic in words.chain(&policies).chain(&FailureKind::NAMES).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
             assert!(super::text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
         }
@@ -151,6 +161,15 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), known.len());
+        let kinds = super::text("kinds").expect("a topic");
+        for kind in FailureKind::NAMES {
+            assert!(
+                super::text(kind).is_some_and(|text| text.contains("ind of a failure: ")
+                    || text.starts_with("A kind of failure: ")),
+                "{kind}"
+            );
+            assert!(kinds.contains(kind), "{kind}");
+        }
     }
 
     #[test]
@@ -184,6 +203,7 @@ mod tests {
     fn slips_are_forgiven() {
         let topics = vec!["foral".to_owned()];
         assert!(answer(&topics, 80, false).contains("`forall`"));
+        assert!(answer(&["timout".to_owned()], 80, false).contains("`timeout`"));
         let asked = |text| asked(&crate::syntax::parse("test", text).expect("a script"));
         assert_eq!(asked("help try"), Some(vec!["try".to_owned()]));
         assert_eq!(asked("help"), Some(Vec::new()));
