@@ -45,6 +45,7 @@ mod pipelines;
 mod printing;
 mod prompt;
 mod prompt_alone;
+mod prompt_why;
 mod reference;
 mod replayed;
 mod resources;

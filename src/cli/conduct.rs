@@ -20,7 +20,7 @@ use crate::machine::record::Level;
 use crate::machine::{Machine, Outcome, Time};
 use crate::non_blocking_writer;
 use crate::os_error::plain;
-use crate::repl;
+use crate::repl::{self, Story};
 use crate::secrets::Secrets;
 
 /// What carries out what a machine asks for.
@@ -121,9 +121,10 @@ impl Means {
             }
             Work::Run(mut machine) => {
                 let secrets = machine.secrets().clone();
-                let mut driver = self.driver(supervision, &secrets, None)?;
-                if talks {
-                    return Ok(repl::run(*machine, driver));
+                let story = talks.then(Rc::default);
+                let mut driver = self.driver(supervision, &secrets, None, story.clone())?;
+                if let Some(story) = story {
+                    return Ok(repl::run(*machine, driver, story));
                 }
                 let outcome = driver::run(&mut machine, &mut driver);
                 finish(&outcome, driver.now(), &secrets);
@@ -133,7 +134,7 @@ impl Means {
                 let secrets = recording.machine().secrets().clone();
                 let recorded = recording.open()?;
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
-                let mut driver = self.driver(supervision, &secrets, kept)?;
+                let mut driver = self.driver(supervision, &secrets, kept, None)?;
                 let mark = driver.mark().to_owned();
                 let outcome = recorded.run(&mut driver, pid, &mark, limit)?;
                 finish(&outcome, driver.now(), &secrets);
@@ -147,6 +148,7 @@ impl Means {
         supervision: Option<Supervision>,
         secrets: &Secrets,
         journal: Option<(Kept, Duration)>,
+        story: Option<Rc<RefCell<Story>>>,
     ) -> Result<Real> {
         let Self { file, telling, told, patience, channels, talks, lease, ship, .. } = self;
         #[cfg(feature = "cluster")]
@@ -154,6 +156,7 @@ impl Means {
         #[cfg(not(feature = "cluster"))]
         let _ = (lease, ship);
         let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
+        let level = story.as_ref().map_or(level, |_| level.max(Story::LEVEL));
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();
         let told_beside = Rc::clone(&telling);
@@ -165,7 +168,11 @@ impl Means {
                 if let Some(journal) = &notes {
                     journal.note(record);
                 }
-                telling.borrow_mut().tell(&record.hide(&hidden));
+                let record = record.hide(&hidden);
+                if let Some(story) = &story {
+                    story.borrow_mut().add(&record);
+                }
+                telling.borrow_mut().tell(&record);
             }),
             told,
             patience,

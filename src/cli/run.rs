@@ -20,7 +20,7 @@ use crate::driver::process;
 use crate::machine::effect::Environment;
 use crate::machine::{Machine, Outcome, Time};
 use crate::os_error::plain;
-use crate::repl;
+use crate::repl::{self, Story};
 use crate::syntax::Script;
 
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
@@ -46,6 +46,9 @@ pub fn run(script: Result<Script, Unusable>, mut settings: Settings) -> Result<O
     let (is_cron, locks) = (settings.cron, settings.lock.is_some());
     let name = settings.program.name();
     let talks = matches!(settings.program, Program::Prompt);
+    if talks {
+        settings.config.log_level = settings.config.log_level.max(Story::LEVEL);
+    }
     let told = std::mem::take(&mut settings.told);
     let (patience, channels) = (settings.patience.inside(), settings.channels.take());
     let (lease, ship) = (settings.lease, settings.ship);

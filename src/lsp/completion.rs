@@ -15,7 +15,7 @@ use super::names::{Kind, Names};
 use super::outline;
 use crate::backoff;
 use crate::repl::tokens::{Role, scan};
-use crate::repl::{Candidate, Known, complete, help};
+use crate::repl::{Candidate, Known, OWN, complete};
 use crate::syntax::Span;
 use crate::syntax::vocabulary::{
     ALONE, BUILTINS, CLAUSES, DECLARATIONS, KEYWORDS, OPERATORS, RULES, TIMES, function,
@@ -34,7 +34,7 @@ pub fn completion(
     let known = known(document, variables, directory);
     let (start, found) = complete(before, &known);
     // A command of the prompt's only.
-    let found = found.into_iter().filter(|it| it.display != help::COMMAND);
+    let found = found.into_iter().filter(|it| !OWN.contains(&it.display.as_str()));
     found.map(|it| item(document, it, Span::new(start, end), after, &known)).collect()
 }
 

@@ -32,10 +32,10 @@ const MORE: [&str; 9] = [
 /// Lines get no longer than this, however wide the terminal is.
 const WIDEST: usize = 80;
 
-/// The topics that are asked for, if a script is nothing but a call for help.
-pub fn asked(script: &Script) -> Option<Vec<String>> {
-    let [command] = &script.body.commands[..] else { return None };
-    let CommandKind::Pipeline(pipeline) = &command.kind else { return None };
+/// The words after `command`, if a script is nothing but that.
+pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
+    let [only] = &script.body.commands[..] else { return None };
+    let CommandKind::Pipeline(pipeline) = &only.kind else { return None };
     let [stage] = &pipeline.stages[..] else { return None };
     let simple = stage.simple()?;
     if !simple.assignments.is_empty() || !simple.redirects.is_empty() {
@@ -47,7 +47,7 @@ pub fn asked(script: &Script) -> Option<Vec<String>> {
     });
     let words = words.collect::<Option<Vec<String>>>()?;
     let (first, topics) = words.split_first()?;
-    (first == COMMAND).then(|| topics.to_vec())
+    (first == command).then(|| topics.to_vec())
 }
 
 /// Every topic.
@@ -125,18 +125,26 @@ fn wrapped(text: &str, columns: usize) -> String {
 }
 
 fn fill(text: &str, indent: &str, columns: usize) -> String {
+    fill_hanging(text, indent, indent, columns)
+}
+
+/// Words filled to the columns, with an indent for the first row and one for those after it.
+pub fn fill_hanging(text: &str, first: &str, further: &str, columns: usize) -> String {
     let mut filled = String::new();
-    let mut line = indent.to_owned();
+    let mut line = first.to_owned();
+    let mut is_empty = true;
     for word in text.split_whitespace() {
-        if line.width() + 1 + word.width() >= columns && line.len() > indent.len() {
+        if line.width() + 1 + word.width() >= columns && !is_empty {
             filled.push_str(&line);
             filled.push('\n');
-            line.truncate(indent.len());
+            further.clone_into(&mut line);
+            is_empty = true;
         }
-        if line.len() > indent.len() {
+        if !is_empty {
             line.push(' ');
         }
         line.push_str(word);
+        is_empty = false;
     }
     filled.push_str(&line);
     filled.push('\n');
@@ -204,7 +212,7 @@ mod tests {
         let topics = vec!["foral".to_owned()];
         assert!(answer(&topics, 80, false).contains("`forall`"));
         assert!(answer(&["timout".to_owned()], 80, false).contains("`timeout`"));
-        let asked = |text| asked(&crate::syntax::parse("test", text).expect("a script"));
+        let asked = |text| asked(&crate::syntax::parse("test", text).expect("a script"), COMMAND);
         assert_eq!(asked("help try"), Some(vec!["try".to_owned()]));
         assert_eq!(asked("help"), Some(Vec::new()));
         assert_eq!(asked("help > f"), None);

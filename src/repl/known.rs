@@ -92,7 +92,7 @@ impl Known {
     pub fn is_command(&self, word: &str) -> bool {
         if self.functions.iter().any(|name| name == word)
             || BUILTINS.contains(&word)
-            || word == super::help::COMMAND
+            || super::OWN.contains(&word)
         {
             return true;
         }

@@ -1,5 +1,6 @@
 //! The prompt: one statement after the other in the same session.
 
+mod again;
 mod candidate;
 mod complete;
 mod files;
@@ -12,8 +13,12 @@ pub mod lexemes;
 mod prompt;
 mod read;
 mod screen;
+mod story;
 pub mod tokens;
+mod why;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -24,6 +29,7 @@ pub use self::complete::{SPECIAL, complete};
 pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
+pub use self::story::Story;
 use crate::diagnostic;
 use crate::driver::process::TerminalRestore;
 use crate::driver::{self, Interactive};
@@ -39,6 +45,9 @@ use crate::syntax::{Among, Script, Source, parse_among, unfinished_among};
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";
 
+/// The commands that only the prompt knows.
+pub const OWN: [&str; 2] = [help::COMMAND, why::COMMAND];
+
 /// An empty script, for a session to begin with.
 pub fn nothing() -> Script {
     Script { source: Arc::new(Source::new(NAME, "")), body: Block::default() }
@@ -49,15 +58,18 @@ pub fn restore() -> Option<TerminalRestore> {
     TerminalRestore::new(if read::is_capable() { read::SEQUENCE } else { "" })
 }
 
-/// Talks with the user of the terminal until one of them has enough.
-pub fn run(machine: Machine, driver: impl Interactive) -> Outcome {
+/// Talks with the user of the terminal until one of them has enough. Whoever hears of the records tells
+/// the story of them.
+pub fn run(machine: Machine, driver: impl Interactive, story: Rc<RefCell<Story>>) -> Outcome {
     let capable = read::is_capable();
     let colours = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut session = Session {
         machine,
         driver,
         reader: Reader::new(capable, colours),
+        story,
         last: None,
+        why: None,
         misused: None,
         colours,
         unicode: speaks_unicode(),
@@ -75,8 +87,12 @@ struct Session<D: Interactive> {
     machine: Machine,
     driver: D,
     reader: Reader<D>,
+    /// What the present statement's tries have come to.
+    story: Rc<RefCell<Story>>,
     /// How the last statement failed, if it did.
     last: Option<String>,
+    /// The last one that did.
+    why: Option<why::Last>,
     /// A value of `FTSH_PROMPT` that was complained of.
     misused: Option<String>,
     colours: bool,
@@ -120,23 +136,19 @@ impl<D: Interactive> Session<D> {
         if script.body.commands.is_empty() {
             return None;
         }
-        if let Some(topics) = self.asks_for_help(&script) {
+        if let Some(topics) = self.asks(&script, help::COMMAND) {
             let columns = self.reader.columns();
             show(&help::answer(&topics, columns, self.colours));
             return None;
         }
+        if self.asks(&script, why::COMMAND).is_some_and(|words| words.is_empty()) {
+            self.tell_why();
+            return None;
+        }
+        let began = self.driver.now();
+        *self.story.borrow_mut() = Story::default();
         let outcome = self.statement(&script);
-        self.last = match &outcome {
-            Outcome::Failed(failure) => {
-                say(&report(failure, &script.source, self.machine.secrets()));
-                Some(name(failure))
-            }
-            Outcome::Interrupted(signal) => {
-                say("\n");
-                Some(signal_name(*signal))
-            }
-            Outcome::Succeeded | Outcome::Exited(_) => None,
-        };
+        self.last = self.note(&text, &script, began, &outcome);
         let is_over = match outcome {
             Outcome::Interrupted(signal) => !matches!(signal, libc::SIGINT | libc::SIGQUIT),
             _ => self.machine.has_left() || self.driver.now() >= self.deadline(),
@@ -145,6 +157,53 @@ impl<D: Interactive> Session<D> {
             self.begin_line();
         }
         is_over.then_some(outcome)
+    }
+
+    /// Says how a statement failed that didn't succeed, and keeps that for `why`; its failure in a word or two.
+    fn note(
+        &mut self,
+        text: &str,
+        script: &Script,
+        began: Time,
+        outcome: &Outcome,
+    ) -> Option<String> {
+        let (report, name, failure) = match outcome {
+            Outcome::Failed(failure) => {
+                let report = report(failure, &script.source, self.machine.secrets());
+                say(&report);
+                (report, name(failure), Some(Failure::clone(failure)))
+            }
+            Outcome::Interrupted(signal) => {
+                say("\n");
+                let name = signal_name(*signal);
+                (format!("interrupted by {name}\n"), name, None)
+            }
+            Outcome::Succeeded | Outcome::Exited(_) => return None,
+        };
+        let (ended, story) = (self.driver.now(), self.story.take());
+        let hint = self.reader.hint(script, failure.as_ref());
+        self.reader.failed(text);
+        if let Some(hint) = hint {
+            let hint = help::fill_hanging(hint, "  ", "  ", self.reader.columns());
+            let hint = hint.trim_end();
+            say(&if self.colours {
+                format!("\x1b[2m{hint}\x1b[0m\n")
+            } else {
+                format!("{hint}\n")
+            });
+        }
+        let statement = text.to_owned();
+        self.why = Some(why::Last { statement, began, ended, report, failure, story });
+        Some(name)
+    }
+
+    fn tell_why(&mut self) {
+        let columns = self.reader.columns();
+        let (now, secrets) = (self.driver.now(), self.machine.secrets());
+        match &self.why {
+            Some(last) => show(&last.tell(now, columns, secrets)),
+            None => show("Nothing has failed yet.\n"),
+        }
     }
 
     fn statement(&mut self, script: &Script) -> Outcome {
@@ -241,10 +300,10 @@ impl<D: Interactive> Session<D> {
         if self.colours { (raw, styled) } else { (raw.clone(), raw) }
     }
 
-    /// The words after `help`, if that is all a statement is, and means ours.
-    fn asks_for_help(&self, script: &Script) -> Option<Vec<String>> {
-        let topics = help::asked(script)?;
-        (!self.machine.functions().any(|name| &**name == help::COMMAND)).then_some(topics)
+    /// The words after a command of the prompt's own, if that is all a statement is, and means ours.
+    fn asks(&self, script: &Script, command: &str) -> Option<Vec<String>> {
+        let words = help::asked(script, command)?;
+        (!self.machine.functions().any(|name| &**name == command)).then_some(words)
     }
 
     /// Goes to the beginning of a line, if a command has left the cursor elsewhere. The editor would

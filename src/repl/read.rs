@@ -14,15 +14,18 @@ use rustyline::{
     EventContext, EventHandler, KeyEvent, RepeatCount,
 };
 
+use super::again::{self, Again, Failed};
 use super::helper::Helper;
 use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
+use super::why;
 use crate::driver::{Attended, Interactive};
-use crate::machine::Machine;
 use crate::machine::event::Event;
 use crate::machine::time::Time;
+use crate::machine::{Failure, Machine};
 use crate::non_blocking_writer;
+use crate::syntax::Script;
 
 type Editor = LineEditor<Helper, MemHistory>;
 
@@ -64,6 +67,13 @@ pub struct Reader<D: Interactive> {
     history: Option<History>,
     told: bool,
     remark: Remark,
+    /// What failed last.
+    failed: String,
+    /// That, for a key of the editor.
+    at_key: Failed,
+    /// Whether a `try` was typed or hinted at, and `why`.
+    knows_try: bool,
+    knows_why: bool,
 }
 
 /// What is undone if the shell dies while it reads: pasted text is marked no more.
@@ -80,9 +90,19 @@ impl<D: Interactive> Reader<D> {
     pub fn new(capable: bool, colours: bool) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
         let history = if capable { History::of_user(variable) } else { None };
-        let editor = capable.then(|| editor(colours).ok()).flatten().map(Box::new);
-        let mut reader =
-            Self { editor, pending: None, history, told: false, remark: Remark::default() };
+        let at_key = Failed::default();
+        let editor = capable.then(|| editor(colours, &at_key).ok()).flatten().map(Box::new);
+        let mut reader = Self {
+            editor,
+            pending: None,
+            history,
+            told: false,
+            remark: Remark::default(),
+            failed: String::new(),
+            at_key,
+            knows_try: false,
+            knows_why: false,
+        };
         reader.load();
         reader
     }
@@ -92,6 +112,8 @@ impl<D: Interactive> Reader<D> {
         match history.load() {
             Ok(inputs) => {
                 for input in inputs {
+                    self.knows_try |= begins_with(&input, "try");
+                    self.knows_why |= begins_with(&input, why::COMMAND);
                     // It is in memory, and so can't fail.
                     let _ = editor.history_mut().add_owned(input);
                 }
@@ -115,6 +137,8 @@ impl<D: Interactive> Reader<D> {
 
     /// Remembers an input.
     pub fn remember(&mut self, input: &str) {
+        self.knows_try |= begins_with(input, "try");
+        self.knows_why |= begins_with(input, why::COMMAND);
         let Some(editor) = &mut self.editor else { return };
         if history::is_kept(input) {
             let _ = editor.add_history_entry(input);
@@ -124,6 +148,22 @@ impl<D: Interactive> Reader<D> {
         {
             self.no_history(&error);
         }
+    }
+
+    /// A statement has failed.
+    pub fn failed(&mut self, input: &str) {
+        input.clone_into(&mut self.failed);
+    }
+
+    /// What its user may not know that would help now. Each is said once, and not to those who have used it.
+    pub fn hint(&mut self, script: &Script, failure: Option<&Failure>) -> Option<&'static str> {
+        let (true, failure) = (self.is_editor(), failure?) else { return None };
+        if failure.tries.iter().any(|it| it.attempts > 1) {
+            return (!std::mem::replace(&mut self.knows_why, true)).then_some(why::HINT);
+        }
+        let is_apt = !self.knows_try && again::may_help(script, failure);
+        self.knows_try |= is_apt;
+        is_apt.then_some(again::HINT)
     }
 
     /// Whether there is a line editor.
@@ -228,6 +268,8 @@ impl<D: Interactive> Reader<D> {
                 None => driver.begin(|| (None, plain_line())),
             };
         };
+        let begins = before.is_empty().then(|| self.failed.clone());
+        *self.at_key.lock().unwrap_or_else(PoisonError::into_inner) = begins;
         if let Some(helper) = editor.helper_mut() {
             helper.begin(raw, before, known, driver.edited());
         }
@@ -260,7 +302,7 @@ impl<D: Interactive> Reader<D> {
     }
 }
 
-fn editor(colours: bool) -> rustyline::Result<Editor> {
+fn editor(colours: bool, failed: &Failed) -> rustyline::Result<Editor> {
     let mut config = Config::builder()
         .max_history_size(KEPT)?
         .completion_type(CompletionType::List)
@@ -276,6 +318,8 @@ fn editor(colours: bool) -> rustyline::Result<Editor> {
     // A shell at its prompt has nothing to suspend; and its parent may have no job control.
     editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Simple(Cmd::Undo(1)));
     editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Unhinted)));
+    let again = Again(Arc::clone(failed));
+    editor.bind_sequence(again::KEY, EventHandler::Conditional(Box::new(again)));
     Ok(editor)
 }
 
@@ -309,6 +353,10 @@ fn plain_line() -> Line {
         Ok(text) => Line::Text(text.trim_end_matches(['\n', '\r']).to_owned()),
         Err(_) => Line::Unreadable("what was typed isn't UTF-8".into()),
     }
+}
+
+fn begins_with(input: &str, word: &str) -> bool {
+    input.split_whitespace().next() == Some(word)
 }
 
 /// Whether the terminal is gone.

@@ -1,0 +1,131 @@
+//! `why`: the last failure at the prompt, with the attempts there were.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::help::fill_hanging;
+use super::story::{Attempt, Story, Try};
+use crate::diagnostic::printable;
+use crate::machine::outcome::{Failure, Human, Tried, shorten};
+use crate::machine::time::Time;
+use crate::secrets::Secrets;
+
+/// The command.
+pub const COMMAND: &str = "why";
+
+/// What a user is told who may not know it.
+pub const HINT: &str = "`why` tells of each attempt";
+
+/// Of so many tries the attempts are told.
+const MOST_TRIES: usize = 3;
+
+/// A statement that didn't succeed.
+pub struct Last {
+    /// What was typed.
+    pub statement: String,
+    /// When it began and when it ended.
+    pub began: Time,
+    pub ended: Time,
+    /// What was said of it.
+    pub report: String,
+    /// None if it was interrupted.
+    pub failure: Option<Failure>,
+    pub story: Story,
+}
+
+impl Last {
+    /// What there is to say about it now, for a terminal of so many columns. Without what is secret.
+    pub fn tell(&self, now: Time, columns: usize, secrets: &Secrets) -> String {
+        let when = ago(now - self.ended);
+        let statement = secrets.hide(self.statement.trim());
+        let mut text = format!("{when}: {}\n", printable(&shorten(&statement)));
+        text += self.report.strip_prefix("ftsh: ").unwrap_or(&self.report);
+        let tries = self.tries();
+        for it in tries.iter().take(MOST_TRIES) {
+            self.attempts(&mut text, it);
+        }
+        if tries.len() > MOST_TRIES {
+            text += "  … more tries left out …\n";
+        }
+        if let Some(failure) = &self.failure {
+            let kind = failure.kind.name();
+            let _ = writeln!(text, "`help {kind}` explains this kind of failure.");
+        }
+        secrets.hide_in(&mut text);
+        text.lines().map(|line| hanging(line, columns)).collect()
+    }
+
+    /// Those whose attempts explain the failure.
+    fn tries(&self) -> Vec<&Try> {
+        let Some(failure) = &self.failure else { return self.story.open().collect() };
+        let earlier = failure.earlier.iter().flat_map(|it| &it.tries);
+        let told: Vec<&Tried> = failure.tries.iter().chain(earlier).collect();
+        let mut tries: Vec<&Try> = told.iter().filter_map(|it| self.story.find(it)).collect();
+        tries.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        let has_branches = failure.branches.as_ref().is_some_and(|it| !it.told.is_empty());
+        if tries.is_empty() && has_branches {
+            return self.story.failed().iter().collect();
+        }
+        tries
+    }
+
+    fn attempts(&self, text: &mut String, it: &Try) {
+        let place = if *it.file == *super::NAME {
+            format!("line {}", it.line)
+        } else {
+            format!("{}:{}", printable(&it.file), it.line)
+        };
+        let word = it.word.as_ref().map(|word| format!("{}, ", printable(word)));
+        let _ = writeln!(text, "{}the `try` at {place}:", word.unwrap_or_default());
+        let mut before = None;
+        for attempt in &it.first {
+            self.attempt(text, attempt, &mut before);
+        }
+        let left_out = it.count.saturating_sub((it.first.len() + it.last.len()) as u64);
+        if left_out > 0 {
+            let noun = if left_out == 1 { "attempt" } else { "attempts" };
+            let _ = writeln!(text, "  … {left_out} {noun} left out …");
+            before = None;
+        }
+        for attempt in &it.last {
+            self.attempt(text, attempt, &mut before);
+        }
+    }
+
+    fn attempt<'a>(&self, text: &mut String, it: &'a Attempt, before: &mut Option<&'a str>) {
+        let failure = it.failure.as_deref();
+        let what = match failure {
+            None if self.failure.is_none() => "it was going on".into(),
+            None if it.delay.is_some() => "it failed".into(),
+            None => "it was ended with what was around it".into(),
+            Some(_) if failure == *before => "the same".into(),
+            Some(failure) => printable(failure),
+        };
+        *before = failure;
+        let at = Human(it.at - self.began);
+        let _ = write!(text, "  attempt {} after {at}: {what}", it.number);
+        if let Some(delay) = it.delay {
+            let _ = write!(text, "; then {} of waiting", Human(delay));
+        }
+        text.push('\n');
+    }
+}
+
+/// How long ago it was: nobody wants to know of tenths of seconds.
+fn ago(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => "just now".into(),
+        seconds => format!("{} ago", Human(Duration::from_secs(seconds))),
+    }
+}
+
+/// A line, broken where the terminal ends, and further in then.
+fn hanging(line: &str, columns: usize) -> String {
+    if line.width() < columns {
+        return format!("{line}\n");
+    }
+    let indent = &line[..line.len() - line.trim_start().len()];
+    fill_hanging(line, indent, &format!("{indent}    "), columns)
+}

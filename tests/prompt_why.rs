@@ -1,0 +1,136 @@
+//! What the prompt says of a failure when it is asked, and how it helps to try again.
+
+use crate::support::home::{CTRL_C, Home, edits, leaves, next_line, sees_prompt};
+use crate::support::terminal::User;
+
+const ALT_R: &str = "\x1br";
+
+/// What `why` says, up to the next prompt.
+fn why(user: &mut User) -> String {
+    edits(user);
+    user.types("why\r");
+    next_line(user);
+    sees_prompt(user, "~")
+}
+
+#[test]
+fn why_tells_of_the_attempts() {
+    let home = Home::new();
+    let secret = [("FTSH_REDACT_NAMES", "TOKEN"), ("TOKEN", "hunter2")];
+    let mut user = home.prompt(&secret, 100, None);
+    assert!(why(&mut user).contains("Nothing has failed yet."));
+    user.types("try 30 times backoff fixed from 1 ms; sh -c \"exit $attempt # $TOKEN\"; end\r");
+    user.sees("[exit 30]");
+    assert!(!sees_prompt(&mut user, "~").contains("tells of each attempt"), "its user knows");
+    let told = why(&mut user);
+    for line in [
+        "exited with 30",
+        "in the `try` at line 1: 30 attempts in ",
+        "  attempt 1 after 0 ms: `sh -c 'exit 1 # ***'` exited with 1; then 1 ms of waiting",
+        "  … 20 attempts left out …",
+        "  attempt 30 after ",
+        "`help exit` explains",
+    ] {
+        assert!(told.contains(line), "no {line:?} in {told}");
+    }
+    assert_eq!(told.matches("  attempt ").count(), 10, "{told}");
+    assert!(!told.contains("hunter2"));
+    // A success changes nothing of that.
+    user.types("echo a''b\r");
+    user.sees("ab\r\n");
+    sees_prompt(&mut user, "~");
+    assert!(why(&mut user).contains("  attempt 30 after "));
+    leaves(user);
+}
+
+#[test]
+fn why_knows_of_interrupts_limits_and_branches() {
+    let home = Home::new();
+    let mut user = home.wide();
+    user.types("try for 1 hour every 30 minutes; sh -c 'exit 9'; end\r");
+    user.sees("attempt 2 ");
+    user.types(CTRL_C);
+    user.sees("[SIGINT]");
+    sees_prompt(&mut user, "~");
+    let told = why(&mut user);
+    assert!(told.contains("interrupted by SIGINT\r\n"), "{told}");
+    assert!(
+        told.contains("  attempt 1 after 0 ms: `sh -c 'exit 9'` exited with 9; then "),
+        "{told}"
+    );
+    user.types("try for 100 ms; sh -c 'exec sleep 1000'; end\r");
+    user.sees("[timeout]");
+    sees_prompt(&mut user, "~");
+    let told = why(&mut user);
+    assert!(
+        told.contains("  attempt 1 after 0 ms: `sh -c 'exec sleep 1000'` ran out of time after 1"),
+        "{told}"
+    );
+    assert!(told.contains("`help timeout` explains"), "{told}");
+    user.types(
+        "forall x in a b c d e keep going; try 2 times backoff none; sh -c 'exit 3'; end; end\r",
+    );
+    user.sees("[exit 3]");
+    sees_prompt(&mut user, "~");
+    let told = why(&mut user);
+    assert_eq!(told.matches(", the `try` at line 1:\r\n").count(), 3, "{told}");
+    assert!(told.contains("  … more tries left out …"), "{told}");
+    leaves(user);
+}
+
+#[test]
+fn why_belongs_to_whoever_defines_it() {
+    let home = Home::new();
+    let mut user = home.prompt(&[], 40, None);
+    user.types("sh -c 'exit 7' a-long-word another-long-word another-long-word\r");
+    user.sees("[exit 7]");
+    sees_prompt(&mut user, "~");
+    let told = why(&mut user);
+    assert!(told.lines().all(|line| line.chars().count() < 40), "{told}");
+    user.types("why not\r");
+    user.sees("why: not found");
+    sees_prompt(&mut user, "~");
+    user.types("function why; echo be''cause; end; why\r");
+    user.sees("because\r\n");
+    sees_prompt(&mut user, "~");
+    assert!(why(&mut user).contains("because\r\n"));
+    leaves(user);
+}
+
+#[test]
+fn a_key_puts_what_failed_into_a_try() {
+    let home = Home::new();
+    let mut user = home.wide();
+    user.types(ALT_R); // nothing has failed
+    user.types("test -e nothing; echo wro''ng\r");
+    assert!(!sees_prompt(&mut user, "~").contains("Alt-R"), "it said no");
+    user.types(
+        "sh -c 'test -e it || {{ : > it; exit 7; }}; echo do''ne'\r"
+            .replace("{{", "{")
+            .replace("}}", "}")
+            .as_str(),
+    );
+    user.sees("  Alt-R puts it into a `try`, which repeats it until it succeeds");
+    sees_prompt(&mut user, "~");
+    edits(&mut user);
+    std::fs::remove_file(home.path().join("it")).expect("a file");
+    user.types(ALT_R);
+    user.sees("try");
+    user.types("\r");
+    user.sees("done\r\n");
+    sees_prompt(&mut user, "~");
+    // What stands on the line, if something does; and the hint isn't given again.
+    edits(&mut user);
+    user.types("echo li''ne");
+    user.types(ALT_R);
+    user.types("\r");
+    user.sees("line\r\n");
+    user.types("sh -c 'exit 7'\r");
+    assert!(!sees_prompt(&mut user, "~").contains("Alt-R"));
+    user.types("try 2 times backoff none; sh -c 'exit 7'; end\r");
+    user.sees("  `why` tells of each attempt");
+    leaves(user);
+    let text = std::fs::read_to_string(home.path().join(".local/state/ftsh/history"));
+    let text = text.expect("a history");
+    assert!(text.contains("try for 5 minutes\\n  echo li''ne\\nend"), "{text}");
+}
