@@ -8,10 +8,14 @@ use nix::sys::signal::Signal;
 use crate::support::Ftsh;
 use crate::support::run::Finished;
 
-/// The script below a heading, with delays that don't keep a test waiting.
 fn script(heading: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cookbook.md");
-    let text = fs::read_to_string(path).expect("the cookbook");
+    script_of("docs/cookbook.md", heading)
+}
+
+/// The script below a heading, with delays that don't keep a test waiting.
+pub fn script_of(document: &str, heading: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+    let text = fs::read_to_string(path).expect("a document");
     let section = text.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
     let section = section.split("\n## ").next().unwrap_or(section);
     let script = section.split("```ftsh\n").nth(1).expect("a script");
@@ -57,7 +61,11 @@ impl Recipe {
     }
 
     pub fn of(heading: &str, run: Ftsh) -> Self {
-        let run = run.file("script.ftsh", script(heading)).arg("script.ftsh");
+        Self::running(script(heading), run)
+    }
+
+    pub fn running(script: String, run: Ftsh) -> Self {
+        let run = run.file("script.ftsh", script).arg("script.ftsh");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", run.path("bin").display());
         Self(run.env("PATH", path).env("FTSH_BACKOFF", "fixed from 1 ms"))
     }
@@ -92,7 +100,7 @@ impl Recipe {
 }
 
 /// A stand-in that fails so often before it works.
-fn fails(times: u32, then: &str) -> String {
+pub fn fails(times: u32, then: &str) -> String {
     format!("echo x >> times; test $(wc -l < times) -gt {times} || exit 5\n{then}")
 }
 

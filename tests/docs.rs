@@ -37,9 +37,14 @@ fn examples(document: &str) -> Vec<Example> {
 
 #[test]
 fn the_scripts_of_the_documents_are_right() {
-    for document in
-        ["README.md", "ARCHITECTURE.md", "docs/language.md", "docs/cookbook.md", "docs/secrets.md"]
-    {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "docs/language.md",
+        "docs/cookbook.md",
+        "docs/from-loops.md",
+        "docs/secrets.md",
+    ] {
         for Example { line, text, .. } in examples(document) {
             let checked = Ftsh::script(&text).options(["-n"]).stdout("").success();
             assert_eq!(checked.warnings(), "", "{document}:{line}");

@@ -21,6 +21,7 @@ mod descriptors;
 mod docs;
 mod editors;
 mod examples;
+mod from_loops;
 mod fuzzing;
 mod idle;
 mod imports;
