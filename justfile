@@ -26,10 +26,16 @@ soak SECONDS="3600":
 simulate PROGRAMS="100000":
     FTSH_SIMULATE_PROGRAMS={{ PROGRAMS }} cargo test --profile simulate --test simulate every_program -- --nocapture
 
-# Hold editors' files to the prompt's highlighter; needs vim and npm
+# Hold editors' files to the prompt's highlighter; needs vim, npm and tree-sitter
 editors:
     npm install --silent --no-save --prefix target/editors vscode-textmate vscode-oniguruma
     NODE_PATH={{ justfile_directory() }}/target/editors/node_modules FTSH_TEST_EDITORS=1 cargo test --test main editors
+
+# Make the parser for editors with tree-sitter, in FOLDER; needs tree-sitter, node and a compiler of C
+tree-sitter FOLDER="dist/tree-sitter":
+    mkdir -p {{ FOLDER }}
+    cp -r editors/tree-sitter/. {{ FOLDER }}
+    cd {{ FOLDER }} && tree-sitter generate --abi 14 && tree-sitter build -o ftsh.so
 
 # Pack the extension for VS Code into FOLDER; needs npm
 vscode FOLDER="dist":

@@ -1,0 +1,251 @@
+// The grammar of ftsh for editors. It takes every script that ftsh takes, and some that it refuses: what is wrong with
+// a script `ftsh --lsp` tells.
+//
+// Words are three kinds by where they stand: in commands, in the commands of `.succeeds. ( … )`, which end at a
+// parenthesis, and in expressions, where `( ) ,` are tokens. Words of small letters and points are told apart here, since
+// they may be keywords; all others, and what depends on more than that, by src/scanner.c.
+
+const list = (rule) => seq(rule, repeat(seq(',', rule)));
+// Pieces without blanks between them.
+const joined = (part, glue) => seq(part, repeat(seq(glue, part)));
+// Text that isn't a comment, whatever it begins with.
+const text = (pattern) => token.immediate(prec(1, pattern));
+const either = (words) => (words.length > 1 ? choice(...words) : words[0]);
+const phrase = (first, second) =>
+  alias(token(new RegExp(`${first}[ \\t]+${second}`)), `${first} ${second}`);
+
+const OPERATORS = [
+  [1, '.to.', '.step.'],
+  [2, '.or.'],
+  [3, '.and.'],
+  [4, '.eq.', '.ne.', '.eql.', '.neql.', '.lt.', '.le.', '.gt.', '.ge.'],
+  [5, '.contains.', '.matches.'],
+  [6, '.add.', '.sub.'],
+  [7, '.mul.', '.div.', '.mod.'],
+  [9, '.pow.'],
+];
+const QUESTIONS = [
+  '.not.', '.exists.', '.isr.', '.isw.', '.isx.',
+  '.isfile.', '.isdir.', '.islink.', '.ispipe.', '.issock.', '.isblock.', '.ischar.',
+];
+const UNITS = [
+  'times', 'time', 'ms', 'millisecond', 'milliseconds', 's', 'sec', 'second', 'seconds',
+  'm', 'min', 'minute', 'minutes', 'h', 'hour', 'hours', 'd', 'day', 'days',
+];
+
+module.exports = grammar({
+  name: 'ftsh',
+
+  externals: ($) => [
+    $._command_text, $._inner_text, $._operand_text,
+    $._command_glue, $._inner_glue, $._operand_glue,
+    $._assigned, $._environment_name, $._equals, $._equals_nothing,
+    $._finally, $._jump,
+    $._document_start, $.document_word, $._document_begin, $._document_text, $.document_end,
+    $._error,
+  ],
+
+  extras: ($) => [/[ \t\r]/, /\\\r*\n/, $.comment],
+
+  word: ($) => $._plain,
+
+  rules: {
+    script: ($) => seq(repeat($._line), optional($._statement)),
+
+    comment: () => token(/#[^\n]*/),
+    _line: ($) => choice(seq($._statement, $._end), $._end),
+    _end: ($) => choice(';', $._newline),
+    _newline: ($) => seq('\n', repeat($.document)),
+    block: ($) => seq($._end, repeat($._line)),
+
+    _statement: ($) =>
+      choice($.assignment, $.local, $.channel, $.return, $.shift, $.function, alias($._jump, $.jump), $._pipeline),
+
+    // ---- Structures
+
+    _structure: ($) => choice($.try, $.if, $.while, $.for),
+    _close: ($) => seq('end', repeat($.redirection)),
+
+    try: ($) =>
+      seq('try', repeat($._try_clause), $.block, optional($.catch), optional($.finally), $._close),
+    catch: ($) => seq('catch', $.block),
+    finally: ($) => seq(alias($._finally, 'finally'), $.block),
+
+    if: ($) => seq('if', $._expression, $.block, repeat($.else_if), optional($.else), $._close),
+    else_if: ($) => seq('else', 'if', $._expression, $.block),
+    else: ($) => seq('else', $.block),
+
+    while: ($) => seq('while', $._expression, $.block, $._close),
+
+    for: ($) =>
+      choice(
+        seq('for', $._list, $.block, $._close),
+        seq('forany', $._list, repeat($._forany_clause), $.block, $._close),
+        seq('forall', $._list, repeat($._forall_clause), $.block, $._close),
+      ),
+    _list: ($) => seq(field('variable', alias($._bare, $.name)), 'in', repeat($._expression)),
+
+    function: ($) => seq('function', field('name', alias($._bare, $.function_name)), $.block, 'end'),
+    return: ($) => seq('return', optional($._expression)),
+    shift: ($) => seq('shift', optional($._expression)),
+
+    // ---- Clauses
+
+    _try_clause: ($) =>
+      choice(
+        $.limit,
+        seq('every', $.duration),
+        seq('each', $.duration),
+        'atomic',
+        seq('while', $._expression),
+        seq('through', $._expression),
+        seq('backoff', alias($._bare, $.policy), repeat($._backoff_clause)),
+      ),
+    limit: ($) => prec.right(seq(optional(choice('for', 'or')), $.duration)),
+    duration: ($) => prec.right(seq($._expression, optional($.unit))),
+    unit: () => choice(...UNITS),
+    _backoff_clause: ($) =>
+      choice(
+        seq('from', $.duration),
+        seq('to', $.duration),
+        seq('by', $._expression),
+        prec.right(seq('jitter', $._expression, optional('%'))),
+      ),
+
+    _forany_clause: ($) =>
+      choice(phrase('in', 'order'), seq(phrase('hedge', 'after'), $.duration), seq(phrase('at', 'most'), $._expression)),
+    _forall_clause: ($) =>
+      choice(
+        seq(phrase('at', 'most'), $._expression),
+        seq(phrase('at', 'least'), $._expression),
+        phrase('keep', 'going'),
+        seq(phrase('output', 'grouped'), optional(seq('in', 'order'))),
+        phrase('output', 'tagged'),
+        seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),
+        seq(phrase('retry', 'lost'), $._expression, optional(choice('times', 'time'))),
+      ),
+
+    channel: ($) => seq('channel', $._expression, repeat($._rule)),
+    _rule: ($) =>
+      choice(
+        seq(phrase('at', 'most'), $._expression),
+        seq('rate', $._expression),
+        seq('per', choice($.duration, $.unit)),
+        seq('budget', $._expression, optional('%')),
+        seq('breaker', $._expression),
+        seq(choice('failures', 'failure'), $.duration),
+      ),
+
+    // ---- Commands
+
+    assignment: ($) =>
+      seq(alias($._assigned, $.name), choice(alias($._equals, '='), alias($._equals_nothing, '=')), optional($._expression)),
+    local: ($) => seq('local', choice($.assignment, alias($._bare, $.name))),
+
+    _pipeline: ($) => choice($.pipeline, $._stage),
+    pipeline: ($) => seq($._stage, repeat1(seq($._pipe, $._stage))),
+    _pipe: ($) => prec.right(seq(choice('|', '|&'), repeat($._newline))),
+    _stage: ($) => choice($.command, $._structure),
+
+    command: ($) =>
+      seq(
+        repeat(choice($.environment, $.redirection)), field('name', alias($._command_word, $.word)),
+        repeat(choice($.redirection, alias($._command_word, $.word))),
+      ),
+    environment: ($) =>
+      seq(
+        alias($._environment_name, $.name),
+        choice(seq(alias($._equals, '='), alias($._inner_word, $.word)), alias($._equals_nothing, '=')),
+      ),
+    redirection: ($) => $._redirection,
+    _redirection: ($) =>
+      choice(
+        seq($.redirect_operator, alias($._command_word, $.word)),
+        seq(alias($._document_start, $.redirect_operator), $.document_word),
+      ),
+    redirect_operator: () =>
+      token(prec(1, /[0-9]?(<<<|<<-|->>&|->>|->&|->|-<<|-<|>>&|&>>|>>|>&|&>|<&|<|>)/)),
+
+    _inner_pipeline: ($) =>
+      choice(alias($._inner_pipes, $.pipeline), alias($._inner_command, $.command)),
+    _inner_pipes: ($) =>
+      seq(alias($._inner_command, $.command), repeat1(seq($._pipe, alias($._inner_command, $.command)))),
+    _inner_command: ($) =>
+      seq(
+        repeat(choice($.environment, alias($._inner_redirection, $.redirection))),
+        field('name', alias($._inner_word, $.word)),
+        repeat(choice(alias($._inner_redirection, $.redirection), alias($._inner_word, $.word))),
+      ),
+    _inner_redirection: ($) => seq($.redirect_operator, alias($._inner_word, $.word)),
+
+    // ---- Expressions
+
+    _expression: ($) => choice($.binary, $.unary, $.succeeds, $.group, $.call, alias($._operand, $.word)),
+    binary: ($) =>
+      choice(
+        ...OPERATORS.map(([level, ...operators]) =>
+          prec.left(level, seq($._expression, alias(either(operators), $.operator), $._expression))),
+      ),
+    unary: ($) => prec.right(8, seq(alias(choice(...QUESTIONS), $.operator), $._expression)),
+    succeeds: ($) => seq(alias('.succeeds.', $.operator), '(', $._inner_pipeline, ')'),
+    group: ($) => seq('(', $._expression, ')'),
+    call: ($) =>
+      prec(1, seq(field('name', alias($._bare, $.function_name)), '(', optional(list($._expression)), ')')),
+
+    // ---- Words
+
+    // Words of small letters, points and percent signs: what keywords are made of.
+    _plain: () => /[a-z.%]+/,
+    _bare: ($) => choice($._plain, $._operand_text),
+
+    _command_word: ($) => joined(choice($._plain, $._command_text, $._piece), $._command_glue),
+    _inner_word: ($) => joined(choice($._plain, $._inner_text, $._piece), $._inner_glue),
+    _operand: ($) => joined(choice($._bare, $._piece), $._operand_glue),
+
+    _piece: ($) => choice($.string, $.raw_string, $._variable),
+    raw_string: () => /'([^'\\]|\\[\s\S])*'/,
+    string: ($) =>
+      seq('"', repeat(choice($._string_text, $.escape, alias($._variable_inside, $.expansion), $.variable)), token.immediate('"')),
+    _string_text: () => choice(text(/[^"$\\]+/), token.immediate('$')),
+    escape: () => token.immediate(/\\[\s\S]/),
+
+    // ---- Variables
+
+    _variable: ($) => choice($.variable, $.expansion),
+    variable: () => token(/\$([A-Za-z_][A-Za-z0-9_]*|[0-9#*@$])/),
+    expansion: ($) =>
+      choice(
+        seq('${', $.parameter, optional($._default), token.immediate('}')),
+        seq('$(', $.parameter, token.immediate(')')),
+      ),
+    _variable_inside: ($) =>
+      choice(
+        seq('${', $.parameter, optional($._default_inside), token.immediate('}')),
+        seq('$(', $.parameter, token.immediate(')')),
+      ),
+    parameter: () => token.immediate(/[A-Za-z0-9_]+|[#*@$]/),
+    _default: ($) =>
+      seq(
+        token.immediate(/:[-+]/),
+        repeat(choice(
+          $.string, $.raw_string, $._variable, $.escape, text(/[^}"'`\\$\n]+/), token.immediate('$'),
+        )),
+      ),
+    _default_inside: ($) =>
+      seq(
+        token.immediate(/:[-+]/),
+        repeat(choice(
+          $.variable, alias($._variable_inside, $.expansion), $.escape, text(/[^}"`$\\]+/), token.immediate('$'),
+        )),
+      ),
+
+    // ---- Here-documents
+
+    document: ($) =>
+      seq(
+        $._document_begin,
+        repeat(choice($._document_text, $.variable, alias($._variable_inside, $.expansion))),
+        $.document_end,
+      ),
+  },
+});

@@ -1,0 +1,35 @@
+; No node is told twice, since editors don't agree on which wins.
+(comment) @comment
+
+["try" "catch" "finally" "if" "else" "end" "forany" "forall" "function" "return" "shift" "channel"] @keyword
+(for "for" @keyword)
+(while "while" @keyword)
+(jump) @keyword
+
+(command name: (word) @function)
+(call name: (function_name) @function)
+(function name: (function_name) @function)
+
+(operator) @operator
+(redirect_operator) @punctuation.special
+["|" "|&"] @punctuation.special
+["(" ")" ","] @punctuation.bracket
+
+(try ["while" "every" "each" "atomic" "through" "backoff" "from" "to" "by" "jitter"] @type)
+(limit ["for" "or"] @type)
+(for "in" @type)
+(for
+  [
+    "in order" "at most" "at least" "keep going" "output grouped" "output tagged" "hedge after" "on slurm" "on ssh"
+    "retry lost"
+  ] @type)
+(channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)
+(try (duration (unit) @type))
+(limit (duration (unit) @type))
+(channel (duration (unit) @type))
+(channel (unit) @type)
+(policy) @type
+
+[(string) (raw_string)] @string
+[(document) (document_word)] @string
+[(variable) (expansion)] @variable
