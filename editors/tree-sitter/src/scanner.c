@@ -76,10 +76,18 @@ static void pass_until(TSLexer *lexer, int32_t end) {
   advance(lexer);
 }
 
+// Where a `.` is: whether an operator is; passes what is like it.
+static bool is_operator(TSLexer *lexer) {
+  do advance(lexer); while (lexer->lookahead >= 'a' && lexer->lookahead <= 'z');
+  if (lexer->lookahead != '.') return false;
+  advance(lexer);
+  return ends(lexer, true, true);
+}
+
 // Behind `name=`: whether a value is all that follows, and not a command that has it in its environment.
 static bool is_assignment(TSLexer *lexer) {
   pass_blanks(lexer);
-  if (lexer->lookahead == '.' || lexer->lookahead == '(') return true;
+  if (lexer->lookahead == '(' || (lexer->lookahead == '.' && is_operator(lexer))) return true;
   while (!ends(lexer, true, false)) {
     int32_t c = lexer->lookahead;
     advance(lexer);
@@ -95,9 +103,7 @@ static bool is_assignment(TSLexer *lexer) {
   }
   pass_blanks(lexer);
   if (lexer->eof(lexer) || is_one_of(lexer->lookahead, "\n;#(")) return true;
-  if (lexer->lookahead != '.') return false;
-  do advance(lexer); while (lexer->lookahead >= 'a' && lexer->lookahead <= 'z');
-  return lexer->lookahead == '.';
+  return lexer->lookahead == '.' && is_operator(lexer);
 }
 
 // ---- Here-documents
