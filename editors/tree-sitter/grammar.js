@@ -1,5 +1,5 @@
-// The grammar of ftsh for editors. It takes every script that ftsh takes, and some that it refuses: what is wrong with
-// a script `ftsh --lsp` tells.
+// The grammar of ftsh for editors. It takes the scripts that ftsh takes, but for calls of functions that are named `channel`
+// or `local`, and some that it refuses: what is wrong with a script `ftsh --lsp` tells.
 //
 // Words are three kinds by where they stand: in commands, in the commands of `.succeeds. ( … )`, which end at a
 // parenthesis, and in expressions, where `( ) ,` are tokens. Words of small letters and points are told apart here, since
