@@ -1,14 +1,18 @@
 // Starts `ftsh --lsp` for the editor, and ends it.
-const { workspace } = require('vscode');
+const { window, workspace } = require('vscode');
 const { LanguageClient } = require('vscode-languageclient/node');
 
 let client;
 
-exports.activate = () => {
+exports.activate = async () => {
   const command = workspace.getConfiguration('ftsh').get('path');
   const selector = [{ language: 'ftsh' }];
   client = new LanguageClient('ftsh', { command, args: ['--lsp'] }, { documentSelector: selector });
-  return client.start();
+  try {
+    await client.start();
+  } catch {
+    window.showErrorMessage(`"${command} --lsp" doesn't start: see the setting ftsh.path`);
+  }
 };
 
-exports.deactivate = () => client?.stop();
+exports.deactivate = () => client?.isRunning() && client.stop();
