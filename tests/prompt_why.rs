@@ -5,12 +5,19 @@ use crate::support::terminal::User;
 
 const ALT_R: &str = "\x1br";
 
-/// What `why` says, up to the next prompt.
+/// What `why` says, up to the next prompt; whatever milliseconds an attempt began after are `T`.
 fn why(user: &mut User) -> String {
     edits(user);
     user.types("why\r");
     next_line(user);
-    sees_prompt(user, "~")
+    let told = sees_prompt(user, "~");
+    told.split_inclusive('\n').map(without_begin).collect()
+}
+
+fn without_begin(line: &str) -> String {
+    let parts = line.split_once(" after ").filter(|(head, _)| head.starts_with("  attempt "));
+    let parts = parts.and_then(|(head, rest)| Some((head, rest.split_once(" ms: ")?.1)));
+    parts.map_or_else(|| line.into(), |(head, what)| format!("{head} after T: {what}"))
 }
 
 #[test]
@@ -26,7 +33,7 @@ fn why_tells_of_the_attempts() {
     for line in [
         "exited with 30",
         "in the `try` at line 1: 30 attempts in ",
-        "  attempt 1 after 0 ms: `sh -c 'exit 1 # ***'` exited with 1; then 1 ms of waiting",
+        "  attempt 1 after T: `sh -c 'exit 1 # ***'` exited with 1; then 1 ms of waiting",
         "  … 20 attempts left out …",
         "  attempt 30 after ",
         "`help exit` explains",
@@ -54,16 +61,13 @@ fn why_knows_of_interrupts_limits_and_branches() {
     sees_prompt(&mut user, "~");
     let told = why(&mut user);
     assert!(told.contains("interrupted by SIGINT\r\n"), "{told}");
-    assert!(
-        told.contains("  attempt 1 after 0 ms: `sh -c 'exit 9'` exited with 9; then "),
-        "{told}"
-    );
+    assert!(told.contains("  attempt 1 after T: `sh -c 'exit 9'` exited with 9; then "), "{told}");
     user.types("try for 100 ms; sh -c 'exec sleep 1000'; end\r");
     user.sees("[timeout]");
     sees_prompt(&mut user, "~");
     let told = why(&mut user);
     assert!(
-        told.contains("  attempt 1 after 0 ms: `sh -c 'exec sleep 1000'` ran out of time after 1"),
+        told.contains("  attempt 1 after T: `sh -c 'exec sleep 1000'` ran out of time after 1"),
         "{told}"
     );
     assert!(told.contains("`help timeout` explains"), "{told}");
