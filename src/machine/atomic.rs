@@ -14,7 +14,7 @@ use super::event::{Refusal, Reply};
 use super::flow::Flow;
 use super::frame::FrameKind;
 use super::halt::Halt;
-use super::opening::{Resolved, Resource, Targets, Written};
+use super::opening::{Redirects, Resolved, Resource, Targets, Written};
 use super::outcome::Failure;
 use super::task::{AfterEmptied, State, Task};
 use super::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
@@ -157,14 +157,13 @@ impl Machine {
         if !task.is_atomic() {
             return;
         }
-        let mut drafts = std::mem::take(&mut task.redirects.drafts);
-        for Resolved { target, .. } in &mut task.redirects.pending {
+        let Some(Redirects { pending, drafts, .. }) = task.redirects() else { return };
+        for Resolved { target, .. } in pending {
             if let Resource::FdSource(source) = target {
                 let file = std::mem::replace(source, FdSource::Null);
-                *source = self.as_draft(file, DraftMode::Replace, false, &mut drafts);
+                *source = self.as_draft(file, DraftMode::Replace, false, drafts);
             }
         }
-        task.redirects.drafts = drafts;
     }
 
     /// The descriptors of a transaction are there, or can't be had.

@@ -49,7 +49,7 @@ impl Machine {
         if is_away || self.packing.is_some() {
             Self::know_all(task)?;
         }
-        let Some(io) = task.opened.take() else { return Ok(self.open_for_branches(task)) };
+        let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
         task.turn(clauses.values());
         let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
             .try_map(

@@ -147,6 +147,7 @@ impl Machine {
                 let duration = pause(args)?;
                 let event = || LogEvent::CommandStarted(command.text.clone());
                 self.log(task, event, Level::COMMANDS);
+                task.expanded = None; // there may be many that sleep
                 let key = self.timers.arm(self.now + duration, Timer::Wake(task.id));
                 return Ok(Flow::Wait(State::Sleeping(key)));
             }

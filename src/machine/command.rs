@@ -1,5 +1,6 @@
 //! Commands: programs, and what comes of them.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +46,9 @@ impl Machine {
             Some(command) => Arc::clone(command),
             None => {
                 let command = Arc::new(self.expand(task, simple)?);
-                task.redirects = self.resolve(task, &simple.redirects)?;
+                if !simple.redirects.is_empty() {
+                    task.progress().redirects = self.resolve(task, &simple.redirects)?;
+                }
                 task.expanded = Some(Arc::clone(&command));
                 command
             }
@@ -59,7 +62,7 @@ impl Machine {
             self.draft_files(task);
         }
         let phase = self.next_phase(task);
-        if !task.redirects.is_empty() || start.is_none() && !phase.changes.is_empty() {
+        if task.is_to_redirect() || start.is_none() && !phase.changes.is_empty() {
             return Ok(self.open(task, phase));
         }
         match (start, &command.kind) {
@@ -149,7 +152,7 @@ impl Machine {
         self.open_scope(task.scope);
         let process = ProcessId(self.next_id());
         self.processes.insert(process, task.id);
-        let io = task.opened.as_ref().unwrap_or(&task.io);
+        let io = task.opened().unwrap_or(&task.io);
         let feeds = io.piped_after(&phase.changes);
         let run = Box::new(Run {
             process,
@@ -159,7 +162,7 @@ impl Machine {
             directory: task.directory.clone(),
             umask: task.umask,
             io: io.id(),
-            is_last: task.opened.is_none() && self.is_all_of_a_stage(task),
+            is_last: task.opened().is_none() && self.is_all_of_a_stage(task),
             redirects: phase.changes,
             feeds,
             deadline: task.deadline(),
@@ -170,9 +173,9 @@ impl Machine {
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
         self.effects.push_back(effect);
         let (started, written) = (self.now, phase.written);
-        let drafts = std::mem::take(&mut task.redirects.drafts);
-        let before = std::mem::take(&mut task.redirects.before);
-        Flow::Wait(State::Command(Command {
+        let set_up = task.redirects().map(|it| (take(&mut it.drafts), take(&mut it.before)));
+        let (drafts, before) = set_up.unwrap_or_default();
+        Flow::Wait(State::Command(Box::new(Command {
             process,
             text,
             started,
@@ -182,7 +185,7 @@ impl Machine {
             last,
             replaces_shell,
             drafts,
-        }))
+        })))
     }
 
     /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
@@ -242,7 +245,7 @@ impl Machine {
             return Flow::Throw(task.broken(NO_COMMAND));
         };
         let elapsed = self.now - command.started;
-        let Command { written, .. } = &mut command;
+        let Command { written, .. } = &mut *command;
         if let Some(written) = written.take() {
             written.commit(&mut task.variables);
         }
@@ -304,7 +307,8 @@ impl Machine {
         settling: Settling,
         result: Result<Reply, Refusal>,
     ) -> Flow {
-        let Settling { command: Command { text, last, .. }, elapsed, .. } = settling;
+        let Settling { command, elapsed, .. } = settling;
+        let Command { text, last, .. } = *command;
         match settled(result) {
             Ok(()) => self.command_succeeded(task, text, elapsed, last),
             Err(NotSettled { why, .. }) => {
@@ -376,7 +380,7 @@ impl Machine {
 
     /// Reads the answer to a query that a builtin asked.
     pub(super) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
-        task.answers.iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
+        task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
     }
 }
 

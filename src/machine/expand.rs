@@ -240,7 +240,7 @@ impl Expander<'_> {
             return Ok(());
         };
         let query = Query::Glob(pattern);
-        let mut answers = self.task.answers.iter();
+        let mut answers = self.task.answers().iter();
         match answers.find(|(asked, _)| *asked == query) {
             Some((_, Reply::Words(words))) if !words.is_empty() => {
                 out.extend(words.iter().cloned());

@@ -38,7 +38,7 @@ impl Machine {
                 }
                 let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
                 let query = Query::Test(*test, path);
-                let answer = task.answers.iter().find(|(asked, _)| *asked == query);
+                let answer = task.answers().iter().find(|(asked, _)| *asked == query);
                 let Some((_, reply)) = answer else { return Err(Halt::Need(query)) };
                 let truth = *reply == Reply::Truth(true);
                 task.stack.pop();

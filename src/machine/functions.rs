@@ -65,12 +65,13 @@ impl Machine {
                 Value::Integer(self.draw(from, to))
             }
             "replace" => {
-                if task.replacing.is_none() {
+                let progress = task.progress.as_ref();
+                if progress.is_none_or(|progress| progress.replacing.is_none()) {
                     let regex = regex(text(1)?.as_bstr()).map_err(Halt::expression)?;
                     let replacing = Replacing::new(text(0)?, regex, &text(2)?);
-                    task.replacing = Some(Box::new(replacing.map_err(Halt::expression)?));
+                    task.progress().replacing = Some(replacing.map_err(Halt::expression)?);
                 }
-                let Some(replacing) = &mut task.replacing else { return Ok(None) };
+                let Some(replacing) = &mut task.progress().replacing else { return Ok(None) };
                 let (handled, done) = replacing.go_on();
                 self.handled.set(self.handled.get() + handled);
                 return Ok(done?.map(Value::from));

@@ -29,7 +29,7 @@ impl Machine {
         code: &Arc<Loop>,
         clauses: &ForAnyClauses<Scale, ()>,
     ) -> Step {
-        let Some(io) = task.opened.take() else { return Ok(self.open_for_branches(task)) };
+        let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
         task.turn(clauses.values());
         let clauses = clauses.try_map(
             task,

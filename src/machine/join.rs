@@ -9,7 +9,6 @@ use super::ending::{Ending, Left, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::held::Outputs;
-use super::opening::Redirects;
 use super::outcome::FailureKind;
 use super::relay::Relay;
 use super::table::Table;
@@ -33,6 +32,11 @@ impl Machine {
         scope: ScopeId,
     ) -> Box<Task> {
         let id = TaskId(self.next_id());
+        let sibling = top_join(task).and_then(|join| self.tasks.get(join.running.first()?));
+        let inherited = match sibling {
+            Some(sibling) => Arc::clone(&sibling.inherited),
+            None => Arc::new(task.bequest()),
+        };
         Box::new(Task {
             id,
             parent: Some((task.id, index)),
@@ -46,16 +50,13 @@ impl Machine {
             umask: task.umask,
             io,
             scope,
-            inherited: task.bequest(),
+            inherited,
             state: State::Ready,
             since: self.now,
             attempts: 0,
-            answers: Vec::new(),
             expanded: None,
-            redirects: Redirects::default(),
-            opened: None,
+            progress: None,
             cleaning: Vec::new(),
-            replacing: None,
             locals: Vec::new(),
         })
     }

@@ -21,6 +21,7 @@ mod entering;
 pub mod event;
 mod expand;
 mod expression;
+mod few;
 mod field;
 mod finally;
 mod flow;
@@ -101,7 +102,6 @@ use event::{Refusal, Reply, SpawnError, Status};
 use flow::Flow;
 use invocation::Builtin;
 use let_out::Refused;
-use opening::Redirects;
 use record::{LogEvent, Record};
 use scope::Scopes;
 use table::Table;
@@ -196,16 +196,13 @@ impl Machine {
             umask: None,
             io: Table::new(Handle::new(IoId::INHERITED, &released), config.passing_input),
             scope: ScopeId::SCRIPT,
-            inherited: Inherited { deadline: config.deadline, ..Inherited::default() },
+            inherited: Inherited { deadline: config.deadline, ..Inherited::default() }.into(),
             state: State::Ready,
             since: Time::START,
             attempts: 0,
-            answers: Vec::new(),
             expanded: None,
-            redirects: Redirects::default(),
-            opened: None,
+            progress: None,
             cleaning: Vec::new(),
-            replacing: None,
             locals: Vec::new(),
         };
         let mut machine = Self {

@@ -118,7 +118,7 @@ impl<'a> Expander<'a> {
     }
 
     fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
-        let mut answers = self.task.answers.iter();
+        let mut answers = self.task.answers().iter();
         match answers.find(|(asked, _)| *asked == query) {
             Some((_, Reply::Text(text))) => Ok(text.as_bstr()),
             Some(_) => Ok(BStr::new("")),

@@ -75,11 +75,11 @@ impl Machine {
     /// variable that is written. It changes when it is set up, and not if something before it fails;
     /// what comes after it may fail without taking that back.
     pub(super) fn next_phase(&mut self, task: &mut Task) -> Phase {
-        let mut changes = Vec::with_capacity(task.redirects.pending.len());
+        let mut changes = Vec::with_capacity(task.redirects().map_or(0, |it| it.pending.len()));
         let mut written = None;
         while written.is_none()
             && let Some(Resolved { descriptor, with_errors, target }) =
-                task.redirects.pending.pop_front()
+                task.redirects().and_then(|redirects| redirects.pending.pop_front())
         {
             let source = match target {
                 Resource::FdSource(source) => source,
@@ -131,7 +131,7 @@ impl Machine {
     /// Asks for a table of descriptors; the present instruction starts over when it is there.
     pub(super) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
         let operation = self.new_operation(task);
-        let base = task.opened.as_ref().unwrap_or(&task.io);
+        let base = task.opened().unwrap_or(&task.io);
         let io = self.open_io(base, task, operation, phase.changes);
         Flow::Wait(State::Opening(Opening { operation, io, written: phase.written }))
     }
@@ -164,11 +164,11 @@ impl Machine {
 
     /// Redirections around a block.
     pub(super) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
-        if task.opened.is_none() {
-            task.redirects = self.resolve(task, redirects)?;
+        if task.opened().is_none() {
+            task.progress().redirects = self.resolve(task, redirects)?;
             self.draft_files(task);
         }
-        if task.opened.is_none() || !task.redirects.is_empty() {
+        if task.opened().is_none() || task.is_to_redirect() {
             let phase = self.next_phase(task);
             return Ok(self.open(task, phase));
         }
@@ -222,9 +222,9 @@ impl Machine {
 
 /// Uses the descriptors that were opened for a block, or for a call.
 pub fn enter_redirects(task: &mut Task, around_call: bool) {
-    if let Some(io) = task.opened.take() {
+    if let Some(io) = task.take_opened() {
         let before = std::mem::replace(&mut task.io, io);
-        let drafts = std::mem::take(&mut task.redirects.drafts);
+        let drafts = task.redirects().map(|it| std::mem::take(&mut it.drafts)).unwrap_or_default();
         task.enter(if drafts.is_empty() {
             FrameKind::Redirected { before, around_call }
         } else {
@@ -236,8 +236,9 @@ pub fn enter_redirects(task: &mut Task, around_call: bool) {
 fn read_port(task: &mut Task, name: &Name) -> FdSource {
     match task.variables.get(name).map(|variable| &variable.value) {
         Some(Value::Buffer(buffer)) => {
+            let buffer = buffer.clone();
             let id = buffer.id();
-            task.redirects.read.push(buffer.clone());
+            task.progress().redirects.read.push(buffer);
             FdSource::BufferRead(id)
         }
         Some(value) => FdSource::Bytes(value.text().unwrap_or_default().into_owned()),

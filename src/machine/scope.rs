@@ -31,7 +31,7 @@ struct Scope {
     /// The directory of the attempt that it is of, removed when nothing runs there any more.
     scratch: Option<Scratch>,
     /// How the attempt that it belongs to has gone through a channel.
-    pass: Option<Pass>,
+    pass: Option<Box<Pass>>,
 }
 
 /// An attempt's way through a channel.
@@ -72,18 +72,18 @@ impl Scopes {
     /// Gives a pass to the scope of the attempt that has it.
     pub fn give(&mut self, scope: ScopeId, pass: Option<Pass>) {
         if let Some(scope) = self.scopes.get_mut(&scope) {
-            scope.pass = pass;
+            scope.pass = pass.map(Box::new);
         }
     }
 
     /// The pass of a scope.
     pub fn pass(&self, scope: ScopeId) -> Option<&Pass> {
-        self.scopes.get(&scope)?.pass.as_ref()
+        self.scopes.get(&scope)?.pass.as_deref()
     }
 
     /// The same, to be changed.
     pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut Pass> {
-        self.scopes.get_mut(&scope)?.pass.as_mut()
+        self.scopes.get_mut(&scope)?.pass.as_deref_mut()
     }
 
     /// Forgets all ways through channels: the scopes of the attempts that had gone through.
@@ -99,7 +99,7 @@ impl Scopes {
         while let Some(id) = left.pop() {
             let Some(scope) = self.scopes.remove(&id) else { continue };
             gone.timers.extend(scope.grace);
-            gone.passes.extend(scope.pass);
+            gone.passes.extend(scope.pass.map(|pass| *pass));
             left.extend(scope.inner);
             if let Some(parent) = scope.parent.and_then(|parent| self.scopes.get_mut(&parent)) {
                 parent.inner.remove(&id);

@@ -44,7 +44,7 @@ impl Machine {
         main.scope = scope;
         main.jump(0);
         if let Some(Outcome::Failed(failure)) = last {
-            main.inherited.failure = Some(Arc::new(*failure));
+            Arc::make_mut(&mut main.inherited).failure = Some(Arc::new(*failure));
         }
         self.ready.clear();
         self.ready.push_back(MAIN);

@@ -74,14 +74,15 @@ impl Machine {
             (State::Committing(waited), result) => self.go_on_committing(task, waited, result),
             (State::Telling(_, then), result) => self.output_told(task, then, result),
             (State::Query(_, query), Ok(reply)) => {
-                task.answers.push((query, reply));
+                task.progress().answers.push((query, reply));
                 Flow::Continue
             }
             (State::Piped(_), Ok(_)) => Flow::Continue,
             (State::Opening(opening), Ok(_)) => {
-                task.opened = Some(opening.io);
+                task.progress().opened = Some(opening.io);
                 if let Some(written) = opening.written {
-                    task.redirects.before.push(task.variables.keep(&written.name));
+                    let before = task.variables.keep(&written.name);
+                    task.progress().redirects.before.push(before);
                     written.commit(&mut task.variables);
                 }
                 Flow::Continue

@@ -30,6 +30,8 @@ pub struct Tally {
     started: u64,
     /// The branches that have not ended.
     running: BTreeMap<TaskId, Branch>,
+    /// The machines that they began on last, if they are sent to others.
+    nodes: BTreeMap<TaskId, Box<str>>,
     succeeded: Places,
     failed: u64,
     /// How many failures no further attempt can help.
@@ -50,8 +52,6 @@ struct Branch {
     place: u64,
     word: Value,
     started: Time,
-    /// The machine that it began on last, if it is sent to others.
-    node: Option<Box<str>>,
     /// Whether it is known how it ends.
     counted: bool,
 }
@@ -64,6 +64,7 @@ impl Tally {
             items,
             started: 0,
             running: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             succeeded: Places::default(),
             failed: 0,
             fatal: 0,
@@ -82,7 +83,7 @@ impl Tally {
 
     /// A branch begins.
     pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
-        let branch = Branch { place: self.started, word, started: now, node: None, counted: false };
+        let branch = Branch { place: self.started, word, started: now, counted: false };
         self.running.insert(task, branch);
         self.started += 1;
     }
@@ -94,18 +95,17 @@ impl Tally {
 
     /// A branch begins on a machine.
     pub fn placed(&mut self, task: TaskId, node: &str) {
-        if let Some(branch) = self.running.get_mut(&task) {
-            branch.node = Some(node.into());
-        }
+        self.nodes.insert(task, node.into());
     }
 
     /// The machine that a branch began on last.
     pub fn node(&self, task: TaskId) -> Option<&str> {
-        self.running.get(&task)?.node.as_deref()
+        self.nodes.get(&task).map(|node| &**node)
     }
 
     /// A branch has ended: its place in the list, its word, and when it began.
     pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
+        self.nodes.remove(&task);
         self.running.remove(&task).map(|it| (it.place, it.word, it.started))
     }
 

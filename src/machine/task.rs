@@ -54,28 +54,38 @@ pub struct Task {
     /// The innermost family its commands belong to.
     pub scope: ScopeId,
     /// What it takes from the task it was forked from.
-    pub inherited: Inherited,
+    pub inherited: Arc<Inherited>,
     /// What it waits for.
     pub state: State,
     /// Since when it does what it does.
     pub since: Time,
     /// How many attempts its tries have made.
     pub attempts: u64,
-    /// What was found out for the present instruction.
-    pub answers: Vec<(Query, Reply)>,
     /// The present instruction's command, once its words are expanded.
     pub expanded: Option<Arc<Expanded>>,
-    /// The present instruction's redirections that are still to be set up.
-    pub redirects: Redirects,
-    /// The replacement that the present instruction is in the middle of.
-    pub replacing: Option<Box<Replacing>>,
-    /// What was opened for the present instruction.
-    pub opened: Option<Table>,
+    /// What else there is of the present instruction, if it doesn't end where it begins.
+    pub progress: Option<Box<Progress>>,
     /// How it is cancelled, while its `finally` groups run; in these groups, limits may cancel more.
     pub cleaning: Vec<Cleaning>,
     /// What it has made `local` to a call around all of it, and what it had made of that before, if
     /// anything.
     pub locals: Vec<(Name, Option<Change>)>,
+}
+
+// There may be a hundred thousand.
+const _: () = assert!(size_of::<Task>() <= 400);
+
+/// How far an instruction has come.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// What was found out for it.
+    pub answers: Vec<(Query, Reply)>,
+    /// Its redirections that are still to be set up.
+    pub redirects: Redirects,
+    /// The replacement that it is in the middle of.
+    pub replacing: Option<Replacing>,
+    /// What was opened for it.
+    pub opened: Option<Table>,
 }
 
 /// A task that is cancelled, and whose `finally` groups have their time.
@@ -146,7 +156,7 @@ pub enum State {
     /// Its turn in a channel; then the innermost `try` makes its attempt.
     Entering(Entering),
     /// A command.
-    Command(Command),
+    Command(Box<Command>),
     /// The files that a command has written, to take their places.
     Settling(Box<Settling>),
     /// Whether the standard input of an attempt has ended; then that goes on.
@@ -202,7 +212,7 @@ pub struct Settling {
     /// The request.
     pub operation: OperationId,
     /// The command.
-    pub command: Command,
+    pub command: Box<Command>,
     /// How long it ran.
     pub elapsed: Duration,
 }
@@ -283,11 +293,38 @@ impl Task {
     /// Goes on elsewhere.
     pub fn jump(&mut self, to: Address) {
         self.at = to;
-        self.answers.clear();
         self.expanded = None;
-        self.redirects = Redirects::default();
-        self.opened = None;
-        self.replacing = None;
+        self.progress = None;
+    }
+
+    /// How far the present instruction has come, to go on there.
+    pub fn progress(&mut self) -> &mut Progress {
+        self.progress.get_or_insert_default()
+    }
+
+    /// What was found out for the present instruction.
+    pub fn answers(&self) -> &[(Query, Reply)] {
+        self.progress.as_ref().map_or(&[], |progress| &progress.answers)
+    }
+
+    /// What was opened for the present instruction.
+    pub fn opened(&self) -> Option<&Table> {
+        self.progress.as_ref()?.opened.as_ref()
+    }
+
+    /// The same, for whatever has it from now on.
+    pub fn take_opened(&mut self) -> Option<Table> {
+        self.progress.as_mut()?.opened.take()
+    }
+
+    /// The redirections of the present instruction, if it has any.
+    pub fn redirects(&mut self) -> Option<&mut Redirects> {
+        self.progress.as_mut().map(|progress| &mut progress.redirects)
+    }
+
+    /// Whether redirections of the present instruction are still to be set up.
+    pub fn is_to_redirect(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| !progress.redirects.is_empty())
     }
 
     /// Enters a structure.

@@ -111,7 +111,7 @@ impl Machine {
             task.directory = Some(Arc::new(packed.directory));
             task.umask = Some(packed.umask);
             task.since = now;
-            task.inherited = inherited;
+            task.inherited = Arc::new(inherited);
             machine.begin_lone(task, &code, word);
             Flow::Wait(State::Children)
         });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::effect::Environment;
+use super::few::Few;
 use super::value::Value;
 use crate::secrets::Secrets;
 use crate::syntax::ast::Name;
@@ -38,14 +39,20 @@ pub type Change = Option<Variable>;
 /// What became of variables.
 pub type Changes = BTreeMap<Name, Change>;
 
+/// A variable that was set or unset.
+#[derive(Clone, Debug)]
+struct Own {
+    change: Change,
+    /// Whether it is what it was before the task, after something else for a while.
+    is_as_before: bool,
+}
+
 /// Names and their values.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
-    /// Changes since the last fork; none is a variable that was unset.
-    own: BTreeMap<Name, Option<Variable>>,
-    /// Those in `own` that are what they were before the task, after something else for a while.
-    unchanged: BTreeSet<Name>,
+    /// What was set or unset since the last fork.
+    own: Few<Own>,
     /// What this task changed before the last fork: `shared` says how.
     changed: BTreeSet<Name>,
     /// Whether `shared` holds what `own` says otherwise, for others may need it.
@@ -79,15 +86,19 @@ impl Variables {
 
     /// All variables that are set, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Variable)> {
-        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
-        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
-        own.chain(shared).collect::<BTreeMap<_, _>>().into_iter()
+        self.unsorted().collect::<BTreeMap<_, _>>().into_iter()
+    }
+
+    fn unsorted(&self) -> impl Iterator<Item = (&Name, &Variable)> {
+        let own = self.own.iter().filter_map(|(name, own)| Some((name, own.change.as_ref()?)));
+        let shared = self.shared.iter().filter(|(name, _)| self.own.get(name).is_none());
+        own.chain(shared)
     }
 
     /// The variable of this name, if it is set.
     pub fn get(&self, name: &str) -> Option<&Variable> {
         match self.own.get(name) {
-            Some(own) => own.as_ref(),
+            Some(own) => own.change.as_ref(),
             None => self.shared.get(name),
         }
     }
@@ -95,12 +106,12 @@ impl Variables {
     /// Sets a variable. One that is exported stays so.
     pub fn set(&mut self, name: &Name, value: Value) {
         // What loops do: a variable of the task's own that only the script knows.
-        if let Some(Some(variable)) = self.own.get_mut(name)
+        if let Some(Own { change: Some(variable), is_as_before }) = self.own.get_mut(name)
             && !variable.exported
             && !self.secrets.names(name)
         {
             *variable = Variable { value, exported: false, inherited: false };
-            self.unchanged.remove(name);
+            *is_as_before = false;
             return self.let_go();
         }
         let exported = self.get(name).is_some_and(|variable| variable.exported);
@@ -124,25 +135,26 @@ impl Variables {
         self.put(&name, variable);
         if !changed {
             self.changed.remove(&name);
-            self.unchanged.insert(name);
+            if let Some(own) = self.own.get_mut(&name) {
+                own.is_as_before = true;
+            }
         }
     }
 
     /// Sets or unsets a variable.
-    pub fn put(&mut self, name: &Name, variable: Option<Variable>) {
+    pub fn put(&mut self, name: &Name, change: Change) {
         let was = self.get(name).is_some_and(|variable| variable.exported);
-        if was || variable.as_ref().is_some_and(|variable| variable.exported) {
+        if was || change.as_ref().is_some_and(|variable| variable.exported) {
             self.environment = None;
         }
         if self.secrets.names(name)
-            && let Some(value) = variable.as_ref().and_then(|variable| variable.value.text())
+            && let Some(value) = change.as_ref().and_then(|variable| variable.value.text())
         {
             self.secrets.learn(name, &value);
         }
         // What it was before isn't held any longer, unless another task has it.
         self.stale |= self.shared.contains_key(name);
-        self.own.insert(Arc::clone(name), variable);
-        self.unchanged.remove(name);
+        self.own.insert(Arc::clone(name), Own { change, is_as_before: false });
         self.let_go();
     }
 
@@ -151,7 +163,7 @@ impl Variables {
         if self.stale
             && let Some(shared) = Arc::get_mut(&mut self.shared)
         {
-            shared.retain(|name, _| !self.own.contains_key(name));
+            shared.retain(|name, _| self.own.get(name).is_none());
             self.stale = false;
         }
     }
@@ -159,7 +171,7 @@ impl Variables {
     /// A variable's value, if no other task may hold it together with this one.
     pub fn own(&mut self, name: &str) -> Option<&Value> {
         let variable = match self.own.get(name) {
-            Some(own) => own.as_ref(),
+            Some(own) => own.change.as_ref(),
             None => Arc::get_mut(&mut self.shared)?.get(name),
         };
         variable.map(|variable| &variable.value)
@@ -170,12 +182,12 @@ impl Variables {
         if !self.own.is_empty() {
             let shared = Arc::make_mut(&mut self.shared);
             self.stale = false;
-            for (name, variable) in std::mem::take(&mut self.own) {
-                match variable {
+            for (name, Own { change, is_as_before }) in self.own.take() {
+                match change {
                     Some(variable) => shared.insert(Arc::clone(&name), variable),
                     None => shared.remove(&name),
                 };
-                if !self.unchanged.remove(&name) {
+                if !is_as_before {
                     self.changed.insert(name);
                 }
             }
@@ -189,8 +201,8 @@ impl Variables {
     /// What a copy has made of a variable since it was made; none if nothing.
     pub fn change(&self, name: &Name) -> Option<Change> {
         match self.own.get(name) {
-            Some(_) if self.unchanged.contains(name) => None,
-            Some(own) => Some(own.clone()),
+            Some(own) if own.is_as_before => None,
+            Some(own) => Some(own.change.clone()),
             None if self.changed.contains(name) => Some(self.shared.get(name).cloned()),
             None => None,
         }
@@ -198,7 +210,7 @@ impl Variables {
 
     /// What a copy has changed since it was made.
     pub fn into_changes(self) -> Changes {
-        let Self { own, mut shared, changed, unchanged, .. } = self;
+        let Self { mut own, mut shared, changed, .. } = self;
         let before = changed.into_iter().map(|name| {
             let variable = match Arc::get_mut(&mut shared) {
                 Some(shared) => shared.remove(&name),
@@ -207,7 +219,8 @@ impl Variables {
             (name, variable)
         });
         let mut changes: Changes = before.collect();
-        changes.extend(own.into_iter().filter(|(name, _)| !unchanged.contains(name)));
+        let own = own.take().into_iter().filter(|(_, own)| !own.is_as_before);
+        changes.extend(own.map(|(name, own)| (name, own.change)));
         changes
     }
 
@@ -222,9 +235,7 @@ impl Variables {
     /// All variables that are set, with their values; none for a buffer or what has more than
     /// `longest` bytes.
     pub fn all(&self, longest: usize) -> Vec<(Name, Option<BString>)> {
-        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
-        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
-        own.chain(shared)
+        self.unsorted()
             .map(|(name, variable)| {
                 let text = variable.value.text().filter(|text| text.len() <= longest);
                 (Arc::clone(name), text.map(std::borrow::Cow::into_owned))
@@ -243,10 +254,8 @@ impl Variables {
         &self,
         text: impl Fn(&Value) -> Result<BString, E>,
     ) -> Result<Environment, E> {
-        let own = self.own.iter().filter_map(|(name, variable)| Some((name, variable.as_ref()?)));
-        let shared = self.shared.iter().filter(|(name, _)| !self.own.contains_key(*name));
-        let mut exported: Vec<(&Name, &Value)> = own
-            .chain(shared)
+        let mut exported: Vec<(&Name, &Value)> = self
+            .unsorted()
             .filter(|(_, variable)| variable.exported)
             .map(|(name, variable)| (name, &variable.value))
             .collect();

@@ -1,0 +1,114 @@
+//! A map by name that takes little room as long as it holds little.
+
+use std::collections::BTreeMap;
+
+use crate::syntax::ast::Name;
+
+/// More are looked up in a tree, whose nodes are large.
+const MOST: usize = 8;
+
+/// Values by name, in the order of names.
+#[derive(Clone, Debug)]
+pub enum Few<V> {
+    /// Sorted.
+    List(Vec<(Name, V)>),
+    /// What has ever held more than a few.
+    Tree(BTreeMap<Name, V>),
+}
+
+impl<V> Default for Few<V> {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+impl<V> Few<V> {
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::List(list) => list.is_empty(),
+            Self::Tree(tree) => tree.is_empty(),
+        }
+    }
+
+    /// What is there under a name.
+    pub fn get(&self, name: &str) -> Option<&V> {
+        match self {
+            Self::List(list) => list.iter().find(|(it, _)| &**it == name).map(|(_, value)| value),
+            Self::Tree(tree) => tree.get(name),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
+        match self {
+            Self::List(list) => {
+                list.iter_mut().find(|(it, _)| &**it == name).map(|(_, value)| value)
+            }
+            Self::Tree(tree) => tree.get_mut(name),
+        }
+    }
+
+    /// Sets what is there under a name.
+    pub fn insert(&mut self, name: Name, value: V) {
+        match self {
+            Self::Tree(tree) => _ = tree.insert(name, value),
+            Self::List(list) => match list.binary_search_by(|(it, _)| it.cmp(&name)) {
+                Ok(at) => list[at].1 = value,
+                Err(_) if list.len() == MOST => {
+                    let mut tree: BTreeMap<_, _> = std::mem::take(list).into_iter().collect();
+                    tree.insert(name, value);
+                    *self = Self::Tree(tree);
+                }
+                Err(at) => {
+                    if list.is_empty() {
+                        list.reserve_exact(1); // all that most branches set is their word
+                    }
+                    list.insert(at, (name, value));
+                }
+            },
+        }
+    }
+
+    /// All names and values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, &V)> {
+        let (list, tree) = match self {
+            Self::List(list) => (Some(list.iter().map(|(name, value)| (name, value))), None),
+            Self::Tree(tree) => (None, Some(tree.iter())),
+        };
+        list.into_iter().flatten().chain(tree.into_iter().flatten())
+    }
+
+    /// Takes all out, by name.
+    pub fn take(&mut self) -> Vec<(Name, V)> {
+        match std::mem::take(self) {
+            Self::List(list) => list,
+            Self::Tree(tree) => tree.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in prop::collection::vec(("[a-f]{1,2}", 0..100_u8), 0..40)) {
+            let (mut few, mut map) = (Few::default(), BTreeMap::new());
+            for (name, value) in steps {
+                let name: Name = name.into();
+                few.insert(Name::clone(&name), value);
+                map.insert(Name::clone(&name), value);
+                prop_assert_eq!(few.is_empty(), map.is_empty());
+                prop_assert_eq!(few.get_mut(&name).copied(), Some(value));
+                prop_assert_eq!(few.get("ab"), map.get("ab"));
+                prop_assert!(few.iter().eq(map.iter()));
+            }
+            prop_assert_eq!(few.take(), map.into_iter().collect::<Vec<_>>());
+            prop_assert!(few.is_empty());
+        }
+    }
+}
