@@ -63,8 +63,36 @@ fn the_line_fits_and_obeys() {
     assert!(!before.contains("until attempt"), "{before:?}");
     let line = user.sees("\x1b[J\r");
     assert!(line.contains("s: `sh -c 'exit") && line.chars().count() <= 37 - 10, "{line:?}");
-    let status = user.interrupts();
+    user.types("\x03");
+    let (status, after) = user.ends_after();
     assert_eq!(status.signal(), Some(libc::SIGINT));
+    assert!(!after.contains("until attempt"), "{after:?}");
+}
+
+#[test]
+fn a_long_delay_is_told_where_the_line_is_not_seen() {
+    let script = "try 2 times every 2 minutes; false; end";
+    let background = "set -m; \"$@\" & read line; kill $!; wait $!";
+    let mut user = User::start(&["-c", script], &[ABLE], 80, Some(background));
+    user.sees("until attempt 2, at ");
+    user.types("\r");
+    let (_, seen) = user.ends_after();
+    assert!(!seen.contains("until attempt"), "it is told once: {seen:?}");
+    for other in [
+        // It has the terminal.
+        "sh -c 'sleep 600'",
+        // It leaves the line no room.
+        "while true; echo x; sleep 0.05; end",
+    ] {
+        let script = format!(
+            "forall x in 1 2; if $x .eql. 1; {script}; end; if $x .eql. 2; {other}; end; end"
+        );
+        let mut user = User::start(&["-c", &script], &[ABLE], 80, None);
+        user.sees("until attempt 2, at ");
+        user.types("\x03");
+        let (_, seen) = user.ends_after();
+        assert!(!seen.contains("until attempt"), "it is told once: {seen:?}");
+    }
 }
 
 #[test]

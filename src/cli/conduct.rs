@@ -159,7 +159,7 @@ impl Means {
         let level = story.as_ref().map_or(level, |_| level.max(Story::LEVEL));
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();
-        let told_beside = Rc::clone(&telling);
+        let (beside, told_beside) = (Rc::clone(&telling), Rc::clone(&telling));
         let driver = ProcessDriver::new(process::Settings {
             file,
             // What only the driver knows isn't to be had again.
@@ -177,6 +177,7 @@ impl Means {
             told,
             patience,
             status_line: talks || is_wordy,
+            line_shows: Box::new(move |shown| told_beside.borrow_mut().log().line_shows(shown)),
             supervision,
             restore: if talks { repl::restore() } else { None },
             channels,
@@ -191,7 +192,7 @@ impl Means {
             anyhow!("can't get ready to start commands: {}{hint}", plain(&error))
         })?;
         if driver.shows_line() {
-            told_beside.borrow_mut().log().stands_beside_line();
+            beside.borrow_mut().log().stands_beside_line();
         }
         #[cfg(feature = "cluster")]
         let driver = cluster::ClusterDriver::new(driver, elsewhere);

@@ -87,8 +87,10 @@ pub struct Log {
     writer: NonBlockingWriter,
     /// Whether that is standard error.
     is_error: bool,
-    /// Whether people see in another way what a `try` waits for.
-    shows_delays: bool,
+    /// Whether people may see in another way what a `try` waits for.
+    has_line: bool,
+    /// Long delays that are told only if the line turns out not to show them, since when.
+    held_back: Vec<(Timestamp, Record)>,
     level: Level,
     lines: Lines,
     broken: bool,
@@ -111,7 +113,8 @@ impl Log {
         Ok(Self {
             writer,
             is_error: path.is_none(),
-            shows_delays: false,
+            has_line: false,
+            held_back: Vec::new(),
             level,
             lines: Lines::new(style),
             broken: false,
@@ -120,24 +123,34 @@ impl Log {
         })
     }
 
-    /// There is a line beside the log, if that is on standard error, which shows what a `try` waits for.
+    /// There is a line beside the log, if that is on standard error, which may show what a `try`
+    /// waits for. Whether it does is told by [`line_shows`](Self::line_shows) a moment later.
     pub fn stands_beside_line(&mut self) {
-        self.shows_delays = self.is_error;
+        self.has_line = self.is_error;
+    }
+
+    /// Tells of the long delays that have begun, unless the line shows them: others may have the
+    /// terminal, and a shell in the background has no line.
+    pub fn line_shows(&mut self, shown: bool) {
+        for (begun, record) in std::mem::take(&mut self.held_back) {
+            if !shown {
+                self.put(begun, &record);
+            }
+        }
     }
 
     /// Writes a record, if the level asks for it. A log that can't be written is told once, on
     /// standard error; the run goes on.
     pub fn write(&mut self, record: &Record) {
-        if self.tells(record) && !self.withhold(record) {
-            self.put(record);
+        if record.level > self.level || self.withhold(record) {
+            return;
         }
-    }
-
-    /// Whether the level asks for a record.
-    fn tells(&self, record: &Record) -> bool {
-        let is_shown = self.shows_delays && record.event.delay().is_some();
-        let level = if is_shown { record.event.level() } else { record.level };
-        level <= self.level
+        let now = Timestamp::now();
+        if self.has_line && record.event.delay().is_some() && record.event.level() > self.level {
+            self.held_back.push((now, record.clone()));
+        } else {
+            self.put(now, record);
+        }
     }
 
     /// Whether a record is left to the report.
@@ -166,7 +179,7 @@ impl Log {
         self.lines.style.run = run.into();
     }
 
-    fn put(&mut self, record: &Record) {
+    fn put(&mut self, at: Timestamp, record: &Record) {
         if let Some((count, file)) = &mut self.missing {
             if !self.writer.is_idle() {
                 *count += 1;
@@ -175,7 +188,7 @@ impl Log {
             }
             self.finish();
         }
-        match self.writer.offer(self.lines.render(Timestamp::now(), record)) {
+        match self.writer.offer(self.lines.render(at, record)) {
             Ok(true) => {}
             Ok(false) => self.missing = Some((1, Arc::clone(&record.file))),
             // Nobody would be left to be told.
@@ -218,7 +231,7 @@ impl Log {
                     == (told.line, &told.message, &told.command)
             };
             if !record.event.failure().is_some_and(is_told) {
-                self.put(&record);
+                self.put(Timestamp::now(), &record);
             }
         }
     }

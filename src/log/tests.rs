@@ -335,7 +335,7 @@ fn a_log_is_appended_to_and_keeps_its_level() {
 }
 
 #[test]
-fn what_a_line_shows_is_not_told_as_well() {
+fn what_a_line_may_show_is_held_back() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     let log = |path, level| {
@@ -348,11 +348,16 @@ fn what_a_line_shows_is_not_told_as_well() {
     // A line shows nothing to who reads a file.
     log(Some(&path), Level::FAILURES).write(&told);
     assert_eq!(std::fs::read_to_string(&path).expect("the log").lines().count(), 1);
-    assert!(!log(None, Level::FAILURES).tells(&told));
-    assert!(log(None, Level::STRUCTURES).tells(&told));
-    assert!(
-        log(None, Level::FAILURES).tells(&record(LogEvent::CommandFailed(Box::new(failure()))))
-    );
+    for (level, held) in [(Level::ENDING, 0), (Level::FAILURES, 1), (Level::STRUCTURES, 0)] {
+        let mut log = log(None, level);
+        log.write(&told);
+        assert_eq!(log.held_back.len(), held, "{level:?}");
+        log.line_shows(true);
+        assert!(log.held_back.is_empty());
+    }
+    let mut log = log(None, Level::FAILURES);
+    log.write(&record(LogEvent::CommandFailed(Box::new(failure()))));
+    assert!(log.held_back.is_empty(), "it is no delay");
 }
 
 #[test]

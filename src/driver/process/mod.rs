@@ -111,6 +111,8 @@ pub struct Settings {
     pub patience: Patience,
     /// Whether a terminal shows what the run waits for.
     pub status_line: bool,
+    /// Hears whether it really does, a moment after a `try` has begun to wait.
+    pub line_shows: Box<dyn FnMut(bool)>,
     /// What `supervise` returned, if it was called.
     pub supervision: Option<Supervision>,
     /// How the terminal is to be left if the supervisor is killed.
@@ -133,6 +135,7 @@ impl Default for Settings {
             told: Vec::new(),
             patience: Patience::of(Duration::ZERO),
             status_line: false,
+            line_shows: Box::new(|_| ()),
             supervision: None,
             restore: None,
             channels: None,
@@ -265,12 +268,12 @@ impl ProcessDriver {
         self.scanner.marker.name()
     }
 
-    /// Whether the log tells of processes and signals.
-    /// Whether a terminal has a line that shows what is waited for.
+    /// Whether a terminal has a line that may show what is waited for.
     pub fn shows_line(&self) -> bool {
         self.tty.status_line.is_on()
     }
 
+    /// Whether the log tells of processes and signals.
     fn logs_processes(&self) -> bool {
         self.settings.log_level >= Level::PROCESSES
     }
@@ -524,6 +527,9 @@ impl Driver for ProcessDriver {
                 if record.level <= self.settings.log_level {
                     self.tty.status_line.hide();
                     (self.settings.log)(&record);
+                    if record.event.delay().is_some() {
+                        self.tty.status_line.owe_a_delay();
+                    }
                 }
             }
         }

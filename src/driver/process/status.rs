@@ -43,6 +43,9 @@ impl ProcessDriver {
         } else if self.commands.is_empty() {
             self.tty.status_line.reconsider();
         }
+        if self.tty.status_line.takes_stock(due) {
+            (self.settings.line_shows)(self.tty.status_line.is_shown());
+        }
     }
 
     /// What the machine is doing, in words.

@@ -14,6 +14,8 @@ use crate::non_blocking_writer::{NonBlockingWriter, standard_error};
 
 /// A line appears when nothing has been written for so long.
 const CALM: Duration = Duration::from_millis(200);
+/// A delay that the line doesn't show within this time has to be told otherwise.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What people are told while the run goes on.
 pub struct StatusLine {
@@ -27,6 +29,10 @@ pub struct StatusLine {
     due: Option<Instant>,
     /// Whether that moment has come.
     look: bool,
+    /// Until when it may show a delay that has begun.
+    owed: Option<Instant>,
+    /// Whether that moment has passed.
+    late: bool,
     /// Whether a page was asked for.
     asked: bool,
 }
@@ -52,7 +58,16 @@ impl StatusLine {
         let on = wanted && capable && io::stderr().is_terminal() && !shared();
         let style = on.then(|| Style { colour: set("NO_COLOR").is_none() });
         let due = on.then(|| Instant::now() + CALM);
-        Self { style, shown: None, fresh: false, due, look: false, asked: false }
+        Self {
+            style,
+            shown: None,
+            fresh: false,
+            due,
+            look: false,
+            owed: None,
+            late: false,
+            asked: false,
+        }
     }
 
     /// Whether there may be a line, so that it matters who writes to the terminal.
@@ -79,7 +94,7 @@ impl StatusLine {
     /// Nothing runs that could be told of.
     pub fn rest(&mut self) {
         self.hide();
-        self.due = None;
+        (self.due, self.owed) = (None, None);
     }
 
     /// Something has changed that may have kept the line away.
@@ -87,6 +102,20 @@ impl StatusLine {
         if self.is_on() && self.due.is_none() {
             self.due = Some(Instant::now() + CALM);
         }
+    }
+
+    /// A delay has begun, which nothing else tells if the line comes to show it.
+    pub fn owe_a_delay(&mut self) {
+        if self.is_on() {
+            self.owed.get_or_insert_with(|| Instant::now() + PATIENCE);
+        }
+    }
+
+    /// Whether it is known now if the line shows the delays that have begun, by what has just been
+    /// `looked` at or because it took too long: who writes all the time leaves it no room.
+    pub fn takes_stock(&mut self, looked: bool) -> bool {
+        let late = std::mem::take(&mut self.late);
+        (looked || late) && self.owed.take().is_some()
     }
 
     /// A page is to be told.
@@ -101,17 +130,18 @@ impl StatusLine {
 
     /// When the machine is to be looked at, whatever happens.
     pub fn due(&self) -> Option<Instant> {
-        self.due
+        [self.due, self.owed].into_iter().flatten().min()
     }
 
     /// Takes note that a moment has come.
     pub fn tick(&mut self, now: Instant) {
         self.look |= self.due.take_if(|due| *due <= now).is_some();
+        self.late |= self.owed.is_some_and(|owed| owed <= now);
     }
 
     /// Whether the machine is to be looked at now.
     pub fn wants_a_look(&self) -> bool {
-        self.asked || self.look
+        self.asked || self.look || self.late
     }
 
     /// Whether its moment has come; then that is over.
