@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::flags::{self, Request};
+use super::options::{OTHER_VARIABLES, TABLE};
 use super::settings::{Action, Settings, Surroundings};
 use super::source::Program;
 use crate::backoff::Policy;
@@ -12,6 +13,7 @@ use crate::driver::process::Patience;
 use crate::log::Format;
 use crate::machine::Time;
 use crate::machine::record::Level;
+use crate::repl::help;
 
 fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {
     resolve_at(false, words, environment)
@@ -234,4 +236,31 @@ fn only_a_terminal_without_a_script_is_talked_with() {
     }
     assert!(matches!(at_terminal(&["script"]).program, Program::File(_)));
     assert!(matches!(settings(&[], &[]).program, Program::StandardInput));
+}
+
+#[test]
+fn help_at_the_prompt_names_what_there_is() {
+    let names = |name: &str| TABLE.iter().any(|option| option.names.contains(&name));
+    let variables = TABLE.iter().filter_map(|option| option.variable);
+    let variables: Vec<&str> =
+        variables.chain(OTHER_VARIABLES.map(|(name, _)| name)).chain(["FTSH_PROMPT"]).collect();
+    let mut seen = 0;
+    for topic in help::topics() {
+        let text = help::text(topic).unwrap_or_default();
+        // Examples have options of other programs, in lines of their own and in quotes.
+        let lines = text.lines().filter(|line| !line.starts_with("  "));
+        let parts = lines.flat_map(|line| line.split('`').enumerate());
+        let own = parts
+            .filter(|(at, part)| at % 2 == 0 || part.starts_with('-') || part.starts_with("FTSH_"));
+        for (_, part) in own {
+            for word in part.split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c))) {
+                let is_option = word.strip_prefix('-').is_some_and(|rest| !rest.is_empty());
+                let is_variable = word.starts_with("FTSH_");
+                assert!(!is_option || names(word), "{topic}: {word}");
+                assert!(!is_variable || variables.contains(&word), "{topic}: {word}");
+                seen += usize::from(is_option) + usize::from(is_variable);
+            }
+        }
+    }
+    assert!(seen > 2, "there is nothing to look at");
 }
