@@ -76,8 +76,8 @@ impl<'a> Look<'a> {
                         self.block(block, if at == 0 { inner } else { trying });
                     }
                 }
-                // It is called from elsewhere.
-                CommandKind::Function { .. } => {}
+                // It is called from elsewhere, which may be tried or not; tries of its own count always.
+                CommandKind::Function { body, .. } => self.block(body, None),
                 _ => walk::blocks(command).into_iter().for_each(|it| self.block(it, trying)),
             }
         }
@@ -98,6 +98,9 @@ impl<'a> Look<'a> {
                 return;
             };
             let Some(literal) = literal else { return };
+            if !self.told.insert(format!("exec {literal}")) {
+                return;
+            }
             (word, name) = (program, literal);
         } else if BUILTINS.contains(&&*name) {
             return;

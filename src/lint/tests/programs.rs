@@ -29,6 +29,9 @@ warning: there is no program `nothing` along `PATH`
     for text in [
         "try 3 times; f; end; function f; if .succeeds. (nope x); a; end; end",
         "try $n times; exec nope; end",
+        "function f; try for 1 hour; nope; end; end; f",
+        "try 2 times; f; end; function f; try 3 times; exec nope; end; end",
+        "try 2 times; function f; try 3 times; nope; end; end; f; end",
         "try for 1 hour; forany x in a b; nope; nope; end; catch; nope; end",
     ] {
         assert_eq!(messages(text), ["there is no program `nope` along `PATH`"], "{text}");
@@ -40,6 +43,8 @@ warning: there is no program `nothing` along `PATH`
         "try for 1 hour while $error_kind .ne. notfound; nope; end",
         "try 2 times; ./nope; /nope; $nope; cd nope; wget; end",
         "try 2 times; nope; end; function nope; a; end",
+        "function f; nope; end; f",
+        "try 2 times; function f; nope; end; end; f",
         "PATH=/opt:$PATH; try 2 times; nope; end",
         "try 2 times; PATH=/opt nope; end",
         "export PATH=/opt; try 2 times; nope; end",
