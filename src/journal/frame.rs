@@ -15,7 +15,7 @@ const ANY_MAGIC: usize = 13;
 /// The magic, the run's id, a checksum.
 pub const HEADER: usize = MAGIC.len() + 8 + 4;
 /// The length of what it holds, a checksum.
-const HEAD: usize = 4 + 4;
+pub const HEAD: usize = 4 + 4;
 
 /// How a file begins.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,37 +68,59 @@ pub fn append(out: &mut Vec<u8>, run: u64, content: &[u8]) {
     out.extend(content);
 }
 
+/// What the checksums of a run begin with.
+pub fn salt(run: u64) -> u32 {
+    crc32fast::hash(&run.to_le_bytes())
+}
+
 fn checksum(run: u64, content: &[u8]) -> u32 {
-    let mut hasher = Hasher::new_with_initial(crc32fast::hash(&run.to_le_bytes()));
+    let mut hasher = Hasher::new_with_initial(salt(run));
     hasher.update(content);
     hasher.finalize()
 }
 
-/// The content of the frame at a place, if a whole one is there.
-fn frame(bytes: &[u8], run: u64, at: usize) -> Option<Range<usize>> {
-    let number = |at: usize| {
-        let bytes = bytes.get(at..at + 4)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
-    };
-    let length = number(at)? as usize;
-    let start = at + HEAD;
-    let content = bytes.get(start..start.checked_add(length)?)?;
-    (length > 0 && number(at + 4)? == checksum(run, content)).then_some(start..start + length)
+/// The number at a place.
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// What the frames of a file hold, up to the last whole one; the place of a bad one before a good one
-/// is an error.
-pub fn frames(bytes: &[u8], run: u64) -> Result<Vec<Range<usize>>, usize> {
-    let mut frames = Vec::new();
-    let mut at = HEADER;
-    while let Some(content) = frame(bytes, run, at) {
-        at = content.end;
-        frames.push(content);
+/// What would be the content of a frame at a place, and its checksum.
+pub fn possible(bytes: &[u8], at: usize) -> Option<(Range<usize>, u32)> {
+    let length = number(bytes, at).filter(|length| *length > 0)? as usize;
+    let start = at + HEAD;
+    let end = start.checked_add(length).filter(|end| *end <= bytes.len())?;
+    Some((start..end, number(bytes, at + 4)?))
+}
+
+/// The frames of a file, one after the other, up to the first that isn't whole.
+pub struct Frames<'a> {
+    bytes: &'a [u8],
+    run: u64,
+    at: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// Those of a run.
+    pub fn of(bytes: &'a [u8], run: u64) -> Self {
+        Self { bytes, run, at: HEADER }
     }
-    // No frame begins in the room behind them.
-    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    if (at + 1..end).any(|later| frame(bytes, run, later).is_some()) {
-        return Err(at);
+
+    /// Where the last one ended.
+    pub fn end(&self) -> usize {
+        self.at
     }
-    Ok(frames)
+}
+
+impl Iterator for Frames<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let (content, sum) = possible(self.bytes, self.at)?;
+        if checksum(self.run, &self.bytes[content.clone()]) != sum {
+            return None;
+        }
+        self.at = content.end;
+        Some(content)
+    }
 }

@@ -8,6 +8,7 @@
 mod alive;
 mod anchor;
 mod beginning;
+mod behind;
 #[cfg(test)]
 mod crashes;
 mod digest;
@@ -27,6 +28,8 @@ mod store;
 mod suspensions;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod torn;
 mod writer;
 
 pub use self::anchor::{Clocks, elapsed};

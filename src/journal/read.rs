@@ -6,8 +6,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::beginning::Beginning;
+use super::behind;
 use super::entry::{Entry, Head, Over};
-use super::frame::{self, Start};
+use super::frame::{self, Frames, Start};
 use super::started::Started;
 use crate::machine::Time;
 
@@ -74,15 +75,13 @@ pub fn read(bytes: &[u8]) -> Result<Journal, Unreadable> {
         Start::OtherFormat => return Err(Unreadable::OtherFormat),
         Start::Other => return Err(Unreadable::NoJournal),
     };
-    let frames = frame::frames(bytes, run).map_err(Unreadable::Damaged)?;
-    let count = frames.len() as u64;
-    let end = frames.last().map_or(frame::HEADER, |last| last.end);
+    let mut frames = Frames::of(bytes, run);
     let (mut entries, mut checks) = (Vec::new(), VecDeque::new());
-    for (number, content) in frames.into_iter().enumerate() {
+    for content in &mut frames {
         let damaged = |_| Unreadable::Damaged(content.start);
         let (head, mut rest) =
             postcard::take_from_bytes::<Head>(&bytes[content.clone()]).map_err(damaged)?;
-        if head.number != number as u64 {
+        if head.number != checks.len() as u64 {
             return Err(Unreadable::Damaged(content.start));
         }
         while !rest.is_empty() {
@@ -91,6 +90,10 @@ pub fn read(bytes: &[u8]) -> Result<Journal, Unreadable> {
             rest = more;
         }
         checks.push_back(head);
+    }
+    let (end, count) = (frames.end(), checks.len() as u64);
+    if behind::later(bytes, run, end, checks.back().copied()).is_some() {
+        return Err(Unreadable::Damaged(end));
     }
     let Some(last) = checks.back().copied().filter(|_| !entries.is_empty()) else {
         return Err(Unreadable::Empty);

@@ -12,7 +12,7 @@ use crate::machine::event::Status;
 use crate::machine::{Config, Event, Outcome, Time};
 use crate::syntax::parse;
 
-const RUN: u64 = 0x1234_5678_9abc_def0;
+pub const RUN: u64 = 0x1234_5678_9abc_def0;
 
 /// A disk that knows all that it was told.
 #[derive(Clone, Default)]
@@ -54,12 +54,12 @@ impl Store for Disk {
     }
 }
 
-fn beginning() -> Beginning {
+pub fn beginning() -> Beginning {
     let script = parse("script", "true\n").expect("valid");
     Beginning::new(&script, &["a".into()], &[], &Config::default(), 7, Duration::from_secs(9))
 }
 
-fn exited(process: u64) -> Event {
+pub fn exited(process: u64) -> Event {
     let (process, status) = (ProcessId(process), Status::Exited(0));
     Event::Exited { process, status, line: None, unread: false }
 }
@@ -161,7 +161,7 @@ proptest! {
     fn a_flipped_bit_is_damage(commits in 1..6_usize, events in 1..4_u64, place in 0.0..1.0, bit in 0..8) {
         let mut bytes = journal(commits, events).0.borrow().bytes.clone();
         let all = entries(&bytes).expect("a journal");
-        let frames = frame::frames(&bytes, RUN).expect("frames");
+        let frames: Vec<_> = frame::Frames::of(&bytes, RUN).collect();
         let last = frames[frames.len() - 2].end;
         let used = frames[frames.len() - 1].end;
         let at = (used as f64 * place) as usize;
@@ -215,7 +215,7 @@ fn what_is_left_of_another_run_means_nothing() {
 #[test]
 fn what_is_there_twice_is_damage() {
     let bytes = journal(2, 2).0.borrow().bytes.clone();
-    let last = frame::frames(&bytes, RUN).expect("frames").pop().expect("a frame");
+    let last = frame::Frames::of(&bytes, RUN).last().expect("a frame");
     let mut twice = bytes[..last.end].to_vec();
     frame::append(&mut twice, RUN, &bytes[last.clone()]);
     assert!(matches!(entries(&twice), Err(Unreadable::Damaged(at)) if at >= last.end));

@@ -1,0 +1,133 @@
+//! What was being written when the machine stopped may hold anything: large data, other journals, this one.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::entry::Entry;
+use super::tests::{RUN, beginning, exited};
+use super::{Journal, Store, Unreadable, Writer, frame, read};
+use crate::driver::Written;
+use crate::machine::Time;
+use crate::machine::effect::BufferId;
+
+/// A file in memory.
+#[derive(Clone, Default)]
+struct Memory(Rc<RefCell<Vec<u8>>>);
+
+impl Store for Memory {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut all = self.0.borrow_mut();
+        let at = at as usize;
+        let end = all.len().max(at + bytes.len());
+        all.resize(end, 0);
+        all[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.borrow_mut().truncate(length as usize);
+        Ok(())
+    }
+}
+
+/// A journal that a commit at a time is added to.
+struct Growing {
+    memory: Memory,
+    writer: Writer<Memory>,
+    now: Time,
+}
+
+impl Growing {
+    fn new() -> Self {
+        let memory = Memory::default();
+        let mut writer = Writer::begin(memory.clone(), RUN, beginning()).expect("a journal");
+        writer.commit().expect("a commit");
+        Self { memory, writer, now: Time::START }
+    }
+
+    /// So many commands have ended, each with a commit of its own.
+    fn commands(&mut self, count: u64) {
+        for process in 0..count {
+            self.now = self.now + Duration::from_millis(3);
+            self.writer.tell(self.now, Some(&exited(process))).expect("a record");
+            self.writer.commit().expect("a commit");
+        }
+    }
+
+    /// A command has written this into a variable.
+    fn captured(&mut self, bytes: Vec<u8>) {
+        self.writer.written(BufferId(1), &Written { from: 0, bytes: bytes.into() }).expect("it");
+        self.commands(1);
+    }
+
+    /// All that is written, without the room behind it.
+    fn bytes(&self) -> Vec<u8> {
+        let bytes = self.memory.0.borrow();
+        let end = frame::Frames::of(&bytes, RUN).last().expect("frames").end;
+        bytes[..end].to_vec()
+    }
+}
+
+fn entries(bytes: &[u8]) -> Result<Vec<Entry>, Unreadable> {
+    read(bytes).map(|journal| journal.entries)
+}
+
+#[test]
+fn large_data_that_was_being_written_is_soon_passed_over() {
+    let text = "what was printed, in two bytes a letter\r\n".encode_utf16().cycle();
+    let text: Vec<u8> = text.take(2_000_000).flat_map(u16::to_le_bytes).collect();
+    let numbers: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    for (what, data) in [("text", text), ("numbers", numbers), ("ones", vec![1; 4_000_000])] {
+        let mut journal = Growing::new();
+        journal.commands(3);
+        let before = journal.bytes();
+        journal.captured(data);
+        let bytes = journal.bytes();
+        let start = Instant::now();
+        let found = entries(&bytes[..bytes.len() - 100]);
+        // To sum all that could be a frame takes minutes.
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}: {:?}", start.elapsed());
+        assert_eq!(found, entries(&before), "{what}");
+    }
+}
+
+#[test]
+fn a_copy_of_the_journal_in_what_was_being_written_is_no_damage() {
+    let mut journal = Growing::new();
+    journal.commands(20);
+    let before = journal.bytes();
+    journal.captured(before.clone());
+    let bytes = journal.bytes();
+    for lost in [1, 10, 100] {
+        assert_eq!(entries(&bytes[..bytes.len() - lost]), entries(&before));
+    }
+    // Once it is whole it is like any other.
+    journal.commands(3);
+    let Journal { frames, .. } = read(&journal.bytes()).expect("a journal");
+    assert_eq!(frames, 25);
+}
+
+#[test]
+fn what_was_written_later_is_found_wherever_it_is() {
+    let mut journal = Growing::new();
+    journal.commands(3);
+    let before = journal.bytes().len();
+    journal.captured(b"binary\0data\xff\x01".repeat(100_000));
+    let behind = journal.bytes().len();
+    journal.commands(2);
+    let bytes = journal.bytes();
+    for at in [before, before + 4, before + 9, before + 700_000, behind - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        assert_eq!(entries(&damaged), Err(Unreadable::Damaged(before)), "byte {at}");
+        // The last one is found as well.
+        damaged[behind + 4] ^= 4;
+        assert_eq!(entries(&damaged), Err(Unreadable::Damaged(before)), "byte {at}");
+    }
+}
