@@ -245,7 +245,8 @@ impl Machine {
             args: Arc::clone(&task.args),
             restore: Vec::new(),
             started: self.now,
-            command: command.text.clone(),
+            command: Some(command.text.clone()),
+            depth: task.depth() + 1,
         };
         task.enter(FrameKind::Call(Box::new(frame)));
         task.jump(0);

@@ -102,7 +102,10 @@ impl Machine {
             secrets.learn(name, value);
         }
         let text = display(&words, secrets);
-        let function = first.to_str().ok().and_then(|name| self.functions.get_key_value(name));
+        let function = match self.functions.is_empty() {
+            true => None,
+            false => first.to_str().ok().and_then(|name| self.functions.get_key_value(name)),
+        };
         let kind = match (function, Builtin::named(first)) {
             (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
             (None, Some(builtin)) => Kind::Builtin(builtin),
@@ -128,9 +131,9 @@ impl Machine {
             task.variables.put(name, Some(variable));
         }
         let command = Arc::unwrap_or_clone(command);
-        let (mut words, text) = (command.words, command.text);
-        let (name, args) = (Arc::clone(name), words.split_off(1));
-        self.call(task, Call { name, args, wants_value: false, restore, command: text })
+        let (args, command) = (command.words, Some(command.text));
+        let name = Arc::clone(name);
+        self.call(task, Call { name, args, wants_value: false, restore, command })
     }
 
     /// The exported variables, as programs get them.

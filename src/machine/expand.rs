@@ -4,6 +4,7 @@
 //! [`Halt::Need`], and found among the task's answers the next time.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use bstr::BString;
 
@@ -15,7 +16,7 @@ use super::halt::Halt;
 use super::size::{self, LONGEST, MOST_WORDS, TooLong};
 use super::task::Task;
 use super::time::Time;
-use super::value::Value;
+use super::value::{Value, canonical_integer};
 use crate::syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
 
 /// What words are expanded in.
@@ -48,19 +49,41 @@ impl Expander<'_> {
         out: &mut Vec<BString>,
     ) -> Result<(), Halt> {
         let mut length = 0;
+        let mut count = |text: &BString| {
+            length += text.len();
+            if length > LONGEST { Err(Halt::expression(TooLong(length))) } else { Ok(()) }
+        };
         for word in words {
-            for field in self.fields(word)? {
-                length += field.text.len();
-                if length > LONGEST {
-                    return Err(Halt::expression(TooLong(length)));
+            if let Some(text) = self.plain_word(word)? {
+                count(&text)?;
+                out.push(text);
+            } else {
+                for field in self.fields(word)? {
+                    count(&field.text)?;
+                    self.matches(field, out)?;
                 }
-                self.matches(field, out)?;
             }
             if out.len() > MOST_WORDS {
                 return Err(size::too_many_words());
             }
         }
         Ok(())
+    }
+
+    /// What a word is that is one without more ado: text that stands for itself, or a variable's value in
+    /// which nothing is to be split.
+    fn plain_word(&self, word: &Word) -> Result<Option<BString>, Halt> {
+        if let Some(text) = word.itself().filter(|text| !text.is_empty()) {
+            return size::copy(text.as_bytes()).map(Some);
+        }
+        let [Part::Variable(variable)] = &word.parts[..] else { return Ok(None) };
+        let text = match self.plain(variable) {
+            Some(Value::Text(text)) if is_one_word(text) => size::copy(text)?,
+            Some(Value::Integer(integer)) => integer.to_string().into(),
+            _ => return Ok(None),
+        };
+        self.handle_words(&text);
+        Ok(Some(text))
     }
 
     /// The one file that a redirection names.
@@ -75,10 +98,15 @@ impl Expander<'_> {
 
     /// The one value that a word is.
     pub fn single_value(&self, word: &Word) -> Result<Value, Halt> {
-        if let [Part::Variable(variable)] = &word.parts[..]
-            && let Some(value @ (Value::Integer(_) | Value::Boolean(_))) = self.plain(variable)
-        {
-            return Ok(value.clone());
+        if let [Part::Variable(variable)] = &word.parts[..] {
+            match self.plain(variable) {
+                Some(value @ (Value::Integer(_) | Value::Boolean(_))) => return Ok(value.clone()),
+                Some(Value::Text(text)) if is_one_word(text) => {
+                    self.handle_words(text);
+                    return Ok(Value::Text(Arc::clone(text)));
+                }
+                _ => {}
+            }
         }
         self.single(word).map(Value::from)
     }
@@ -90,6 +118,15 @@ impl Expander<'_> {
                 self.plain(variable)
         {
             return Ok(value.clone());
+        }
+        if let [Part::Variable(variable)] = &word.parts[..]
+            && let (Parameter::Positional(index), None) =
+                (&variable.parameter, &variable.substitute)
+            && let Some(argument) = self.task.args.get(*index as usize)
+            && let Some(integer) = canonical_integer(argument)
+        {
+            self.handle(argument);
+            return Ok(Value::Integer(integer));
         }
         self.joined(word).map(Value::from)
     }
@@ -123,6 +160,11 @@ impl Expander<'_> {
     /// Takes note that these bytes were handled.
     pub fn handle(&self, bytes: &[u8]) {
         self.handled.set(self.handled.get() + bytes.len());
+    }
+
+    /// The same of bytes that are split: words cost more than bytes.
+    fn handle_words(&self, bytes: &[u8]) {
+        self.handled.set(self.handled.get() + 4 * bytes.len());
     }
 
     fn quoted(&self, quoted: &[Quoted], text: &mut BString) -> Result<(), Halt> {
@@ -213,8 +255,7 @@ impl Expander<'_> {
             }
         }
         let text = self.variable(variable)?;
-        // Words cost more than bytes.
-        self.handled.set(self.handled.get() + 4 * text.len());
+        self.handle_words(&text);
         size::room_for_words(&text)?;
         fields.split(&text)
     }
@@ -250,6 +291,11 @@ impl Expander<'_> {
             None => Err(Halt::Need(query)),
         }
     }
+}
+
+/// Whether splitting would leave a text as it is.
+fn is_one_word(text: &[u8]) -> bool {
+    !text.is_empty() && !text.iter().any(u8::is_ascii_whitespace)
 }
 
 fn one(mut words: Vec<BString>) -> Result<BString, Halt> {

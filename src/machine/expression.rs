@@ -131,12 +131,15 @@ impl Machine {
         if !self.functions.contains_key(name) {
             return self.function(task, name, arguments);
         }
-        let values = task.stack.split_off(task.stack.len().saturating_sub(arguments));
-        let args: Result<Vec<_>, _> =
-            values.iter().map(|value| size::copy(&self.expander(task).text(value)?)).collect();
-        let (name, wants_value) = (Arc::clone(name), true);
-        let command = name.to_string();
-        self.call(task, Call { name, args: args?, wants_value, restore: Vec::new(), command })
+        let mut args = Vec::with_capacity(1 + arguments);
+        args.push(BString::from(&**name));
+        let from = task.stack.len().saturating_sub(arguments);
+        for value in &task.stack[from..] {
+            args.push(size::copy(&self.expander(task).text(value)?)?);
+        }
+        task.stack.truncate(from);
+        let (name, restore) = (Arc::clone(name), Vec::new());
+        self.call(task, Call { name, args, wants_value: true, restore, command: None })
     }
 
     /// Enters a function.
@@ -144,23 +147,23 @@ impl Machine {
         let Some((program, address)) = self.functions.get(&call.name).cloned() else {
             return Err(self.undefined(&call.name));
         };
-        if task.depth() >= DEEPEST_CALL {
+        let depth = task.depth() + 1;
+        if depth > DEEPEST_CALL {
             return Err(Halt::expression(format!(
                 "`{}` calls itself too often: calls are nested {DEEPEST_CALL} deep",
                 call.name
             )));
         }
-        let mut args = vec![BString::from(&*call.name)];
-        args.extend(call.args);
         let frame = CallFrame {
             function: Some(call.name),
             wants_value: call.wants_value,
             program: std::mem::replace(&mut task.program, program),
             return_to: task.at + 1,
-            args: std::mem::replace(&mut task.args, Arc::new(args)),
+            args: std::mem::replace(&mut task.args, Arc::new(call.args)),
             restore: call.restore,
             started: self.now,
             command: call.command,
+            depth,
         };
         task.enter(FrameKind::Call(Box::new(frame)));
         task.jump(address);
@@ -177,7 +180,7 @@ impl Machine {
     pub(super) fn leave_function(&mut self, task: &mut Task, value: Option<Value>) -> Step {
         while let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
-            let call = match frame.kind {
+            let mut call = match frame.kind {
                 FrameKind::Call(call) => call,
                 FrameKind::Guard(guard) => {
                     return Ok(self.begin_finally(task, *guard, Leaving::Return(value)));
@@ -197,7 +200,7 @@ impl Machine {
                 return Err(Halt::expression(message));
             }
             let (wants_value, return_to) = (call.wants_value, call.return_to);
-            let (started, command) = (call.started, call.command.clone());
+            let (started, command) = (call.started, call.command.take().unwrap_or_default());
             let is_function = call.function.is_some();
             Self::leave_call(task, *call);
             if is_function

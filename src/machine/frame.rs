@@ -208,8 +208,10 @@ pub struct CallFrame {
     pub restore: Vec<Kept>,
     /// When it began.
     pub started: Time,
-    /// The command as written, for the log.
-    pub command: String,
+    /// The command as written, for the log; none in an expression, whose value is told.
+    pub command: Option<String>,
+    /// How many calls it is inside of, with itself.
+    pub depth: usize,
 }
 
 /// Branches or stages side by side.

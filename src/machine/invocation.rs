@@ -45,14 +45,14 @@ impl Kind {
 pub struct Call {
     /// The function.
     pub name: Name,
-    /// Its arguments, without its name.
+    /// Its name, and its arguments.
     pub args: Vec<BString>,
     /// Whether the caller wants a value.
     pub wants_value: bool,
     /// Variables set for this call only, as they were.
     pub restore: Vec<Kept>,
-    /// The command as written, for the log.
-    pub command: String,
+    /// The command as written, for the log; none in an expression, whose value is told.
+    pub command: Option<String>,
 }
 
 /// The builtins.

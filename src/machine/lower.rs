@@ -10,7 +10,7 @@ use super::value::Value;
 use crate::syntax::Script;
 use crate::syntax::ast::{
     BinaryOperator, Block, Channel, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind,
-    Mode, Name, Part, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
+    Mode, Name, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
 };
 use crate::syntax::span::{Source, Span};
 
@@ -357,11 +357,9 @@ impl<'a> Lower<'a> {
 
     /// A literal word is made a value here, once.
     fn word(&mut self, word: &Word, otherwise: fn(Word) -> Instruction) {
-        let instruction = match &word.parts[..] {
-            [Part::Bare(text)] if !text.contains(['*', '?', '[']) && !text.starts_with('~') => {
-                Instruction::Push(text.as_str().into())
-            }
-            _ => otherwise(word.clone()),
+        let instruction = match word.itself() {
+            Some(text) => Instruction::Push(text.into()),
+            None => otherwise(word.clone()),
         };
         self.emit(instruction);
     }

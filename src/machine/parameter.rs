@@ -39,7 +39,8 @@ impl<'a> Expander<'a> {
     }
 
     fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
-        let word = Word { span: crate::syntax::Span::default(), parts: parts.to_vec() };
+        let word =
+            Word { span: crate::syntax::Span::default(), parts: parts.iter().cloned().collect() };
         self.joined(&word).map(own)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::code::Instruction;
+use super::code::{Instruction, Program};
 use super::effect::{Effect, OperationId, Query};
 use super::ending::Ending;
 use super::event::{Refusal, Reply};
@@ -20,8 +20,13 @@ impl Machine {
     /// Runs a task until it waits, fails, ends or the budget is used up.
     pub(super) fn run(&mut self, task: &mut Task) -> Flow {
         task.since = self.now;
+        let mut program = Arc::clone(&task.program);
         while self.budget > 0 {
-            let step = self.step(task);
+            // Counted anew only where a call or a return has led elsewhere.
+            if !Arc::ptr_eq(&program, &task.program) {
+                program = Arc::clone(&task.program);
+            }
+            let step = self.step(task, &program);
             let handled = self.handled.take() / BYTES;
             self.budget = self.budget.saturating_sub(1 + handled);
             match step {
@@ -116,8 +121,7 @@ impl Machine {
         Expander { task, config: &self.config, now: self.now, handled: &self.handled }
     }
 
-    fn step(&mut self, task: &mut Task) -> Step {
-        let program = Arc::clone(&task.program);
+    fn step(&mut self, task: &mut Task, program: &Program) -> Step {
         let Some(instruction) = program.code.get(task.at) else {
             return Ok(Flow::Throw(task.broken("the code has no end")));
         };

@@ -451,8 +451,11 @@ impl Task {
 
     /// How deep calls are nested.
     pub fn depth(&self) -> usize {
-        let own = self.frames.iter().filter(|frame| matches!(frame.kind, FrameKind::Call(_)));
-        self.inherited.depth + own.count()
+        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Call(call) => Some(call.depth),
+            _ => None,
+        });
+        innermost.unwrap_or(self.inherited.depth)
     }
 
     /// What is left of it when it is over.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
@@ -127,10 +128,19 @@ impl From<BString> for Value {
 impl From<&str> for Value {
     /// Text that is an integer's canonical form becomes one.
     fn from(text: &str) -> Self {
-        match text.parse::<i64>() {
-            Ok(integer) if integer.to_string() == text => Self::Integer(integer),
-            _ => Self::from(BString::from(text)),
+        match canonical_integer(text.as_bytes()) {
+            Some(integer) => Self::Integer(integer),
+            None => Self::from(BString::from(text)),
         }
+    }
+}
+
+/// The integer that reads as exactly this text.
+pub fn canonical_integer(text: &[u8]) -> Option<i64> {
+    match text.strip_prefix(b"-").unwrap_or(text) {
+        b"0" if text.len() == 1 => Some(0),
+        [b'1'..=b'9', ..] => str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
     }
 }
 
@@ -203,15 +213,23 @@ struct Held<Id: Copy> {
 
 impl<Id: Copy> Drop for Held<Id> {
     fn drop(&mut self) {
-        if let Ok(mut released) = self.released.0.lock() {
-            released.push(self.resource);
+        if let Ok(mut resources) = self.released.0.resources.lock() {
+            resources.push(self.resource);
+            self.released.0.any.store(true, Ordering::Release);
         }
     }
 }
 
 /// What is held no more, and not yet told to the driver.
 #[derive(Clone, Default)]
-pub struct Released(Arc<Mutex<Vec<Resource>>>);
+pub struct Released(Arc<List>);
+
+#[derive(Default)]
+struct List {
+    /// Whether there may be any: that is asked much more often than there are.
+    any: AtomicBool,
+    resources: Mutex<Vec<Resource>>,
+}
 
 /// Something that lives with the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +293,13 @@ impl From<ScratchId> for Resource {
 impl Released {
     /// What was released last, once.
     pub fn pop(&self) -> Option<Resource> {
-        self.0.lock().ok()?.pop()
+        if !self.0.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut resources = self.0.resources.lock().ok()?;
+        let last = resources.pop();
+        self.0.any.store(!resources.is_empty(), Ordering::Release);
+        last
     }
 }
 
@@ -304,5 +328,23 @@ impl<Id: Copy> Handle<Id> {
 impl<Id: Copy + fmt::Debug> fmt::Debug for Handle<Id> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.0.id.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_integer_reads_as_its_canonical_form_alone(
+            text in "[-+ ]?0?[0-9]{1,20}|-?[1-9][0-9]{0,17}|-?[0-9]?[a-z]?",
+        ) {
+            let integer = canonical_integer(text.as_bytes());
+            let read = text.parse::<i64>().ok().filter(|integer| integer.to_string() == text);
+            prop_assert_eq!(integer, read);
+        }
     }
 }

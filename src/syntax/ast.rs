@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 pub use super::clauses::ForKind;
 use super::clauses::{ChannelClauses, TryClauses};
 use super::span::{Source, Span};
@@ -229,8 +231,24 @@ pub enum Target {
 pub struct Word {
     /// Where.
     pub span: Span,
-    /// At least one part.
-    pub parts: Vec<Part>,
+    /// At least one part; one is by far the most common, and needs no memory of its own.
+    pub parts: SmallVec<[Part; 1]>,
+}
+
+impl Word {
+    /// Its text, if that stands for itself, whatever there is: one piece without quotes, no pattern, and no
+    /// home directory.
+    pub fn itself(&self) -> Option<&str> {
+        let is_active = |byte: &u8| matches!(byte, b'*' | b'?' | b'[');
+        match &self.parts[..] {
+            [Part::Bare(text)]
+                if !text.starts_with('~') && !text.as_bytes().iter().any(is_active) =>
+            {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A piece of a word.

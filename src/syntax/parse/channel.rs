@@ -1,5 +1,7 @@
 //! `channel NAME [at most N] [rate N per D] [budget P%] [breaker N failures D]`, and `through NAME`.
 
+use smallvec::smallvec;
+
 use super::backoff::strip_percent;
 use super::builder::Builder;
 use super::duration::check_count;
@@ -116,7 +118,7 @@ impl Builder<'_> {
             }
             .into());
         };
-        let kind = ExprKind::Word(Word { span, parts: vec![Part::Bare("1".into())] });
+        let kind = ExprKind::Word(Word { span, parts: smallvec![Part::Bare("1".into())] });
         Ok(Duration::Amount { amount: Expr { span, kind }, unit })
     }
 

@@ -1,5 +1,7 @@
 //! Commands and redirections.
 
+use smallvec::SmallVec;
+
 use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::syntax::ast::{Mode, Name, Part, Redirect, Simple, Target, Word};
@@ -37,7 +39,7 @@ impl Builder<'_> {
         let name = Self::name(&name);
         let mut word = match inner.next() {
             Some(word) => self.word(word)?,
-            None => Word { span: Span::new(end, end), parts: Vec::new() },
+            None => Word { span: Span::new(end, end), parts: SmallVec::new() },
         };
         if word.parts.is_empty() {
             word.parts.push(Part::Single(String::new()));

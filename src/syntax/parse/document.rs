@@ -1,6 +1,7 @@
 //! Here-documents: `<<WORD` and the lines up to `WORD`.
 
 use pest::Parser;
+use smallvec::smallvec;
 
 use super::builder::Builder;
 use super::{Grammar, Result, Rule, expected, literal};
@@ -42,7 +43,7 @@ impl Builder<'_> {
         };
         Ok(Target::HereDocument {
             delimiter: delimiter.into_owned(),
-            body: Word { span: lines, parts: vec![part] },
+            body: Word { span: lines, parts: smallvec![part] },
         })
     }
 }

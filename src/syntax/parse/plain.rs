@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::bashisms;
 use super::builder::Builder;
 use super::line::{End, Line};
@@ -93,7 +95,7 @@ impl<'s> Builder<'s> {
             return None;
         }
         let mut span = Span::new(start, cursor.at);
-        let mut words = vec![Word { span, parts: vec![Part::Bare(first.to_owned())] }];
+        let mut words = vec![Word { span, parts: smallvec![Part::Bare(first.to_owned())] }];
         let mut redirects = Vec::new();
         while !cursor.ends_line() && cursor.peek() != Some(b'|') {
             if cursor.is_at_redirection() {
@@ -167,7 +169,7 @@ impl<'s> Cursor<'s> {
 
     fn word(&mut self) -> Option<Word> {
         let start = self.at;
-        let mut parts = Vec::with_capacity(1);
+        let mut parts = SmallVec::new();
         loop {
             match self.peek() {
                 None | Some(b' ' | b'\t' | b'\n') => break,

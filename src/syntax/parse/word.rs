@@ -10,7 +10,7 @@ impl Builder<'_> {
     /// A `word`, an `inner_word` or an `operand`.
     pub(super) fn word(&mut self, pair: Pair) -> Result<Word> {
         let span = self.span(&pair);
-        Ok(Word { span, parts: self.parts(pair.into_inner())? })
+        Ok(Word { span, parts: self.parts(pair.into_inner())?.into() })
     }
 
     fn parts(&mut self, pairs: Pairs) -> Result<Vec<Part>> {
