@@ -54,6 +54,11 @@ lab *ARGS="--help":
 pictures:
     lab/draw-pictures
 
+# Record the moving pictures of README.md anew, in a minute; needs curl and `python3 -m pip install pyte`
+recordings:
+    cargo build --release
+    python3 -B docs/recordings/record.py target/release/ftsh docs/recordings
+
 # Write the manual page and the completions into FOLDER
 dist FOLDER="dist":
     cargo run --example dist -- {{ FOLDER }}

@@ -1,0 +1,158 @@
+"""Records what somebody sees who uses ftsh at a terminal: `record.py FTSH FOLDER` makes prompt.svg and forall.svg.
+
+The terminal, the shell and the commands are real; only the keys are pressed by this program, and the server that some
+downloads come from is its own, on this machine, and as unreliable as is told of it below.
+"""
+
+import os
+import pty
+import random
+import select
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+from fcntl import ioctl
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+from film import Film
+
+PORT = 8080
+
+
+class Server(BaseHTTPRequestHandler):
+    """Takes up to a second and a half; a third of all parts fail, and the one that isn't there always."""
+
+    chance = random.Random(3)
+
+    def do_GET(self):
+        time.sleep(self.chance.uniform(0.3, 1.5))
+        fails = "/part/" in self.path and self.chance.random() < 0.33
+        self.send_response(404 if self.path.endswith("/17") else 503 if fails else 200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def serve():
+    server = ThreadingHTTPServer(("127.0.0.1", PORT), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class Session:
+    """A shell at a terminal of its own, in a home of its own."""
+
+    def __init__(self, argv, columns, rows, home):
+        self.film, self.begun = Film(columns, rows), time.monotonic()
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        self.shell, self.terminal = pty.fork()
+        if self.shell == 0:
+            os.chdir(home)
+            # The size has to be there before the shell looks.
+            ioctl(0, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.execve(argv[0], argv, environment)
+
+    def watch(self, seconds=60, until=None):
+        """Films for so long, or until a text is the last on the screen."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([self.terminal], [], [], left)[0]:
+                continue
+            try:
+                output = os.read(self.terminal, 65536)
+            except OSError:
+                break
+            self.film.shows(time.monotonic() - self.begun, output)
+            if until and self.film.text().endswith(until):
+                return
+        if until:
+            sys.exit(f"there is no {until!r} in\n{self.film.text()}")
+
+    def types(self, text, enter=True):
+        for key in text:
+            os.write(self.terminal, key.encode())
+            self.watch(0.07)
+        self.watch(0.5)
+        if enter:
+            self.press("\r")
+
+    def press(self, key, pause=0.4):
+        os.write(self.terminal, key.encode())
+        self.watch(pause)
+
+    def ends(self, path, title):
+        os.kill(self.shell, signal.SIGHUP)
+        os.close(self.terminal)
+        os.waitpid(self.shell, 0)
+        path.write_text(self.film.svg(title))
+
+
+def prompt(ftsh, home, path):
+    user = Session([ftsh], 84, 22, home)
+    user.watch(1)
+    # Misspelt, it is red.
+    user.types("crul", enter=False)
+    for _ in range(3):
+        user.press("\x7f", 0.12)
+    user.types(f"url -sf localhost:{PORT}/index -o index")
+    user.watch(2)
+    # Alt-R
+    user.press("\x1br", 1.5)
+    user.press("\r", 4)
+    server = serve()
+    user.watch(until="~>")
+    user.watch(2.5)
+    server.shutdown()
+    server.server_close()
+    for line in ["try for 4 seconds", f"  curl -sf localhost:{PORT}/b -o b", "end"]:
+        user.types(line)
+    user.watch(until="[exit 7] ~>")
+    user.watch(2)
+    user.types("why")
+    user.watch(3)
+    user.ends(path, "The prompt: a command that fails, Alt-R puts it into a try, and why tells of attempts")
+
+
+SCRIPT = f"""\
+try
+    forall n in 1 .to. 24 at most 5 keep going
+        try 4 times backoff full from 1 s
+            curl -sf localhost:{PORT}/part/$n -o $n >& log.$n
+        end
+    end
+catch
+    echo "missing: $failed"
+end
+"""
+
+
+def forall(ftsh, home, path):
+    (Path(home) / "fetch.ftsh").write_text(SCRIPT)
+    server = serve()
+    user = Session([ftsh], 84, 14, home)
+    user.watch(0.6)
+    user.types("cat fetch.ftsh")
+    user.watch(2)
+    user.types("ftsh -l 5 fetch.ftsh")
+    user.watch(until="~>")
+    user.ends(path, "A forall at a terminal: a bar of what succeeded, failed and runs, until all is done")
+    server.shutdown()
+    server.server_close()
+
+
+def main():
+    ftsh, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
+    os.environ["PATH"] = f"{os.path.dirname(ftsh)}:{os.environ['PATH']}"
+    for session in [prompt, forall]:
+        with tempfile.TemporaryDirectory() as home:
+            session(ftsh, home, folder / f"{session.__name__}.svg")
+
+
+if __name__ == "__main__":
+    main()
