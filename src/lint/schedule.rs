@@ -9,7 +9,7 @@ use crate::syntax::ast::{
 };
 use crate::syntax::clauses::TryClauses;
 use crate::syntax::parse::literal;
-use crate::syntax::{Script, Span};
+use crate::syntax::{Script, Span, parse};
 
 /// A `try`, and how long it can take.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Schedule {
     pub head: String,
     /// How many tries are around it.
     pub depth: usize,
+    /// The shortest limit of those, as far as they are known: it ends this one as well.
+    pub around: Option<Duration>,
     /// The most attempts it makes, if that is limited and known.
     pub times: Option<u64>,
     /// Its limit of time, if it has one that is known.
@@ -41,9 +43,17 @@ pub struct Schedule {
     pub most: Option<Duration>,
 }
 
+impl Schedule {
+    /// What the script says of itself is unknown, but for this head of a `try`.
+    pub fn of_head(head: &str, policy: &Policy) -> Option<Self> {
+        let script = parse("", &format!("{head}\nsuccess\nend")).ok()?;
+        schedules(&script, policy).into_iter().next()
+    }
+}
+
 /// All tries of a script, in the order of the text. Those that name no policy use `policy`.
 pub fn schedules(script: &Script, policy: &Policy) -> Vec<Schedule> {
-    let mut walk = Walk { script, policy, depth: 0, schedules: Vec::new() };
+    let mut walk = Walk { script, policy, depth: 0, around: None, schedules: Vec::new() };
     walk.block(&script.body);
     walk.schedules
 }
@@ -67,6 +77,7 @@ struct Walk<'a> {
     script: &'a Script,
     policy: &'a Policy,
     depth: usize,
+    around: Option<Duration>,
     schedules: Vec<Schedule>,
 }
 
@@ -74,21 +85,25 @@ impl Walk<'_> {
     fn block(&mut self, block: &Block) {
         for command in &block.commands {
             let CommandKind::Try(details) = &command.kind else {
-                let depth = self.depth;
+                let around = (self.depth, self.around);
                 if matches!(command.kind, CommandKind::Function { .. }) {
                     // It is called from elsewhere.
-                    self.depth = 0;
+                    (self.depth, self.around) = (0, None);
                 }
                 for block in walk::blocks(command) {
                     self.block(block);
                 }
-                self.depth = depth;
+                (self.depth, self.around) = around;
                 continue;
             };
             self.schedules.push(self.schedule(command, details));
+            let around = self.around;
+            let limits = [&details.clauses.time, &details.clauses.each];
+            let limits = limits.into_iter().flatten().filter_map(ast::Duration::literal);
+            self.around = limits.chain(around).min();
             self.depth += 1;
             self.block(&details.body);
-            self.depth -= 1;
+            (self.depth, self.around) = (self.depth - 1, around);
             for (_, after) in details.catch.iter().chain(&details.finally) {
                 self.block(after);
             }
@@ -103,6 +118,7 @@ impl Walk<'_> {
             line: source.line(command.span.start),
             head: source.text()[std::ops::Range::from(command.span)].trim().to_owned(),
             depth: self.depth,
+            around: self.around,
             times: limits.as_ref().and_then(|it| it.times),
             time: limits.as_ref().and_then(|it| it.time),
             every: limits.as_ref().and_then(|it| it.every),
@@ -320,7 +336,6 @@ fn multiply(length: Duration, times: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::parse;
 
     /// The least and the most of every try.
     fn of(text: &str) -> Vec<(Option<f64>, Option<f64>)> {
@@ -358,6 +373,30 @@ mod tests {
         assert_eq!(of(text)[0], (Some(1.0), None));
         let text = "try 2 times\n  try 2 times each 1 second\n    a\n  catch\n    b\n  end\nend";
         assert_eq!(of(text), [(Some(1.0), None), (Some(1.0), None)]);
+    }
+
+    #[test]
+    fn limits_around_are_known() {
+        let around = |text: &str| -> Vec<_> {
+            let script = parse("t", text).expect("a right script");
+            let around = schedules(&script, &Policy::default()).into_iter().map(|it| it.around);
+            around.map(|it| it.map(|it| it.as_secs())).collect()
+        };
+        let inner = "try for 1 hour; a; end";
+        assert_eq!(around(&format!("try for 1 minute; {inner}; end")), [None, Some(60)]);
+        assert_eq!(
+            around(&format!(
+                "try for 1 minute each 5 s; forall x in a b; {inner}; end; catch; {inner}; end"
+            )),
+            [None, Some(5), None]
+        );
+        assert_eq!(
+            around(&format!(
+                "try for 9 s; try 3 times; {inner}; end; function f; {inner}; end; end"
+            )),
+            [None, Some(9), Some(9), None]
+        );
+        assert_eq!(around(&format!("try for $n s; {inner}; end")), [None, None]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::names::{Kind as NameKind, Names};
 use super::{meaning, schedule};
 use crate::backoff::{Kind, Policy};
-use crate::lint::schedules;
+use crate::lint::{Schedule, schedules};
 use crate::machine::FailureKind;
 use crate::repl::help;
 use crate::repl::lexemes::Part;
@@ -66,6 +66,10 @@ impl<'d> Words<'d> {
                 self.function(word).or_else(|| topic(word).filter(|_| is_builtin(word)))?
             }
             Role::Word if self.is_kind() => topic(word)?,
+            // The only clause of three words; of the list of a `forall` it might be a part.
+            Role::Word if word == "order" && self.before("in") && self.is_grouped() => {
+                meaning::clause(self.head()?, word, "")?.to_owned() + "\n"
+            }
             Role::Word | Role::Assignment(_) => {
                 let start = match token.role {
                     Role::Assignment(name) if offset > whole.start + name => name + 1,
@@ -91,6 +95,12 @@ impl<'d> Words<'d> {
         self.index > 0 && self.text(self.index - 1) == word
     }
 
+    fn is_grouped(&self) -> bool {
+        self.index > 1
+            && self.all[self.index - 2].role == Role::Clause
+            && self.text(self.index - 2) == "grouped"
+    }
+
     /// Whether it is a kind of failure that `$error_kind` is compared with.
     fn is_kind(&self) -> bool {
         let beside = |index: Option<usize>| index.map_or("", |index| self.text(index));
@@ -114,15 +124,20 @@ impl<'d> Words<'d> {
     fn try_(&self) -> Option<String> {
         let start = self.all[self.index].range.start;
         let general = topic("try")?;
-        let found = self.document.parsed().ok().and_then(|script| {
-            schedules(script, self.policy).into_iter().find(|it| it.span.start == start)
-        });
+        let found = match self.document.parsed() {
+            Ok(script) => {
+                let mut all = schedules(script, self.policy).into_iter();
+                all.find(|it| it.span.start == start).map(|it| (schedule::describe(&it), it.head))
+            }
+            Err(_) => {
+                let mut rest = self.all[self.index..].iter();
+                let end = rest.find(|it| it.role == Role::Separator).map(|it| it.range.start);
+                let head = &self.document.text()[start..end.unwrap_or(self.document.text().len())];
+                Schedule::of_head(head, self.policy).map(|it| (schedule::outline(&it), it.head))
+            }
+        };
         Some(match found {
-            Some(found) => format!(
-                "```ftsh\n{}\n```\n\n{}\n---\n\n{general}",
-                found.head,
-                schedule::describe(&found)
-            ),
+            Some((told, head)) => format!("```ftsh\n{head}\n```\n\n{told}\n---\n\n{general}"),
             None => general,
         })
     }

@@ -10,23 +10,22 @@ const SHOWN: usize = 5;
 
 /// A list for people, in Markdown.
 pub fn describe(schedule: &Schedule) -> String {
-    let mut lines = vec![format!("- attempts: {}", attempts(schedule))];
+    let mut lines = of_head(schedule);
     if schedule.times != Some(1) {
-        lines.push(format!("- {}", delays(schedule)));
         lines.push(format!(
             "- gives up: {}",
             match schedule.least {
                 Some(least) if least.is_zero() =>
                     "maybe at once, if every attempt fails at once".into(),
-                Some(least) => format!("not before {}", Human(least)),
+                Some(least) => format!("not before {}", within(schedule, least)),
                 None => "only running it can tell when".to_owned(),
             }
         ));
     }
     lines.push(format!(
         "- takes at most: {}",
-        match schedule.most {
-            Some(most) => format!("{}, whatever its commands do", shown(most)),
+        match schedule.most.or(schedule.around) {
+            Some(most) => format!("{}, whatever its commands do", within(schedule, most)),
             None if schedule.time.is_none() => "as long as its commands do".to_owned(),
             None => "only running it can tell".to_owned(),
         }
@@ -34,13 +33,34 @@ pub fn describe(schedule: &Schedule) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What is known of it as long as there are mistakes in the script.
+pub fn outline(head: &Schedule) -> String {
+    of_head(head).join("\n") + "\n- how long it takes is told once the script has no mistakes\n"
+}
+
+fn of_head(schedule: &Schedule) -> Vec<String> {
+    let mut lines = vec![format!("- attempts: {}", attempts(schedule))];
+    if schedule.times != Some(1) {
+        lines.push(format!("- {}", delays(schedule)));
+    }
+    lines
+}
+
+/// A time that a limit around it may cut short.
+fn within(schedule: &Schedule, time: Duration) -> String {
+    match schedule.around {
+        Some(around) if around <= time => format!("{}, the limit around it", shown(around)),
+        _ => shown(time),
+    }
+}
+
 fn attempts(schedule: &Schedule) -> String {
     match (schedule.times, schedule.time) {
         (Some(1), None) => "one".into(),
-        (Some(1), Some(time)) => format!("one, within {}", shown(time)),
+        (Some(1), Some(time)) => format!("one, within {}", within(schedule, time)),
         (Some(times), None) => format!("at most {times}"),
-        (Some(times), Some(time)) => format!("at most {times}, within {}", shown(time)),
-        (None, Some(time)) => format!("as many as fit into {}", shown(time)),
+        (Some(times), Some(time)) => format!("at most {times}, within {}", within(schedule, time)),
+        (None, Some(time)) => format!("as many as fit into {}", within(schedule, time)),
         (None, None) => "what is computed says how many".into(),
     }
 }

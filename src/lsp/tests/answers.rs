@@ -135,6 +135,25 @@ fn a_try_tells_its_schedule() {
     - takes at most: as long as its commands do
     ");
     assert!(told("‸try for 5\n").starts_with("1:1-4 Runs commands until"));
+    insta::assert_snapshot!(schedule("try for 5 minutes; ‸try for 1 hour; a; end"), @"
+    1:20-23 ```ftsh
+    try for 1 hour
+    ```
+
+    - attempts: as many as fit into 5 min, the limit around it
+    - delays (`exponential from 1 s to 1 min by 2`): 1 s, then 2 s, then 4 s, then 8 s, then 16 s, …
+    - gives up: not before 5 min, the limit around it
+    - takes at most: 5 min, the limit around it, whatever its commands do
+    ");
+    insta::assert_snapshot!(schedule("ech 'é\n'; if; ‸try 3 times # so often\na"), @"
+    2:8-11 ```ftsh
+    try 3 times
+    ```
+
+    - attempts: at most 3
+    - delays (`exponential from 1 s to 1 min by 2`): 1 s, then 2 s
+    - how long it takes is told once the script has no mistakes
+    ");
 }
 
 #[test]
@@ -143,6 +162,8 @@ fn words_tell_what_they_mean_where_they_stand() {
     insta::assert_snapshot!(told("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T, 1 s.");
     insta::assert_snapshot!(told("echo 🦀; f=1; forall x in a b at ‸most 3"), @"1:34-38 `at most N`: so many branches run at once.");
     insta::assert_snapshot!(told("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: one that fails doesn't end the others; `$failed` and `$succeeded` say which.");
+    insta::assert_snapshot!(told("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: there is a branch for each of them. In `output grouped in order` the groups are printed in the order of the words.");
+    assert_eq!(told("forall x in or‸der output grouped"), "nothing");
     insta::assert_snapshot!(told("channel c at most 2 bu‸dget 20%"), @"1:21-27 `budget P%`: a second or later attempt needs what first attempts have earned.");
     insta::assert_snapshot!(told("sh‸ift"), @"1:1-6 Drops the first argument: $2 becomes $1. `shift 2` drops two.");
     assert!(
