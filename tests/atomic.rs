@@ -83,3 +83,33 @@ fn what_is_printed_comes_out_when_the_attempt_has_succeeded() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!((lines.len(), lines[0], lines[21]), (22, "first", "last"));
 }
+
+/// The run is told to end again and again, in the middle of what it writes; each start goes on.
+#[test]
+fn each_attempt_takes_place_once_however_often_a_recorded_run_is_told_to_end() {
+    const ALL: usize = 60;
+    let script = "for i in 1 .to. 60\n\
+                      try 100 times every 1 ms atomic\n\
+                          echo $i; /bin/true\n\
+                      end >> f\n\
+                  end";
+    let mut run = Ftsh::script(script).options(["--journal=j"]);
+    let written = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();
+    let mut starts = 0;
+    let finished = loop {
+        starts += 1;
+        let (file, before) = (run.path("f"), written(&run.path("f")));
+        let running = run.limit(Duration::from_secs(60)).start();
+        running.until("an attempt has taken place", |_| written(&file) > before);
+        running.signal(Signal::SIGTERM);
+        let finished = running.wait();
+        if written(&file) == ALL {
+            break finished;
+        }
+        finished.killed_by(Signal::SIGTERM).nothing_left();
+        run = Ftsh::after(finished).options(["--journal=j", "script.ftsh"]);
+    };
+    let numbers: Vec<String> = (1..=ALL).map(|number| format!("{number}\n")).collect();
+    assert_eq!(finished.read("f"), numbers.concat());
+    assert!(starts > 5, "{starts} starts");
+}

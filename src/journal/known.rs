@@ -1,7 +1,7 @@
 //! What the writer of a journal knows of the world that the run has: what may have changed by an event, and
 //! how much of it is recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::alive::Alive;
 use super::lengths::Lengths;
@@ -22,6 +22,8 @@ pub struct Known {
     positions: BTreeMap<Input, u64>,
     /// The buffers whose content is asked for.
     questions: BTreeMap<OperationId, BufferId>,
+    /// The requests to have files take their places that aren't answered.
+    settling: BTreeSet<OperationId>,
 }
 
 /// What the driver has to be asked for.
@@ -41,6 +43,7 @@ impl Known {
             lengths: Lengths::new(alive),
             positions: alive.positions.clone(),
             questions: BTreeMap::new(),
+            settling: BTreeSet::new(),
         };
         alive.flights().for_each(|effect| known.question(effect));
         known
@@ -53,7 +56,9 @@ impl Known {
         match effect {
             Effect::Abandon(operation) => {
                 self.questions.remove(operation);
+                self.settling.remove(operation);
             }
+            Effect::Settle { operation, .. } => _ = self.settling.insert(*operation),
             Effect::CloseIo(io) => {
                 let of = |change| Input { io: *io, change };
                 while let Some((input, _)) = self.positions.range(of(0)..=of(u32::MAX)).next() {
@@ -88,7 +93,13 @@ impl Known {
         self.plumbing.told(event);
         if let Event::Done { operation, .. } = event {
             self.questions.remove(operation);
+            self.settling.remove(operation);
         }
+    }
+
+    /// Whether files are taking their places.
+    pub fn is_settling(&self) -> bool {
+        !self.settling.is_empty()
     }
 
     /// What has to be known before this is told.

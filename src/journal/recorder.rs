@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::alive::Alive;
 use super::plumbing::Input;
@@ -23,6 +24,8 @@ use crate::machine::{Event, Machine, Outcome, Time};
 
 /// What a run is suspended by when its journal can't be written: SIGTERM.
 const END: i32 = 15;
+/// How long a run that is to be suspended waits for files that are taking their places.
+const SETTLING: Duration = Duration::from_secs(2);
 /// What is said of files that were about to take their places.
 const HALF_SETTLED: &str = "the shell ended while files took their places";
 /// What is said of files that hadn't begun to.
@@ -306,11 +309,17 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         self.journal.borrow_mut().stop_telling();
         self.driver.catch_up();
         let mut events = VecDeque::new();
+        // Files that are taking their places are there in a moment, and then it is known whether they are.
+        let mut patience = self.driver.now() + SETTLING;
         while self.is_recording() {
             let now = self.driver.now();
-            match self.unrecorded.pop_front().or_else(|| self.driver.wait(now)) {
+            let until = if self.journal.borrow().is_settling() { patience.max(now) } else { now };
+            match self.unrecorded.pop_front().or_else(|| self.driver.wait(until)) {
                 // Another signal is impatience.
-                Some(event @ Event::Interrupted(_)) => events.push_back(event),
+                Some(event @ Event::Interrupted(_)) => {
+                    patience = now;
+                    events.push_back(event);
+                }
                 Some(event) => {
                     // An attempt that is all or nothing is lost as a whole, and made again: with its last
                     // success it would have begun to take place, and fail.
@@ -320,7 +329,8 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
                     }
                     events.push_back(event);
                 }
-                None => break,
+                None if self.driver.now() >= until => break,
+                None => {}
             }
         }
         self.leave(0, reason);

@@ -134,6 +134,11 @@ impl<S: Store> Writer<S> {
         self.known.due(event)
     }
 
+    /// Whether files are taking their places.
+    pub fn is_settling(&self) -> bool {
+        self.known.is_settling()
+    }
+
     /// Whether this tells of a command in an atomic attempt.
     pub fn is_in_attempt(&self, event: &Event) -> bool {
         self.known.is_in_attempt(event)

@@ -77,8 +77,10 @@ impl Machine {
                 failure
             }
         };
-        // What is half committed isn't made again.
-        let after = if by == Cut::Try || task.is_committing(position + 1) {
+        // What is half committed isn't made again, unless nobody knows how much of it was: that is as with a
+        // command that is lost.
+        let is_half_done = by == Cut::Attempt && task.is_committing(position + 1);
+        let after = if by == Cut::Try || is_half_done {
             AfterEmptied::EndTry(Arc::clone(&failure))
         } else {
             let failure = Arc::clone(&failure);

@@ -41,7 +41,7 @@ impl Machine {
         mut transaction: Box<Transaction>,
         then: Leaving,
     ) -> Flow {
-        transaction.commit = Some(Commit { then, streams: None });
+        transaction.commit = Some(Commit { then, streams: VecDeque::new() });
         let mut drafts = std::mem::take(&mut transaction.inner);
         drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
         if !matches!(transaction.kind, Kind::Redirected { .. })
@@ -50,11 +50,29 @@ impl Machine {
         {
             outer.inner.append(&mut drafts);
         }
-        let wanted: Vec<DraftId> = drafts.iter().map(Handle::id).collect();
         transaction.inner = drafts;
+        let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
+        let written = transaction.written.iter().map(|(_, written)| written.buffer.id());
+        let buffers: Vec<_> = held.chain(written).collect();
         task.enter(FrameKind::Transaction(transaction));
+        if buffers.is_empty() {
+            return self.settle_files(task);
+        }
+        // Asked first: so nothing may be left to do once files are in their places.
+        let operation = self.new_operation(task);
+        let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
+        self.effects.push_back(Effect::Query { operation, directory, query });
+        Flow::Wait(State::Committing(Committing::Filled(operation)))
+    }
+
+    /// Has files take their places.
+    fn settle_files(&mut self, task: &mut Task) -> Flow {
+        let Some(transaction) = task.top_transaction() else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        let wanted: Vec<DraftId> = transaction.inner.iter().map(Handle::id).collect();
         if wanted.is_empty() {
-            return self.keep_input(task);
+            return self.files_are_there(task);
         }
         let operation = self.ask_to_settle(task, wanted);
         Flow::Wait(State::Committing(Committing::Files(operation)))
@@ -87,7 +105,7 @@ impl Machine {
     ) -> Flow {
         match (waited, result) {
             (Committing::Files(_), result) => match settled(result) {
-                Ok(()) => self.keep_input(task),
+                Ok(()) => self.files_are_there(task),
                 Err(NotSettled { why, retry }) => {
                     let thrown = task.thrown(FailureKind::Redirect, 1, why, "");
                     Flow::Throw(Thrown { retry, ..thrown })
@@ -98,24 +116,20 @@ impl Machine {
                     return Flow::Throw(task.broken(NO_TRANSACTION));
                 };
                 // Of a `catch` that has nothing to say nothing takes the place of what was there.
-                let mut written = std::mem::take(&mut transaction.written);
                 if let Kind::Catch = transaction.kind {
+                    let written = &mut transaction.written;
                     written.retain(|(_, written)| filled.contains(&written.buffer.id()));
                 }
                 let is_filled = |(_, buffer): &Held| filled.contains(&buffer.id());
                 let streams: VecDeque<Held> =
                     transaction.held.iter().filter(|held| is_filled(held)).cloned().collect();
                 if let Some(commit) = &mut transaction.commit {
-                    commit.streams = Some(streams);
+                    commit.streams = streams;
                 }
-                for (_, written) in written {
-                    written.commit(&mut task.variables);
-                }
-                self.next_stream(task)
+                self.settle_files(task)
             }
             (Committing::Filled(_), Err(refusal)) => {
-                let thrown = task.thrown(FailureKind::Builtin, 1, refusal.message, "");
-                Flow::Throw(Thrown { retry: Retry::Never, ..thrown })
+                Flow::Throw(task.thrown(FailureKind::Builtin, 1, refusal.message, ""))
             }
             (Committing::Filled(_) | Committing::LettingOut(..), _) => {
                 Flow::Throw(task.broken("a commit waits for something else"))
@@ -123,9 +137,8 @@ impl Machine {
         }
     }
 
-    /// Files are in their places: what was read is read for good, and what else is there to take place is
-    /// asked for.
-    fn keep_input(&mut self, task: &mut Task) -> Flow {
+    /// Files are in their places: what was read is read for good, and the rest takes place.
+    fn files_are_there(&mut self, task: &mut Task) -> Flow {
         let Some(transaction) = task.top_transaction() else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
@@ -133,16 +146,10 @@ impl Machine {
         if let Kind::Attempt { replay, .. } = transaction.kind {
             self.effects.push_back(Effect::KeepInput(replay));
         }
-        let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
-        let written = transaction.written.iter().map(|(_, written)| written.buffer.id());
-        let buffers: Vec<_> = held.chain(written).collect();
-        if buffers.is_empty() {
-            return self.committed(task);
+        for (_, written) in std::mem::take(&mut transaction.written) {
+            written.commit(&mut task.variables);
         }
-        let operation = self.new_operation(task);
-        let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
-        self.effects.push_back(Effect::Query { operation, directory, query });
-        Flow::Wait(State::Committing(Committing::Filled(operation)))
+        self.next_stream(task)
     }
 
     /// Lets out what comes next.
@@ -151,7 +158,7 @@ impl Machine {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
         let io = transaction.before.id();
-        let streams = transaction.commit.as_mut().and_then(|commit| commit.streams.as_mut());
+        let streams = transaction.commit.as_mut().map(|commit| &mut commit.streams);
         let Some(held) = streams.and_then(VecDeque::pop_front) else { return self.committed(task) };
         let process = self.copy(task, io, held.1.id(), held.0);
         Flow::Wait(State::Committing(Committing::LettingOut(process, held)))

@@ -60,8 +60,8 @@ pub enum Kind {
 pub struct Commit {
     /// What comes after it.
     pub then: Leaving,
-    /// What is still to be let out, once that is known.
-    pub streams: Option<VecDeque<Held>>,
+    /// What is still to be let out.
+    pub streams: VecDeque<Held>,
 }
 
 /// Descriptors on their way that a transaction begins with.

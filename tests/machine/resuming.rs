@@ -285,8 +285,73 @@ fn the_outermost_attempt_is_lost_that_can_not_go_on() {
     assert_eq!(ran.world.stdout(), "outer 2\ninner 1\n");
 }
 
+/// A world whose shell ends once, as soon as it has asked for this, which isn't done then.
+struct EndsAsking {
+    world: Simulated,
+    asked: Option<fn(&Effect) -> bool>,
+    told: VecDeque<Event>,
+}
+
+impl Driver for EndsAsking {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        if self.asked.is_none_or(|asked| !asked(&effect)) {
+            return self.world.perform(effect);
+        }
+        self.asked = None;
+        let lost = match &effect {
+            Effect::Run(run) => vec![run.process],
+            _ => Vec::new(),
+        };
+        self.told.push_back(Event::Resumed { lost });
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.told.pop_front().or_else(|| self.world.wait(until))
+    }
+}
+
+/// What a script does whose shell ends in the middle of what it asks for.
+fn lose_asking(asked: fn(&Effect) -> bool, script: &str) -> Ran {
+    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let World { simulated, config, .. } = world();
+    let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
+    let mut ends = EndsAsking { world: simulated, asked: Some(asked), told: VecDeque::new() };
+    let outcome = driver::run(&mut machine, &mut ends);
+    assert!(ends.asked.is_none(), "the shell didn't come that far");
+    let elapsed = ends.world.now().elapsed();
+    Ran { outcome, world: ends.world, elapsed }
+}
+
 #[test]
-fn an_attempt_that_is_being_committed_is_not_made_again() {
+fn an_attempt_that_was_taking_place_is_lost_as_any_other() {
+    let settles = |effect: &Effect| matches!(effect, Effect::Settle { .. });
+    let ran = lose_asking(settles, "try 2 times backoff none atomic\necho $attempt\nend > f");
+    assert_eq!(ran.succeeds().world.content("f"), Some("2\n".into()));
+    let ran = lose_asking(settles, "try 1 time atomic\necho $attempt\nend > f").fails("lost", 1);
+    assert_eq!(ran.message(), "script:1: an attempt was going on when the shell ended");
+    assert_eq!(ran.world.content("f"), None);
+    let script =
+        "try 5 times backoff none atomic while $error_kind .ne. lost\necho $attempt\nend > f";
+    lose_asking(settles, script).fails("lost", 1);
+    let lets_out =
+        |effect: &Effect| matches!(effect, Effect::Run(run) if matches!(run.action, Action::Copy));
+    let ran = lose_asking(lets_out, "try 2 times backoff none atomic\necho $attempt\nend");
+    assert_eq!(ran.succeeds().world.stdout(), "2\n");
+}
+
+#[test]
+fn what_has_taken_place_wholly_is_not_made_again() {
+    let script = "try 2 times backoff none atomic\necho $attempt\nend > f";
+    let ran = lose_asking(|effect| matches!(effect, Effect::KeepInput(_)), script).succeeds();
+    assert_eq!(ran.world.content("f"), Some("1\n".into()));
+}
+
+#[test]
+fn a_structure_that_is_being_committed_is_lost_with_its_attempt() {
     let script =
         "function f; echo one; end\ntry 5 times backoff none atomic\nf > a\necho two\nend > b";
     let slow = |simulated: Simulated| simulated.settles(|_| None);
