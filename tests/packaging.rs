@@ -3,7 +3,9 @@
 #[path = "../packaging/pages.rs"]
 mod pages;
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use ftsh::cli::flags;
@@ -80,4 +82,96 @@ fn bash_completes_options_and_values() {
     assert_eq!(options, "--log-format --lock --lock-wait --lock-busy");
     assert_eq!(complete(&["--log-format", ""]).ok().as_deref(), Some("text json"));
     assert_eq!(complete(&["--backoff", "fu"]).ok().as_deref(), Some("full"));
+}
+
+/// Where Debian's package has documents.
+const DOCUMENTS: &str = "usr/share/doc/ftsh/";
+
+/// The documents of Debian's package: each file here, and its place among them.
+fn documents() -> Vec<(PathBuf, PathBuf)> {
+    let manifest = fs::read_to_string("Cargo.toml").expect("a manifest");
+    let assets = manifest.lines().filter_map(|line| {
+        let mut strings = line.strip_prefix("    [\"")?.split('"').step_by(2);
+        Some((strings.next()?, strings.next()?.strip_prefix(DOCUMENTS)?))
+    });
+    let mut documents = Vec::new();
+    for (pattern, place) in assets {
+        let Some((folder, ending)) = pattern.split_once('*') else {
+            let name = Path::new(pattern).file_name().unwrap_or_default();
+            let place = if place.is_empty() || place.ends_with('/') {
+                Path::new(place).join(name)
+            } else {
+                place.into()
+            };
+            documents.push((pattern.into(), place));
+            continue;
+        };
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("a file").path();
+            let name = path.file_name().unwrap_or_default().to_owned();
+            if path.is_file() && name.to_string_lossy().ends_with(ending) {
+                documents.push((path, Path::new(place).join(name)));
+            }
+        }
+    }
+    documents
+}
+
+/// A path without `..`.
+fn straight(path: &Path) -> PathBuf {
+    let mut straight = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => assert!(straight.pop(), "{}", path.display()),
+            part => straight.push(part),
+        }
+    }
+    straight
+}
+
+#[test]
+fn documents_of_the_package_lead_to_what_is_in_it() {
+    let documents = documents();
+    let places: BTreeSet<&Path> = documents.iter().map(|(_, place)| place.as_path()).collect();
+    let is_there = |place: &Path| places.iter().any(|known| known.starts_with(place));
+    let mut links = 0;
+    for (file, place) in
+        documents.iter().filter(|(_, place)| place.extension().is_some_and(|it| it == "md"))
+    {
+        let text = fs::read_to_string(file).expect("a document");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") {
+                let to = straight(&place.with_file_name(link));
+                assert!(
+                    is_there(&to),
+                    "{} leads to {link}, which the package lacks",
+                    file.display()
+                );
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 50, "links were looked for in the wrong way: {links}");
+}
+
+#[test]
+fn the_package_has_what_editors_need() {
+    let documents = documents();
+    for folder in ["vim", "vscode", "tree-sitter"] {
+        let mut folders = vec![Path::new("editors").join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).expect("a folder") {
+                let path = entry.expect("a file").path();
+                if path.ends_with("node_modules") || path.ends_with(".gitignore") {
+                    continue;
+                }
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let is_it = |(file, place): &(PathBuf, PathBuf)| *file == path && *place == path;
+                assert!(documents.iter().any(is_it), "the package lacks {}", path.display());
+            }
+        }
+    }
 }
