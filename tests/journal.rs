@@ -287,6 +287,25 @@ fn a_run_whose_journal_is_full_begins_nothing_more() {
     assert!((begun - 1..=begun).contains(&done), "{done} of {begun}: {end}");
 }
 
+/// Limits how much memory a shell can have, in KiB.
+fn little_memory(ftsh: Ftsh, most: u32) -> Ftsh {
+    ftsh.through(["sh", "-c", &format!("ulimit -v {most}; exec \"$@\""), "sh"])
+}
+
+#[test]
+fn much_is_recorded_with_little_memory_and_not_looked_at_without() {
+    let run = Ftsh::command("head -c 48000000 /dev/zero -> v").options(["--journal=j"]);
+    let run = little_memory(run, 120_000).success();
+    let journal = run.directory.path().join("j");
+    says(look("--status", &journal), "the run has succeeded\n");
+    for (most, words) in [(48_000, "out of memory"), (80_000, "too little memory")] {
+        let looked = little_memory(look("--status", &journal), most);
+        looked.refused(&["can't look at", words]).one_line();
+    }
+    let again = Ftsh::command("echo never").options(["--journal".as_ref(), journal.as_os_str()]);
+    little_memory(again, 48_000).refused(&["can't use", "out of memory"]).one_line();
+}
+
 /// A directory in memory, if that can be had: what a disk needs to keep a journal is none of a script's.
 fn memory() -> TempDir {
     let memory = Path::new("/dev/shm");

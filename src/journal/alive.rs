@@ -7,6 +7,7 @@ use std::time::Duration;
 use bstr::BString;
 
 use super::plumbing::{Input, Plumbing};
+use super::read::NoMemory;
 use crate::machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,
 };
@@ -176,11 +177,13 @@ impl Alive {
     }
 
     /// A buffer holds this from a byte on.
-    pub fn written(&mut self, buffer: BufferId, from: u64, bytes: &[u8]) {
+    pub fn written(&mut self, buffer: BufferId, from: u64, bytes: &[u8]) -> Result<(), NoMemory> {
         if let Some(buffer) = self.buffers.get_mut(&buffer) {
             buffer.content.truncate(from.try_into().unwrap_or(usize::MAX));
+            buffer.content.try_reserve(bytes.len()).map_err(|_| NoMemory)?;
             buffer.content.extend_from_slice(bytes);
         }
+        Ok(())
     }
 
     /// An input has been read up to here.

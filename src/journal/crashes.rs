@@ -334,8 +334,8 @@ fn step(effect: &Effect) -> Option<(u64, String)> {
 
 /// The commands that are recorded to have ended.
 fn exits(journal: &Journal) -> impl Iterator<Item = u64> {
-    journal.entries.iter().filter_map(|entry| match entry {
-        Entry::Told { told: Told::Exited { process, .. }, .. } => Some(*process),
+    journal.entries().filter_map(|entry| match entry.expect("memory") {
+        Entry::Told { told: Told::Exited { process, .. }, .. } => Some(process),
         _ => None,
     })
 }

@@ -103,7 +103,12 @@ pub struct Frames<'a> {
 impl<'a> Frames<'a> {
     /// Those of a run.
     pub fn of(bytes: &'a [u8], run: u64) -> Self {
-        Self { bytes, run, at: HEADER }
+        Self::at(bytes, run, HEADER)
+    }
+
+    /// The same from a place on.
+    pub fn at(bytes: &'a [u8], run: u64, at: usize) -> Self {
+        Self { bytes, run, at }
     }
 
     /// Where the last one ended.

@@ -1,6 +1,7 @@
 //! Repeating a run: a new machine is told the same.
 
 use std::collections::VecDeque;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::alive::Alive;
 use super::digest::Digest;
 use super::entry::{Answer, Entry, Head, Told};
 use super::plumbing::Input;
-use super::read::Journal;
+use super::read::{Journal, NoMemory};
 use crate::machine::effect::{BufferId, Effect, IoId, ScopeId};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Machine, Outcome, Output, Time};
@@ -113,6 +114,9 @@ pub enum Unrepeatable {
         /// How many effects there had been.
         effect: u64,
     },
+    /// It can't be repeated here.
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
 }
 
 /// Who sees a run that is repeated.
@@ -130,11 +134,14 @@ impl<F: FnMut(&Record)> Watch for F {
     }
 }
 
+/// What effects came to, in order.
+type Checks<'a> = Box<dyn Iterator<Item = Head> + 'a>;
+
 /// A run that is repeated.
 struct Replay<'a, W> {
     machine: Machine,
     journal: &'a Journal,
-    checks: VecDeque<&'a Head>,
+    checks: Peekable<Checks<'a>>,
     digest: Digest,
     file: Arc<str>,
     secrets: Secrets,
@@ -152,7 +159,7 @@ struct Replay<'a, W> {
     is_told: bool,
     alive: Alive,
     /// What has been written to buffers before the machine is told something.
-    written: Vec<(BufferId, u64, &'a BString)>,
+    written: Vec<(BufferId, u64, BString)>,
     /// How far inputs have been read by then.
     positions: VecDeque<(Input, u64)>,
     /// What an earlier driver had never begun, and that of the present start was asked for first.
@@ -183,7 +190,7 @@ pub fn replay(
     let mut replay = Replay {
         machine,
         journal,
-        checks: journal.checks.iter().collect(),
+        checks: (Box::new(journal.checks()) as Checks<'_>).peekable(),
         digest: Digest::default(),
         file: beginning.name.as_str().into(),
         secrets,
@@ -200,7 +207,7 @@ pub fn replay(
         late: Vec::new(),
         later: Vec::new(),
         begun: 0,
-        starts: begun(journal),
+        starts: journal.begun.iter().copied().collect(),
     };
     let now = replay.repeat(level)?;
     replay.alive.restart();
@@ -210,44 +217,32 @@ pub fn replay(
     Ok(Replayed { machine, outcome, now, left })
 }
 
-/// How many effects the drivers of each start were asked for.
-fn begun(journal: &Journal) -> VecDeque<u64> {
-    let mut starts = VecDeque::from([u64::MAX]);
-    for entry in &journal.entries {
-        match (entry, starts.back_mut()) {
-            (Entry::Suspended { effects, .. }, Some(begun)) => *begun = *effects,
-            (Entry::Started(_), _) => starts.push_back(u64::MAX),
-            _ => {}
-        }
-    }
-    starts
-}
-
 impl<W: Watch> Replay<'_, W> {
     fn repeat(&mut self, level: Level) -> Result<Time, Unrepeatable> {
         let mut latest = Time::START;
         self.next_start();
-        for entry in &self.journal.entries {
-            match entry {
+        let journal = self.journal;
+        for entry in journal.entries() {
+            match entry? {
                 Entry::Noted { later, effects, line, noted } => {
-                    let at = self.now + Duration::from_nanos(*later);
+                    let at = self.now + Duration::from_nanos(later);
                     latest = latest.max(at);
-                    let event = LogEvent::from(noted.clone());
+                    let event = LogEvent::from(noted);
                     if event.level() <= level {
-                        let record = self.noted(at, *line, event);
-                        self.notes.push_back((*effects, record));
+                        let record = self.noted(at, line, event);
+                        self.notes.push_back((effects, record));
                     }
                 }
                 Entry::Told { later, told } => {
                     self.go_on()?;
                     self.tell_notes(u64::MAX);
-                    self.now = self.now + Duration::from_nanos(*later);
+                    self.now = self.now + Duration::from_nanos(later);
                     latest = latest.max(self.now);
                     self.then = self.digest.count();
                     // What was recorded while the shell was ending may go on after the end of the run.
                     let is_ending = self.digest.count() >= self.begun;
                     match self.outcome {
-                        None => self.tell(told.clone())?,
+                        None => self.tell(told)?,
                         Some(_) if is_ending => {}
                         Some(_) => return Err(self.different()),
                     }
@@ -259,24 +254,24 @@ impl<W: Watch> Replay<'_, W> {
                     self.next_start();
                 }
                 Entry::Written { buffer, from, bytes } => {
-                    self.written.push((BufferId(*buffer), *from, bytes));
+                    self.written.push((BufferId(buffer), from, bytes));
                 }
                 Entry::Position { io, change, at } => {
-                    let input = Input { io: IoId(*io), change: *change };
-                    self.positions.push_back((input, *at));
+                    let input = Input { io: IoId(io), change };
+                    self.positions.push_back((input, at));
                 }
                 Entry::Suspended { later, signal, .. } => {
                     self.go_on()?;
                     self.tell_notes(u64::MAX);
-                    let at = self.now + Duration::from_nanos(*later);
+                    let at = self.now + Duration::from_nanos(later);
                     latest = latest.max(at);
-                    let event = LogEvent::Suspended(*signal);
+                    let event = LogEvent::Suspended(signal);
                     if event.level() <= level {
                         self.watch.logged(&self.noted(at, 0, event).hide(&self.secrets));
                     }
                 }
                 Entry::Outlived { by } => {
-                    self.alive.outlived_by(Duration::from_nanos(*by));
+                    self.alive.outlived_by(Duration::from_nanos(by));
                 }
                 Entry::Began(_) | Entry::Over(_) | Entry::Reported => {}
             }
@@ -285,7 +280,7 @@ impl<W: Watch> Replay<'_, W> {
         self.go_on()?;
         self.check()?;
         self.tell_notes(u64::MAX);
-        if self.checks.is_empty() { Ok(latest) } else { Err(self.different()) }
+        if self.checks.peek().is_none() { Ok(latest) } else { Err(self.different()) }
     }
 
     /// The run goes on in another process: what wasn't begun is begun.
@@ -317,7 +312,7 @@ impl<W: Watch> Replay<'_, W> {
     /// Tells the machine what it was told.
     fn tell(&mut self, mut told: Told) -> Result<(), Unrepeatable> {
         for (buffer, from, bytes) in self.written.drain(..) {
-            self.alive.written(buffer, from, bytes);
+            self.alive.written(buffer, from, &bytes)?;
         }
         for (input, at) in self.positions.drain(..) {
             self.alive.position(input, at);
@@ -325,8 +320,10 @@ impl<W: Watch> Replay<'_, W> {
         if let Told::Done { answer, .. } = &mut told
             && let Answer::Recorded { buffer } = answer
         {
-            let content = self.alive.content(BufferId(*buffer)).cloned();
-            *answer = Answer::Text(content.ok_or_else(|| self.different())?);
+            let content = self.alive.content(BufferId(*buffer));
+            let content = content.ok_or_else(|| self.different())?;
+            NoMemory::unless(content.len())?;
+            *answer = Answer::Text(content.clone());
         }
         self.is_told = true;
         match told.into_event() {
@@ -383,14 +380,10 @@ impl<W: Watch> Replay<'_, W> {
     /// Compares the effects with those of the run, where they are known.
     fn check(&mut self) -> Result<(), Unrepeatable> {
         let count = self.digest.count();
-        while let Some(check) = self.checks.front() {
-            if check.effects > count {
-                break;
-            }
+        while let Some(check) = self.checks.next_if(|check| check.effects <= count) {
             if (check.effects, check.digest) != (count, self.digest.value()) {
                 return Err(self.different());
             }
-            self.checks.pop_front();
         }
         Ok(())
     }

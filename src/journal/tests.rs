@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::entry::Entry;
-use super::{Beginning, Journal, Over, Store, Unreadable, Writer, frame, read};
+use super::{Beginning, Over, Store, Unreadable, Writer, frame, read};
 use crate::machine::effect::ProcessId;
 use crate::machine::event::Status;
 use crate::machine::{Config, Event, Outcome, Time};
@@ -81,16 +81,16 @@ fn journal(commits: usize, events: u64) -> Disk {
 }
 
 fn entries(bytes: &[u8]) -> Result<Vec<Entry>, Unreadable> {
-    read(bytes).map(|journal| journal.entries)
+    read(bytes).map(|journal| journal.entries().map(|it| it.expect("memory")).collect())
 }
 
 #[test]
 fn what_is_written_is_read() {
     let disk = journal(3, 2);
     let bytes = disk.0.borrow().bytes.clone();
-    let Journal { run, beginning: read, over, entries, .. } = read(&bytes).expect("a journal");
-    assert_eq!((run, &read, over), (RUN, &beginning(), None));
-    let told = entries.into_iter().map(|entry| match entry {
+    let journal = read(&bytes).expect("a journal");
+    assert_eq!((journal.run, &journal.beginning, journal.over), (RUN, &beginning(), None));
+    let told = journal.entries().map(|entry| match entry.expect("memory") {
         Entry::Told { later, told } => (later, told.into_event()),
         other => panic!("{other:?}"),
     });

@@ -1,16 +1,16 @@
 //! What was being written when the machine stopped may hold anything: large data, other journals, this one.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::entry::Entry;
 use super::tests::{RUN, beginning, exited};
-use super::{Journal, Store, Unreadable, Writer, frame, read};
-use crate::driver::Written;
-use crate::machine::Time;
-use crate::machine::effect::BufferId;
+use super::{Journal, Last, Over, Store, Unreadable, Writer, frame, last, read, report};
+use crate::machine::effect::ProcessId;
+use crate::machine::event::Status;
+use crate::machine::{Event, Outcome, Time};
 
 /// A file in memory.
 #[derive(Clone, Default)]
@@ -60,10 +60,12 @@ impl Growing {
         }
     }
 
-    /// A command has written this into a variable.
-    fn captured(&mut self, bytes: Vec<u8>) {
-        self.writer.written(BufferId(1), &Written { from: 0, bytes: bytes.into() }).expect("it");
-        self.commands(1);
+    /// A command has ended that printed this for `read`.
+    fn printed(&mut self, line: Vec<u8>) {
+        let (process, status) = (ProcessId(77), Status::Exited(0));
+        let event = Event::Exited { process, status, line: Some(line.into()), unread: false };
+        self.writer.tell(self.now, Some(&event)).expect("a record");
+        self.writer.commit().expect("a commit");
     }
 
     /// All that is written, without the room behind it.
@@ -75,7 +77,7 @@ impl Growing {
 }
 
 fn entries(bytes: &[u8]) -> Result<Vec<Entry>, Unreadable> {
-    read(bytes).map(|journal| journal.entries)
+    read(bytes).map(|journal| journal.entries().map(|it| it.expect("memory")).collect())
 }
 
 #[test]
@@ -87,13 +89,13 @@ fn large_data_that_was_being_written_is_soon_passed_over() {
         let mut journal = Growing::new();
         journal.commands(3);
         let before = journal.bytes();
-        journal.captured(data);
+        journal.printed(data);
         let bytes = journal.bytes();
         let start = Instant::now();
         let found = entries(&bytes[..bytes.len() - 100]);
         // To sum all that could be a frame takes minutes.
         assert!(start.elapsed() < Duration::from_secs(10), "{what}: {:?}", start.elapsed());
-        assert_eq!(found, entries(&before), "{what}");
+        assert!(found == entries(&before), "{what}");
     }
 }
 
@@ -102,10 +104,10 @@ fn a_copy_of_the_journal_in_what_was_being_written_is_no_damage() {
     let mut journal = Growing::new();
     journal.commands(20);
     let before = journal.bytes();
-    journal.captured(before.clone());
+    journal.printed(before.clone());
     let bytes = journal.bytes();
     for lost in [1, 10, 100] {
-        assert_eq!(entries(&bytes[..bytes.len() - lost]), entries(&before));
+        assert!(entries(&bytes[..bytes.len() - lost]) == entries(&before), "{lost}");
     }
     // Once it is whole it is like any other.
     journal.commands(3);
@@ -118,7 +120,7 @@ fn what_was_written_later_is_found_wherever_it_is() {
     let mut journal = Growing::new();
     journal.commands(3);
     let before = journal.bytes().len();
-    journal.captured(b"binary\0data\xff\x01".repeat(100_000));
+    journal.printed(b"binary\0data\xff\x01".repeat(100_000));
     let behind = journal.bytes().len();
     journal.commands(2);
     let bytes = journal.bytes();
@@ -130,4 +132,58 @@ fn what_was_written_later_is_found_wherever_it_is() {
         damaged[behind + 4] ^= 4;
         assert_eq!(entries(&damaged), Err(Unreadable::Damaged(before)), "byte {at}");
     }
+}
+
+/// A file that counts how many bytes are read of it.
+struct Counted(io::Cursor<Vec<u8>>, u64);
+
+impl Read for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(bytes)?;
+        self.1 += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+fn last_of(bytes: &[u8]) -> Option<Last> {
+    last(io::Cursor::new(bytes.to_vec())).expect("it is read")
+}
+
+#[test]
+fn the_end_of_a_run_is_found_without_reading_all_of_it() {
+    let mut journal = Growing::new();
+    journal.commands(3);
+    journal.printed(vec![7; 8_000_000]);
+    assert_eq!(last_of(&journal.bytes()).expect("a frame").over, None);
+    journal.writer.end(&Outcome::Exited(3)).expect("an end");
+    let mut bytes = journal.bytes();
+    let mut file = Counted(io::Cursor::new(bytes.clone()), 0);
+    let end = last(&mut file).expect("it is read").expect("a frame");
+    assert_eq!(end.over, Some(Over::Exited(3)));
+    assert!(file.1 < 1_000_000, "{} bytes are read", file.1);
+    // Room behind it, and a mark that isn't whole.
+    bytes.resize(bytes.len() + 3, 0);
+    assert_eq!(last_of(&bytes).as_ref(), Some(&end));
+    bytes.resize(bytes.len() + 100_000, 0);
+    assert_eq!(last_of(&bytes).as_ref(), Some(&end));
+    report(journal.memory.clone(), &end).expect("a mark");
+    let marked = journal.bytes();
+    assert!(read(&marked).expect("a journal").reported);
+    let torn = [&marked[..marked.len() - 3], &[0; 3]].concat();
+    assert_eq!(last_of(&torn), Some(end));
+    assert_eq!(last_of(&marked).expect("a frame").over, None);
+}
+
+#[test]
+fn what_is_no_journal_has_no_end() {
+    for bytes in [&frame::header(RUN)[..], &[7; 100]] {
+        assert_eq!(last_of(bytes), None);
+    }
+    assert!(last(io::Cursor::new(b"short")).is_err());
 }

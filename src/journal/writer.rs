@@ -13,6 +13,7 @@ use super::digest::Digest;
 use super::entry::{Answer, Entry, Head, Noted, Told};
 use super::frame;
 use super::known::{Due, Known};
+use super::last::Last;
 use super::plumbing::Reading;
 use super::read::Journal;
 use super::replay::Replayed;
@@ -29,7 +30,7 @@ const ROOM: usize = 64 * 1024;
 /// More than this doesn't wait for a reason to be written.
 const MOST: usize = 64 * 1024;
 /// More than this isn't written at once.
-const LARGE: usize = 16 * 1024 * 1024;
+const LARGE: usize = 1024 * 1024;
 /// Things that happen one right after the other are written together.
 const BRIEF: Duration = Duration::from_millis(2);
 /// What needn't be written soon is written when nothing has happened for so long: who looks from outside
@@ -326,17 +327,16 @@ impl<S: Store> Writer<S> {
     }
 }
 
-/// Writes into the journal of a run that is over that its end was told to whoever started it.
-pub fn report<S: Store>(mut store: S, journal: &Journal) -> io::Result<()> {
-    let head = Head { number: journal.frames, ..journal.last };
+/// Writes behind the end of a run that its end was told to whoever started it.
+pub fn report<S: Store>(mut store: S, last: &Last) -> io::Result<()> {
+    let head = Head { number: last.head.number + 1, ..last.head };
     let content = encoded(&Entry::Reported, encoded(&head, Vec::new())?)?;
     let mut bytes = Vec::new();
-    frame::append(&mut bytes, journal.run, &content);
-    let end = journal.end as u64;
-    store.cut(end)?;
+    frame::append(&mut bytes, last.run, &content);
+    store.cut(last.end)?;
     // The last thing before the exit status: were it waited for, a kill meanwhile would leave a run that is
     // marked and that nobody was told of. If it is lost with the power, its end is told twice.
-    store.write(end, &bytes)
+    store.write(last.end, &bytes)
 }
 
 fn encoded(value: &impl Serialize, to: Vec<u8>) -> io::Result<Vec<u8>> {

@@ -12,7 +12,7 @@ use super::super::settings::{Look, Settings};
 use super::moment::{moment, timestamp};
 use super::place::{content, is_done_with, is_locked, latest_pid};
 use super::start;
-use crate::journal::{Journal, Over, elapsed, read, replay};
+use crate::journal::{Journal, Over, elapsed, replay};
 use crate::log::{Lines, Style, signal_name};
 use crate::machine::outcome::Human;
 use crate::machine::record::{Level, Record};
@@ -27,7 +27,7 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
     // Before its content, which may be the end of the run.
     let goes_on = is_locked(path);
     let bytes = content(path).map_err(|error| cannot(plain(&error)))?;
-    let journal = read(&bytes).map_err(|error| cannot(error.to_string()))?;
+    let journal = Journal::of(bytes).map_err(|error| cannot(error.to_string()))?;
     let outcome = match look {
         Look::Log => log(&journal, settings),
         Look::Status => page(&journal, goes_on),

@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 
 use crate::driver::process::{Life, Lifelines, life};
-use crate::journal::{Journal, Over, Unreadable, read};
+use crate::journal::{Journal, Over, Unreadable};
 use crate::os_error::plain;
 
 /// Who ends needs a moment for it, and who only looks whether a run is on holds its lock as short.
@@ -53,7 +53,7 @@ pub struct Earlier {
 /// Whether a file holds a run that is to be gone on with, or told of, instead of a new one. Nothing is
 /// locked: that may change.
 pub fn has_earlier(path: &Path) -> bool {
-    content(path).is_ok_and(|bytes| read(&bytes).is_ok_and(|journal| !is_done_with(&journal)))
+    content(path).is_ok_and(|bytes| Journal::of(bytes).is_ok_and(|journal| !is_done_with(&journal)))
 }
 
 /// Whether a run is over, and its end was told.
@@ -98,7 +98,7 @@ pub fn take(path: &Path) -> Result<Taken> {
         if let Some(file) = lock(file.try_clone().map_err(cannot)?).map_err(cannot)? {
             break file;
         }
-        let holder = match content(path).map(|bytes| read(&bytes)) {
+        let holder = match content(path).map(Journal::of) {
             // It has done all that it does for this run but to end.
             Ok(Ok(Journal { suspended: Some(_), .. } | Journal { over: Some(_), .. })) => {
                 thread::sleep(LONG_PAUSE);
@@ -110,7 +110,7 @@ pub fn take(path: &Path) -> Result<Taken> {
         return Ok(Taken::Busy(format!("{holder} records a run in `{}`", path.display())));
     };
     let bytes = whole(&file).map_err(cannot)?;
-    let journal = match read(&bytes) {
+    let journal = match Journal::of(bytes) {
         Err(Unreadable::Empty) => None,
         Err(error) => bail!(refuse(&error.to_string())),
         Ok(journal) => Some(journal),
@@ -162,7 +162,7 @@ fn lock(mut file: File) -> io::Result<Option<File>> {
 }
 
 /// All that is in a file. Processes that were forked share where it is read.
-pub fn whole(mut file: &File) -> io::Result<Vec<u8>> {
+fn whole(mut file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut bytes)?;

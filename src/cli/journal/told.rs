@@ -8,9 +8,9 @@ use anyhow::Result;
 
 use super::super::messages::complain;
 use super::output;
-use super::place::{Place, whole};
+use super::place::Place;
 use crate::driver::process::AtEnd;
-use crate::journal::{Over, read, report};
+use crate::journal::{Over, last, report};
 use crate::machine::event::Status;
 use crate::os_error::plain;
 
@@ -21,8 +21,8 @@ pub fn at_end(place: &Place, keeps_output: bool) -> Result<AtEnd> {
 }
 
 fn mark(path: &Path, file: &File, status: Status, keeps_output: bool) {
-    let Ok(Ok(journal)) = whole(file).map(|bytes| read(&bytes)) else { return };
-    let is_told = match (journal.over, status) {
+    let Ok(Some(last)) = last(file) else { return };
+    let is_told = match (last.over, status) {
         (Some(Over::Exited(code)), Status::Exited(said)) => i32::from(code) == said,
         (Some(Over::Interrupted(signal)), Status::Signaled(said)) => signal == said,
         // It isn't over, or who was to tell it was killed.
@@ -31,7 +31,7 @@ fn mark(path: &Path, file: &File, status: Status, keeps_output: bool) {
     if !is_told {
         return;
     }
-    let marked = file.try_clone().and_then(|file| report(file, &journal));
+    let marked = file.try_clone().and_then(|file| report(file, &last));
     if let Err(error) = marked {
         let (path, why) = (path.display(), plain(&error));
         complain(&format!(

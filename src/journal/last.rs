@@ -1,0 +1,72 @@
+//! The last frame of a journal, found without reading all of it: who has kept a run company may have no
+//! memory for that.
+
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+
+use super::entry::{Entry, Head, Over};
+use super::frame::{self, Frames, HEAD, HEADER, Start};
+use super::read::Entries;
+
+/// So much is read at once.
+const PIECE: usize = 64 * 1024;
+
+/// The last whole frame of a journal.
+#[derive(Debug, PartialEq)]
+pub struct Last {
+    /// Tells the run from others.
+    pub(super) run: u64,
+    pub(super) head: Head,
+    /// Where it ends.
+    pub(super) end: u64,
+    /// How the run ended, if this says so.
+    pub over: Option<Over>,
+}
+
+/// Looks for it; none if there is none. Those before it are taken for what they say, so this is for a run of
+/// which nothing is in doubt.
+pub fn last(file: impl Read + Seek) -> io::Result<Option<Last>> {
+    let mut file = BufReader::with_capacity(PIECE, file);
+    let size = file.seek(SeekFrom::End(0))?;
+    file.rewind()?;
+    let mut header = [0; HEADER];
+    file.read_exact(&mut header)?;
+    let Start::Run(run) = frame::start(&header) else { return Ok(None) };
+    // The last one may not be whole; then it is the one before.
+    let (mut before, mut last, mut at) = (None, None, HEADER as u64);
+    while at + HEAD as u64 <= size {
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head)?;
+        let [a, b, c, d, ..] = head;
+        let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let end = at + HEAD as u64 + length;
+        if length == 0 || end > size {
+            break;
+        }
+        (before, last) = (last, Some((at, end)));
+        file.seek_relative(length.try_into().unwrap_or(i64::MAX))?;
+        at = end;
+    }
+    for (at, end) in [last, before].into_iter().flatten() {
+        let mut bytes = Vec::new();
+        let length = (end - at) as usize;
+        bytes.try_reserve_exact(length).map_err(|_| ErrorKind::OutOfMemory)?;
+        file.seek(SeekFrom::Start(at))?;
+        file.by_ref().take(end - at).read_to_end(&mut bytes)?;
+        if let Some(content) = Frames::at(&bytes, run, 0).next()
+            && let Ok((head, rest)) = postcard::take_from_bytes::<Head>(&bytes[content])
+        {
+            return Ok(Some(Last { run, head, end, over: over(rest) }));
+        }
+    }
+    Ok(None)
+}
+
+/// How these entries say that the run ended.
+fn over(entries: &[u8]) -> Option<Over> {
+    Entries(entries).map_while(Result::ok).fold(None, |over, entry| match entry {
+        Entry::Over(over) => Some(over),
+        // What was to take the shell's place couldn't be started.
+        Entry::Told { .. } => None,
+        _ => over,
+    })
+}
