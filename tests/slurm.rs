@@ -63,6 +63,38 @@ fn the_program_can_be_sent_to_nodes_that_have_none() {
 }
 
 #[test]
+fn one_good_node_is_found_among_others() {
+    let bad = |number| (number < NODES).then_some("/bin/false");
+    let Some(slurm) = Slurm::with(bad) else { return };
+    let text = "forall x in a b on slurm\nsh -c 'echo $SLURMD_NODENAME'\nend";
+    let run = slurm.script(text).options(["-l", "20"]).stdout("node4\nnode4\n").success();
+    for node in ["node1", "node2", "node3"] {
+        let refusals = run.errors().matches(&format!("{node} doesn't run the branch")).count();
+        assert!(refusals <= 2, "once for each branch: {}", run.story());
+    }
+    slurm.nothing_left();
+}
+
+#[test]
+fn what_no_node_can_have_fails_at_once() {
+    let Some(slurm) = Slurm::start() else { return };
+    for (asked, said) in [
+        ("--mem=999G", "Requested node configuration is not available"),
+        ("--nodelist=nosuch", "Invalid node name specified"),
+    ] {
+        let text = format!("try for 1 minute\nforall x in a on slurm '{asked}'\ntrue\nend\nend");
+        let run = slurm.script(&text).options(["-l", "10"]).start();
+        run.until(said, |run| run.errors().contains(said));
+        run.signal(Signal::SIGTERM);
+        let finished = run.wait();
+        assert!(finished.errors().matches(said).count() <= 3, "{}", finished.story());
+        let text = format!("forall x in a on slurm '{asked}'\ntrue\nend");
+        slurm.script(&text).stderr(said).failure(75);
+    }
+    slurm.nothing_left();
+}
+
+#[test]
 fn a_limit_leaves_nothing_on_any_node() {
     let Some(slurm) = Slurm::start() else { return };
     let text =

@@ -96,6 +96,11 @@ fn a_host_that_refuses_leaves_the_work_to_others() {
     let finished = sshd.reached_by(Ftsh::script(text), "").success();
     assert_eq!(finished.text().lines().count(), 4);
     finished.expect_stderr("Connection refused");
+    // One that is good is found behind others, and nobody is asked twice before.
+    let text = "forall x in a on ssh \"bad1 bad2 bad3 bad4 good\"\necho $x\nend";
+    let run = sshd.reached_by(Ftsh::script(text), "Host bad*\nPort 1").options(["-l", "10"]);
+    let finished = run.stdout("a\n").success();
+    assert_eq!(finished.errors().matches("Connection refused").count(), 4, "{}", finished.story());
 }
 
 #[test]

@@ -57,6 +57,15 @@ fn what_is_not_done_in_time_is_told() {
 }
 
 #[test]
+fn one_good_machine_is_found_among_others() {
+    for holes in ["2", "3"] {
+        let [.., exclusion] = placed(&["--most", "16", "--holes", holes, "--jobs", "50"]);
+        assert_eq!(exclusion["done"], 50.0, "{exclusion}");
+        assert!(number(&exclusion, "in_holes_percent") < 40.0, "{exclusion}");
+    }
+}
+
+#[test]
 fn two_machines_are_enough_to_avoid_one() {
     let [.., exclusion] = placed(&["--most", "16", "--nodes", "2", "--jobs", "50"]);
     assert_eq!(exclusion["done"], 50.0, "{exclusion}");

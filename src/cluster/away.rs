@@ -137,16 +137,18 @@ pub struct Errand {
     pub engine: Engine,
     /// Whether the engine's list has what waits.
     pub is_listed: bool,
+    /// When some machine needn't be avoided any more that was to be.
+    pub avoid_until: Time,
 }
 
 impl Errand {
     /// What of a dispatch is needed as long as the branch is away.
     pub fn of(dispatch: &Dispatch) -> Self {
-        let Dispatch { process, task, scope, line, .. } = *dispatch;
+        let Dispatch { process, task, scope, line, avoid_until, .. } = *dispatch;
         let (engine, options) = (dispatch.on.engine, dispatch.on.options.as_ref());
         let is_listed =
             engine::is_listed(engine, options.map(|it| it.as_bstr()).unwrap_or_default());
-        Self { process, task, scope, line, engine, is_listed }
+        Self { process, task, scope, line, engine, is_listed, avoid_until }
     }
 }
 

@@ -73,12 +73,16 @@ impl ClusterDriver {
     /// Takes note that a branch has begun on its host, or won't: another one may.
     fn settle(&mut self, number: u64) {
         let Some(it) = self.away.get_mut(&number) else { return };
-        let is_beginning = !it.head.has_begun() && !it.head.is_over();
+        let has_begun = it.head.has_begun();
+        let is_beginning = !has_begun && !it.head.is_over();
         if let Some(host) = &it.place.host
             && !is_beginning
             && !std::mem::replace(&mut it.place.is_settled, true)
         {
             self.hosts.settle(host);
+            if it.awaited == Awaited::End {
+                self.hosts.learn(host, has_begun);
+            }
             self.send_waiting();
         }
     }

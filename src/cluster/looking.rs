@@ -96,17 +96,30 @@ impl ClusterDriver {
         let listed: Option<BTreeSet<_>> = (status == Status::Exited(0))
             .then(|| look.answer.lines().filter_map(|line| line.to_str().ok()).collect());
         for number in self.inquiry.answered(self.inner.now(), listed.as_ref()) {
-            let Some(it) = self.away.get_mut(&number) else { continue };
-            // Its turn may have come meanwhile.
-            let Some(job) = it.waits_as() else { continue };
-            it.reason = Some(Reason {
-                blame: Blame::Engine,
-                node: None,
-                why: format!("it has forgotten job {job}"),
-            });
-            it.head.closed("", Blame::Engine);
-            self.go_on(number);
+            self.give_back(number, Blame::Engine, "it has forgotten job");
         }
+        let stale = listed.and_then(|listed| self.stale(&listed));
+        if let Some(number) = stale {
+            self.give_back(number, Blame::Stale, "machines needn't be avoided any more by job");
+        }
+    }
+
+    /// One that waits although some machine needn't be avoided any more that the engine was told to. One at a
+    /// time: others may be told by what becomes of it that the machine is no better.
+    fn stale(&self, listed: &BTreeSet<&str>) -> Option<u64> {
+        let now = self.inner.now();
+        let waits = |it: &Away| it.waits_as().is_some_and(|job| listed.contains(job.as_str()));
+        let is_stale = |it: &&Away| it.errand.avoid_until <= now && waits(it);
+        self.away.values().find(is_stale).map(Away::number)
+    }
+
+    /// The machine is to send one again that waits, unless its turn has come meanwhile.
+    fn give_back(&mut self, number: u64, blame: Blame, why: &str) {
+        let Some(it) = self.away.get_mut(&number) else { return };
+        let Some(job) = it.waits_as() else { return };
+        it.reason = Some(Reason { blame, node: None, why: format!("{why} {job}") });
+        it.head.closed("", blame);
+        self.go_on(number);
     }
 
     /// Waits no longer for an answer.

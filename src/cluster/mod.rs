@@ -162,7 +162,7 @@ impl ClusterDriver {
     /// The moment when something is to be done even if nothing happens.
     fn next_due(&self) -> Time {
         let due = self.away.values().map(Away::next_due).min().unwrap_or(Time::NEVER);
-        due.min(self.next_look()).min(self.orphans.next_due())
+        due.min(self.next_look()).min(self.orphans.next_due()).min(self.next_stale())
     }
 
     fn take_due(&mut self) {
@@ -184,6 +184,7 @@ impl ClusterDriver {
             }
             self.go_on(number);
         }
+        self.give_back_stale();
         self.take_look();
     }
 

@@ -15,9 +15,9 @@ use super::submission::Submission;
 use super::{engine, ship};
 use crate::branch::{Branch, Head, Identity, Nonce};
 use crate::driver::{Driver, process};
-use crate::machine::Event;
 use crate::machine::effect::{Action, Dispatch, Effect, Environment};
 use crate::machine::event::{Blame, Returned};
+use crate::machine::{Event, Time};
 use crate::os_error::plain;
 use crate::syntax::clauses::Engine;
 
@@ -87,6 +87,28 @@ impl ClusterDriver {
             if self.waiting.len() > waiting {
                 in_vain.insert(asked);
             }
+        }
+    }
+
+    /// When the first of those that wait for a host needn't avoid some other any more.
+    pub(super) fn next_stale(&self) -> Time {
+        let now = self.inner.now();
+        let until = self.waiting.iter().map(|it| it.avoid_until);
+        until.filter(|until| *until > now).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Gives one back to the machine that waits for a host while another has room that needn't be avoided any
+    /// more.
+    pub(super) fn give_back_stale(&mut self) {
+        let now = self.inner.now();
+        let has_room = |it: &Dispatch| matches!(self.hosts.choose(options(it), &[]), Ok(Some(_)));
+        let is_stale = |it: &Dispatch| it.avoid_until <= now && has_room(it);
+        if let Some(at) = self.waiting.iter().position(is_stale)
+            && let Some(Dispatch { process, .. }) = self.waiting.remove(at)
+        {
+            let why = "a host needn't be avoided any more".into();
+            let returned = Returned::NotBegun { node: None, why, blame: Blame::Stale };
+            self.ready.push_back(Event::Returned { process, returned });
         }
     }
 

@@ -10,7 +10,12 @@ use crate::machine::event::Blame;
 pub const PROGRAM: &str = "srun";
 
 /// What says that the machines that are left can't have it.
-const NO_NODES: [&str; 2] = ["Requested node configuration is not available", "nodes are invalid"];
+const NO_NODES: [&str; 3] = [
+    "Requested node configuration is not available",
+    "nodes are invalid",
+    // Those that the script names are excluded.
+    "Invalid node name specified",
+];
 /// What asking once more doesn't help.
 const MISTAKES: [&str; 9] = [
     "nrecognized option",
@@ -181,6 +186,10 @@ mod tests {
             ("", Blame::Engine),
             (
                 "srun: error: Unable to allocate resources: Requested node configuration is not available",
+                Blame::Exclusion,
+            ),
+            (
+                "srun: error: Unable to allocate resources: Invalid node name specified",
                 Blame::Exclusion,
             ),
             (

@@ -66,26 +66,34 @@ struct Use {
     all: u64,
     /// Those that have not begun.
     beginning: u64,
+    /// How many have not begun in the end, since one has.
+    refused: u64,
+    /// Whether one has.
+    is_known: bool,
 }
 
 impl Hosts {
-    /// The host of a list, `host1 host2*4`, that has most places left, of those that aren't to be avoided, if
-    /// there are such; and whether there are others. None if none can take more now; an error says what is wrong
-    /// with the list.
+    /// The host of a list, `host1 host2*4`, that has refused least and has most places left, rather one that is
+    /// known, of those that aren't to be avoided, if there are such; and whether there are others. None if none
+    /// can take more now; an error says what is wrong with the list.
     pub fn choose(&self, list: &BStr, avoid: &[String]) -> Result<Option<(String, bool)>, String> {
         let hosts = parse(list)?;
         let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
         let all_are_avoided = !hosts.iter().any(|host| wanted(&host));
-        let free = |(host, places): &(String, u64)| {
+
+        let usable = hosts.iter().filter(|host| all_are_avoided || wanted(host));
+        let free = usable.filter_map(|(host, places)| {
             let used = self.0.get(host).copied().unwrap_or_default();
             let left = places.saturating_sub(used.all);
-            (left > 0 && used.beginning < MOST_BEGINNING)
-                .then(|| (left as f64 / *places as f64, host.clone()))
-        };
-        let usable = hosts.iter().filter(|host| all_are_avoided || wanted(host));
-        let best =
-            usable.filter_map(free).max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
-        Ok(best.map(|(_, host)| (host, hosts.len() > 1)))
+            let is_free = left > 0 && used.beginning < MOST_BEGINNING;
+            is_free.then_some((host, used, left as f64 / *places as f64))
+        });
+        let best = free.max_by(|(a, of_a, left_a), (b, of_b, left_b)| {
+            let by_refusals = of_b.refused.cmp(&of_a.refused);
+            let by_place = by_refusals.then(left_a.total_cmp(left_b));
+            by_place.then(of_a.is_known.cmp(&of_b.is_known)).then_with(|| b.cmp(a))
+        });
+        Ok(best.map(|(host, ..)| (host.clone(), hosts.len() > 1)))
     }
 
     /// Something is sent to a host.
@@ -98,6 +106,14 @@ impl Hosts {
     pub fn settle(&mut self, host: &str) {
         if let Some(used) = self.0.get_mut(host) {
             used.beginning = used.beginning.saturating_sub(1);
+        }
+    }
+
+    /// What was sent to a host has begun there, or nothing came of it though it was wanted.
+    pub fn learn(&mut self, host: &str, has_begun: bool) {
+        if let Some(used) = self.0.get_mut(host) {
+            used.refused = if has_begun { 0 } else { used.refused.saturating_add(1) };
+            used.is_known |= has_begun;
         }
     }
 
@@ -185,6 +201,26 @@ mod tests {
         assert_eq!(sent, MOST_BEGINNING);
         hosts.settle("a");
         assert_eq!(chosen(&hosts, "a*100", &[]).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn hosts_that_have_refused_are_asked_last_and_those_that_have_not_first() {
+        let mut hosts = Hosts::default();
+        let mut order = Vec::new();
+        for has_begun in [false, false, true, true, false, true] {
+            let host = chosen(&hosts, "a b c*2 d", &[]).expect("a place");
+            hosts.enter(&host);
+            hosts.settle(&host);
+            hosts.learn(&host, has_begun);
+            hosts.leave(&host);
+            order.push(host);
+        }
+        // A host that is known goes before one that isn't, until it refuses.
+        assert_eq!(order, ["a", "b", "c", "c", "c", "d"]);
+        // All are to be avoided: where branches have begun they may again.
+        assert_eq!(chosen(&hosts, "a b c*2 d", &["a", "b", "c", "d"]).as_deref(), Some("d"));
+        hosts.enter("d");
+        assert_eq!(chosen(&hosts, "a b c*2 d", &[]).as_deref(), Some("c"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use bstr::BString;
 use super::code::Address;
 use super::engines;
 use super::id::ProcessId;
+use super::nodes::Shunned;
 use super::outcome::Failure;
 use super::time::Time;
 use super::timer::TimerKey;
@@ -40,8 +41,12 @@ pub struct AwayFrame {
     pub refusals: u32,
     /// The pauses before it is sent again after more than one.
     pub pauses: Backoff,
-    /// The machine that it runs on, or was on last, and since when.
+    /// The machine that it runs on, and since when.
     pub node: Option<(String, Time)>,
+    /// Machines where it came to nothing.
+    pub shunned: Shunned,
+    /// Those that it was to avoid when it was sent last.
+    pub avoided: Vec<String>,
     /// Why it isn't under way.
     pub failure: Option<Arc<Failure>>,
     /// The texts that its failures stand in.
@@ -73,6 +78,8 @@ impl AwayFrame {
             refusals: 0,
             pauses: Backoff::new(engines::policy()),
             node: None,
+            shunned: Shunned::default(),
+            avoided: Vec::new(),
             failure: None,
             texts: Vec::new(),
         }

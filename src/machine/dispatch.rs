@@ -19,6 +19,7 @@ use super::event::{Blame, Returned};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinKind};
 use super::join::top_join;
+use super::nodes::Avoided;
 use super::outcome::FailureKind;
 use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
 use super::record::{Level, LogEvent, Trouble};
@@ -63,11 +64,12 @@ impl Machine {
         let Some(frame) = top_away(task) else {
             return Flow::Throw(task.broken(NOT_AWAY));
         };
-        frame.texts = texts;
-        let last = frame.node.take().map(|(node, _)| node);
+        (frame.texts, frame.node) = (texts, None);
         let shared = self.engines.of(engine);
         shared.sent(process);
-        let avoid = shared.nodes.avoided(last.as_deref(), now);
+        let Avoided { nodes: avoid, until: avoid_until } =
+            shared.nodes.avoided(&frame.shunned, now);
+        frame.avoided.clone_from(&avoid);
         self.processes.insert(process, task.id);
         self.open_scope(task.scope);
         self.effects.push_back(Effect::Dispatch(Box::new(Dispatch {
@@ -76,6 +78,7 @@ impl Machine {
             scope: task.scope,
             on: elsewhere.on.clone(),
             avoid,
+            avoid_until,
             branch: Box::new(branch),
             io: task.io.id(),
             line: task.line(),
@@ -127,7 +130,7 @@ impl Machine {
             }
             if let Some(frame) = top_away(task) {
                 engine = Some(frame.elsewhere.on.engine);
-                (frame.node, frame.failure) = (Some((node, now)), None);
+                (frame.node, frame.failure) = (Some((node.clone(), now)), None);
             }
             task.since = now;
             Flow::keep_waiting(task)
@@ -136,6 +139,7 @@ impl Machine {
         let shared = self.engines.of(engine);
         shared.settled(process);
         shared.is_there();
+        shared.nodes.began(&node);
         self.wake_waiting(engine);
     }
 
@@ -230,7 +234,7 @@ impl Machine {
         frame.lost += 1;
         let begun = frame.node.take().map_or(now, |(_, since)| since);
         if let Some(node) = node {
-            frame.node = Some((node.into(), now));
+            frame.shunned.add(node, now);
         }
         let again = frame.lost <= frame.elsewhere.retry_lost;
         frame.failure = Some(Arc::clone(&thrown.failure));
@@ -260,11 +264,18 @@ impl Machine {
         let delay = match blame {
             Blame::Request => return Flow::Throw(thrown),
             Blame::Node => {
-                frame.refusals += 1;
+                let nodes = &self.engines.of(engine).nodes;
+                if let Some(node) = &node {
+                    frame.shunned.add(node, now);
+                }
+                // Each host of a list may be asked once: the good one may be the last.
+                let is_new = node.as_ref().is_some_and(|node| !nodes.is_known(node));
+                frame.refusals += u32::from(engine != Engine::Ssh || !is_new);
                 let too_many = frame.refusals >= MOST_REFUSALS;
-                frame.node = node.clone().map(|node| (node, now));
-                // Another machine is asked at once; if that refuses as well, all may have too much to do.
-                let delay = (frame.refusals > 1 && !too_many).then(|| {
+                // Another machine is asked at once; if that refuses as well, all may have too much to do, but
+                // for those that are known to take branches.
+                let is_pressed = frame.refusals > 1 && !nodes.has_good(&frame.shunned, now);
+                let delay = (is_pressed && !too_many).then(|| {
                     let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
                     frame.pauses.next_delay(now.elapsed(), rng)
                 });
@@ -276,11 +287,14 @@ impl Machine {
                 }
                 delay
             }
+            // Nothing was excluded: no machine can ever have it.
+            Blame::Exclusion if frame.avoided.is_empty() => return Flow::Throw(thrown),
             Blame::Exclusion => {
-                frame.node = None;
-                self.engines.of(engine).nodes.forgive();
+                let AwayFrame { shunned, avoided, .. } = frame;
+                self.engines.of(engine).nodes.forgive(shunned, avoided);
                 None
             }
+            Blame::Stale => return Flow::Continue,
             Blame::Engine => {
                 let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
                 Some(self.engines.of(engine).is_down(now, rng))

@@ -200,6 +200,9 @@ pub struct Dispatch {
     pub on: On<BString>,
     /// Machines that are to be avoided, if that leaves any.
     pub avoid: Vec<String>,
+    /// When the first of them needn't be avoided any more: who waits for another one until then is asked for
+    /// again ([`Blame::Stale`](super::event::Blame::Stale)).
+    pub avoid_until: Time,
     /// What to run.
     pub branch: Box<PackedBranch>,
     /// Where what it prints goes.

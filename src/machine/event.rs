@@ -136,6 +136,8 @@ pub enum Blame {
     Exclusion,
     /// What was asked for can't be had.
     Request,
+    /// Nobody: it still waited for a machine when others needn't be avoided any more.
+    Stale,
 }
 
 /// Why a run is suspended.

@@ -3,6 +3,9 @@
 //! A machine that fails everything at once is free most often, and so gets the most work: the black hole
 //! of Thain, *Ethernet Approach to Grid Computing*, 2003. So one that a branch has failed on is avoided for
 //! a while, longer each time, and longer still if it fails faster than others succeed.
+//!
+//! Nobody here knows which machines there are: only those that something came to are known. So all may be avoided
+//! that are, and whoever does know says if none is left.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +16,8 @@ use super::time::Time;
 const FIRST: Duration = Duration::from_secs(1);
 /// How long at most.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
+/// For how long a branch isn't sent to a machine where it came to nothing itself, if there are others.
+const SHUNNED: Duration = Duration::from_secs(2 * 60);
 /// So many times longer if it fails faster than others succeed.
 const BLACK_HOLE: u32 = 8;
 /// The weight of one success in the mean of how long they take.
@@ -34,7 +39,32 @@ struct Node {
     until: Time,
 }
 
+/// Machines where a branch came to nothing, and until when it isn't sent there again if there are others.
+#[derive(Debug, Default)]
+pub struct Shunned(BTreeMap<String, Time>);
+
+impl Shunned {
+    /// It came to nothing on one.
+    pub fn add(&mut self, node: &str, now: Time) {
+        self.0.insert(node.into(), now + SHUNNED);
+    }
+}
+
+/// What a branch is to avoid.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Avoided {
+    /// These machines.
+    pub nodes: Vec<String>,
+    /// Until the first of them may be used again.
+    pub until: Time,
+}
+
 impl Nodes {
+    /// A branch begins: the machine takes what it is sent.
+    pub fn began(&mut self, node: &str) {
+        self.known.entry(node.into()).or_insert(Node::NEW);
+    }
+
     /// A branch has succeeded.
     pub fn succeeded(&mut self, node: &str, elapsed: Duration) {
         let usual = self.usual.get_or_insert(elapsed.as_secs_f64());
@@ -54,28 +84,46 @@ impl Nodes {
         time
     }
 
-    /// No machine is avoided any more: without them there would be none.
-    pub fn forgive(&mut self) {
-        self.known.values_mut().for_each(|node| node.until = Time::START);
+    /// Whether anything came to a machine before.
+    pub fn is_known(&self, node: &str) -> bool {
+        self.known.contains_key(node)
     }
 
-    /// Those to avoid at this moment, `last` among them; never all that are known, if there are several.
-    pub fn avoided(&self, last: Option<&str>, now: Time) -> Vec<String> {
-        let is_last = |name: &str| last == Some(name);
-        let mut avoided: Vec<_> = self
-            .known
-            .iter()
-            .filter(|(name, node)| node.until > now || is_last(name))
-            .map(|(name, node)| (is_last(name), node.until, name.clone()))
-            .collect();
-        avoided.sort();
-        if avoided.len() > 1 && avoided.len() == self.known.len() {
-            // The one that is to be used again first.
-            avoided.remove(0);
+    /// Whether one is known that takes branches, and that this one may be sent to.
+    pub fn has_good(&self, own: &Shunned, now: Time) -> bool {
+        let is_good = |node: &Node| node.in_a_row == 0 && node.until <= now;
+        let may = |name: &String| own.0.get(name).is_none_or(|until| *until <= now);
+        self.known.iter().any(|(name, node)| is_good(node) && may(name))
+    }
+
+    /// Those that a branch is to avoid at this moment.
+    pub fn avoided(&self, own: &Shunned, now: Time) -> Avoided {
+        let shared = self.known.iter().map(|(name, node)| (name, node.until));
+        let own = own.0.iter().map(|(name, until)| (name, *until));
+        let mut all = BTreeMap::<&String, Time>::new();
+        for (name, until) in shared.chain(own).filter(|(_, until)| *until > now) {
+            let last = all.entry(name).or_insert(until);
+            *last = until.max(*last);
         }
-        let mut names: Vec<_> = avoided.into_iter().map(|(_, _, name)| name).collect();
-        names.sort();
-        names
+        let until = all.values().min().copied().unwrap_or(Time::NEVER);
+        Avoided { nodes: all.into_keys().cloned().collect(), until }
+    }
+
+    /// No machine is left without those that were avoided: half of these may be used again, those that may be
+    /// so sooner. Who was told the same asks for the same.
+    pub fn forgive(&mut self, own: &mut Shunned, avoided: &[String]) {
+        let until = |name: &String| {
+            let node = self.known.get(name).map_or(Time::START, |node| node.until);
+            (own.0.contains_key(name), node)
+        };
+        let mut nodes: Vec<_> = avoided.iter().map(|name| (until(name), name)).collect();
+        nodes.sort();
+        for (_, name) in nodes.iter().take(nodes.len().div_ceil(2)) {
+            own.0.remove(*name);
+            if let Some(node) = self.known.get_mut(*name) {
+                node.until = Time::START;
+            }
+        }
     }
 }
 
@@ -95,14 +143,21 @@ mod tests {
         Time::after(Duration::from_secs(seconds))
     }
 
+    fn avoided(nodes: &Nodes, own: &Shunned, now: Time) -> String {
+        nodes.avoided(own, now).nodes.join(" ")
+    }
+
     #[test]
     fn a_node_that_fails_is_avoided_longer_each_time() {
         let mut nodes = Nodes::default();
+        let none = Shunned::default();
         nodes.succeeded("good", seconds(10));
         let times = (0..4).map(|_| nodes.failed("bad", seconds(9), at(0)).as_secs());
         assert_eq!(times.collect::<Vec<_>>(), [1, 2, 4, 8]);
-        assert_eq!(nodes.avoided(None, at(7)), ["bad"]);
-        assert!(nodes.avoided(None, at(8)).is_empty());
+        let expected = Avoided { nodes: vec!["bad".into()], until: at(8) };
+        assert_eq!(nodes.avoided(&none, at(7)), expected);
+        let expected = Avoided { nodes: Vec::new(), until: Time::NEVER };
+        assert_eq!(nodes.avoided(&none, at(8)), expected);
         nodes.succeeded("bad", seconds(9));
         assert_eq!(nodes.failed("bad", seconds(9), at(0)), seconds(1));
     }
@@ -119,16 +174,49 @@ mod tests {
     }
 
     #[test]
-    fn some_node_is_left() {
-        let mut nodes = Nodes::default();
+    fn all_that_are_known_may_be_avoided_and_half_of_them_no_more_if_there_are_no_others() {
+        let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
+        for (times, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+            (0..times).for_each(|_| drop(nodes.failed(name, seconds(1), at(0))));
+        }
+        let names = nodes.avoided(&own, at(0)).nodes;
+        assert_eq!(names, ["a", "b", "c", "d"]);
+        for _ in 0..3 {
+            nodes.forgive(&mut own, &names);
+            assert_eq!(avoided(&nodes, &own, at(0)), "c d", "as often as it is said");
+        }
+        nodes.forgive(&mut own, &["c".into(), "d".into()]);
+        nodes.forgive(&mut own, &["d".into()]);
+        assert_eq!(avoided(&nodes, &own, at(0)), "");
+    }
+
+    #[test]
+    fn where_a_branch_came_to_nothing_itself_is_the_last_resort() {
+        let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
         nodes.failed("a", seconds(1), at(0));
-        assert_eq!(nodes.avoided(None, at(0)), ["a"], "there may be others");
-        nodes.failed("b", seconds(1), at(0));
-        nodes.failed("b", seconds(1), at(0));
-        assert_eq!(nodes.avoided(None, at(0)), ["b"]);
-        assert_eq!(nodes.avoided(Some("a"), at(0)), ["a"], "the last one first of all");
-        nodes.forgive();
-        assert_eq!(nodes.avoided(None, at(0)), Vec::<String>::new());
-        assert_eq!(nodes.avoided(Some("b"), at(0)), ["b"]);
+        own.add("a", at(0));
+        (0..4).for_each(|_| drop(nodes.failed("b", seconds(1), at(0))));
+        let expected = Avoided { nodes: vec!["a".into(), "b".into()], until: at(8) };
+        assert_eq!(nodes.avoided(&own, at(2)), expected);
+        assert_eq!(avoided(&nodes, &own, at(10)), "a");
+        assert_eq!(avoided(&nodes, &own, at(0) + SHUNNED), "");
+        nodes.forgive(&mut own, &["a".into(), "b".into()]);
+        assert_eq!(avoided(&nodes, &own, at(2)), "a");
+        nodes.forgive(&mut own, &["a".into()]);
+        assert_eq!(avoided(&nodes, &own, at(2)), "");
+    }
+
+    #[test]
+    fn a_good_machine_is_one_that_has_taken_a_branch_and_failed_none_since() {
+        let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
+        assert!(!nodes.has_good(&own, at(0)));
+        nodes.began("a");
+        assert!(nodes.has_good(&own, at(0)) && nodes.is_known("a"));
+        own.add("a", at(0));
+        assert!(!nodes.has_good(&own, at(0)));
+        assert!(nodes.has_good(&Shunned::default(), at(0)));
+        nodes.failed("a", seconds(1), at(0));
+        nodes.began("a");
+        assert!(!nodes.has_good(&Shunned::default(), at(2)));
     }
 }

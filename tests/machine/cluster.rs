@@ -175,6 +175,56 @@ fn what_has_not_begun_is_sent_again_in_silence() {
 }
 
 #[test]
+fn bad_machines_hide_none_that_is_not_known_yet() {
+    for (on, bad) in [("slurm", 2), ("slurm", 3), ("ssh h", 2), ("ssh h", 3)] {
+        for fault in [Fault::Refuses, Fault::Swallows(Duration::ZERO)] {
+            let nodes = ["n1", "n2", "n3", "n4"];
+            let first = nodes[bad];
+            let is_bad = move |node: &str| nodes[..bad].contains(&node);
+            let nodes = nodes.map(|name| Node::new(name, 1)).into();
+            let faulty = cluster(nodes).faults(move |node| is_bad(node).then_some(fault));
+            let ran = run(faulty, &format!("forall x in a on {on}\nwork 1\nend"));
+            let attempts = ran.there.cluster.attempts().iter();
+            let nodes: Vec<_> = attempts.map(|it| it.node.as_str()).collect();
+            assert_eq!((ran.kind(), nodes), (None, vec![first]), "{on} {bad} {fault:?}");
+            // No machine is asked twice while there are others.
+            assert!(ran.there.now() < at(10), "{on} {bad} {fault:?}: {:?}", ran.there.now());
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_is_refused_goes_at_once_to_a_machine_that_takes_others() {
+    let nodes = ["n1", "n2", "n3", "n4"].map(|name| Node::new(name, 1)).into();
+    let faulty = cluster(nodes).faults(|node| (node != "n4").then_some(Fault::Refuses));
+    let script = "forall x in a b c d on ssh h\nwork 1\nend";
+    let ran = run(faulty, script);
+    assert_snapshot!(ran.attempts(), @"
+    n4 0.004 to 1.004: Succeeded
+    n4 1.009 to 2.009: Succeeded
+    n4 2.014 to 3.014: Succeeded
+    n4 3.019 to 4.019: Succeeded
+    ");
+}
+
+#[test]
+fn a_branch_waits_for_a_place_no_longer_than_others_are_avoided() {
+    // The second one refuses once, and the first one has work for an hour.
+    for on in ["slurm", "ssh h"] {
+        let mut refusals = 1;
+        let faulty = cluster(nodes()).faults(move |node| {
+            let refuses = node == "n2" && refusals > 0;
+            refusals -= i32::from(refuses);
+            refuses.then_some(Fault::Refuses)
+        });
+        let script = format!("forall x in 3600 1 on {on}\nwork $x\nend");
+        let ran = run(faulty, &script);
+        let expected = "n1 0.004 to 3600.004: Succeeded\nn2 120.007 to 121.007: Succeeded";
+        assert_eq!(ran.attempts(), expected, "{on}");
+    }
+}
+
+#[test]
 fn an_engine_that_is_down_is_asked_again_within_limits() {
     let script = "try for 5 minutes\nforall x in 1 .to. 4 on slurm\nwork 1\nend\nend";
     let ran = run(cluster(nodes()).engine_down(at(0), at(100)), script);

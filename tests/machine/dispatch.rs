@@ -202,7 +202,7 @@ fn a_lost_branch_begins_anew_only_where_the_script_says_so_and_elsewhere() {
     let (cluster, outcome) = run(script, vec![("n1", Vanishes), ("n2", Vanishes)]);
     assert_eq!(outcome, Outcome::Succeeded);
     let avoided: Vec<_> = cluster.sent.iter().map(|(_, _, avoid)| avoid.concat()).collect();
-    assert_eq!(avoided, ["", "n1", "n2"]);
+    assert_eq!(avoided, ["", "n1", "n1n2"]);
     let (cluster, outcome) = run(script, vec![("n1", Vanishes); 3]);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Lost, 3));
 }
@@ -245,6 +245,22 @@ fn what_can_never_be_had_fails_at_once() {
     let (cluster, outcome) =
         run("forall x in a on slurm '--nope'\n job\nend", vec![("", Refused(Blame::Request))]);
     assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 1));
+}
+
+#[test]
+fn what_no_machine_can_have_fails_when_none_is_avoided() {
+    // Without a word of machines to avoid it is a mistake.
+    let fates = vec![("", Refused(Blame::Exclusion)); 99];
+    let (cluster, outcome) = run("forall x in a on slurm '--mem=1P'\n job\nend", fates);
+    assert_eq!((kind(&outcome), cluster.sent.len()), (FailureKind::Engine, 1));
+    // Otherwise half of them are asked again, those first that are to be asked first.
+    let mut fates = vec![("n1", Vanishes), ("n2", Vanishes), ("n3", Vanishes)];
+    fates.extend(vec![("", Refused(Blame::Exclusion)); 99]);
+    let script = "forall x in a on slurm retry lost 9 times\n job\nend";
+    let (cluster, outcome) = run(script, fates);
+    assert_eq!(kind(&outcome), FailureKind::Engine);
+    let avoided: Vec<_> = cluster.sent.iter().map(|(_, _, avoid)| avoid.join(" ")).collect();
+    assert_eq!(avoided, ["", "n1", "n1 n2", "n1 n2 n3", "n3", ""]);
 }
 
 #[test]

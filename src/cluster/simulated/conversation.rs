@@ -34,9 +34,16 @@ impl Cluster {
                 let returned = Returned::NotBegun { node: None, why: why.into(), blame };
                 self.events.push_back(Event::Returned { process, returned });
             }
+            Choice::Wait if dispatch.avoid_until <= now => {
+                let why = "machines needn't be avoided any more".into();
+                let returned = Returned::NotBegun { node: None, why, blame: Blame::Stale };
+                self.events.push_back(Event::Returned { process, returned });
+            }
             Choice::Wait => {
                 let changes = self.nodes.iter().map(|node| node.next_change(now, NOTICE));
-                self.look_again = changes.min().unwrap_or(Time::NEVER);
+                let again = changes.chain([dispatch.avoid_until]).min().unwrap_or(Time::NEVER);
+                self.look_again =
+                    if self.waiting.is_empty() { again } else { again.min(self.look_again) };
                 self.waiting.push_back(dispatch);
             }
             Choice::Node(index) => self.send(&dispatch, index, shell, world),
