@@ -45,6 +45,7 @@ mod packaging;
 mod pipelines;
 mod printing;
 mod prompt;
+mod prompt_abbreviations;
 mod prompt_alone;
 mod prompt_why;
 mod reference;

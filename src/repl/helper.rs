@@ -132,6 +132,10 @@ impl Completer for Helper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
+        // A blank was typed, and not Tab.
+        if let Some(replacement) = self.known.abbreviations.take_wanted() {
+            return Ok((0, vec![Pair { display: String::new(), replacement }]));
+        }
         let (start, found) = complete(&format!("{}{}", self.before, &line[..at]), &self.known);
         let pair = |it: Candidate| Pair { display: it.display, replacement: it.replacement };
         let Some(start) = start.checked_sub(self.before.len()) else {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bstr::{BString, ByteSlice};
 use nix::unistd::{AccessFlags, access};
 
+use super::abbreviations::Abbreviations;
 use crate::machine::Machine;
 use crate::syntax::vocabulary::BUILTINS;
 
@@ -32,6 +32,8 @@ pub struct Known {
     pub variables: HashMap<String, Option<BString>>,
     /// The working directory.
     pub directory: PathBuf,
+    /// What becomes something else as it is typed.
+    pub(super) abbreviations: Arc<Abbreviations>,
     /// Whether a word was found to be a program, and when.
     pub(super) found: Mutex<HashMap<String, (bool, Instant)>>,
 }
@@ -58,7 +60,7 @@ impl Known {
         variables: HashMap<String, Option<BString>>,
         directory: PathBuf,
     ) -> Self {
-        Self { functions, channels, variables, directory, found: Mutex::default() }
+        Self { functions, channels, variables, directory, ..Self::default() }
     }
 
     /// Only what is found along a `PATH`, which may be relative to a directory.
@@ -88,11 +90,12 @@ impl Known {
         path.split_str(":").map(|entry| self.directory.join(OsStr::from_bytes(entry)))
     }
 
-    /// Whether a word can be run: as a function, a builtin or a program.
+    /// Whether a word can be run: as a function, a builtin or a program, or as an abbreviation of some.
     pub fn is_command(&self, word: &str) -> bool {
         if self.functions.iter().any(|name| name == word)
             || BUILTINS.contains(&word)
             || super::OWN.contains(&word)
+            || self.abbreviations.has(word)
         {
             return true;
         }

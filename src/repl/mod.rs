@@ -1,5 +1,6 @@
 //! The prompt: one statement after the other in the same session.
 
+mod abbreviations;
 mod again;
 mod candidate;
 mod complete;

@@ -11,11 +11,13 @@ use rustyline::error::ReadlineError;
 use rustyline::history::{History as _, MemHistory};
 use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Editor as LineEditor,
-    EventContext, EventHandler, KeyEvent, RepeatCount,
+    EventContext, EventHandler, KeyEvent, Modifiers, RepeatCount,
 };
 
+use super::abbreviations::{Abbreviations, AtBlank};
 use super::again::{self, Again, Failed};
 use super::helper::Helper;
+use super::highlight::plain;
 use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
@@ -71,6 +73,7 @@ pub struct Reader<D: Interactive> {
     failed: String,
     /// That, for a key of the editor.
     at_key: Failed,
+    abbreviations: Arc<Abbreviations>,
     /// Whether a `try` was typed or hinted at, and `why`.
     knows_try: bool,
     knows_why: bool,
@@ -90,8 +93,13 @@ impl<D: Interactive> Reader<D> {
     pub fn new(capable: bool, colours: bool) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
         let history = if capable { History::of_user(variable) } else { None };
+        let (abbreviations, told) =
+            if capable { Abbreviations::of_user(variable) } else { Default::default() };
+        super::say(&told);
+        let abbreviations = Arc::new(abbreviations);
         let at_key = Failed::default();
-        let editor = capable.then(|| editor(colours, &at_key).ok()).flatten().map(Box::new);
+        let blank = AtBlank(Arc::clone(&abbreviations));
+        let editor = capable.then(|| editor(colours, &at_key, blank).ok()).flatten().map(Box::new);
         let mut reader = Self {
             editor,
             pending: None,
@@ -100,6 +108,7 @@ impl<D: Interactive> Reader<D> {
             remark: Remark::default(),
             failed: String::new(),
             at_key,
+            abbreviations,
             knows_try: false,
             knows_why: false,
         };
@@ -207,6 +216,7 @@ impl<D: Interactive> Reader<D> {
                     }
                     return match line {
                         Line::End if has_hung_up() => Line::Signal(libc::SIGHUP),
+                        Line::Text(line) if edits => Line::Text(self.written_out(line)),
                         line => line,
                     };
                 }
@@ -245,6 +255,13 @@ impl<D: Interactive> Reader<D> {
         }
     }
 
+    /// A line that ends with an abbreviation, with what that stands for, which is shown then.
+    fn written_out(&self, line: String) -> String {
+        let Some(long) = self.abbreviations.expand(&line) else { return line };
+        super::show(&format!("{}\n", plain(&long)));
+        long
+    }
+
     fn abandon(job: &D::Job<Answer>, edits: bool, driver: &mut D, line: Line) -> Line {
         driver.leave_alone(job);
         if edits {
@@ -258,7 +275,7 @@ impl<D: Interactive> Reader<D> {
         &mut self,
         (raw, styled): &Shown,
         before: &str,
-        known: Known,
+        mut known: Known,
         driver: &mut D,
     ) -> io::Result<D::Job<Answer>> {
         let Some(mut editor) = self.editor.take() else {
@@ -270,6 +287,8 @@ impl<D: Interactive> Reader<D> {
         };
         let begins = before.is_empty().then(|| self.failed.clone());
         *self.at_key.lock().unwrap_or_else(PoisonError::into_inner) = begins;
+        self.abbreviations.begin(before);
+        known.abbreviations = Arc::clone(&self.abbreviations);
         if let Some(helper) = editor.helper_mut() {
             helper.begin(raw, before, known, driver.edited());
         }
@@ -302,7 +321,7 @@ impl<D: Interactive> Reader<D> {
     }
 }
 
-fn editor(colours: bool, failed: &Failed) -> rustyline::Result<Editor> {
+fn editor(colours: bool, failed: &Failed, blank: AtBlank) -> rustyline::Result<Editor> {
     let mut config = Config::builder()
         .max_history_size(KEPT)?
         .completion_type(CompletionType::List)
@@ -320,6 +339,8 @@ fn editor(colours: bool, failed: &Failed) -> rustyline::Result<Editor> {
     editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Unhinted)));
     let again = Again(Arc::clone(failed));
     editor.bind_sequence(again::KEY, EventHandler::Conditional(Box::new(again)));
+    let key = KeyEvent::new(' ', Modifiers::NONE);
+    editor.bind_sequence(key, EventHandler::Conditional(Box::new(blank)));
     Ok(editor)
 }
 

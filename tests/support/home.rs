@@ -27,6 +27,7 @@ impl Home {
         let mut all = vec![
             ("HOME", home),
             ("XDG_STATE_HOME", ""),
+            ("XDG_CONFIG_HOME", ""),
             ("TERM", "xterm"),
             ("LC_ALL", "C.UTF-8"),
             ("FTSH_KILL_TIMEOUT", "30"),
