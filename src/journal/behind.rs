@@ -4,6 +4,8 @@
 //! anything. To make a checksum of each that is thinkable would take hours for some megabytes of it. So sums
 //! are made once, from the beginning up to every few bytes, and those of the parts come of them by arithmetic.
 
+use std::ops::Range;
+
 use crc32fast::Hasher;
 
 use super::entry::Head;
@@ -44,6 +46,19 @@ pub fn later(bytes: &[u8], run: u64, at: usize, last: Option<Head>) -> Option<us
         .map(|later| at + later)
 }
 
+/// Copies are made in pieces of so many bytes, or of a multiple of that.
+const BLOCK: usize = 512;
+/// Less of nothing could be anything.
+const HOLE: usize = 8;
+
+/// Whether there is a hole as in a copy that was made while more was written: one piece has what was there when it
+/// was read, and then the room that was made for more, the next one what was there later.
+pub fn has_hole(bytes: &[u8], between: Range<usize>) -> bool {
+    let first = (between.start + HOLE).next_multiple_of(BLOCK);
+    let mut ends = (first..=between.end).step_by(BLOCK);
+    ends.any(|end| bytes[end - HOLE..end].iter().all(|byte| *byte == 0))
+}
+
 /// Checksums of all parts of some bytes.
 struct Sums<'a> {
     bytes: &'a [u8],
@@ -81,7 +96,7 @@ impl<'a> Sums<'a> {
     }
 
     /// Whether this is the sum of that part, with a salt.
-    fn holds(&self, salt: u32, part: std::ops::Range<usize>, sum: u32) -> bool {
+    fn holds(&self, salt: u32, part: Range<usize>, sum: u32) -> bool {
         // What comes first in two sums of the same last bytes is all that they differ by.
         let length = part.len();
         let power = product(self.short[length % SHORT], self.long[length / SHORT]);

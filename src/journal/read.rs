@@ -61,6 +61,12 @@ pub enum Unreadable {
         "it is damaged at byte {0}: what was written there is lost, and what follows means nothing"
     )]
     Damaged(usize),
+    /// A part of it is missing. Up to there it is a run like any other.
+    #[error(
+        "it has a gap at byte {0}, as copies have that are made while something is recorded: what is \
+         behind it isn't all there"
+    )]
+    Gap(usize),
     /// It can't be looked at here.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
@@ -115,8 +121,9 @@ impl Journal {
             }
         }
         let end = frames.end();
-        if behind::later(&bytes, run, end, last).is_some() {
-            return Err(Unreadable::Damaged(end));
+        if let Some(later) = behind::later(&bytes, run, end, last) {
+            let has_hole = behind::has_hole(&bytes, end..later);
+            return Err(if has_hole { Unreadable::Gap(end) } else { Unreadable::Damaged(end) });
         }
         let (Some(beginning), Some(last)) = (beginning, last) else {
             return Err(Unreadable::Empty);

@@ -134,6 +134,48 @@ fn what_was_written_later_is_found_wherever_it_is() {
     }
 }
 
+/// A copy that is made piece by piece while more is written is the run up to where a piece ends.
+#[test]
+fn a_copy_that_was_made_meanwhile_is_the_run_up_to_a_gap() {
+    let mut journal = Growing::new();
+    let mut states = Vec::new();
+    for _ in 0..40 {
+        journal.commands(13);
+        states.push((journal.bytes().len(), journal.memory.0.borrow().clone()));
+    }
+    let all = entries(&journal.bytes()).expect("a journal");
+    let mut gaps = 0;
+    for piece in [512, 1024, 4096] {
+        for pause in 1..40 {
+            // What is read of each piece is what is there then.
+            let (mut copy, mut ends) = (Vec::new(), Vec::new());
+            for ((used, state), at) in states.iter().step_by(pause).zip((0..).step_by(piece)) {
+                let Some(rest) = state.get(at..) else { break };
+                copy.extend(&rest[..rest.len().min(piece)]);
+                ends.push((*used, at + piece));
+            }
+            // A hole so small is none.
+            if ends.iter().any(|(used, end)| (1..8).contains(&end.saturating_sub(*used))) {
+                continue;
+            }
+            let found = match read(&copy) {
+                Err(Unreadable::Gap(at)) => {
+                    gaps += 1;
+                    entries(&copy[..at])
+                }
+                journal => journal.map(|journal| journal.entries().flatten().collect()),
+            };
+            let found = found.expect("a part of the run");
+            assert!(all.starts_with(&found), "{pause} for {piece}");
+            // It is all that was there when the first hole was copied.
+            let (used, _) = ends.iter().find(|(used, end)| used < end).unwrap_or(&ends[0]);
+            let whole = entries(&states.last().expect("a state").1[..*used]).expect("a journal");
+            assert!(found.len() >= whole.len() - 1, "{pause} for {piece}");
+        }
+    }
+    assert!(gaps > 20, "{gaps}");
+}
+
 /// A file that counts how many bytes are read of it.
 struct Counted(io::Cursor<Vec<u8>>, u64);
 

@@ -1,6 +1,6 @@
 //! Writing a journal: what is pending, and when it has to be on the disk.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::frame;
 use super::known::{Due, Known};
 use super::last::Last;
 use super::plumbing::Reading;
-use super::read::Journal;
+use super::read::{Journal, NoMemory};
 use super::replay::Replayed;
 use super::started::Started;
 use super::store::Store;
@@ -157,6 +157,8 @@ impl<S: Store> Writer<S> {
         let mut rest = &written.bytes[..];
         loop {
             let (bytes, more) = rest.split_at(rest.len().min(LARGE));
+            // Some copies of it.
+            NoMemory::unless(4 * bytes.len()).map_err(|_| ErrorKind::OutOfMemory)?;
             self.push(&Entry::Written { buffer: buffer.0, from, bytes: bytes.into() });
             if more.is_empty() {
                 return Ok(());

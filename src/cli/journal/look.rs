@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::super::messages::tell;
+use super::super::messages::{remark, tell};
 use super::super::settings::{Look, Settings};
 use super::moment::{moment, timestamp};
 use super::place::{content, is_done_with, is_locked, latest_pid};
 use super::start;
-use crate::journal::{Journal, Over, elapsed, replay};
+use crate::journal::{Journal, Over, Unreadable, elapsed, replay};
 use crate::log::{Lines, Style, signal_name};
 use crate::machine::outcome::Human;
 use crate::machine::record::{Level, Record};
@@ -26,11 +26,17 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
     let cannot = |reason: String| anyhow!("can't look at `{}`: {reason}", path.display());
     // Before its content, which may be the end of the run.
     let goes_on = is_locked(path);
-    let bytes = content(path).map_err(|error| cannot(plain(&error)))?;
-    let journal = Journal::of(bytes).map_err(|error| cannot(error.to_string()))?;
+    let (journal, gap) = recorded(path, goes_on).map_err(|error| cannot(error.to_string()))?;
+    if let Some(at) = gap {
+        remark(&format!(
+            "`{}` has a gap at byte {at}, as copies have that are made while something is recorded: this is the \
+             run up to there",
+            path.display()
+        ));
+    }
     let outcome = match look {
         Look::Log => log(&journal, settings),
-        Look::Status => page(&journal, goes_on),
+        Look::Status => page(&journal, goes_on, gap.is_some()),
         Look::Timeline => {
             let picture = settings.picture.as_deref();
             if picture.is_some_and(|picture| is_same(picture, path)) {
@@ -42,6 +48,25 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
         }
     };
     outcome.map_err(|error| cannot(error.to_string()))
+}
+
+/// What is recorded in a file, and where the gap is up to which that is. What grows while it is read has one that
+/// isn't there.
+fn recorded(path: &Path, grows: bool) -> Result<(Journal, Option<usize>)> {
+    let bytes = || content(path).map_err(|error| anyhow!(plain(&error)));
+    let mut tries = if grows { 5 } else { 1 };
+    loop {
+        tries -= 1;
+        match Journal::of(bytes()?) {
+            Err(Unreadable::Gap(_) | Unreadable::Damaged(_)) if tries > 0 => {}
+            Err(Unreadable::Gap(at)) => {
+                let mut bytes = bytes()?;
+                bytes.truncate(at);
+                return Ok((Journal::of(bytes)?, Some(at)));
+            }
+            journal => return Ok((journal?, None)),
+        }
+    }
 }
 
 /// Whether two names are of one file that is there.
@@ -78,13 +103,17 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
 }
 
 /// Prints what the run is doing, or was doing at last.
-fn page(journal: &Journal, goes_on: bool) -> Result<Outcome> {
+fn page(journal: &Journal, goes_on: bool, has_gap: bool) -> Result<Outcome> {
     let replayed = replay(journal, Level::NOTHING, |_: &Record| ())?;
     let latest = start::moment_of(journal, replayed.now);
     let now = known(journal, goes_on, replayed.now);
     let status = replayed.machine.status(status::TASKS_ON_PAGE, now);
     let mut text = status::page(&status, &journal.beginning.name, latest_pid(journal));
-    text += &told_of(journal, goes_on, latest);
+    text += &if has_gap {
+        format!("  before the gap, something was recorded last at {}", moment(latest))
+    } else {
+        told_of(journal, goes_on, latest)
+    };
     text.push('\n');
     Ok(tell(&text))
 }

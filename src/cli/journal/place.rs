@@ -112,6 +112,11 @@ pub fn take(path: &Path) -> Result<Taken> {
     let bytes = whole(&file).map_err(cannot)?;
     let journal = match Journal::of(bytes) {
         Err(Unreadable::Empty) => None,
+        Err(gap @ Unreadable::Gap(at)) => bail!(refuse(&format!(
+            "{gap}, but was done, and would be done again. Copy it once more; to go on from before the gap \
+             all the same, cut off the rest: `truncate -s {at} {}`",
+            path.display()
+        ))),
         Err(error) => bail!(refuse(&error.to_string())),
         Ok(journal) => Some(journal),
     };
