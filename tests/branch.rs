@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ftsh::branch::{Branch, Frames, Hello, Identity, Listener, Piece, ToHead, ToNode, frame};
+use ftsh::branch::{
+    Branch, Frames, Go, Hello, Identity, Listener, Piece, ToHead, ToNode, frame, too_late,
+};
 use ftsh::machine::FailureKind;
 use ftsh::machine::packed::{Again, BranchEnd};
 use nix::fcntl::{FcntlArg, fcntl};
@@ -187,6 +189,20 @@ fn nothing_begins_before_go() {
     let heard = heard(&finished);
     assert!(matches!(&heard.said[..], [ToHead::Hello(_), ToHead::Ready]), "{:?}", heard.said);
     assert!(heard.record.is_none() && heard.errors.is_empty());
+    assert!(!finished.directory.path().join("begun").exists());
+}
+
+#[test]
+fn a_word_that_comes_too_late_is_answered() {
+    let node = Ftsh::new().arg("--branch");
+    let script = "forall x in a; echo begun > begun; end";
+    let packed = packed(script, node.directory.path()).swap_remove(0);
+    let [branch, _] = messages(packed, Duration::ZERO);
+    let go = ToNode::Go(Go { nonce: NONCE, waited: Duration::ZERO, lease: Duration::ZERO });
+    let go = frame(&go).expect("short");
+    let finished = node.stdin([branch, go].concat()).run();
+    finished.nothing_left().expect_code(0);
+    assert_eq!(finished.errors(), too_late(&NONCE));
     assert!(!finished.directory.path().join("begun").exists());
 }
 

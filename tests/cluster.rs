@@ -188,8 +188,23 @@ fn a_branch_that_is_lost_counts_where_it_was_and_where_it_began_again() {
 
 #[test]
 fn what_can_never_run_says_so_at_once() {
-    script("forall x in a on ssh ''\ntrue\nend").stderr("it takes a list of hosts").failure(75);
-    script("forall x in a on ssh 'h*0'\ntrue\nend").stderr("has no number of places").failure(75);
+    for (on, said) in [
+        ("ssh ''", "it takes a list of hosts"),
+        ("ssh 'h*0'", "`h*0` has no number of places"),
+        ("slurm '-n 2'", "a branch is one task on one node"),
+        ("slurm '--mem=4G --label'", "the streams of a branch lead to the shell here"),
+        ("slurm --version", "nothing would run"),
+        ("slurm 'mem=4G'", "`mem=4G` is no option"),
+    ] {
+        // What is known before is said before anything runs.
+        script(&format!("echo begun\nforall x in a on {on}\ntrue\nend")).refused(&[said]);
+        let whole = on.replace('\'', "");
+        if whole != "ssh " {
+            script("echo begun").options(["--on", &whole]).refused(&["--on", said]);
+        }
+        let late = format!("forall x in a on {}\ntrue\nend", on.replacen(' ', " $empty", 1));
+        script(&format!("empty=''\n{late}")).stderr(said).failure(75);
+    }
     let empty = script("forall x in a on slurm\ntrue\nend").env("PATH", "/nowhere");
     empty.stderr("slurm doesn't run the branch: ").failure(75);
     script("try 1 time atomic\nforall x in a on ssh h\ntrue\nend\nend")

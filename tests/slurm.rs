@@ -46,6 +46,17 @@ fn branches_end_on_nodes_as_they_would_here() {
     slurm.nothing_left();
 }
 
+/// Whatever has more than one task begin, or what they print begin with numbers.
+#[test]
+fn a_branch_runs_once_whatever_srun_is_told() {
+    let Some(slurm) = Slurm::start() else { return };
+    let text = "forall x in a on slurm '-n 1 --ntasks-per-node=2 -D /tmp'\necho $x >> effects\necho $x\nend";
+    let run = slurm.script(text).env("SLURM_LABELIO", "1").env("SLURM_NTASKS", "2");
+    let run = run.env("SLURM_NNODES", "2").env("SLURM_STDINMODE", "none").stdout("a\n").success();
+    assert_eq!(run.read("effects"), "a\n");
+    slurm.nothing_left();
+}
+
 #[test]
 fn the_program_can_be_sent_to_nodes_that_have_none() {
     // What is there in its place is no program at all.

@@ -20,7 +20,7 @@ use crate::machine::event::{Blame, Returned};
 /// A node that is there answers sooner, or isn't used; besides it has [`PACE`] for what it is sent.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A connection carries so many bytes in a second at least.
-const PACE: usize = 1 << 17;
+pub(super) const PACE: usize = 1 << 17;
 /// How much is kept of what is said before *hello*.
 const NOISE: usize = 4096;
 
@@ -41,9 +41,10 @@ pub struct Head {
 
 #[derive(Debug)]
 enum Phase {
-    /// Nobody is there yet.
+    /// Nobody is there yet, and if somebody could be that should say something, it is until then or never.
     Called {
         frames: Frames<ToHead>,
+        until: Time,
     },
     /// A node has the branch, and answers until then or not at all.
     Offered {
@@ -102,9 +103,19 @@ impl Head {
             lease,
             gone_after: Lease::gone_after(lease, kill_timeout),
             packed: now,
-            phase: Phase::Called { frames: Frames::default() },
+            phase: Phase::Called { frames: Frames::default(), until: Time::NEVER },
             noise: Vec::new(),
             outputs: VecDeque::new(),
+        }
+    }
+
+    /// What is to run the branch has begun to run on a node by now, and is sent so many bytes before it can say
+    /// *hello*.
+    pub fn called(&mut self, now: Time, bytes: usize) {
+        if let Phase::Called { until, .. } = &mut self.phase
+            && *until == Time::NEVER
+        {
+            *until = patience(now, bytes);
         }
     }
 
@@ -116,8 +127,8 @@ impl Head {
     /// When [`Head::handle_timeout`] is due; [`Time::NEVER`] if it isn't.
     pub fn next_timeout(&self) -> Time {
         match &self.phase {
-            Phase::Called { .. } | Phase::Over => Time::NEVER,
-            Phase::Offered { until, .. } => *until,
+            Phase::Over => Time::NEVER,
+            Phase::Called { until, .. } | Phase::Offered { until, .. } => *until,
             Phase::Begun(begun) => begun.granted + self.gone_after,
         }
     }
@@ -145,7 +156,7 @@ impl Head {
     /// of it, that on standard error first.
     pub fn noise(&self) -> String {
         let printed = match &self.phase {
-            Phase::Called { frames } => frames.noise(),
+            Phase::Called { frames, .. } => frames.noise(),
             _ => Vec::new(),
         };
         let said = [self.noise.to_str_lossy(), printed.to_str_lossy()];
@@ -157,7 +168,7 @@ impl Head {
     /// a head that was stopped has much to hear before it gives up.
     pub fn heard_output(&mut self, now: Time, bytes: &[u8]) {
         match &mut self.phase {
-            Phase::Called { frames } | Phase::Offered { frames, .. } => {
+            Phase::Called { frames, .. } | Phase::Offered { frames, .. } => {
                 frames.push(bytes);
                 self.converse(now);
             }
@@ -180,6 +191,17 @@ impl Head {
                     self.outputs.push_back(Output::Printed(Stream::Errors, bytes));
                 }
                 Piece::Record(record) => begun.record = Some(*record),
+                Piece::TooLate => {
+                    let Some(lease) = begun.record.is_none().then_some(self.lease) else {
+                        continue;
+                    };
+                    let why = format!(
+                        "the way there and back takes longer than the lease of {} s: `--lease` makes that longer",
+                        lease.as_secs()
+                    );
+                    let node = Some(begun.node.clone());
+                    return self.over(Returned::NotBegun { node, why, blame: Blame::Node });
+                }
                 Piece::Request(_) if begun.record.is_some() || begun.closed.is_some() => {}
                 Piece::Request(request) => {
                     begun.granted = now;
@@ -250,6 +272,9 @@ impl Head {
             return;
         }
         match &mut self.phase {
+            Phase::Called { .. } => {
+                self.not_begun("no shell there says that it is there", Blame::Node);
+            }
             Phase::Offered { .. } => {
                 self.not_begun("the shell there doesn't answer", Blame::Node);
             }
@@ -260,14 +285,15 @@ impl Head {
                 begun.closed.get_or_insert_with(why);
                 self.conclude();
             }
-            Phase::Called { .. } | Phase::Over => {}
+            Phase::Over => {}
         }
     }
 
     /// Before the branch begins.
     fn converse(&mut self, now: Time) {
         loop {
-            let (Phase::Called { frames } | Phase::Offered { frames, .. }) = &mut self.phase else {
+            let (Phase::Called { frames, .. } | Phase::Offered { frames, .. }) = &mut self.phase
+            else {
                 return;
             };
             let message = frames.message();
@@ -286,11 +312,10 @@ impl Head {
     }
 
     fn greeted(&mut self, now: Time, hello: Hello) {
-        let Phase::Called { frames } = &mut self.phase else { return };
+        let Phase::Called { frames, .. } = &mut self.phase else { return };
         let frames = std::mem::take(frames);
         let bytes = frame(&Offer::Branch(&self.branch));
-        let length = bytes.as_ref().map_or(0, Vec::len);
-        let until = now + PATIENCE + Duration::from_secs((length / PACE) as u64);
+        let until = patience(now, bytes.as_ref().map_or(0, Vec::len));
         self.phase = Phase::Offered { frames, node: hello.node, until };
         let ours = &self.branch.identity;
         if hello.identity != *ours {
@@ -362,6 +387,11 @@ impl Head {
         self.phase = Phase::Over;
         self.outputs.push_back(Output::Returned(returned));
     }
+}
+
+/// Until when an answer is to come to so many bytes.
+fn patience(now: Time, bytes: usize) -> Time {
+    now + PATIENCE + Duration::from_secs((bytes / PACE) as u64)
 }
 
 /// [`ToNode::Branch`], of a branch that stays here.

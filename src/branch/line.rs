@@ -11,10 +11,17 @@ const MARK: &str = "\x1eftsh:";
 pub const RECORD: char = 'r';
 /// What stands for a request for more time.
 pub const REQUEST: char = 'l';
+/// What stands for the word to begin having come too late.
+pub const TOO_LATE: char = 't';
 
 /// How a line begins that a head takes for its node's.
 pub fn prefix(nonce: &Nonce) -> String {
     format!("{MARK}{nonce}:")
+}
+
+/// The line that tells that a branch doesn't begin: its lease was over when it was told to.
+pub fn too_late(nonce: &Nonce) -> String {
+    write(nonce, TOO_LATE, &[])
 }
 
 /// A line that holds these bytes.

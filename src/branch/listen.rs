@@ -19,6 +19,8 @@ pub enum Piece {
     Record(Box<Record>),
     /// That the node asks for more time.
     Request(Request),
+    /// That it doesn't begin.
+    TooLate,
 }
 
 impl Piece {
@@ -27,6 +29,7 @@ impl Piece {
         let (kind, content) = line::read(line)?;
         match kind {
             line::RECORD => postcard::from_bytes(&content).ok().map(Box::new).map(Self::Record),
+            line::TOO_LATE => Some(Self::TooLate),
             line::REQUEST => postcard::from_bytes(&content).ok().map(Self::Request),
             _ => None,
         }

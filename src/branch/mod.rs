@@ -31,6 +31,8 @@
 //! - The node [asks](Request) for more time on its standard error, in lines as its record is one, each third
 //!   of the lease. The head answers with [`ToNode::Lease`], which says again when the node has asked, by the
 //!   node's clock: from *then* on it lasts. The first lease lasts from *ready*.
+//! - A word to begin that comes when it is over is answered by a [line](too_late) that says so: nothing has
+//!   begun.
 //! - When it is over the node ends the branch, as by SIGTERM, and after the kill timeout by SIGKILL, whatever
 //!   is still to be cleaned up or written. Its clock also counts while the machine sleeps.
 //! - The head counts from its *grant*, which is later than the request that it answers: a message that is
@@ -65,6 +67,7 @@ pub use self::frame::{BadFrame, Frames, frame};
 pub use self::head::{Head, Output, Stream};
 pub use self::identity::Identity;
 pub use self::lease::Lease;
+pub use self::line::too_late;
 pub use self::listen::{Listener, Piece};
 pub use self::nonce::Nonce;
 pub use self::record::Record;

@@ -9,6 +9,7 @@ use crate::backoff::{Mistake, Policy};
 use crate::duration::{self, Unit};
 use crate::nearest::nearest;
 use crate::syntax::clauses::{Engine, On};
+use crate::syntax::engine;
 use crate::syntax::vocabulary::is_name;
 
 /// Why a text isn't the value that it should be. `Display` says what it should be.
@@ -17,6 +18,9 @@ pub enum BadValue {
     /// Something else is wanted.
     #[error("it is {0}")]
     Wanted(&'static str),
+    /// This is wrong with it.
+    #[error("{0}")]
+    Because(String),
     /// It isn't one of these words.
     #[error("it is `{}`", .0.join("` or `"))]
     OneOf(Vec<&'static str>),
@@ -91,14 +95,18 @@ pub fn moment(text: &str) -> Result<Duration, BadValue> {
 
 /// Where branches run: an engine, and a word for it after a blank.
 pub fn on(text: &str) -> Result<On<BString>, BadValue> {
-    let (engine, options) = match text.trim().split_once(char::is_whitespace) {
-        Some((engine, options)) => (engine, Some(options.trim().into())),
+    let (name, options) = match text.trim().split_once(char::is_whitespace) {
+        Some((name, options)) => (name, Some(options.trim())),
         None => (text.trim(), None),
     };
     let wanted = BadValue::Wanted("`slurm`, `slurm OPTION ...` or `ssh HOST ...`");
-    match (Engine::named(engine), options) {
-        (Some(Engine::Ssh), None) | (None, _) => Err(wanted),
-        (Some(engine), options) => Ok(On { engine, options }),
+    let (named, word) = match (Engine::named(name), options) {
+        (Some(Engine::Ssh), None) | (None, _) => return Err(wanted),
+        (Some(engine), word) => (engine, word),
+    };
+    match word.and_then(|word| engine::mistake(named, word)) {
+        Some(why) => Err(BadValue::Because(why)),
+        None => Ok(On { engine: named, options: word.map(BString::from) }),
     }
 }
 

@@ -171,6 +171,8 @@ pub struct Away {
     pub place: Place,
     pub head: Head,
     pub connection: Connection,
+    /// The machine that it was sent to, as the engine's list says.
+    pub sent_to: Option<String>,
     /// Whether the engine's command has ended.
     pub engine_ended: bool,
     /// What it has printed and is not written yet.
@@ -204,6 +206,7 @@ impl Away {
             place,
             head,
             connection,
+            sent_to: None,
             engine_ended: false,
             unprinted: Backlog::default(),
             spoilt: None,
@@ -271,7 +274,8 @@ impl Away {
                     Some(reason) => (reason.node.clone(), reason.why.clone()),
                     None => (None, why),
                 };
-                Returned::NotBegun { node: name(named), why, blame }
+                let node = named.or_else(|| self.sent_to.clone());
+                Returned::NotBegun { node: name(node), why, blame }
             }
             Returned::NotBegun { node, why, blame } => {
                 Returned::NotBegun { node: name(node), why, blame }

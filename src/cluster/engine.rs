@@ -34,7 +34,26 @@ pub fn waits_as(engine: Engine, said: &str) -> Option<&str> {
     }
 }
 
-/// The command that lists the jobs that wait, one a line.
+/// What an engine says of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed<'a> {
+    /// What it is called by the engine.
+    pub job: &'a str,
+    /// What we call it.
+    pub name: &'a str,
+    /// The machine that it runs on; none while it waits.
+    pub node: Option<&'a str>,
+}
+
+/// What a line of the list says.
+pub fn listed(engine: Engine, line: &str) -> Option<Listed<'_>> {
+    match engine {
+        Engine::Slurm => slurm::listed(line),
+        Engine::Ssh => None,
+    }
+}
+
+/// The command that lists the jobs that wait or run, one a line.
 pub fn list(engine: Engine) -> Vec<BString> {
     match engine {
         Engine::Slurm => slurm::list(),
@@ -50,6 +69,11 @@ pub fn asking(engine: Engine, environment: &Environment) -> Arc<Environment> {
     };
     let wanted = environment.iter().filter(|(name, _)| is_wanted(name));
     Arc::new(wanted.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// Whether a variable would have an engine's command do something else than it is asked.
+pub fn is_misleading(variable: &[u8]) -> bool {
+    variable == slurm::LABEL.as_bytes()
 }
 
 /// What helps where the program isn't.
@@ -116,6 +140,12 @@ mod tests {
                 "slurmstepd: error: execve(): /x/ftsh: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 2\n",
                 Some(2),
                 "slurmstepd: error: execve(): /x/ftsh: No such file or directory; ftsh must be there at the same path, or be sent along by `--ship`",
+            ),
+            (
+                Engine::Slurm,
+                "srun: unrecognized option '--nope'\nTry \"srun --help\" for more information\n",
+                Some(255),
+                "srun: unrecognized option '--nope'",
             ),
             (
                 Engine::Ssh,

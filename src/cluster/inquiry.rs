@@ -1,8 +1,9 @@
 //! Whether an engine still knows what waits in its queue.
 //!
 //! What has brought a branch into the queue waits until it is told that its turn has come. If the engine was
-//! killed and has forgotten the job, or if its word was lost, that is for ever. So the engine's list is looked at
-//! now and then, once for all that wait. Nothing is run here, and there is no clock.
+//! killed and has forgotten the job, or if its word was lost, that is for ever; so is waiting for a word from a
+//! node that has a job and runs nothing. So the engine's list is looked at now and then, once for all that have
+//! not begun. Nothing is run here, and there is no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +18,7 @@ const SELDOM: Duration = Duration::from_secs(60);
 /// The looks of a run.
 #[derive(Debug)]
 pub struct Inquiry {
-    /// When the next one is due; never, if nothing may wait or one is being taken.
+    /// When the next one is due; never, if nothing is on its way or one is being taken.
     due: Time,
     pause: Duration,
     /// What is looked for just now: branches by their numbers, with their jobs.
@@ -45,12 +46,11 @@ impl Inquiry {
         }
     }
 
-    /// It is time: says whether a look is to be taken, for these. `may_wait` says whether others may come to wait.
-    pub fn begin(&mut self, now: Time, sought: BTreeMap<u64, String>, may_wait: bool) -> bool {
+    /// It is time: says whether a look is to be taken, as anything is on its way. These wait.
+    pub fn begin(&mut self, sought: BTreeMap<u64, String>, is_needed: bool) -> bool {
         self.missed.retain(|number| sought.contains_key(number));
-        self.due = if sought.is_empty() && may_wait { now + SOON } else { Time::NEVER };
-        self.sought = sought;
-        !self.sought.is_empty()
+        (self.due, self.sought) = (Time::NEVER, sought);
+        is_needed
     }
 
     /// The engine has listed the jobs that wait, or hasn't answered: says which branches it has forgotten. An
@@ -92,7 +92,7 @@ mod tests {
     /// A look for some when it is due, at which these are listed.
     fn look(inquiry: &mut Inquiry, sought: &str, listed: Option<&[&str]>) -> Vec<u64> {
         let now = inquiry.due();
-        assert!(inquiry.begin(now, jobs(sought), true));
+        assert!(inquiry.begin(jobs(sought), true));
         assert_eq!(inquiry.due(), Time::NEVER, "one look at a time");
         let listed = listed.map(|names| names.iter().copied().collect());
         inquiry.answered(now, listed.as_ref())
@@ -149,9 +149,7 @@ mod tests {
         let mut inquiry = Inquiry::new();
         assert_eq!(inquiry.due(), Time::NEVER);
         inquiry.sent(at(0));
-        assert!(!inquiry.begin(at(5), BTreeMap::new(), true));
-        assert_eq!(inquiry.due(), at(10));
-        assert!(!inquiry.begin(at(10), BTreeMap::new(), false));
+        assert!(!inquiry.begin(BTreeMap::new(), false));
         assert_eq!(inquiry.due(), Time::NEVER);
         inquiry.sent(at(60));
         assert_eq!(inquiry.due(), at(65));

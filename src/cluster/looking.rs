@@ -1,4 +1,4 @@
-//! A look at an engine's list of what waits there, by a command of the engine's.
+//! A look at an engine's list of what waits there and runs, by a command of the engine's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,11 +9,12 @@ use bstr::ByteSlice;
 use super::ClusterDriver;
 use super::away::{Away, Errand, Names};
 use super::connection::{Connection, Heard, Pipe};
-use super::engine::{self, Reason};
+use super::engine::{self, Listed, Reason};
 use crate::driver::Driver;
 use crate::machine::Time;
 use crate::machine::effect::{Action, Effect};
 use crate::machine::event::{Blame, Status};
+use crate::syntax::clauses::Engine;
 
 /// How long the command has. Slurm's gives up by itself after 10 to 100 seconds, as it is configured.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -22,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct Look {
     names: Names,
+    engine: Engine,
     connection: Connection,
     answer: Vec<u8>,
     /// When it is given up.
@@ -52,7 +54,7 @@ impl ClusterDriver {
         let sought = waiting().filter_map(|it| Some((it.number(), it.waits_as()?)));
         let sought: BTreeMap<_, _> = sought.collect();
         let errand = waiting().map(|it| it.errand).next();
-        if self.inquiry.begin(now, sought, errand.is_some())
+        if self.inquiry.begin(sought, errand.is_some())
             && let Some(errand) = errand
             && self.ask(&errand).is_err()
         {
@@ -71,7 +73,8 @@ impl ClusterDriver {
         let ask = Action::Program { words, environment, overrides: Vec::new() };
         self.inner.perform(names.run(errand, names.engine(), ask, names.engine_io(), Vec::new()));
         let until = self.inner.now() + PATIENCE;
-        self.look = Some(Look { names, connection, answer: Vec::new(), until });
+        let engine = errand.engine;
+        self.look = Some(Look { names, engine, connection, answer: Vec::new(), until });
         Ok(())
     }
 
@@ -93,14 +96,32 @@ impl ClusterDriver {
         }
         look.connection.close(&mut self.inner);
         self.inner.perform(Effect::Terminate(look.names.scope()));
-        let listed: Option<BTreeSet<_>> = (status == Status::Exited(0))
-            .then(|| look.answer.lines().filter_map(|line| line.to_str().ok()).collect());
+        let lines = look.answer.lines().filter_map(|line| line.to_str().ok());
+        let jobs: Vec<_> = lines.filter_map(|line| engine::listed(look.engine, line)).collect();
+        let has_answered = status == Status::Exited(0);
+        let waiting = jobs.iter().filter(|job| job.node.is_none()).map(|job| job.job);
+        let listed: Option<BTreeSet<_>> = has_answered.then(|| waiting.collect());
+        self.expect_word(&jobs);
         for number in self.inquiry.answered(self.inner.now(), listed.as_ref()) {
             self.give_back(number, Blame::Engine, "it has forgotten job");
         }
         let stale = listed.and_then(|listed| self.stale(&listed));
         if let Some(number) = stale {
             self.give_back(number, Blame::Stale, "machines needn't be avoided any more by job");
+        }
+    }
+
+    /// Whoever has a node is to say that it is there.
+    fn expect_word(&mut self, jobs: &[Listed]) {
+        let (now, sent) = (self.inner.now(), self.sent_along());
+        let nodes = jobs.iter().filter_map(|job| Some((job.name, job.node?)));
+        let nodes: BTreeMap<_, _> = nodes.collect();
+        let mark = self.inner.mark();
+        for it in self.away.values_mut().filter(|it| it.may_wait()) {
+            if let Some(node) = nodes.get(it.names.job(mark).as_str()) {
+                it.sent_to = Some((*node).to_owned());
+                it.head.called(now, sent);
+            }
         }
     }
 

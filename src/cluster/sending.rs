@@ -19,6 +19,7 @@ use crate::machine::effect::{Action, Dispatch, Effect, Environment};
 use crate::machine::event::{Blame, Returned};
 use crate::machine::{Event, Time};
 use crate::os_error::plain;
+use crate::syntax;
 use crate::syntax::clauses::Engine;
 
 /// Why a branch isn't sent, and who is to blame.
@@ -40,6 +41,7 @@ impl Program {
         const OWN: &str = "/proc/self/exe";
         let path = std::env::current_exe()?.into_os_string().into_vec().into();
         let environment = std::env::vars_os()
+            .filter(|(name, _)| !engine::is_misleading(name.as_encoded_bytes()))
             .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
             .collect::<Environment>()
             .into();
@@ -113,6 +115,10 @@ impl ClusterDriver {
     }
 
     fn send(&mut self, dispatch: Dispatch) -> Result<(), NotSent> {
+        let word = options(&dispatch).to_str_lossy();
+        if let Some(why) = syntax::engine::mistake(dispatch.on.engine, &word) {
+            return Err((why, Blame::Request));
+        }
         let Some(place) = self.place(&dispatch)? else {
             self.waiting.push_back(dispatch);
             return Ok(());
@@ -141,13 +147,15 @@ impl ClusterDriver {
                 .map(|(name, it)| ((*name).into(), it.clone()))
                 .collect(),
         };
-        let (mut connection, head) =
+        let (mut connection, mut head) =
             self.connect(names, branch).map_err(|error| (plain(&error), Blame::Engine))?;
         if let Some(image) = program.image {
             connection.send(&mut self.inner, image);
         }
         if let Some(host) = &place.host {
             self.hosts.enter(host);
+            // Nothing waits there.
+            head.called(self.inner.now(), self.sent_along());
         }
         let away = Away::new(names, errand, place, head, connection);
         self.inner.open_apart(names.scope());
@@ -196,6 +204,12 @@ impl ClusterDriver {
             Some(program) => Ok(program.clone()),
             None => Ok(self.program.insert(Program::find(self.settings.ship)?).clone()),
         }
+    }
+
+    /// How many bytes a node reads of this program before it says anything.
+    pub(super) fn sent_along(&self) -> usize {
+        let image = self.program.as_ref().and_then(|program| program.image.as_ref());
+        image.map_or(0, |image| image.len())
     }
 
     /// The pipes of an engine's command, and the head of what is said over them.

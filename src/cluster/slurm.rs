@@ -1,14 +1,29 @@
 //! The batch system Slurm: a job for each branch, by `srun`, which keeps the streams of what runs there.
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice};
 use nix::unistd::geteuid;
 
+use super::engine::Listed;
 use super::submission::Submission;
 use crate::machine::event::Blame;
 
 /// The command.
 pub const PROGRAM: &str = "srun";
 
+/// What every branch needs. Its streams are those of the command, and its standard input is one task's.
+const NEEDED: [&str; 9] = [
+    "--ntasks=1",
+    "--nodes=1",
+    "--chdir=/",
+    "--unbuffered",
+    "--quit-on-interrupt",
+    "--kill-on-bad-exit=0",
+    "--input=all",
+    "--output=all",
+    "--error=all",
+];
+/// The variable that has each line of what is printed begin with a number.
+pub const LABEL: &str = "SLURM_LABELIO";
 /// What says that the machines that are left can't have it.
 const NO_NODES: [&str; 3] = [
     "Requested node configuration is not available",
@@ -46,30 +61,43 @@ const NAMES_A_NODE: [(&str, &str); 4] = [
     ("Node failure on ", ""),
     (" failed on node ", ": "),
 ];
-/// A line with that says how a task ended, but not why.
-const SAYS_NOTHING: &str = ": task 0: ";
+/// A line with one of these says how a task ended, or where help is, but not why.
+const SAYS_NOTHING: [&str; 2] = [": task 0: ", "for more information"];
 
 /// What has it run something: one task, which is never begun anew by the engine itself, in a directory that
-/// there is everywhere, as the right one is entered by the node's shell.
+/// there is everywhere, as the right one is entered by the node's shell. What that needs comes last: the last
+/// word counts.
 pub fn submit(submission: &Submission) -> Vec<BString> {
-    let mut command: Vec<BString> = [
-        PROGRAM,
-        "--ntasks=1",
-        "--nodes=1",
-        "--chdir=/",
-        "--unbuffered",
-        "--quit-on-interrupt",
-        "--kill-on-bad-exit=0",
-    ]
-    .map(BString::from)
-    .into();
+    let words: Vec<_> = submission.words().collect();
+    let exclude = exclude(&words, submission.avoid);
+    let mut command = vec![PROGRAM.into()];
+    command.extend(words);
+    command.extend(NEEDED.map(BString::from));
+    // By that it is known in the list.
     command.push(format!("--job-name={}", submission.name).into());
-    if !submission.avoid.is_empty() {
-        command.push(format!("--exclude={}", submission.avoid.join(",")).into());
-    }
-    command.extend(submission.words());
+    command.extend(exclude);
     command.extend_from_slice(submission.command);
     command
+}
+
+/// What has machines avoided, those that the script's words exclude among them. If these are in a file, ours are
+/// not.
+fn exclude(words: &[BString], avoid: &[String]) -> Option<BString> {
+    let next = |at: usize| words.get(at + 1).map(|word| word.as_bstr());
+    let theirs = words.iter().enumerate().rev().find_map(|(at, word)| {
+        let value =
+            ["--exclude=", "-x"].iter().find_map(|option| word.strip_prefix(option.as_bytes()));
+        match value {
+            Some(b"") => next(at),
+            None if *word == "--exclude" => next(at),
+            value => value.map(BStr::new),
+        }
+    });
+    let is_file = theirs.is_some_and(|theirs| theirs.contains(&b'/'));
+    (!avoid.is_empty() && !is_file).then(|| {
+        let theirs = theirs.map(|theirs| format!("{theirs},")).unwrap_or_default();
+        format!("--exclude={theirs}{}", avoid.join(",")).into()
+    })
 }
 
 /// Whether what is submitted with these options is in the list: not if it is another cluster's, or another user's.
@@ -79,10 +107,22 @@ pub fn is_listed(options: &BStr) -> bool {
     !options.split(u8::is_ascii_whitespace).any(is_elsewhere)
 }
 
-/// Lists what waits of this user's, whatever the user wants to see otherwise.
+/// Lists what waits and runs of this user's, whatever the user wants to see otherwise.
 pub fn list() -> Vec<BString> {
     let user = format!("--user={}", geteuid());
-    ["squeue", "--noheader", "--states=PENDING", "--format=%i", &user].map(BString::from).into()
+    let format = "--format=%i|%t|%N|%j";
+    ["squeue", "--noheader", "--states=PENDING,RUNNING", format, &user].map(BString::from).into()
+}
+
+/// What a line of that says.
+pub fn listed(line: &str) -> Option<Listed<'_>> {
+    let mut parts = line.splitn(4, '|');
+    let (job, state, node, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    match state {
+        "PD" => Some(Listed { job, name, node: None }),
+        "R" => Some(Listed { job, name, node: Some(node) }),
+        _ => None,
+    }
 }
 
 /// The job that waits for its turn, by what `srun` has said last of it.
@@ -108,7 +148,7 @@ pub fn blame(said: &str) -> Blame {
 
 /// Whether a line says why it went wrong.
 pub fn says_why(line: &str) -> bool {
-    !line.contains(SAYS_NOTHING)
+    !SAYS_NOTHING.iter().any(|text| line.contains(text))
 }
 
 /// Whether the machine didn't find what it was to run.
@@ -134,18 +174,45 @@ pub fn node(said: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_options_of_the_script_come_last() {
+    fn submitted(options: &str, avoid: &[&str]) -> String {
+        let avoid: Vec<_> = avoid.iter().map(ToString::to_string).collect();
         let submission = Submission {
             name: "ftsh-1",
-            options: "--mem=4G  -p long".into(),
-            avoid: &["n1".into(), "n2".into()],
+            options: options.into(),
+            avoid: &avoid,
             command: &["ftsh".into(), "--branch".into()],
             host: None,
         };
-        let command = submit(&submission).join(&b' ');
-        let end = "--job-name=ftsh-1 --exclude=n1,n2 --mem=4G -p long ftsh --branch";
-        assert!(command.ends_with(end.as_bytes()), "{command:?}");
+        bstr::join(" ", submit(&submission)).as_bstr().to_string()
+    }
+
+    #[test]
+    fn what_a_branch_needs_comes_after_the_options_of_the_script() {
+        let needed = NEEDED.join(" ");
+        assert_eq!(
+            submitted("--mem=4G  -p long", &["n1", "n2"]),
+            format!(
+                "srun --mem=4G -p long {needed} --job-name=ftsh-1 --exclude=n1,n2 ftsh --branch"
+            )
+        );
+    }
+
+    #[test]
+    fn machines_that_the_script_excludes_stay_so() {
+        for (options, expected) in [
+            ("--exclude=a,b", Some("a,b,n1")),
+            ("-x a --mem=4G", Some("a,n1")),
+            ("-xa", Some("a,n1")),
+            ("--exclude a -x b", Some("b,n1")),
+            ("--exclusive", Some("n1")),
+            ("--exclude=/etc/bad", None),
+        ] {
+            let command = submitted(options, &["n1"]);
+            let ours = command.split(' ').skip_while(|word| *word != "--job-name=ftsh-1").nth(1);
+            let ours = ours.and_then(|word| word.strip_prefix("--exclude="));
+            assert_eq!(ours, expected, "{command}");
+            assert!(submitted(options, &[]).ends_with("--job-name=ftsh-1 ftsh --branch"));
+        }
     }
 
     #[test]
@@ -154,6 +221,16 @@ mod tests {
         assert_eq!(waits_as(queued), Some("12"));
         assert_eq!(waits_as(&format!("{queued}\nsrun: job 12 has been allocated resources")), None);
         assert_eq!(waits_as("srun: error: Unable to allocate resources"), None);
+    }
+
+    #[test]
+    fn what_the_list_says() {
+        let running = Listed { job: "12", name: "ftsh-x-1", node: Some("n1") };
+        assert_eq!(listed("12|R|n1|ftsh-x-1"), Some(running));
+        let waiting = Listed { job: "13_2", name: "a|b", node: None };
+        assert_eq!(listed("13_2|PD||a|b"), Some(waiting));
+        assert_eq!(listed("14|CF|n2|ftsh-x-2"), None);
+        assert_eq!(listed("slurm_load_jobs error"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::submission::Submission;
 use crate::machine::event::Blame;
+use crate::syntax::engine;
 
 /// The command.
 pub const PROGRAM: &str = "ssh";
@@ -77,7 +78,7 @@ impl Hosts {
     /// known, of those that aren't to be avoided, if there are such; and whether there are others. None if none
     /// can take more now; an error says what is wrong with the list.
     pub fn choose(&self, list: &BStr, avoid: &[String]) -> Result<Option<(String, bool)>, String> {
-        let hosts = parse(list)?;
+        let hosts = engine::hosts(&list.to_str_lossy())?;
         let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
         let all_are_avoided = !hosts.iter().any(|host| wanted(&host));
 
@@ -123,36 +124,6 @@ impl Hosts {
             used.all = used.all.saturating_sub(1);
         }
     }
-}
-
-fn parse(list: &BStr) -> Result<Vec<(String, u64)>, String> {
-    let list = list.to_str_lossy();
-    let host = |word: &str| {
-        let (host, places) = match word.rsplit_once('*') {
-            None => (word, 1),
-            Some((host, places)) => match places.parse() {
-                Ok(places @ 1..) => (host, places),
-                _ => return Err(format!("`{word}` has no number of places, as `{host}*4` has")),
-            },
-        };
-        if host.is_empty() || host.starts_with('-') {
-            return Err(format!("`{word}` is no host"));
-        }
-        Ok((host.to_owned(), places))
-    };
-    let mut hosts: Vec<(String, u64)> = Vec::new();
-    for word in list.split_whitespace() {
-        let (host, places) = host(word)?;
-        match hosts.iter_mut().find(|(known, _)| *known == host) {
-            // Named twice, it has the places of both.
-            Some((_, all)) => *all = all.saturating_add(places),
-            None => hosts.push((host, places)),
-        }
-    }
-    if hosts.is_empty() {
-        return Err("it takes a list of hosts: `on ssh \"host1 host2*4\"`".into());
-    }
-    Ok(hosts)
 }
 
 #[cfg(test)]
@@ -221,13 +192,6 @@ mod tests {
         assert_eq!(chosen(&hosts, "a b c*2 d", &["a", "b", "c", "d"]).as_deref(), Some("d"));
         hosts.enter("d");
         assert_eq!(chosen(&hosts, "a b c*2 d", &[]).as_deref(), Some("c"));
-    }
-
-    #[test]
-    fn lists_that_are_none() {
-        for list in ["", " ", "a*0", "a*x", "*4", "-oProxyCommand=x"] {
-            assert!(Hosts::default().choose(list.into(), &[]).is_err(), "{list}");
-        }
     }
 
     #[test]

@@ -143,6 +143,10 @@ mod tests {
         Time::after(Duration::from_secs(seconds))
     }
 
+    fn fail(nodes: &mut Nodes, node: &str) {
+        nodes.failed(node, seconds(1), at(0));
+    }
+
     fn avoided(nodes: &Nodes, own: &Shunned, now: Time) -> String {
         nodes.avoided(own, now).nodes.join(" ")
     }
@@ -177,7 +181,7 @@ mod tests {
     fn all_that_are_known_may_be_avoided_and_half_of_them_no_more_if_there_are_no_others() {
         let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
         for (times, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
-            (0..times).for_each(|_| drop(nodes.failed(name, seconds(1), at(0))));
+            (0..times).for_each(|_| fail(&mut nodes, name));
         }
         let names = nodes.avoided(&own, at(0)).nodes;
         assert_eq!(names, ["a", "b", "c", "d"]);
@@ -195,7 +199,7 @@ mod tests {
         let (mut nodes, mut own) = (Nodes::default(), Shunned::default());
         nodes.failed("a", seconds(1), at(0));
         own.add("a", at(0));
-        (0..4).for_each(|_| drop(nodes.failed("b", seconds(1), at(0))));
+        (0..4).for_each(|_| fail(&mut nodes, "b"));
         let expected = Avoided { nodes: vec!["a".into(), "b".into()], until: at(8) };
         assert_eq!(nodes.avoided(&own, at(2)), expected);
         assert_eq!(avoided(&nodes, &own, at(10)), "a");

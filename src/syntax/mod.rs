@@ -2,6 +2,7 @@
 
 pub mod ast;
 pub mod clauses;
+pub mod engine;
 pub mod error;
 pub mod parse;
 pub mod print;

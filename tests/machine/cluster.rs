@@ -165,7 +165,8 @@ fn a_short_absence_is_no_loss() {
 
 #[test]
 fn what_has_not_begun_is_sent_again_in_silence() {
-    for fault in [Fault::Refuses, Fault::Silent, Fault::Swallows(Duration::from_secs(100))] {
+    let swallows = [Duration::from_secs(100), Duration::MAX].map(Fault::Swallows);
+    for fault in [Fault::Refuses, Fault::Silent].into_iter().chain(swallows) {
         let faulty = cluster(nodes()).faults(move |node| (node == "n1").then_some(fault));
         let ran = run(faulty, "forall x in a on slurm\nwork 1\nend");
         assert_eq!(ran.kind(), None, "{fault:?}");
@@ -237,6 +238,21 @@ fn an_engine_that_is_down_is_asked_again_within_limits() {
     ");
     let ran = run(cluster(nodes()).engine_down(at(0), at(1000)), script);
     assert_eq!((ran.kind(), ran.there.now()), (Some(FailureKind::Timeout), at(300)));
+}
+
+#[test]
+fn a_branch_that_is_told_to_begin_too_late_has_not_begun() {
+    // The way there and back takes longer than a lease.
+    let far = Node::new("n1", 1).far(Duration::from_secs(2));
+    let there = |nodes| Cluster::new(Duration::from_secs(3), nodes);
+    let script = "forall x in a on slurm\nwork 1\nend";
+    let ran = run(there(vec![far]), script);
+    assert_eq!((ran.kind(), ran.attempts()), (Some(FailureKind::Engine), String::new()));
+    assert_snapshot!(ran.message(), @"slurm doesn't run the branch: the way there and back takes longer than the lease of 3 s: `--lease` makes that longer");
+    let far = Node::new("n1", 2).far(Duration::from_secs(2));
+    let ran = run(there(vec![far, Node::new("n2", 1)]), script);
+    assert_eq!(ran.kind(), None);
+    assert_snapshot!(ran.attempts(), @"n2 10.004 to 11.004: Succeeded");
 }
 
 #[test]

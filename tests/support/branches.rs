@@ -91,7 +91,7 @@ pub fn heard(finished: &Finished) -> Heard {
         match piece {
             Piece::Printed(bytes) => errors.extend(bytes),
             Piece::Record(found) => record = Some(*found),
-            Piece::Request(_) => {}
+            Piece::Request(_) | Piece::TooLate => {}
         }
     }
     errors.extend(listener.end());

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{identity, nonce, record};
-use crate::branch::{Branch, Frames, Head, Hello, Output, Request, Stream, ToHead, ToNode, frame};
+use crate::branch::head::PACE;
+use crate::branch::{
+    Branch, Frames, Head, Hello, Nonce, Output, Request, Stream, ToHead, ToNode, frame, too_late,
+};
 use crate::machine::Time;
 use crate::machine::event::{Blame, Returned};
 
@@ -150,6 +153,17 @@ fn a_node_that_cannot_run_it_is_not_used() {
     let due = slow.next_timeout();
     slow.handle_timeout(due);
     assert_eq!(not_begun(&mut slow).1, "the shell there doesn't answer");
+    // Before it has a node it may wait for ever.
+    let mut silent = head();
+    silent.handle_timeout(at(10_000));
+    silent.called(at(10_000), PACE * 10);
+    silent.called(at(10_050), 0);
+    assert_eq!(silent.next_timeout(), at(10_070));
+    silent.handle_timeout(at(10_069));
+    assert!(!silent.is_over());
+    silent.handle_timeout(at(10_070));
+    let why = "no shell there says that it is there";
+    assert_eq!(not_begun(&mut silent), (None, why.into(), Blame::Node));
 }
 
 #[test]
@@ -198,6 +212,20 @@ fn a_branch_without_a_record_is_lost_when_it_is_gone() {
     let mut head = begun();
     head.handle_timeout(at(119));
     assert_eq!(lost(&mut head).1, "it hasn't been heard of for 109 s");
+}
+
+#[test]
+fn a_branch_that_was_told_to_begin_too_late_has_not_begun() {
+    let mut head = begun();
+    head.heard_errors(at(20), too_late(&nonce()).as_bytes());
+    let why =
+        "the way there and back takes longer than the lease of 60 s: `--lease` makes that longer";
+    assert_eq!(not_begun(&mut head), (Some("n1".into()), why.into(), Blame::Node));
+    assert!(head.is_over());
+    // Not if another one says so.
+    let mut head = begun();
+    head.heard_errors(at(20), too_late(&Nonce([0; 16])).as_bytes());
+    assert!(!head.is_over());
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn heard(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
             match piece {
                 Piece::Printed(bytes) => printed.extend(bytes),
                 Piece::Record(record) => records.push(*record),
-                Piece::Request(request) => panic!("{request:?}"),
+                other @ (Piece::Request(_) | Piece::TooLate) => panic!("{other:?}"),
             }
         }
         rest = later;

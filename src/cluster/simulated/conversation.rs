@@ -68,7 +68,9 @@ impl Cluster {
         let there = There::new(hello, fault == Some(Fault::Refuses));
         let packed = (*dispatch.branch).clone();
         let branch = Branch { identity, packed, told: Vec::new() };
-        let head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
+        let mut head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
+        // It has its place.
+        head.called(now, 0);
         let job = Job::new(number, dispatch, head, (index, node), there, fault, (now, NOTICE));
         shell.copy_io(job.io, dispatch.io);
         self.jobs.insert(number, job);

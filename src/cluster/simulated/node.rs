@@ -30,7 +30,7 @@ pub struct Node {
 pub enum Fault {
     /// The node says that it can't run it.
     Refuses,
-    /// Nobody there ever says a word; the engine gives up after so long.
+    /// Nobody there ever says a word; the engine gives up after so long, or never if that is [`Duration::MAX`].
     Swallows(Duration),
     /// The shell there says that it is there, and no more.
     Silent,

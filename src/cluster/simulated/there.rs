@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::link::Said;
 use super::local::{Here, Local};
 use crate::branch::{
-    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame,
+    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
 };
 use crate::driver::process::{Order, Overseer};
 use crate::driver::simulated::{Due, Shell, World};
@@ -198,6 +198,7 @@ impl There {
         let lease = Lease::new(go, std::mem::take(&mut self.frames), kill_timeout, ready);
         let shown = here.shown();
         if lease.has_passed(shown) {
+            self.said.push(Said::Bytes(Stream::Errors, too_late(&go.nonce).into()));
             return self.end();
         }
         self.has_begun = true;

@@ -5,6 +5,7 @@ use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::syntax::ast::{Block, Duration, Expr, For, ForKind};
 use crate::syntax::clauses::{Engine, ForAllClauses, ForAnyClauses, On, Output};
+use crate::syntax::engine;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::LOOP_CLAUSES;
@@ -129,8 +130,15 @@ impl Builder<'_> {
     fn on(&mut self, pair: Pair) -> Result<On<Expr>> {
         let mut inner = pair.into_inner();
         let engine = inner.next().expect("an engine is named");
-        let engine = Engine::named(engine.as_str()).expect("the grammar knows no others");
-        Ok(On { engine, options: inner.next().map(|pair| self.expr(pair)).transpose()? })
+        let named = Engine::named(engine.as_str()).expect("the grammar knows no others");
+        let options = inner.next().map(|pair| self.expr(pair)).transpose()?;
+        if let Some(options) = &options
+            && let Some(word) = literal::expr(options)
+            && let Some(why) = engine::mistake(named, &word)
+        {
+            return Err(SyntaxError::new(options.span, why).into());
+        }
+        Ok(On { engine: named, options })
     }
 
     /// The number after a clause's words.

@@ -44,6 +44,7 @@ fn fault(dice: &mut Dice) -> Fault {
         Fault::Refuses,
         Fault::Silent,
         Fault::Swallows(after),
+        Fault::Swallows(Duration::MAX),
         Fault::Lies(after),
         Fault::Breaks(after),
     ])
