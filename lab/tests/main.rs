@@ -14,6 +14,7 @@ mod outage;
 mod overload;
 mod pictures;
 mod recovery;
+mod rehearsal_advice;
 mod rehearse;
 mod scripts;
 mod support;

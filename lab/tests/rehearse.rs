@@ -9,27 +9,27 @@ use tempfile::TempDir;
 use crate::support::number;
 
 /// A folder with a script.
-fn folder(script: &str) -> TempDir {
+pub fn folder(script: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.ftsh"), script).expect("a script");
     folder
 }
 
-fn lab(folder: &Path, args: &[&str]) -> Output {
+pub fn lab(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ftsh-lab"));
     command.current_dir(folder).env_clear().args(["rehearse", "a.ftsh"]).args(args);
     command.output().expect("the laboratory runs")
 }
 
 /// What a rehearsal of a script prints.
-fn rehearse(script: &str, args: &[&str]) -> String {
+pub fn rehearse(script: &str, args: &[&str]) -> String {
     let output = lab(folder(script).path(), args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
 /// The rows of a table, without any changes.
-fn rows(script: &str, table: &str, models: &[&str], args: &[&str]) -> Vec<Value> {
+pub fn rows(script: &str, table: &str, models: &[&str], args: &[&str]) -> Vec<Value> {
     let models = models.iter().flat_map(|model| ["--command", model]);
     let more = ["--as-it-is", "--json", "--table", table];
     let args: Vec<_> = models.chain(more).chain(args.iter().copied()).collect();
@@ -329,7 +329,7 @@ end
                        out of time after 13.2 s, at the end of 1 h
     124 more rows in the middle: --table worst
 
-    Changes that make no difference one could tell: line 1: for 1 h → 2 h, each 6
+    Changes that make no difference one could tell: line 1: for 1 h → 2 h, each 4
     min, where there is none, backoff from 10 s → 20 s, backoff from 10 s → 5 s;
     line 2: for 5 min → 10 min, for 5 min → 2 min 30 s, 1 time → 2.
 

@@ -72,17 +72,46 @@ fn edits(schedule: &Schedule, tried: &Tried) -> Vec<(String, Edit)> {
             edits.push((format!("{times} {noun} → {to}"), Edit::Times(to)));
         }
     }
-    if tried.attempts == tried.begun {
-        return edits;
-    }
-    if let (Some(time), None) = (schedule.time, schedule.each) {
-        let each = time / 10;
+    // One that hangs is the only one as well.
+    let is_ever_short = tried.attempts > tried.begun || tried.succeeded < tried.begun;
+    if let Some(each) = new_each(schedule, tried).filter(|_| is_ever_short) {
         edits.push((format!("each {}, where there is none", Human(each)), Edit::Each(each)));
     }
-    if let Some(policy) = schedule.policy.as_ref().filter(|_| schedule.every.is_none()) {
+    // Delays come between two attempts.
+    if let Some(policy) = schedule.policy.as_ref()
+        && schedule.every.is_none()
+        && tried.attempts > tried.begun
+    {
         edits.extend(policies(policy));
     }
     edits
+}
+
+/// A limit for each attempt, where there is none: roomy for those that succeed, and so short that
+/// there can be another one.
+fn new_each(schedule: &Schedule, tried: &Tried) -> Option<Duration> {
+    // Of a head that only running the script can tell nothing is known, whether it has one either.
+    if schedule.each.is_some() || schedule.policy.is_none() {
+        return None;
+    }
+    // Of a single attempt the limit of time is one already.
+    if schedule.times == Some(1) && schedule.time.is_some() {
+        return None;
+    }
+    match (tried.longest, schedule.time) {
+        (Some(longest), Some(time)) => Some(roomy(longest).min(time / 2)),
+        (Some(longest), None) => Some(roomy(longest)),
+        (None, time) => Some(time? / 10),
+    }
+    .filter(|each| !each.is_zero())
+}
+
+/// About twice as long, in a number that people would write.
+fn roomy(length: Duration) -> Duration {
+    let millis = length.as_millis().saturating_mul(2).max(1000) as u64;
+    let unit = [3_600_000, 60_000].into_iter().find(|unit| millis >= *unit).unwrap_or(1000);
+    let step = if millis > 10 * unit { 5 * unit } else { unit };
+    Duration::from_millis(millis.div_ceil(step).saturating_mul(step))
 }
 
 /// Other delays than these.
@@ -249,7 +278,6 @@ end
         10: for 2 s → 4 s | try for 4 seconds or 1 time
         10: for 2 s → 1 s | try for 1 second or 1 time
         10: 1 time → 2 | try for 2 seconds or 2 times
-        10: each 200 ms, where there is none | try for 2 seconds or 1 time each 200 ms
         10: backoff from 1 s → 2 s | try for 2 seconds or 1 time backoff ethernet from 2 seconds to 1 hour by 2
         10: backoff from 1 s → 500 ms | try for 2 seconds or 1 time backoff ethernet from 500 ms to 1 hour by 2
         10: backoff to 1 h → 1 min | try for 2 seconds or 1 time backoff ethernet from 1 second to 1 minute by 2

@@ -1,9 +1,11 @@
 //! What came of a script's tries, and what one client's log says.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ftsh::log::{Told, one_line};
 use ftsh::machine::Time;
+use ftsh::machine::effect::TaskId;
 use ftsh::machine::record::{LogEvent, Record};
 
 /// Counts what becomes of tries, by their lines.
@@ -13,6 +15,8 @@ pub struct Tries {
     pub by_line: BTreeMap<u32, Tried>,
     /// The client whose log is kept, and the log.
     pub kept: Option<(usize, Vec<Line>)>,
+    /// Since when attempts are being made: by which client, in which task and line.
+    since: BTreeMap<(usize, Option<TaskId>, u32), Time>,
 }
 
 /// What became of a `try`.
@@ -28,6 +32,8 @@ pub struct Tried {
     pub succeeded: u64,
     /// How often it gave up.
     pub gave_up: u64,
+    /// How long the longest attempt took that succeeded.
+    pub longest: Option<Duration>,
 }
 
 /// A line of a log.
@@ -61,14 +67,21 @@ impl Tries {
             });
             lines.push(line);
         }
+        let place = (client, record.task, record.line);
         match &record.event {
             LogEvent::Attempt { number, .. } => {
+                self.since.insert(place, record.at);
                 let tried = self.of(record.line);
                 tried.begun += u64::from(*number == 1);
                 tried.attempts += 1;
                 tried.most = tried.most.max(*number);
             }
-            LogEvent::TrySucceeded(_) => self.of(record.line).succeeded += 1,
+            LogEvent::TrySucceeded(_) => {
+                let took = self.since.remove(&place).map(|since| record.at - since);
+                let tried = self.of(record.line);
+                tried.succeeded += 1;
+                tried.longest = tried.longest.max(took);
+            }
             // Without an attempt it hasn't begun: the limits around it had passed.
             LogEvent::TryFailed { attempts: 1.., .. } => self.of(record.line).gave_up += 1,
             _ => {}
@@ -94,5 +107,6 @@ impl Tried {
         self.most = self.most.max(other.most);
         self.succeeded += other.succeeded;
         self.gave_up += other.gave_up;
+        self.longest = self.longest.max(other.longest);
     }
 }
