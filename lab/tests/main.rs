@@ -15,6 +15,7 @@ mod overload;
 mod pictures;
 mod recovery;
 mod rehearsal_advice;
+mod rehearsal_bounds;
 mod rehearse;
 mod scripts;
 mod support;

@@ -37,3 +37,47 @@ fn what_lies_between_attempts_is_left_alone_where_there_was_only_one() {
     let changes: Vec<_> = rows.iter().map(|row| &row["change"]).collect();
     assert_eq!(changes, ["for 1 h → 2 h", "for 1 h → 30 min"]);
 }
+
+/// What a rehearsal prints, in one line.
+fn told(script: &str, models: &[&str]) -> String {
+    let models = models.iter().flat_map(|model| ["--command", model]);
+    let args: Vec<_> = models.chain(["--trials", "50"]).collect();
+    rehearse(script, &args).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_no_try_is_around_is_told() {
+    let script = "try 2 times\n\ta\ncatch\n\tb\nend\nwget x\n";
+    let text = told(script, &["wget fails 50%", "a fails 50%", "b fails"]);
+    assert!(text.contains("by its first failure: line 6: `wget x`, "), "{text}");
+    assert!(!text.contains("line 4: `b`"), "b is what is done about a failure: {text}");
+    assert!(!told(script, &["a fails 90%"]).contains("first failure"));
+}
+
+#[test]
+fn what_ran_when_runs_were_stopped_is_told() {
+    let text = told("forall x in 1 2\n\tgzip $x\n\twget $x\nend\n", &["wget 1 hangs"]);
+    let what = "50 runs weren't over when they were stopped; what was running then: `wget` in 50 of \
+                them, and nothing would ever have ended it. `each` or `for` of a `try`";
+    assert!(text.contains(what), "{text}");
+    let args = ["--until", "1h", "--trials", "5", "--command", "wget hangs"];
+    let text = rehearse("try for 1 day\n\twget\nend\n", &args);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("what was running then: `wget` in 5 of them."), "{text}");
+}
+
+#[test]
+fn tries_that_could_not_be_changed_are_named() {
+    let script = "n=3\ntry $n times\n\twget\nend\n";
+    let text = told(script, &["wget fails 50%"]);
+    let what = "Not changed, since only running the script can tell what is said there: line 2: \
+                `try $n times`.";
+    assert!(text.contains(what), "{text}");
+}
+
+#[test]
+fn years_are_told_in_days() {
+    let args = ["--table", "changes", "--command", "wget hangs 50% takes 2s"];
+    let text = rehearse("try 2 times\n\twget\nend\n", &args);
+    assert!(text.contains(" d\n") && !text.contains(" h\n"), "{text}");
+}

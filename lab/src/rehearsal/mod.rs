@@ -7,6 +7,7 @@ mod parse;
 mod stage;
 mod tries;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bstr::BString;
@@ -23,14 +24,22 @@ pub use changes::{Change, changes};
 pub use model::Model;
 pub use parse::CLAUSES;
 pub use stage::{Ending, Use};
-pub use tries::{Line, Tried, Tries};
+pub use tries::{Line, Log, MOST_LINES, Tried, Tries};
 
 use crate::common::random;
+pub use crate::world::Stop;
 use crate::world::World;
 use stage::Stage;
 
-/// A client that has done so much without coming to its end will not.
-pub const MOST_EVENTS: u64 = 300_000;
+/// A client that has done so much at one moment is one for whom time stands still.
+pub const MOST_AT_ONCE: u64 = 100_000;
+/// A client that has done so much without coming to its end will not. It is more, so that time that
+/// stands still is found to.
+pub const MOST_EVENTS: u64 = 3 * MOST_AT_ONCE;
+/// Who says until when to look wants to see what comes by then, but won't wait for more than this.
+pub const MOST_EVENTS_UNTIL: u64 = 100 * MOST_EVENTS;
+/// What is not over then won't be.
+const FOR_EVER: Duration = Duration::from_secs(1000 * 86_400);
 
 /// What is the same in all trials.
 #[derive(Debug)]
@@ -49,8 +58,8 @@ pub struct Rehearsal {
     pub clients: u32,
     /// Within what time they begin.
     pub start: Duration,
-    /// When a run is stopped that isn't over.
-    pub until: Duration,
+    /// When a run is stopped that isn't over, if that is said.
+    pub until: Option<Duration>,
     /// Repeats it.
     pub seed: u64,
 }
@@ -77,14 +86,16 @@ pub struct Trial {
     pub uses: Vec<Use>,
     /// What came of the commands without a model.
     pub others: Vec<(BString, Use)>,
+    /// In how many runs that weren't over what was running, by name.
+    pub unfinished: BTreeMap<BString, u64>,
     /// What came of the tries.
     pub tries: Tries,
     /// When commands started, in seconds, and of which model they are.
     pub starts: Vec<(f32, usize)>,
     /// How many events there were.
     pub events: u64,
-    /// Whether it did too much to be gone on with.
-    pub is_stopped: bool,
+    /// Why it wasn't gone on with, if it did too much.
+    pub stop: Option<Stop>,
 }
 
 /// What came of one client's script.
@@ -131,10 +142,12 @@ impl Rehearsal {
             Detail::Tries | Detail::Starts | Detail::Log(_) => Level::STRUCTURES,
         };
         if let Detail::Log(client) = detail {
-            stage.tries.kept = Some((client, Vec::new()));
+            stage.tries.kept = Some((client, Log::default()));
         }
         let mut world = World::new(stage, random(self.seed, &[number, 2]));
-        world.limit(MOST_EVENTS.saturating_mul(u64::from(self.clients)));
+        let most = if self.until.is_some() { MOST_EVENTS_UNTIL } else { MOST_EVENTS };
+        let of_all = |events: u64| events.saturating_mul(u64::from(self.clients));
+        world.limit(of_all(most), of_all(MOST_AT_ONCE));
         let mut own = random(self.seed, &[number, 3]);
         let mut starts = Vec::with_capacity(clients);
         for _ in 0..clients {
@@ -157,10 +170,15 @@ impl Rehearsal {
             world.join(Machine::new(script, args, environment, config, seed), shell, start);
             starts.push(start);
         }
-        world.run(self.until);
-        let (events, is_stopped) = (world.handled(), world.is_stopped());
-        let stopped_at = if is_stopped { world.now() } else { self.until };
+        let until = self.until.unwrap_or(FOR_EVER);
+        world.run(until);
+        let (events, stop) = (world.handled(), world.stop());
+        let stopped_at = if stop.is_some() { world.now() } else { until };
         let stage = world.commands;
+        let mut unfinished = BTreeMap::new();
+        for (_, name) in stage.unfinished() {
+            *unfinished.entry(name.clone()).or_default() += 1;
+        }
         let run = |(start, ending): (Duration, Option<Ending>)| {
             let end = ending.as_ref().map_or(stopped_at, |ending| ending.at.elapsed());
             Run { time: end.saturating_sub(start), ending }
@@ -169,10 +187,11 @@ impl Rehearsal {
             runs: starts.into_iter().zip(stage.endings).map(run).collect(),
             uses: stage.uses,
             others: stage.others.into_iter().collect(),
+            unfinished,
             tries: stage.tries,
             starts: stage.starts.unwrap_or_default(),
             events,
-            is_stopped,
+            stop,
         }
     }
 }

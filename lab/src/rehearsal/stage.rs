@@ -1,7 +1,7 @@
 //! The commands of a rehearsed script: those that have a model do as it says, the others succeed at
 //! once.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::BString;
@@ -147,6 +147,12 @@ impl<'m> Stage<'m> {
             tries: Tries::default(),
             starts: None,
         }
+    }
+
+    /// What each client whose script isn't over is running, by name.
+    pub fn unfinished(&self) -> BTreeSet<(usize, &BString)> {
+        let left = self.running.iter().map(|(program, it)| (program.client, &it.name));
+        left.filter(|(client, _)| self.endings[*client].is_none()).collect()
     }
 
     fn of(&mut self, running: &Running) -> &mut Use {

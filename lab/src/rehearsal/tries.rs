@@ -14,7 +14,7 @@ pub struct Tries {
     /// By script and line.
     pub by_line: BTreeMap<u32, Tried>,
     /// The client whose log is kept, and the log.
-    pub kept: Option<(usize, Vec<Line>)>,
+    pub kept: Option<(usize, Log)>,
     /// Since when attempts are being made: by which client, in which task and line.
     since: BTreeMap<(usize, Option<TaskId>, u32), Time>,
 }
@@ -36,6 +36,18 @@ pub struct Tried {
     pub longest: Option<Duration>,
 }
 
+/// What a client has logged: all of it, or what it began and ended with.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// The lines that are kept.
+    pub lines: Vec<Line>,
+    /// How many are missing after the first [`MOST_LINES`].
+    pub missing: usize,
+}
+
+/// So many lines of a log are kept from its beginning, and at least as many from its end.
+pub const MOST_LINES: usize = 50_000;
+
 /// A line of a log.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -47,25 +59,32 @@ pub struct Line {
     pub what: String,
 }
 
+impl Log {
+    fn add(&mut self, record: &Record) {
+        let what = one_line(&Told(&record.event).to_string());
+        let line = Line { at: record.at, line: record.line, what };
+        // That it starts says nothing new if it ends at once.
+        let is_end =
+            matches!(record.event, LogEvent::CommandSucceeded { .. } | LogEvent::CommandFailed(_));
+        self.lines.pop_if(|last| {
+            is_end
+                && last.what.starts_with("start: ")
+                && (last.at, last.line) == (line.at, line.line)
+        });
+        self.lines.push(line);
+        if self.lines.len() > 3 * MOST_LINES {
+            self.missing += self.lines.drain(MOST_LINES..2 * MOST_LINES).count();
+        }
+    }
+}
+
 impl Tries {
     /// Takes a record into account.
     pub fn add(&mut self, client: usize, record: &Record) {
-        if let Some((kept, lines)) = &mut self.kept
+        if let Some((kept, log)) = &mut self.kept
             && *kept == client
         {
-            let what = one_line(&Told(&record.event).to_string());
-            let line = Line { at: record.at, line: record.line, what };
-            // That it starts says nothing new if it ends at once.
-            let is_end = matches!(
-                record.event,
-                LogEvent::CommandSucceeded { .. } | LogEvent::CommandFailed(_)
-            );
-            lines.pop_if(|last| {
-                is_end
-                    && last.what.starts_with("start: ")
-                    && (last.at, last.line) == (line.at, line.line)
-            });
-            lines.push(line);
+            log.add(record);
         }
         let place = (client, record.task, record.line);
         match &record.event {

@@ -156,8 +156,36 @@ pub struct World<C: Commands> {
     /// The models.
     pub commands: C,
     handled: u64,
-    /// So many events may still come.
-    left: u64,
+    left: Left,
+}
+
+/// How many events may still come.
+struct Left {
+    /// In all.
+    all: u64,
+    /// Before the clock moves on, and how many may come then.
+    now: u64,
+    at_once: u64,
+}
+
+impl Left {
+    fn spend(&mut self, events: u64) {
+        self.all = self.all.saturating_sub(events);
+        self.now = self.now.saturating_sub(events);
+    }
+
+    fn is_none(&self) -> bool {
+        self.all == 0 || self.now == 0
+    }
+}
+
+/// Why a world came to a stop before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Too much happened at one moment: what takes no time may go on for ever.
+    StandsStill,
+    /// Too much happened.
+    TooMuch,
 }
 
 struct Client {
@@ -172,17 +200,23 @@ impl<C: Commands> World<C> {
     /// A world without clients. `random` is for the models.
     pub fn new(commands: C, random: Random) -> Self {
         let agenda = Agenda { events: Events::new(), channels: vec![Channels::default()], random };
-        Self { clients: Vec::new(), agenda, commands, handled: 0, left: u64::MAX }
+        let left = Left { all: u64::MAX, now: u64::MAX, at_once: u64::MAX };
+        Self { clients: Vec::new(), agenda, commands, handled: 0, left }
     }
 
-    /// Lets it come to a stop after so many events: a script may do something for ever in no time.
-    pub fn limit(&mut self, most: u64) {
-        self.left = most;
+    /// Lets it come to a stop after so many events, or so many at one moment: a script may do
+    /// something for ever, also in no time.
+    pub fn limit(&mut self, most: u64, at_once: u64) {
+        self.left = Left { all: most, now: at_once, at_once };
     }
 
-    /// Whether it has come to a stop before its time.
-    pub fn is_stopped(&self) -> bool {
-        self.left == 0
+    /// Why it has come to a stop before its time, if it has.
+    pub fn stop(&self) -> Option<Stop> {
+        match self.left {
+            Left { now: 0, .. } => Some(Stop::StandsStill),
+            Left { all: 0, .. } => Some(Stop::TooMuch),
+            _ => None,
+        }
     }
 
     /// Deals the clients out to so many machines, each with channels of its own; before any is added.
@@ -216,21 +250,29 @@ impl<C: Commands> World<C> {
     /// Lets everything happen up to a time.
     pub fn run(&mut self, until: Duration) {
         let until = Time::after(until);
-        while self.left > 0
+        let mut moment = self.agenda.now();
+        while !self.left.is_none()
             && let Some(happening) = self.agenda.events.next(until)
         {
-            self.left -= 1;
+            if moment != self.agenda.now() {
+                moment = self.agenda.now();
+                self.left.now = self.left.at_once;
+            }
             self.handled += 1;
+            if let Happening::Wake(client) = happening
+                && self.clients[client].wake != moment
+            {
+                // It has found something else to wait for since. Of these there may be many at one
+                // moment, the end of a long `try`, and none of them does anything.
+                continue;
+            }
+            self.left.spend(1);
             match happening {
                 Happening::Wake(client) => {
-                    let now = self.agenda.now();
                     let it = &mut self.clients[client];
-                    // It may have found something else to wait for since.
-                    if it.wake == now {
-                        it.wake = Time::NEVER;
-                        it.machine.handle_timeout(now);
-                        self.go_on(client);
-                    }
+                    it.wake = Time::NEVER;
+                    it.machine.handle_timeout(moment);
+                    self.go_on(client);
                 }
                 Happening::Due(client, due) => {
                     let (shell, mut around) = self.parts(client);
@@ -285,8 +327,8 @@ impl<C: Commands> World<C> {
                     if let Some(event) = client.shell.poll_event() {
                         client.machine.handle_event(now, event);
                     } else if until <= now {
-                        self.left = self.left.saturating_sub(SLICE);
-                        if self.left == 0 {
+                        self.left.spend(SLICE);
+                        if self.left.is_none() {
                             return;
                         }
                         client.machine.handle_timeout(now);

@@ -14,6 +14,8 @@ use crate::rehearsal::{Change, Detail, Difference, Rehearsal, Trial, Tries, chan
 const PATIENCE: u64 = 1_500_000;
 /// Fewer trials tell nothing.
 const FEWEST: usize = 20;
+/// If even these would take more events than this, no changes are tried.
+const MOST_EVENTS: u64 = 100_000_000;
 /// A difference in time by a smaller part is none worth to be told.
 const NOTABLE: f64 = 0.01;
 /// So many changes people see.
@@ -43,14 +45,23 @@ impl Effect {
     }
 }
 
-/// What changes do, those that do most first.
+/// Whether so many changes can be tried of trials of so many events.
+fn are_affordable(changes: usize, events: u64) -> bool {
+    (changes as u64).saturating_mul(events).saturating_mul(FEWEST as u64) <= MOST_EVENTS
+}
+
+/// What changes do, those that do most first; nothing if they would take too long.
 pub fn effects(
     rehearsal: &Rehearsal,
     script: &Script,
     before: &[Trial],
     tries: &Tries,
-) -> Vec<Effect> {
+) -> Option<Vec<Effect>> {
     let changes = changes(script, &rehearsal.policy, &tries.by_line);
+    let events = before.iter().map(|trial| trial.events).max().unwrap_or_default();
+    if !are_affordable(changes.len(), events) {
+        return None;
+    }
     let patience = PATIENCE / changes.len().max(1) as u64;
     let progress = Progress::new(changes.len());
     let numbers: Vec<_> = (0..changes.len()).collect();
@@ -62,14 +73,19 @@ pub fn effects(
                 break;
             }
             let trial = rehearsal.trial(&changes[*number].script, trial as u64, Detail::Endings);
+            if trial.stop.is_some() {
+                // Nothing is known of how it would have ended.
+                return None;
+            }
             events += trial.events;
             after.push((trial.share(), trial.time()));
         }
-        after
+        Some(after)
     });
     let before: Vec<_> = before.iter().map(|it| (it.share(), it.time())).collect();
     let mut effects = Vec::new();
     for (change, after) in changes.into_iter().zip(after) {
+        let Some(after) = after else { continue };
         let of = |what: fn(&(f64, f64)) -> f64| {
             let pairs = before.iter().map(what).zip(after.iter().map(what));
             (mean(after.iter().map(what)), difference(pairs))
@@ -85,7 +101,7 @@ pub fn effects(
         let (one, other) = (size(one), size(other));
         other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
     });
-    effects
+    Some(effects)
 }
 
 /// The changes that do most, for people; all, for programs.
@@ -149,6 +165,7 @@ fn lengths(longer: &Difference) -> String {
         ..0.1 => shown(longer, 1000.0, " ms"),
         ..120.0 => shown(longer, 1.0, " s"),
         ..7200.0 => shown(longer, 1.0 / 60.0, " min"),
+        172_800.0.. => shown(longer, 1.0 / 86_400.0, " d"),
         _ => shown(longer, 1.0 / 3600.0, " h"),
     }
 }
@@ -163,4 +180,15 @@ pub fn idle(found: &Found) -> Option<String> {
         idle.iter().map(|(line, what)| format!("line {line}: {}", what.join(", "))).collect();
     (!lines.is_empty())
         .then(|| format!("Changes that make no difference one could tell: {}.", lines.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_what_takes_very_long_are_not_tried() {
+        assert!(are_affordable(20, 10_000) && are_affordable(0, u64::MAX));
+        assert!(!are_affordable(6, 2_000_000) && !are_affordable(2, u64::MAX));
+    }
 }

@@ -2,6 +2,8 @@
 //! decides that?
 
 mod effects;
+mod endless;
+mod notes;
 mod picture;
 mod tables;
 
@@ -12,14 +14,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use ftsh::diagnostic;
-use ftsh::machine::outcome::Human;
 use ftsh::os_error::plain;
 use ftsh::syntax::{Script, parse_bytes};
 
 use crate::common::{Common, Progress, Report, Told, input, trials};
-use crate::rehearsal::{
-    CLAUSES, Detail, MOST_EVENTS, Model, Rehearsal, Run, Share, Trial, Tries, share,
-};
+use crate::rehearsal::{CLAUSES, Detail, Model, Rehearsal, Run, Share, Trial, Tries, share};
 
 /// What will come of a script whose commands fail, take their time or hang, as you say
 ///
@@ -65,10 +64,25 @@ pub struct Options {
     pub common: Common,
 }
 
-/// What is not over then won't be.
-const FOR_EVER: Duration = Duration::from_secs(1000 * 86_400);
 /// So many trials are made unless told, with one client.
 const TRIALS: u32 = 1000;
+/// So many are made before the first of them is looked at.
+const AT_A_TIME: usize = 100;
+/// So many at least: fewer tell nothing.
+const FEWEST: u32 = 20;
+/// And fewer than usual if they would take more events than this together.
+const AFFORDABLE: u64 = 20_000_000;
+
+/// Whether changes of a script were tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// They were.
+    Tried,
+    /// Nobody asked for them.
+    Unwanted,
+    /// They would have taken too long.
+    TooMuch,
+}
 
 /// What came of all trials.
 pub struct Found {
@@ -82,6 +96,8 @@ pub struct Found {
     pub success: Share,
     /// What became of its tries.
     pub tries: Tries,
+    /// Whether changes were tried.
+    pub changes: Changes,
     /// What changes do, those that do most first.
     pub effects: Vec<effects::Effect>,
     /// The trial, the client and the log of the worst run.
@@ -93,30 +109,36 @@ pub fn run(options: &Options) -> Result<Report> {
     let name = options.script.display().to_string();
     let script = read(&options.script)?;
     let rehearsal = rehearsal(options, &name)?;
-    let count = options.common.trials((TRIALS / options.clients).max(20));
     let detail = if options.common.plot.is_some() { Detail::Starts } else { Detail::Tries };
     let first = rehearsal.trial(&script, 0, detail);
-    if first.is_stopped {
-        bail!(
-            "{name}: a run isn't over after {} and {MOST_EVENTS} events: does the script end by \
-             itself? `--until 1h` stops each run then",
-            Human(first.runs.iter().map(|run| run.time).max().unwrap_or_default())
-        );
-    }
+    endless::refuse(&name, &rehearsal, &first)?;
+    let count = options.common.trials(usual(options.clients, first.events));
     input::bounded(first.events as f64 * f64::from(count))?;
     let numbers: Vec<u64> = (0..u64::from(count)).collect();
     let progress = Progress::new(numbers.len());
-    let trials = trials(&numbers, &progress, |number| rehearsal.trial(&script, *number, detail));
+    let mut all = Vec::with_capacity(numbers.len());
+    // Some at a time: those that are refused take longest.
+    for some in numbers.chunks(AT_A_TIME) {
+        let trials = trials(some, &progress, |number| rehearsal.trial(&script, *number, detail));
+        for trial in &trials {
+            endless::refuse(&name, &rehearsal, trial)?;
+        }
+        all.extend(trials);
+    }
+    let trials = all;
     drop(progress);
     let shares: Vec<f64> = trials.iter().map(Trial::share).collect();
     let mut tries = Tries::default();
     for trial in &trials {
         tries.merge(&trial.tries);
     }
-    let effects = if options.as_it_is {
-        Vec::new()
+    let (changes, effects) = if options.as_it_is {
+        (Changes::Unwanted, Vec::new())
     } else {
-        effects::effects(&rehearsal, &script, &trials, &tries)
+        match effects::effects(&rehearsal, &script, &trials, &tries) {
+            Some(effects) => (Changes::Tried, effects),
+            None => (Changes::TooMuch, Vec::new()),
+        }
     };
     let (trial, client) = worst(&trials);
     let log = rehearsal.trial(&script, trial as u64, Detail::Log(client));
@@ -124,6 +146,7 @@ pub fn run(options: &Options) -> Result<Report> {
         success: share(&shares, options.clients),
         worst: (trial, client, log),
         name,
+        changes,
         rehearsal,
         trials,
         tries,
@@ -131,9 +154,15 @@ pub fn run(options: &Options) -> Result<Report> {
     };
     Ok(Report {
         tables: tables::tables(&found, &script),
-        notes: tables::notes(&found),
+        notes: notes::notes(&found, &script),
         picture: picture::picture(&found),
     })
+}
+
+/// How many trials there are unless told: fewer of what takes long.
+fn usual(clients: u32, events: u64) -> u32 {
+    let affordable = u32::try_from(AFFORDABLE / events.max(1)).unwrap_or(u32::MAX);
+    (TRIALS / clients).min(affordable).max(FEWEST)
 }
 
 fn read(path: &Path) -> Result<Script> {
@@ -170,7 +199,7 @@ fn rehearsal(options: &Options, name: &str) -> Result<Rehearsal> {
         policy,
         clients: options.clients,
         start: options.start,
-        until: options.until.unwrap_or(FOR_EVER),
+        until: options.until,
         seed: options.common.seed,
     })
 }
@@ -216,4 +245,18 @@ fn worst(trials: &[Trial]) -> (usize, usize) {
     let worst =
         runs.reduce(|worst, next| if how_bad(next.2) > how_bad(worst.2) { next } else { worst });
     worst.map_or((0, 0), |(trial, client, _)| (trial, client))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_tried_less_often() {
+        assert_eq!(
+            (usual(1, 0), usual(1, 10), usual(10, 10), usual(100_000, 10)),
+            (1000, 1000, 100, 20)
+        );
+        assert_eq!((usual(1, AFFORDABLE / 300), usual(1, u64::MAX)), (300, 20));
+    }
 }

@@ -1,6 +1,6 @@
 //! What a rehearsal found, for people and programs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ftsh::lint::schedules;
@@ -10,7 +10,7 @@ use ftsh::syntax::Script;
 use super::{Found, effects};
 use crate::common::statistics::Quantiles;
 use crate::common::{Column, Table, Value};
-use crate::rehearsal::{Run, Use};
+use crate::rehearsal::{MOST_LINES, Run, Use};
 
 /// So many lines of the worst run people see at each end.
 const LINES: usize = 12;
@@ -52,7 +52,8 @@ pub fn length(seconds: Option<f64>) -> Value {
     length.map_or(Value::Missing, |length| Human(length).to_string().into())
 }
 
-fn runs(found: &Found) -> impl Iterator<Item = &Run> {
+/// The runs of all trials and clients.
+pub fn runs(found: &Found) -> impl Iterator<Item = &Run> {
     found.trials.iter().flat_map(|trial| &trial.runs)
 }
 
@@ -274,8 +275,13 @@ fn worst(found: &Found) -> Table {
             Column::hidden("time_s"),
         ],
     );
-    let lines = log.tries.kept.as_ref().map_or(&[][..], |(_, lines)| lines);
-    for line in lines {
+    let kept = log.tries.kept.as_ref();
+    let (lines, missing) = kept.map_or((&[][..], 0), |(_, log)| (&log.lines[..], log.missing));
+    for (at, line) in lines.iter().enumerate() {
+        if at == MOST_LINES && missing > 0 {
+            let what = format!("… {missing} lines are left out here …");
+            table.push(vec![Value::Missing, Value::Missing, what.into(), Value::Missing]);
+        }
         table.push(vec![
             Human(line.at.elapsed()).to_string().into(),
             if line.line == 0 { Value::Missing } else { u64::from(line.line).into() },
@@ -285,39 +291,4 @@ fn worst(found: &Found) -> Table {
     }
     table.shown = Some((LINES, LINES));
     table
-}
-
-/// What to know about the tables.
-pub fn notes(found: &Found) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.extend(effects::idle(found));
-    let models = &found.rehearsal.models;
-    for (at, model) in models.iter().enumerate() {
-        if found.trials.iter().all(|trial| trial.uses[at].starts == 0) {
-            notes.push(format!(
-                "No command was ever like this: `{model}`. Is it the script's spelling, or does a \
-                 model before it take them all?"
-            ));
-        }
-    }
-    let others: BTreeSet<_> = found
-        .trials
-        .iter()
-        .flat_map(|trial| &trial.others)
-        .map(|(name, _)| name.to_string())
-        .collect();
-    if !others.is_empty() {
-        let names: Vec<_> = others.iter().map(|name| format!("`{name}`")).collect();
-        notes.push(format!(
-            "Commands without a model succeed at once and print nothing: {}.",
-            names.join(", ")
-        ));
-    }
-    let stopped = runs(found).filter(|run| run.ending.is_none()).count();
-    if stopped > 0 {
-        notes.push(format!("{stopped} runs weren't over when they were stopped."));
-    }
-    let events: u64 = found.trials.iter().map(|trial| trial.events).sum();
-    notes.push(format!("{events} events were simulated, without those of the changes."));
-    notes
 }
