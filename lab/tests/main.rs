@@ -16,6 +16,7 @@ mod pictures;
 mod recovery;
 mod rehearsal_advice;
 mod rehearsal_bounds;
+mod rehearsal_words;
 mod rehearse;
 mod scripts;
 mod support;

@@ -5,6 +5,7 @@ mod changes;
 pub mod model;
 mod parse;
 mod stage;
+mod tokens;
 mod tries;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use changes::{Change, changes};
 pub use model::Model;
 pub use parse::CLAUSES;
 pub use stage::{Ending, Use};
+pub use tokens::without_comment;
 pub use tries::{Line, Log, MOST_LINES, Tried, Tries};
 
 use crate::common::random;

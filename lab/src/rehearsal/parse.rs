@@ -8,6 +8,7 @@ use ftsh::nearest::nearest;
 use ftsh::syntax::vocabulary::BUILTINS;
 
 use super::model::{Fails, Length, Model, Outage};
+use super::tokens::{Token, tokens};
 
 /// What can be said of a command.
 pub const CLAUSES: &str = "fails [30% | 2 times], exits N, takes TIME [to TIME] [or TIME if it fails], \
@@ -58,36 +59,6 @@ impl FromStr for Model {
         }
         Ok(model)
     }
-}
-
-/// A word, or a text in quotes.
-#[derive(Clone, Debug, PartialEq)]
-struct Token {
-    text: String,
-    quoted: bool,
-}
-
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
-    let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let token = if first == '"' || first == '\'' {
-            let Some((inside, after)) = rest[1..].split_once(first) else {
-                return Err(format!("a {first} is missing at the end"));
-            };
-            rest = after;
-            Token { text: inside.into(), quoted: true }
-        } else {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            let word = &rest[..end];
-            rest = &rest[end..];
-            // People put commas between clauses.
-            Token { text: word.strip_suffix(',').unwrap_or(word).into(), quoted: false }
-        };
-        tokens.push(token);
-        rest = rest.trim_start();
-    }
-    Ok(tokens)
 }
 
 fn check_words(words: &[Token], is_all: bool) -> Result<(), String> {

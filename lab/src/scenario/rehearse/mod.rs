@@ -18,7 +18,9 @@ use ftsh::os_error::plain;
 use ftsh::syntax::{Script, parse_bytes};
 
 use crate::common::{Common, Progress, Report, Told, input, trials};
-use crate::rehearsal::{CLAUSES, Detail, Model, Rehearsal, Run, Share, Trial, Tries, share};
+use crate::rehearsal::{
+    CLAUSES, Detail, Model, Rehearsal, Run, Share, Trial, Tries, share, without_comment,
+};
 
 /// What will come of a script whose commands fail, take their time or hang, as you say
 ///
@@ -210,8 +212,8 @@ fn from_file(path: &Path) -> Result<Vec<Model>> {
         .map_err(|error| anyhow!("can't read {name}: {}", plain(&error)))?;
     let mut models = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if !line.is_empty() && !line.starts_with('#') {
+        let line = without_comment(line).trim();
+        if !line.is_empty() {
             let model = line.parse::<Model>();
             models.push(model.map_err(|mistake| anyhow!("{name}:{}: {mistake}", at + 1))?);
         }
