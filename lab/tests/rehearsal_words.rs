@@ -31,3 +31,27 @@ fn comments_stand_where_words_begin() {
     let (_, said) = both(folder.path(), &args);
     assert!(said.contains("models:1: what does `a` do?"), "{said}");
 }
+
+#[test]
+fn files_that_are_not_here_need_a_text() {
+    let script =
+        "if .exists. b\n\tread n < b\n\tif $n .eq. ''\n\t\tfailure an empty line\n\tend\nend\n";
+    let folder = folder(script);
+    let args = |file| ["--trials", "1", "--file", file, "--as-it-is"];
+    let refused = |file, words: &str| {
+        let (printed, said) = both(folder.path(), &args(file));
+        assert!(said.contains(words) && said.lines().count() == 1, "{file}: {said}{printed}");
+    };
+    refused("b", "there is no file `b`");
+    refused("b", "`--file b=`");
+    refused("", "--file");
+    refused("=text", "--file");
+    refused(".", "can't read `.`");
+    // An empty one has no line, not an empty one.
+    let (printed, _) = both(folder.path(), &args("b="));
+    assert!(printed.contains(": 0 % of the runs succeed"), "{printed}");
+    assert!(!printed.contains("an empty line"), "{printed}");
+    write(folder.path(), "b", "x\n");
+    let (printed, said) = both(folder.path(), &args("b"));
+    assert!(printed.contains("100 % of the runs succeed"), "{printed}{said}");
+}

@@ -46,7 +46,8 @@ pub struct Options {
     /// A file of models, one a line, after those of --command; `#` begins a comment
     #[arg(long, value_name = "FILE")]
     pub commands: Option<PathBuf>,
-    /// A file that is there when the script begins, as it is here, or with this text; repeatable
+    /// A file that is there when the script begins, as it is here, or with this text, which may be
+    /// none (`PATH=`); repeatable
     #[arg(long = "file", value_name = "PATH[=TEXT]")]
     pub files: Vec<String>,
     /// So many run the script beside each other, and use the same servers
@@ -226,15 +227,23 @@ fn from_file(path: &Path) -> Result<Vec<Model>> {
 
 /// A file's path and content.
 fn content(file: &str) -> Result<(String, String)> {
-    if let Some((path, text)) = file.split_once('=') {
-        return Ok((path.into(), format!("{text}\n")));
+    let (path, text) = file.split_once('=').map_or((file, None), |(path, text)| (path, Some(text)));
+    if path.is_empty() {
+        bail!("--file `{file}`: which file? As in `--file PATH` or `--file PATH=TEXT`");
     }
-    let content = match std::fs::read(file) {
-        Ok(content) => String::from_utf8_lossy(&content).into_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => bail!("can't read {file}: {}", plain(&error)),
+    let content = match text {
+        Some("") => String::new(),
+        Some(text) => format!("{text}\n"),
+        None => match std::fs::read(path) {
+            Ok(content) => String::from_utf8_lossy(&content).into_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
+                "--file: there is no file `{path}` here; `--file {path}=TEXT` says what is in it, \
+                 and `--file {path}=` that nothing is"
+            ),
+            Err(error) => bail!("--file: can't read `{path}`: {}", plain(&error)),
+        },
     };
-    Ok((file.into(), content))
+    Ok((path.into(), content))
 }
 
 /// Of those that failed the one that took longest, or else of all: the trial and the client. Of several
