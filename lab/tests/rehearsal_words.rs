@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::rehearse::{folder, lab};
+use crate::rehearse::{folder, lab, rehearse, rows};
 
 fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("a file");
@@ -54,4 +54,43 @@ fn files_that_are_not_here_need_a_text() {
     write(folder.path(), "b", "x\n");
     let (printed, said) = both(folder.path(), &args("b"));
     assert!(printed.contains("100 % of the runs succeed"), "{printed}{said}");
+}
+
+#[test]
+fn what_never_ran_is_listed() {
+    let script = "\
+function f
+	inner
+end
+try 2 times
+	wget a
+	gzip b | sort -u
+	if .succeeds. ( grep x y )
+		exec 'last one'
+	end
+	for x in 1 2
+		$x \"$x\" literal
+		git clone
+	end
+	cd d
+	f
+catch
+	true
+finally
+	/bin/rm -f a
+end
+";
+    let models = ["--command", "wget fails", "--command", "git clone fails 1%", "--trials", "2"];
+    let text = rehearse(script, &models);
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let note = "never ran, in no trial, and have no model: `inner`, `gzip`, `sort`, `grep`, `last \
+                one`.";
+    assert!(joined.contains(note), "{text}");
+    assert!(joined.contains("No command was ever like this: `git clone fails 1%`."), "{text}");
+    assert!(joined.contains("print nothing: `rm`, `true`."), "{text}");
+    let rows = rows(script, "commands", &["wget fails"], &["--trials", "2"]);
+    let gzip = rows.iter().find(|row| row["command"] == "gzip (no model)").expect("a row");
+    assert_eq!(gzip["runs"], 0.0);
+    let text = rehearse("wget a\ngit push\n", &["--command", "git *l* fails", "--trials", "2"]);
+    assert!(!text.contains("never ran"), "all of it ran: {text}");
 }

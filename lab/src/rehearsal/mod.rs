@@ -3,6 +3,7 @@
 mod chance;
 mod changes;
 pub mod model;
+mod named;
 mod parse;
 mod stage;
 mod tokens;
@@ -23,6 +24,7 @@ use rand::RngExt;
 pub use chance::{Difference, Share, difference, share};
 pub use changes::{Change, changes};
 pub use model::Model;
+pub use named::{Named, named};
 pub use parse::CLAUSES;
 pub use stage::{Ending, Use};
 pub use tokens::without_comment;

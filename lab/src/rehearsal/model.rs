@@ -80,12 +80,17 @@ impl Model {
     /// words among the arguments in this order. `*` and `?` stand for anything in a word.
     pub fn is_about(&self, command: &[BString]) -> bool {
         let Some((name, arguments)) = command.split_first() else { return false };
-        let mut wanted = self.words.iter();
-        let is_named = wanted.next().is_some_and(|wanted| {
-            matches(wanted.as_bytes(), name) || matches(wanted.as_bytes(), last_name(name))
-        });
+        let mut wanted = self.words.iter().skip(1);
         let mut arguments = arguments.iter();
-        is_named && wanted.all(|wanted| arguments.any(|it| matches(wanted.as_bytes(), it)))
+        self.is_named(name)
+            && wanted.all(|wanted| arguments.any(|it| matches(wanted.as_bytes(), it)))
+    }
+
+    /// Whether commands of a name may be what it is about.
+    pub fn is_named(&self, name: &[u8]) -> bool {
+        self.words.first().is_some_and(|wanted| {
+            matches(wanted.as_bytes(), name) || matches(wanted.as_bytes(), last_name(name))
+        })
     }
 
     /// The command it is about.

@@ -19,7 +19,7 @@ use ftsh::syntax::{Script, parse_bytes};
 
 use crate::common::{Common, Progress, Report, Told, input, trials};
 use crate::rehearsal::{
-    CLAUSES, Detail, Model, Rehearsal, Run, Share, Trial, Tries, share, without_comment,
+    CLAUSES, Detail, Model, Rehearsal, Run, Share, Trial, Tries, named, share, without_comment,
 };
 
 /// What will come of a script whose commands fail, take their time or hang, as you say
@@ -97,6 +97,8 @@ pub struct Found {
     pub trials: Vec<Trial>,
     /// How likely it is that a client's script succeeds.
     pub success: Share,
+    /// What its commands without a model are called that never ran, in the order of the text.
+    pub never: Vec<String>,
     /// What became of its tries.
     pub tries: Tries,
     /// Whether changes were tried.
@@ -147,6 +149,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let log = rehearsal.trial(&script, trial as u64, Detail::Log(client));
     let found = Found {
         success: share(&shares, options.clients),
+        never: never(&script, &rehearsal, &trials),
         worst: (trial, client, log),
         name,
         changes,
@@ -244,6 +247,22 @@ fn content(file: &str) -> Result<(String, String)> {
         },
     };
     Ok((path.into(), content))
+}
+
+/// What the commands are called that have no model and never ran.
+fn never(script: &Script, rehearsal: &Rehearsal, trials: &[Trial]) -> Vec<String> {
+    let ran = |name: &str| {
+        trials.iter().flat_map(|trial| &trial.others).any(|(other, _)| *other == *name)
+    };
+    let mut names = Vec::new();
+    for command in named(script) {
+        let name = command.short_name();
+        let has_model = rehearsal.models.iter().any(|model| command.may_be_of(model));
+        if !has_model && !ran(name) && !names.iter().any(|other| other == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
 }
 
 /// Of those that failed the one that took longest, or else of all: the trial and the client. Of several

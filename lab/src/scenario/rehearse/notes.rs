@@ -36,6 +36,13 @@ pub fn notes(found: &Found, script: &Script) -> Vec<String> {
             names.join(", ")
         ));
     }
+    if !found.never.is_empty() {
+        let names: Vec<_> = found.never.iter().map(|name| format!("`{name}`")).collect();
+        notes.push(format!(
+            "Commands that never ran, in no trial, and have no model: {}.",
+            names.join(", ")
+        ));
+    }
     notes.extend(untried(found));
     notes.extend(stopped(found));
     let events: u64 = found.trials.iter().map(|trial| trial.events).sum();

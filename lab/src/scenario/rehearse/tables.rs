@@ -183,16 +183,19 @@ fn commands(found: &Found) -> Table {
         for it in uses {
             sum.add(it);
         }
-        let starts = (sum.starts as f64).max(1.0);
-        let mean = sum.time.as_secs_f64() / starts;
+        let of_all = |part: u64| {
+            let starts = sum.starts as f64;
+            if sum.starts == 0 { Value::Missing } else { percent(part as f64 / starts) }
+        };
+        let mean = (sum.starts > 0).then(|| sum.time.as_secs_f64() / sum.starts as f64);
         table.push(vec![
             name.into(),
             Value::number(sum.starts as f64 / trials),
             uses.iter().map(|it| it.starts).max().unwrap_or(0).into(),
-            percent(sum.failed as f64 / starts),
-            percent(sum.cut as f64 / starts),
-            length(Some(mean)),
-            Value::number(mean),
+            of_all(sum.failed),
+            of_all(sum.cut),
+            length(mean),
+            mean.into(),
             model,
             sum.at_once.into(),
             sum.a_second.into(),
@@ -208,6 +211,9 @@ fn commands(found: &Found) -> Table {
     }
     for (name, uses) in others {
         row(format!("{name} (no model)"), Value::Missing, &uses);
+    }
+    for name in &found.never {
+        row(format!("{name} (no model)"), Value::Missing, &[]);
     }
     table
 }

@@ -1,0 +1,149 @@
+//! The commands that a script names, whether they ever run or not.
+
+use std::collections::BTreeSet;
+
+use bstr::BString;
+use ftsh::syntax::Script;
+use ftsh::syntax::ast::{
+    Block, Command, CommandKind, Expr, ExprKind, Name, Part, Quoted, Simple, Stage, Word,
+};
+use ftsh::syntax::vocabulary::BUILTINS;
+
+use super::model::{Model, last_name};
+
+/// A command whose name is there in the script.
+#[derive(Debug)]
+pub struct Named {
+    name: String,
+    /// Its words, if all of them are there.
+    words: Option<Vec<BString>>,
+}
+
+impl Named {
+    /// Its name without a directory.
+    pub fn short_name(&self) -> &str {
+        std::str::from_utf8(last_name(self.name.as_bytes())).unwrap_or(&self.name)
+    }
+
+    /// Whether a model may be about it; by its name, if only running it can tell the other words.
+    pub fn may_be_of(&self, model: &Model) -> bool {
+        match &self.words {
+            Some(words) => model.is_about(words),
+            None => model.is_named(self.name.as_bytes()),
+        }
+    }
+}
+
+/// The commands that a script names, in the order of the text: neither the shell's own nor functions.
+pub fn named(script: &Script) -> Vec<Named> {
+    let mut walk = Walk { functions: BTreeSet::new(), found: Vec::new() };
+    walk.block(&script.body);
+    let Walk { functions, mut found } = walk;
+    found.retain(|named| !functions.contains(&*named.name));
+    found
+}
+
+struct Walk<'s> {
+    functions: BTreeSet<&'s str>,
+    found: Vec<Named>,
+}
+
+impl<'s> Walk<'s> {
+    fn block(&mut self, block: &'s Block) {
+        block.commands.iter().for_each(|command| self.command(command));
+    }
+
+    fn command(&mut self, command: &'s Command) {
+        match &command.kind {
+            CommandKind::Pipeline(pipeline) => self.stages(&pipeline.stages),
+            CommandKind::If { arms, otherwise } => {
+                for (condition, body) in arms {
+                    self.expr(condition);
+                    self.block(body);
+                }
+                if let Some(body) = otherwise {
+                    self.block(body);
+                }
+            }
+            CommandKind::While { condition, body } => {
+                self.expr(condition);
+                self.block(body);
+            }
+            CommandKind::For(details) => {
+                details.list.iter().for_each(|it| self.expr(it));
+                self.block(&details.body);
+            }
+            CommandKind::Try(details) => {
+                details.condition.iter().for_each(|it| self.expr(it));
+                self.block(&details.body);
+                let after = details.catch.iter().chain(&details.finally);
+                after.for_each(|(_, block)| self.block(block));
+            }
+            CommandKind::Function { name, body, .. } => {
+                let name: &Name = name;
+                self.functions.insert(name);
+                self.block(body);
+            }
+            CommandKind::Assign { value, .. }
+            | CommandKind::Return(value)
+            | CommandKind::Shift(value) => value.iter().for_each(|it| self.expr(it)),
+            CommandKind::Comment { .. } | CommandKind::Jump(_) | CommandKind::Channel(_) => {}
+        }
+    }
+
+    fn stages(&mut self, stages: &'s [Stage]) {
+        for stage in stages {
+            stage.simple().into_iter().for_each(|simple| self.simple(simple));
+            stage.block().into_iter().for_each(|block| self.block(block));
+        }
+    }
+
+    /// What expressions ask commands.
+    fn expr(&mut self, expr: &'s Expr) {
+        match &expr.kind {
+            ExprKind::Word(_) => {}
+            ExprKind::Succeeds(pipeline) => self.stages(&pipeline.stages),
+            ExprKind::Group(inner) | ExprKind::Unary { operand: inner, .. } => self.expr(inner),
+            ExprKind::Call { args, .. } => args.iter().for_each(|it| self.expr(it)),
+            ExprKind::Binary { left, right, .. } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            ExprKind::Range { from, to, step } => {
+                [from, to].into_iter().chain(step).for_each(|it| self.expr(it));
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple) {
+        let mut words = &simple.words[..];
+        if words.first().and_then(literal).is_some_and(|name| name == "exec") {
+            words = &words[1..];
+        }
+        let Some(name) = words.first().and_then(literal) else { return };
+        if !name.is_empty() && !BUILTINS.contains(&&*name) {
+            let words = words.iter().map(|word| literal(word).map(BString::from)).collect();
+            self.found.push(Named { name, words });
+        }
+    }
+}
+
+/// The text of a word, unless only running the script can tell.
+fn literal(word: &Word) -> Option<String> {
+    let mut text = String::new();
+    for part in &word.parts {
+        match part {
+            Part::Bare(bare) if bare.contains(['*', '?', '[']) => return None,
+            Part::Bare(plain) | Part::Single(plain) => text.push_str(plain),
+            Part::Escaped(escaped) => text.push(*escaped),
+            Part::Double(pieces) => {
+                for piece in pieces {
+                    let Quoted::Text(piece) = piece else { return None };
+                    text.push_str(piece);
+                }
+            }
+            Part::Variable(_) => return None,
+        }
+    }
+    Some(text)
+}
