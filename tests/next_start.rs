@@ -2,7 +2,7 @@
 //! aren't what they were, options that don't go together.
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::Duration;
 
 use ftsh::journal::{Beginning, Started, Writer};
@@ -141,6 +141,42 @@ fn a_journal_of_another_version_is_refused() {
     assert_eq!(fs::read(&journal).expect("a journal"), before);
     let look = Ftsh::new().arg("--status").arg(&journal);
     look.refused(&["can't look at", "ftsh 77.8.9", own]);
+}
+
+#[test]
+fn scripts_that_are_called_the_same_are_told_from_each_other_by_their_text() {
+    let text = format!("{}\necho $0", waits("1"));
+    let finished = killed_at(Ftsh::command(&text).options(["--journal=j"]), "1");
+    let other = Ftsh::after(finished).options(["--journal=j", "-c", "echo never"]);
+    let finished = other.refused(&["another script that was called `-c` as well", "remove"]);
+    let named = Ftsh::after(finished).options(["--journal=j", "-c", &text, "name"]);
+    let finished = named.refused(&["a run of `-c`"]);
+    let same = Ftsh::after(finished).options(["--journal=j", "-c", &text]);
+    same.stdout("ftsh\n").success();
+    let finished = killed_at(Ftsh::new().options(["--journal=j"]).stdin(&text), "1");
+    let other = Ftsh::after(finished).options(["--journal=j"]).stdin("echo never");
+    let finished = other.refused(&["another script that was called `stdin` as well"]);
+    Ftsh::after(finished).options(["--journal=j"]).stdin(&text).stdout("ftsh\n").success();
+}
+
+#[test]
+fn scripts_of_one_name_in_two_places_are_told_from_each_other() {
+    let text = [waits("1"), waits("2"), waits("3"), "echo end".into()].join("\n");
+    let run = Ftsh::new().file("a/job.ftsh", &text).file("b/job.ftsh", "echo never");
+    let finished = killed_at(run.options(["--journal=j", "a/job.ftsh"]), "1");
+    let next = |before, file| Ftsh::after(before).options(["--journal=j", file]);
+    let other = next(finished, "b/job.ftsh").refused(&["/a/job.ftsh` that began", "`b/job.ftsh`"]);
+    let link = other.directory.path().join("link.ftsh");
+    symlink("b/../a/job.ftsh", &link).expect("a link");
+    let finished = killed_at(next(other, "link.ftsh"), "2");
+    let path = |name: &str| finished.directory.path().join(name);
+    fs::rename(path("a/job.ftsh"), path("moved.ftsh")).expect("it is moved");
+    let moved = next(finished, "moved.ftsh").refused(&["under this name also if it is somewhere"]);
+    // It is what it was, but for its place.
+    let copy = Ftsh::after(moved).file("c/job.ftsh", text);
+    let finished = killed_at(copy.options(["--journal=j", "c/job.ftsh"]), "3");
+    let last = next(finished, "./a//job.ftsh").stdout("end\n").stderr("can't be read any more");
+    last.success();
 }
 
 /// Somebody else could have written there what is to be run, or write it later.

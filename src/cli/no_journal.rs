@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use bstr::BString;
 
 use super::settings::{Look, Settings};
+use super::source::Program;
 use crate::driver::Durable;
 use crate::driver::process::{AtEnd, Lifelines};
 use crate::machine::effect::Environment;
@@ -108,7 +109,7 @@ impl Earlier {
     }
 
     /// Never called.
-    pub fn compared(&self, _: &str, _: Option<&str>) -> Result<Option<String>> {
+    pub fn compared(&self, _: &Program, _: Option<&str>) -> Result<Option<String>> {
         match self.0 {}
     }
 

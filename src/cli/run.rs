@@ -121,7 +121,7 @@ fn work(
         }
         (Some(Taken::Earlier(earlier)), script) => {
             let text = script.as_ref().ok().map(|script| script.source.text());
-            if let Some(text) = earlier.compared(&name, text)? {
+            if let Some(text) = earlier.compared(&settings.program, text)? {
                 remark(&format!("{name}: {text}"));
             }
             telling.goes_on(earlier.run());

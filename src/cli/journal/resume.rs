@@ -1,10 +1,13 @@
 //! Going on with a run that an earlier start began, or telling of one that is over.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
+use super::super::source::Program;
 use super::moment::moment;
 use super::place::{Earlier, Place};
 use super::record::{Course, Recording, write_end};
@@ -47,17 +50,33 @@ impl Earlier {
         &self.journal.beginning.name
     }
 
-    /// What to say of it to whoever asked for the script `name`, whose text this is if it is there; an error
-    /// if the run is one of another script.
-    pub fn compared(&self, name: &str, text: Option<&str>) -> Result<Option<String>> {
+    /// What to say of it to whoever asked for this script, whose text this is if it is there; an error if the run
+    /// is one of another script.
+    pub fn compared(&self, program: &Program, text: Option<&str>) -> Result<Option<String>> {
         let (path, began) = (self.place.path.display(), moment(self.journal.beginning.at));
-        let file = |name: &str| Path::new(name).file_name().map(ToOwned::to_owned);
-        if file(name) != file(self.name()) {
-            bail!(
-                "`{path}` holds a run of `{}` that began at {began}, and has to be gone on with first: \
-                 start that one, remove the file, or name another one for `{name}`",
-                self.name()
-            );
+        let (then, now) = (self.name(), program.name());
+        match program {
+            Program::File(file) if !self.is_of(file, text) => {
+                let then = self.script();
+                bail!(
+                    "`{path}` holds a run of `{}` that began at {began}, and has to be gone on with first: start \
+                     that one, under this name also if it is somewhere else by now; or remove the file, or name \
+                     another one for `{now}`",
+                    then.display()
+                );
+            }
+            Program::File(_) => {}
+            // That is all that tells such scripts from each other.
+            _ if now == then && text == Some(&self.journal.beginning.text) => {}
+            _ => bail!(
+                "`{path}` holds a run of {} that began at {began}, and has to be gone on with first: start that \
+                 one, remove the file, or name another one for this",
+                if now == then {
+                    format!("another script that was called `{then}` as well")
+                } else {
+                    format!("`{then}`")
+                }
+            ),
         }
         if self.journal.over.is_some() {
             return Ok(Some(format!(
@@ -74,6 +93,24 @@ impl Earlier {
             }
             Some(_) => None,
         })
+    }
+
+    /// The file of its script, where it began.
+    fn script(&self) -> PathBuf {
+        let directory = self.journal.starts.first().map(|start| &start.directory[..]);
+        Path::new(OsStr::from_bytes(directory.unwrap_or_default())).join(self.name())
+    }
+
+    /// Whether this is the file of its script: by its name, whatever that leads to by now, or the same file by
+    /// another one, or what was moved.
+    fn is_of(&self, file: &Path, text: Option<&str>) -> bool {
+        let (then, now) = (self.script(), absolute(file).unwrap_or_else(|_| file.into()));
+        // As names are recorded.
+        let is_named_so = then == Path::new(&*now.to_string_lossy());
+        let is_same = || Some(then.canonicalize().ok()? == now.canonicalize().ok()?);
+        let is_moved =
+            then.file_name() == now.file_name() && text == Some(&self.journal.beginning.text);
+        is_named_so || is_moved || is_same() == Some(true)
     }
 
     /// Repeats it as far as it is recorded, and has told what it logged at this level. What is left of it
