@@ -31,8 +31,6 @@ pub struct StatusLine {
     look: bool,
     /// Until when it may show a delay that has begun.
     owed: Option<Instant>,
-    /// Whether that moment has passed.
-    late: bool,
     /// Whether a page was asked for.
     asked: bool,
 }
@@ -58,16 +56,7 @@ impl StatusLine {
         let on = wanted && capable && io::stderr().is_terminal() && !shared();
         let style = on.then(|| Style { colour: set("NO_COLOR").is_none() });
         let due = on.then(|| Instant::now() + CALM);
-        Self {
-            style,
-            shown: None,
-            fresh: false,
-            due,
-            look: false,
-            owed: None,
-            late: false,
-            asked: false,
-        }
+        Self { style, shown: None, fresh: false, due, look: false, owed: None, asked: false }
     }
 
     /// Whether there may be a line, so that it matters who writes to the terminal.
@@ -114,8 +103,11 @@ impl StatusLine {
     /// Whether it is known now if the line shows the delays that have begun, by what has just been
     /// `looked` at or because it took too long: who writes all the time leaves it no room.
     pub fn takes_stock(&mut self, looked: bool) -> bool {
-        let late = std::mem::take(&mut self.late);
-        (looked || late) && self.owed.take().is_some()
+        (looked || self.is_late()) && self.owed.take().is_some()
+    }
+
+    fn is_late(&self) -> bool {
+        self.owed.is_some_and(|owed| owed <= Instant::now())
     }
 
     /// A page is to be told.
@@ -136,12 +128,11 @@ impl StatusLine {
     /// Takes note that a moment has come.
     pub fn tick(&mut self, now: Instant) {
         self.look |= self.due.take_if(|due| *due <= now).is_some();
-        self.late |= self.owed.is_some_and(|owed| owed <= now);
     }
 
     /// Whether the machine is to be looked at now.
     pub fn wants_a_look(&self) -> bool {
-        self.asked || self.look || self.late
+        self.asked || self.look || self.is_late()
     }
 
     /// Whether its moment has come; then that is over.
