@@ -106,6 +106,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
         &[
             "driver",
             "non_blocking_writer",
+            "os_error",
             "report",
             "secrets",
             "machine",

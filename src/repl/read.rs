@@ -27,6 +27,7 @@ use crate::machine::event::Event;
 use crate::machine::time::Time;
 use crate::machine::{Failure, Machine};
 use crate::non_blocking_writer;
+use crate::os_error;
 use crate::syntax::Script;
 
 type Editor = LineEditor<Helper, MemHistory>;
@@ -136,10 +137,7 @@ impl<D: Interactive> Reader<D> {
             && !std::mem::replace(&mut self.told, true)
         {
             let path = history.as_ref().display();
-            let reason = match error.raw_os_error() {
-                Some(number) => Errno::from_raw(number).desc().to_owned(),
-                None => error.to_string(),
-            };
+            let reason = os_error::plain(error);
             super::say(&format!("ftsh: the history isn't kept: {path}: {reason}\n"));
         }
     }
