@@ -28,6 +28,8 @@ pub struct Course {
     /// The tasks it has waited for, that nobody has told the end of.
     pub children: Vec<TaskId>,
     failure: String,
+    /// The machines that it has begun on, if it was sent to some.
+    nodes: Vec<String>,
 }
 
 /// A `try` that goes on.
@@ -82,6 +84,7 @@ impl Course {
             commands: Vec::new(),
             children: Vec::new(),
             failure: String::new(),
+            nodes: Vec::new(),
         }
     }
 
@@ -167,6 +170,7 @@ impl Course {
                 self.commands.push(command);
             }
             LogEvent::Failed(failure) => self.failed(failure),
+            LogEvent::Placed { node } => self.nodes.push(node.clone()),
             _ => {}
         }
     }
@@ -175,7 +179,11 @@ impl Course {
     pub fn end(mut self, scene: &mut Scene, at: Duration, end: End) {
         self.end_commands(scene, 0, at, end);
         self.close_tries(scene, 0, at, cut(end));
-        let mut text = format!("{}\n{}", scene.rows.label(self.row), taken(self.from, at));
+        let mut text = format!("{}\n", scene.rows.label(self.row));
+        if !self.nodes.is_empty() {
+            text += &format!("on {}\n", self.nodes.join(", then "));
+        }
+        text += &taken(self.from, at).to_string();
         if end == End::Failed {
             self.add_failure(&mut text);
         }

@@ -245,6 +245,42 @@ fn a_command_that_is_lost_ends_with_the_shell() {
 }
 
 #[test]
+fn machines_are_told_with_the_branches_that_begin_there() {
+    let mut timeline = Timeline::default();
+    let placed = |node: &str| LogEvent::Placed { node: node.into() };
+    told(
+        &mut timeline,
+        0,
+        Some((0, None)),
+        LogEvent::Attempt { number: 1, until: None, each: None },
+    );
+    for (task, word) in [(1, "a"), (2, "b"), (3, "c")] {
+        told(&mut timeline, 1, Some((task, Some(0))), branch(word));
+    }
+    told(&mut timeline, 2, Some((1, Some(0))), placed("n1"));
+    told(&mut timeline, 2, Some((2, Some(0))), placed("n2"));
+    told(&mut timeline, 3, Some((1, Some(0))), placed("n3"));
+    for task in [1, 2, 3] {
+        let ended = LogEvent::BranchEnded {
+            name: "x".into(),
+            word: "a".into(),
+            place: 0,
+            node: None,
+            failure: None,
+            attempts: 0,
+            elapsed: Duration::ZERO,
+        };
+        told(&mut timeline, 5, Some((task, Some(0))), ended);
+    }
+    let picture = timeline.finish(Duration::from_secs(5), None);
+    let bars = picture.rows.iter().flat_map(|row| &row.bars).filter(|bar| bar.kind == Kind::Task);
+    let texts: Vec<_> = bars.map(|bar| bar.text.as_str()).collect();
+    for expected in ["x=a\non n1, then n3\n4 s", "x=b\non n2\n4 s", "x=c\n4 s"] {
+        assert!(texts.contains(&expected), "{texts:?}");
+    }
+}
+
+#[test]
 fn more_branches_than_a_picture_has_room_for_are_counted() {
     let mut timeline = Timeline::default();
     let branches = MOST_ROWS as u64 + 499;
