@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString};
 
+use super::listed::Listed;
 use super::submission::Submission;
 use super::{ship, slurm, ssh};
 use crate::machine::effect::Environment;
@@ -32,17 +33,6 @@ pub fn waits_as(engine: Engine, said: &str) -> Option<&str> {
         Engine::Slurm => slurm::waits_as(said),
         Engine::Ssh => None,
     }
-}
-
-/// What an engine says of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listed<'a> {
-    /// What it is called by the engine.
-    pub job: &'a str,
-    /// What we call it.
-    pub name: &'a str,
-    /// The machine that it runs on; none while it waits.
-    pub node: Option<&'a str>,
 }
 
 /// What a line of the list says.

@@ -13,6 +13,7 @@ mod engine;
 mod family;
 mod inquiry;
 mod interactive;
+mod listed;
 mod looking;
 mod orphans;
 mod sending;

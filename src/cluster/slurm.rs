@@ -3,7 +3,7 @@
 use bstr::{BStr, BString, ByteSlice};
 use nix::unistd::geteuid;
 
-use super::engine::Listed;
+use super::listed::Listed;
 use super::submission::Submission;
 use crate::machine::event::Blame;
 
