@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_sum_of_any_part_is_known() {
-        let bytes: Vec<u8> = (0..20_000_u32).map(|it| (it * it >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000_u32).map(|it| ((it * it) >> 3) as u8).collect();
         let sums = Sums::of(&bytes);
         let salt = salt(0x1234_5678_9abc_def0);
         for start in [0, 1, 63, 64, 65, 5000] {

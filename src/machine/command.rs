@@ -102,10 +102,8 @@ impl Machine {
             secrets.learn(name, value);
         }
         let text = display(&words, secrets);
-        let function = match self.functions.is_empty() {
-            true => None,
-            false => first.to_str().ok().and_then(|name| self.functions.get_key_value(name)),
-        };
+        let name = if self.functions.is_empty() { None } else { first.to_str().ok() };
+        let function = name.and_then(|name| self.functions.get_key_value(name));
         let kind = match (function, Builtin::named(first)) {
             (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
             (None, Some(builtin)) => Kind::Builtin(builtin),

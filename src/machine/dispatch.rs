@@ -119,18 +119,18 @@ impl Machine {
     }
 
     /// A branch that was sent begins, on this machine.
-    pub(super) fn placed(&mut self, process: ProcessId, node: String) {
+    pub(super) fn placed(&mut self, process: ProcessId, node: &str) {
         let Some(task) = self.processes.get(&process).copied() else { return };
         let mut engine = None;
         self.resume(task, |machine, task| {
             let now = machine.now;
-            machine.log(task, || LogEvent::Placed { node: node.clone() }, Level::STRUCTURES);
+            machine.log(task, || LogEvent::Placed { node: node.to_owned() }, Level::STRUCTURES);
             if let Some(tally) = machine.tally_around(task) {
-                tally.placed(task.id, &node);
+                tally.placed(task.id, node);
             }
             if let Some(frame) = top_away(task) {
                 engine = Some(frame.elsewhere.on.engine);
-                (frame.node, frame.failure) = (Some((node.clone(), now)), None);
+                (frame.node, frame.failure) = (Some((node.to_owned(), now)), None);
             }
             task.since = now;
             Flow::keep_waiting(task)
@@ -139,7 +139,7 @@ impl Machine {
         let shared = self.engines.of(engine);
         shared.settled(process);
         shared.is_there();
-        shared.nodes.began(&node);
+        shared.nodes.began(node);
         self.wake_waiting(engine);
     }
 

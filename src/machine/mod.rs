@@ -300,7 +300,7 @@ impl Machine {
             Event::Exited { process, status, line, unread } => {
                 self.exited(process, status, line, unread);
             }
-            Event::Placed { process, node } => self.placed(process, node),
+            Event::Placed { process, node } => self.placed(process, &node),
             Event::Returned { process, returned } => self.returned(process, returned),
             Event::Queued { operation } => self.queued(operation),
             Event::Done { operation, result } => self.done(operation, result),
