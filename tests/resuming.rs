@@ -419,9 +419,11 @@ fn a_script_that_changed_goes_on_as_it_began() {
 fn a_run_of_another_script_has_to_be_gone_on_with_first() {
     let finished = killed(recorded("STAYS"), Victim::Both);
     let other = Ftsh::after(finished).file("other.ftsh", "echo never");
-    other
-        .options(["--journal=j", "other.ftsh"])
-        .refused(&["holds a run of `/", "/script.ftsh` that began", "`other.ftsh`"]);
+    other.options(["--journal=j", "other.ftsh"]).refused(&[
+        "holds a run of `/",
+        "/script.ftsh` that began",
+        "`other.ftsh`",
+    ]);
 }
 
 #[test]
