@@ -44,12 +44,6 @@ impl Machine {
         transaction.commit = Some(Commit { then, streams: VecDeque::new() });
         let mut drafts = std::mem::take(&mut transaction.inner);
         drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
-        if !matches!(transaction.kind, Kind::Redirected { .. })
-            && !drafts.is_empty()
-            && let Some(outer) = self.enclosing(task)
-        {
-            outer.inner.append(&mut drafts);
-        }
         transaction.inner = drafts;
         let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
         let written = transaction.written.iter().map(|(_, written)| written.buffer.id());
@@ -65,12 +59,21 @@ impl Machine {
         Flow::Wait(State::Committing(Committing::Filled(operation)))
     }
 
-    /// Has files take their places.
+    /// Has files take their places, or leaves that to the attempt around.
     fn settle_files(&mut self, task: &mut Task) -> Flow {
-        let Some(transaction) = task.top_transaction() else {
+        let Some(Frame { height, kind: FrameKind::Transaction(mut transaction) }) =
+            task.frames.pop()
+        else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
+        if !matches!(transaction.kind, Kind::Redirected { .. })
+            && !transaction.inner.is_empty()
+            && let Some(outer) = self.enclosing(task)
+        {
+            outer.inner.append(&mut transaction.inner);
+        }
         let wanted: Vec<DraftId> = transaction.inner.iter().map(Handle::id).collect();
+        task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
         if wanted.is_empty() {
             return self.files_are_there(task);
         }

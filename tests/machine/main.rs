@@ -7,6 +7,7 @@ mod cancelling;
 mod channels;
 #[cfg(feature = "cluster")]
 mod cluster;
+mod committing;
 mod determinism;
 mod dispatch;
 #[cfg(feature = "cluster")]
