@@ -297,7 +297,9 @@ fn small_files(ftsh: Ftsh, blocks: u32) -> Ftsh {
 
 #[test]
 fn without_room_nothing_is_run() {
-    let run = small_files(Ftsh::command("echo never").options(["--journal=j"]), 1);
+    // Larger than the room that there is.
+    let script = format!("echo never # {}", "x".repeat(1000));
+    let run = small_files(Ftsh::command(&script).options(["--journal=j"]), 1);
     run.refused(&["can't write the journal", "file too large"]);
 }
 

@@ -302,6 +302,7 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
         let writer = Rc::new(RefCell::new(writer));
         let (mut machine, again) = replayed.go_on();
         let mut recorder = Recorder::resume(&mut world, writer, again, None).expect("a journal");
+        recorder.record_resumption().expect("a journal");
         let outcome = driver::go_on(&mut machine, &mut recorder);
         assert_eq!(outcome, Outcome::Succeeded);
         assert!(recorder.end(&outcome).expect("an end"));

@@ -14,6 +14,8 @@ mod crashes;
 mod digest;
 mod entry;
 mod frame;
+#[cfg(test)]
+mod full;
 mod known;
 mod last;
 mod lengths;

@@ -43,6 +43,8 @@ pub struct Recorder<'a, D, S> {
     now: Time,
     /// When this start is to leave the run to the next one.
     deadline: Option<Time>,
+    /// What the machine is told first, and is recorded.
+    recorded: Option<Event>,
     /// What the driver has said and isn't recorded yet.
     unrecorded: VecDeque<Event>,
     /// What the machine is told and isn't in the journal.
@@ -103,6 +105,26 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
         Ok(recorder)
     }
 
+    /// Has it on the disk that the run goes on before anybody is told. To be called first of all for a run that
+    /// isn't over.
+    pub fn record_resumption(&mut self) -> io::Result<()> {
+        if !self.is_recording() {
+            return Ok(());
+        }
+        self.recorded = self.unrecorded.pop_front();
+        self.now = self.now.max(self.driver.now());
+        if let Some(event) = self.recorded.clone() {
+            self.record_event(self.now, Some(&event));
+        }
+        match std::mem::replace(&mut self.progress, Progress::Recording) {
+            Progress::Failed(error) => Err(error),
+            progress => {
+                self.progress = progress;
+                Ok(())
+            }
+        }
+    }
+
     fn around(driver: &'a mut D, journal: Rc<RefCell<Writer<S>>>, deadline: Option<Time>) -> Self {
         let now = driver.now();
         let (unrecorded, untold, late) = (VecDeque::new(), VecDeque::new(), Vec::new());
@@ -112,6 +134,7 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
             journal,
             now,
             deadline,
+            recorded: None,
             unrecorded,
             untold,
             late,
@@ -268,6 +291,10 @@ impl<'a, D: Durable, S: Store> Recorder<'a, D, S> {
 
     /// Waits for what the machine is told next, and records it, unless it is to be told that the run is left.
     fn hear(&mut self, until: Time) -> Option<Event> {
+        if let Some(event) = self.recorded.take() {
+            self.is_resumed = true;
+            return Some(event);
+        }
         let latest = until.min(self.deadline.unwrap_or(Time::NEVER));
         let event = self.unrecorded.pop_front().or_else(|| self.listen(latest));
         match event {

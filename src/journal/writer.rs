@@ -197,7 +197,9 @@ impl<S: Store> Writer<S> {
         }
         (self.told, self.effects) = (self.told.max(now), self.digest.count());
         (self.is_told, self.is_waiting) = (true, false);
-        if self.pending.len() > MOST { self.commit() } else { Ok(()) }
+        // People are told at once that a run goes on.
+        let is_urgent = matches!(event, Some(Event::Resumed { .. }));
+        if is_urgent || self.pending.len() > MOST { self.commit() } else { Ok(()) }
     }
 
     /// An effect is going to be carried out: what led to it has to be known for ever, if it is seen
@@ -293,18 +295,25 @@ impl<S: Store> Writer<S> {
         content.append(&mut self.pending);
         let mut bytes = Vec::with_capacity(content.len() + 8);
         frame::append(&mut bytes, self.run, &content);
-        let end = self.end + bytes.len() as u64;
-        if end > self.room {
-            bytes.resize(bytes.len() + ROOM, 0);
-            self.room = end + ROOM as u64;
+        let (length, end) = (bytes.len(), self.end + bytes.len() as u64);
+        let mut room = self.room;
+        if end > room {
+            bytes.resize(length + ROOM, 0);
+            room = end + ROOM as u64;
         }
-        self.store.write(self.end, &bytes)?;
-        if let Err(error) = self.store.sync() {
+        let mut written = self.store.write(self.end, &bytes);
+        if written.is_err() && bytes.len() > length {
+            // There may be enough for this alone.
+            room = end;
+            written = self.store.write(self.end, &bytes[..length]);
+        }
+        if let Err(error) = written.and_then(|()| self.store.sync()) {
             // The system may have dropped what it couldn't write, and show it all the same until it needs the
-            // memory: to go on from what is there would leave a hole.
+            // memory: to go on from what is there would leave a hole. And nothing is done because of it.
             let _ = self.store.cut(self.end);
             return Err(error);
         }
+        self.room = room;
         self.end = end;
         self.frames += 1;
         (self.is_told, self.urgent) = (false, None);

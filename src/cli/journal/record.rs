@@ -175,6 +175,7 @@ impl Recorded {
             Ready::GoesOn(mut machine, world) => {
                 let recorder = Recorder::resume(driver, writer, *world, deadline);
                 let mut recorder = recorder.map_err(cannot)?;
+                recorder.record_resumption().map_err(cannot)?;
                 let outcome = driver::go_on(&mut machine, &mut recorder);
                 let ended = recorder.end(&outcome);
                 (outcome, ended)

@@ -1,0 +1,137 @@
+//! Disks that are full: what was told is there, and what isn't there wasn't told.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::crashes::{Disk, started};
+use super::entry::{Entry, Told};
+use super::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
+use crate::driver::simulated::{Model, Simulated};
+use crate::driver::{self, Driver, Durable, Written};
+use crate::machine::effect::{BufferId, IoId};
+use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::{Config, Effect, Event, Machine, Time};
+use crate::syntax::parse;
+
+const SCRIPT: &str = "for i in 1 2 3\n try 2 times every 1 ms\n  step $i\n end\nend";
+
+/// A disk that has room for so many bytes.
+#[derive(Clone)]
+struct Small(Disk, usize);
+
+impl Store for Small {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let room = self.1.saturating_sub(at as usize);
+        self.0.write(at, &bytes[..bytes.len().min(room)])?;
+        if bytes.len() > room { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.cut(length)
+    }
+}
+
+/// A world of which it is known how often somebody was told that the run goes on.
+struct Witness {
+    world: Simulated,
+    resumed: usize,
+    steps: usize,
+}
+
+impl Driver for Witness {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        if let Effect::Log(record) = &effect {
+            self.resumed += usize::from(matches!(record.event, LogEvent::Resumed { .. }));
+        }
+        self.steps += usize::from(matches!(effect, Effect::Run(_)));
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.world.wait(until)
+    }
+}
+
+impl Durable for Witness {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        self.world.position(io, descriptor)
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> io::Result<Option<Written>> {
+        self.world.written(buffer, from)
+    }
+}
+
+fn world() -> Witness {
+    let world = Simulated::new(1).command("step", |_, _| Model::succeeds());
+    Witness { world, resumed: 0, steps: 0 }
+}
+
+/// The whole run.
+fn recorded() -> Vec<u8> {
+    let disk = Disk::of(&[]);
+    let script = parse("script", SCRIPT).expect("valid");
+    let config = Config::default();
+    let beginning = Beginning::new(&script, &[], &[], &config, 7, Duration::ZERO);
+    let mut machine = Machine::new(&script, Vec::new(), Vec::new(), config, 7);
+    let mut writer = Writer::begin(disk.clone(), 5, beginning).expect("a journal");
+    writer.start(started());
+    let mut world = world();
+    let writer = Rc::new(RefCell::new(writer));
+    let mut recorder = Recorder::new(&mut world, writer, None).expect("its beginning");
+    let outcome = driver::run(&mut machine, &mut recorder);
+    assert!(recorder.end(&outcome).expect("an end"));
+    disk.durable()
+}
+
+fn resumptions(journal: &Journal) -> usize {
+    let is_one = |entry: &Entry| matches!(entry, Entry::Told { told: Told::Resumed { .. }, .. });
+    journal.entries().flatten().filter(is_one).count()
+}
+
+#[test]
+fn that_a_run_goes_on_is_told_once_it_is_recorded() {
+    let whole = recorded();
+    let ends: Vec<usize> = frame::Frames::of(&whole, 5).map(|content| content.end).collect();
+    let (mut refused, mut ended) = (0, 0);
+    for end in ends {
+        let journal = read(&whole[..end]).expect("a journal");
+        for room in (0..900).step_by(7) {
+            let replayed = replay(&journal, Level::PROCESSES, |_: &Record| ()).expect("the same");
+            if replayed.outcome.is_some() {
+                continue;
+            }
+            let disk = Disk::of(&whole[..end]);
+            let store = Small(disk.clone(), end + room);
+            let mut writer = Writer::resume(store, &journal, &replayed).expect("a journal");
+            writer.start(started());
+            let mut world = world();
+            let writer = Rc::new(RefCell::new(writer));
+            let (mut machine, again) = replayed.go_on();
+            let recorder = Recorder::resume(&mut world, writer, again, None);
+            let recorder = recorder.and_then(|mut it| it.record_resumption().map(|()| it));
+            let came = recorder.ok().map(|mut recorder| {
+                let outcome = driver::go_on(&mut machine, &mut recorder);
+                recorder.end(&outcome).is_ok()
+            });
+            let left = read(&disk.durable()).expect("a journal");
+            assert_eq!(world.resumed, resumptions(&left), "{room} bytes after {end}");
+            assert_eq!(world.resumed, usize::from(came.is_some()), "{room} bytes after {end}");
+            assert!(came.is_some() || world.steps == 0, "{room} bytes after {end}");
+            refused += usize::from(came.is_none());
+            // There needn't be as much room as one would like to have.
+            ended += usize::from(came == Some(true));
+        }
+    }
+    assert!(refused > 10 && ended > 10, "{refused} and {ended}");
+}
