@@ -41,6 +41,11 @@ fn killed(run: Ftsh, victim: Victim) -> Finished {
     let before = fs::read_to_string(run.path("ready")).unwrap_or_default().lines().count();
     let run = run.start();
     run.until_lines("ready", before + 1);
+    struck(run, victim)
+}
+
+/// Kills it now.
+fn struck(run: Running, victim: Victim) -> Finished {
     let interpreter = run.interpreter().expect("an interpreter");
     if victim != Victim::Interpreter {
         kill(run.pid(), Signal::SIGKILL).expect("it lives");
@@ -342,7 +347,11 @@ fn an_end_that_nobody_was_told_is_told_once_more() {
 #[test]
 fn a_mail_that_was_not_sent_is_sent_with_all_that_was_printed() {
     let text = "echo before\ntry 2 times every 1 ms\nSTAYS\nend\necho after\nsh -c 'exit 7'";
-    let finished = killed(recorded(text).options(["--cron"]), Victim::Both);
+    let run = recorded(text).options(["--cron"]).start();
+    run.until_lines("ready", 1);
+    // What is on its way has nobody who would keep it any more.
+    run.until_lines("j.output", 1);
+    let finished = struck(run, Victim::Both);
     let finished = again(finished).options(["--cron"]).stdout("").failure(7);
     let all = |finished: &Finished| {
         let errors = finished.errors();
