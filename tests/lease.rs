@@ -230,7 +230,8 @@ fn a_node_that_slept_through_its_lease_ends_at_once() {
         let running = begun(node(script, SHORT, GRACE).env("FTSH_TEST_FALLBACK", way));
         signal_all(&running, Signal::SIGSTOP);
         let stopped = Instant::now();
-        running.until("its time has passed", |_| stopped.elapsed() > SHORT + GRACE);
+        // Where other work delays the signal, the lease may have ended it before.
+        running.eventually("its time has passed", |_| stopped.elapsed() > SHORT + GRACE);
         let lines = || std::fs::read(running.directory().join("on")).unwrap_or_default().len();
         let before = lines();
         signal_all(&running, Signal::SIGCONT);
@@ -273,5 +274,7 @@ fn nothing_begins_too_late() {
     finished.nothing_left();
     assert!(heard(&finished).record.is_none());
     assert!(!finished.directory.path().join("begun").exists());
-    assert!(heard(&finished).errors.contains("too late"), "{}", finished.story());
+    let pieces = Listener::new(&NONCE).hear(finished.errors().as_bytes());
+    let is_told = pieces.iter().any(|piece| matches!(piece, Piece::TooLate));
+    assert!(is_told, "{}", finished.story());
 }
