@@ -31,13 +31,16 @@ fn mark(path: &Path, file: &File, status: Status, keeps_output: bool) {
     if !is_told {
         return;
     }
+    // It was shown. The mark is the last thing before the exit status: who is killed in between has told
+    // nobody, and nobody will.
+    if keeps_output {
+        output::remove(path);
+    }
     let marked = file.try_clone().and_then(|file| report(file, &last));
     if let Err(error) = marked {
         let (path, why) = (path.display(), plain(&error));
         complain(&format!(
             "can't write the journal `{path}`: {why}; the next start tells of this run again"
         ));
-    } else if keeps_output {
-        output::remove(path);
     }
 }
