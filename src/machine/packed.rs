@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bstr::BString;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "journal")]
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{BranchFailure, FailureKind};
