@@ -52,6 +52,11 @@ impl Orphans {
         self.held.retain(|held| !families.is_in(held.scope, scope));
     }
 
+    /// Nothing is to begin any more: who would send it is dead.
+    pub fn forget_held(&mut self) {
+        self.held.clear();
+    }
+
     /// When one is gone.
     pub fn next_due(&self) -> Time {
         self.until.values().copied().min().unwrap_or(Time::NEVER)

@@ -277,6 +277,7 @@ impl Cluster {
     pub fn head_dies(&mut self, now: Time) -> Vec<ScopeId> {
         let scopes = self.scopes_away();
         self.waiting.clear();
+        self.orphans.forget_held();
         self.events.clear();
         for job in self.jobs.values_mut().filter(|job| job.awaited != Awaited::Told) {
             job.awaited = Awaited::Told;
