@@ -137,15 +137,22 @@ fn a_signal_leaves_nothing_on_any_node() {
 fn a_dead_head_leaves_nothing_on_any_node() {
     let Some(slurm) = Slurm::start() else { return };
     let text = format!("forall x in 1 .to. 20 on slurm\n{STAYS}\nend");
-    let run = slurm.script(&text).start();
-    run.until_lines("ready", 16);
-    for process in run.interpreter().into_iter().chain([run.pid()]) {
-        nix::sys::signal::kill(process, Signal::SIGKILL).expect("a process");
+    for (supervisor, interpreter) in [(true, true), (false, true), (true, false)] {
+        let run = slurm.script(&text).start();
+        run.until_lines("ready", 16);
+        let killed =
+            [run.interpreter().filter(|_| interpreter), Some(run.pid()).filter(|_| supervisor)];
+        for process in killed.into_iter().flatten() {
+            nix::sys::signal::kill(process, Signal::SIGKILL).expect("a process");
+        }
+        run.until_gone("the end of all");
+        // What waited in the queue may still be given a node, where it hears nothing and ends.
+        wait("something is left on nodes", || slurm.running().is_empty());
+        slurm.nothing_left();
+        let finished = run.wait();
+        finished.killed_by(Signal::SIGKILL);
+        assert_eq!(finished.read("ready").lines().count(), 16, "one began without its head");
     }
-    wait("something is left on nodes", || slurm.running().is_empty());
-    slurm.nothing_left();
-    run.until_gone("the end of all");
-    run.wait().killed_by(Signal::SIGKILL);
 }
 
 #[test]

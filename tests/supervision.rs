@@ -1,6 +1,10 @@
 //! What is left when the shell itself is killed, in every way of finding processes.
 
-use std::fs;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -122,6 +126,58 @@ fn nothing_outlives_a_supervisor_that_was_killed_while_its_interpreter_was_stopp
         send(interpreter, Signal::SIGSTOP);
         run.until("a stopped interpreter", |_| is_stopped(interpreter));
         send(supervisor, Signal::SIGKILL);
+    });
+}
+
+/// From linux/fcntl.h.
+const F_SETSIG: i32 = 10;
+
+/// A file that nobody else opens, or executes, as long as this is there.
+struct Held(File);
+
+impl Held {
+    fn new(path: &Path) -> Self {
+        let this = Self(File::open(path).expect("a file"));
+        // Whoever wants it is told of by a signal that does nothing.
+        this.control(F_SETSIG, libc::SIGURG);
+        this.control(libc::F_SETLEASE, libc::F_WRLCK);
+        this
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.control(libc::F_GETLEASE, 0) != libc::F_WRLCK
+    }
+
+    fn control(&self, command: i32, argument: i32) -> i32 {
+        // SAFETY: a plain call on an open descriptor.
+        let result = unsafe { libc::fcntl(self.0.as_raw_fd(), command, argument) };
+        assert!(result >= 0, "{}", io::Error::last_os_error());
+        result
+    }
+}
+
+#[test]
+fn nothing_outlives_a_kill_while_a_program_is_about_to_begin() {
+    rounds(&WAYS, |round| {
+        let run =
+            round.command("./late 60").file("late", fs::read("/bin/sleep").expect("a program"));
+        let late = run.path("late");
+        fs::set_permissions(&late, Permissions::from_mode(0o755)).expect("a program");
+        let held = Held::new(&late);
+        let run = run.session().start();
+        run.until("a program that begins", |_| held.is_wanted());
+        let (supervisor, interpreter) = shells(&run);
+        send(interpreter, Signal::SIGKILL);
+        // Long enough to find twice that nothing is left, and to end.
+        let start = Instant::now();
+        while run.processes().iter().any(|it| it.pid == supervisor)
+            && start.elapsed() < Duration::from_millis(50)
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(held);
+        run.until_gone("everything gone");
+        run.wait().killed_by(Signal::SIGKILL).nothing_left();
     });
 }
 

@@ -6,6 +6,7 @@ use super::backlog::Backlog;
 use super::connection::{Connection, Pipe};
 use super::engine::{self, Reason};
 use crate::branch::Head;
+use crate::driver::process::CLIENTS;
 use crate::machine::Time;
 use crate::machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
@@ -13,8 +14,9 @@ use crate::machine::effect::{
 use crate::machine::event::Returned;
 use crate::syntax::clauses::Engine;
 
-/// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number.
-const OWN: u64 = 0x5a << 56;
+/// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where
+/// they are those of scopes, the process driver knows engines' commands by them.
+const OWN: u64 = CLIENTS;
 /// By what of a name that is known.
 const WHOSE: u64 = 0xff << 56;
 

@@ -8,7 +8,7 @@ use super::fds::held::HELD;
 use super::jobs::{Answer, RELAYS, Waiting};
 use super::os::signal::{self, die_by};
 use super::outside::OUTSIDE;
-use super::procs::kill_tree;
+use super::procs::remains::Remains;
 use super::replay::REPLAYS;
 use super::tty::Terminal;
 use super::{
@@ -174,19 +174,20 @@ impl ProcessDriver {
     pub(super) fn die_at_once(&mut self) -> ! {
         // What a worker started after the last look would be left.
         sys::forbid_starts();
-        if self.scopes.adopts() {
-            kill_tree::empty(&self.children.preexisting);
+        let remains = if self.scopes.adopts() {
+            Remains::Children(self.children.preexisting.clone())
         } else {
-            let groups: Vec<i32> = self.children.pids().collect();
-            kill_tree::stop_and_kill(&groups);
-            kill_tree::empty_marked(&self.scanner.marker);
-        }
+            Remains::Marked(self.scanner.marker.clone(), self.children.pids().collect())
+        };
+        remains.kill();
         self.tty.terminal = None; // gives it back
         self.restore_terminal();
         self.cleanup.registry.close();
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }
+        sys::close_all(None);
+        remains.outlast_clients();
         die_by(libc::SIGKILL)
     }
 

@@ -46,7 +46,7 @@ pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
 pub use self::outside::Ready;
 pub use self::oversight::{Limit, Order, Overseer, Oversight};
-pub use self::procs::end_marked;
+pub use self::procs::{CLIENTS, end_marked};
 pub use self::supervisor::{
     AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
 };

@@ -122,7 +122,7 @@ impl ProcessDriver {
             return left;
         }
         let own = std::process::id() as i32;
-        let all = self.scanner.scan().into_iter();
+        let all = self.scanner.scan().processes.into_iter();
         let marked = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
         marked.map(|(process, _)| process.pid).collect()
     }

@@ -86,7 +86,7 @@ impl System for View<'_> {
 
     fn marked(&mut self) -> Vec<(Process, Option<Mark>)> {
         if !needs_ps() {
-            return self.scanner.scan();
+            return self.scanner.scan().processes;
         }
         let running = list::from_ps().into_iter().filter(|process| !process.ended);
         running

@@ -72,6 +72,12 @@ pub fn find(value: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<Mark> {
     Some(Mark { scope, depth, shell: shell.and_then(|shell| shell.pid()) })
 }
 
+/// Where a process with this value belongs, to the shell that started it itself.
+pub fn innermost(value: &[u8]) -> Option<Mark> {
+    let scope = entries(value).last()?.scope;
+    Some(Mark { scope, depth: 0, shell: None })
+}
+
 /// What one of the nested shells says.
 pub struct Entry<'a> {
     text: &'a str,
@@ -130,5 +136,6 @@ mod tests {
         assert_eq!(inner.find(&value), Some(Mark { scope: ScopeId(7), depth: 0, shell: None }));
         assert_eq!(inner.find(b"1-1.5"), None);
         assert_eq!(outer.find(b"1-1.x"), None);
+        assert_eq!(innermost(&value).map(|mark| mark.scope), Some(ScopeId(7)));
     }
 }

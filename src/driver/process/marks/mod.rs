@@ -6,5 +6,5 @@ mod mark;
 mod patience;
 
 pub use self::lease::{Leases, forget_dead_limit};
-pub use self::mark::{Mark, Marker, VARIABLE, find};
+pub use self::mark::{Mark, Marker, VARIABLE, find, innermost};
 pub use self::patience::Patience;

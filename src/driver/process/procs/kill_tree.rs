@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use super::super::marks::Marker;
 use super::super::sys;
 use super::list::{self, Process};
-use super::scanner::Scanner;
 
 /// A tree that forks while it is walked is walked again, at most so often.
 const PASSES: usize = 10;
@@ -121,33 +119,23 @@ pub fn empty(except: &HashSet<i32>) {
     });
 }
 
-/// Kills everything that carries a key's mark, where orphans don't come to us. Blocks.
-pub fn empty_marked(marker: &Marker) {
-    let mut scanner = Scanner::new(marker.clone());
-    let own = std::process::id() as i32;
-    empty_found(|| {
-        let all = scanner.scan().into_iter();
-        let found = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
-        found.map(|(process, _)| process).collect()
-    });
-}
-
-/// Kills what is found, until that is nothing. Blocks.
-pub fn empty_found(mut find: impl FnMut() -> Vec<Process>) {
-    let mut clean = false;
+/// Kills what is found, until that is nothing, and it is certain that there is no more. Blocks.
+pub fn empty_found(mut find: impl FnMut() -> (Vec<Process>, bool)) {
+    let (mut nothing, mut clean) = (false, false);
     let mut killed = HashSet::new();
     until_empty(Instant::now, || {
-        let found = find();
+        let (found, is_certain) = find();
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
         stop_and_kill(&pids);
-        let was_clean = std::mem::replace(&mut clean, pids.is_empty() && !sys::is_starting());
+        let before = std::mem::replace(&mut nothing, pids.is_empty() && !sys::is_starting());
+        let was_clean = std::mem::replace(&mut clean, nothing && is_certain);
         if was_clean && clean {
             return Look::Empty; // twice nothing
         }
         let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
         let has_new = new.count() > 0;
         std::thread::sleep(PAUSE);
-        if has_new || was_clean != clean { Look::Progress } else { Look::Same }
+        if has_new || before != nothing { Look::Progress } else { Look::Same }
     });
 }
 
@@ -185,5 +173,12 @@ mod tests {
         // A machine where a look takes longer than patience lasts.
         assert_eq!(looks(20, &[Progress, Progress, Progress, Empty, Progress]), 4);
         assert_eq!(looks(20, &[Progress, Same, Progress]), 2);
+    }
+
+    #[test]
+    fn nothing_is_found_only_if_that_is_certain() {
+        let mut looks = [false, true, false, true, true, true].into_iter();
+        empty_found(|| (Vec::new(), looks.next().expect("another look")));
+        assert_eq!(looks.len(), 1);
     }
 }

@@ -54,7 +54,10 @@ pub fn end_marked(runs: &[String], grace: Duration) -> Vec<i32> {
         }
         await_end(&found.processes, left);
     }
-    kill_tree::empty_found(|| finder.look().processes);
+    kill_tree::empty_found(|| {
+        let found = finder.look();
+        (found.processes, found.is_certain)
+    });
     finder.look().processes.iter().map(|process| process.pid).collect()
 }
 

@@ -100,10 +100,7 @@ pub fn pids() -> impl Iterator<Item = i32> {
 
 /// A process's mark, if it can be read and is of this run.
 pub fn own_mark(pid: i32, marker: &Marker) -> Option<Mark> {
-    match mark(pid, marker) {
-        Marked::Ours(mark) => Some(mark),
-        Marked::Absent | Marked::Unclear => None,
-    }
+    mark(pid, marker).ours()
 }
 
 /// What `/proc` says about a process; none if there isn't one.
@@ -201,6 +198,16 @@ pub enum Marked {
     Absent,
     /// Nothing yet: its program is only just being loaded.
     Unclear,
+}
+
+impl Marked {
+    /// The mark, if it is one of ours.
+    pub fn ours(self) -> Option<Mark> {
+        match self {
+            Self::Ours(mark) => Some(mark),
+            Self::Absent | Self::Unclear => None,
+        }
+    }
 }
 
 /// Reads a process's mark.

@@ -5,6 +5,8 @@ pub mod features;
 pub mod kill_tree;
 mod leftovers;
 pub mod list;
+pub mod remains;
 pub mod scanner;
 
 pub use self::leftovers::end_marked;
+pub use self::remains::CLIENTS;

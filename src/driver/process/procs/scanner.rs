@@ -5,12 +5,18 @@
 //! it: on a busy machine, as long as others keep it from running.
 
 use std::collections::{HashMap, HashSet};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::super::marks::{Mark, Marker};
 use super::list::{self, Marked, Process, Program, Stat};
 
 /// How often a list that changes is read at most.
 const LOOKS: usize = 20;
+
+/// How long a program that is being loaded is waited for, and how often it is looked at.
+const LOADING: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_micros(200);
 
 /// What is known of the processes that there were last time.
 pub struct Scanner {
@@ -21,6 +27,14 @@ pub struct Scanner {
     marks: HashMap<i32, (Program, Option<Mark>)>,
 }
 
+/// What there is.
+pub struct Scan {
+    /// All processes that run, and what marks they carry.
+    pub processes: Vec<(Process, Option<Mark>)>,
+    /// Whether each could be told: not one whose program is only just being loaded.
+    pub is_certain: bool,
+}
+
 impl Scanner {
     /// Of processes that carry this run's mark, and of all others.
     pub fn new(marker: Marker) -> Self {
@@ -29,9 +43,9 @@ impl Scanner {
 
     /// All processes that run, and what marks they carry. One that starts another and ends before it is
     /// told would slip through a single list, so it looks again until nothing came and went.
-    pub fn scan(&mut self) -> Vec<(Process, Option<Mark>)> {
+    pub fn scan(&mut self) -> Scan {
         let mut seen = HashSet::new();
-        let mut found = Vec::new();
+        let (mut found, mut loading) = (Vec::new(), Vec::new());
         let mut before = std::mem::take(&mut self.marks);
         let own = || list::one(std::process::id() as i32).map_or(0, |own| own.started);
         let since = *self.since.get_or_insert_with(own);
@@ -47,7 +61,10 @@ impl Scanner {
                     Some(process) if !process.ended => {
                         let program = stat.and_then(|stat| stat.program());
                         let known = before.remove(&pid);
-                        found.push((process, self.mark(pid, program, known)));
+                        match self.mark(pid, program, known) {
+                            Marked::Unclear => loading.push(process),
+                            marked => found.push((process, marked.ours())),
+                        }
                     }
                     Some(_) if look == 0 => {} // it ended before
                     _ => missed = true,
@@ -57,7 +74,25 @@ impl Scanner {
                 break;
             }
         }
-        found
+        let start = Instant::now();
+        let mut is_certain = true;
+        for process in loading {
+            let marked = self.loaded(process.pid, start);
+            is_certain &= marked != Marked::Unclear;
+            found.push((process, marked.ours()));
+        }
+        Scan { processes: found, is_certain }
+    }
+
+    /// Waits for what is being loaded: on a machine where others begin all the time, some always is.
+    fn loaded(&self, pid: i32, start: Instant) -> Marked {
+        loop {
+            let marked = list::mark(pid, &self.marker);
+            if marked != Marked::Unclear || start.elapsed() >= LOADING {
+                return marked;
+            }
+            sleep(LOOK);
+        }
     }
 
     fn mark(
@@ -65,19 +100,17 @@ impl Scanner {
         pid: i32,
         program: Option<Program>,
         known: Option<(Program, Option<Mark>)>,
-    ) -> Option<Mark> {
+    ) -> Marked {
         if let Some((of, mark)) = known.filter(|&(of, _)| Some(of) == program) {
             self.marks.insert(pid, (of, mark));
-            return mark;
+            return mark.map_or(Marked::Absent, Marked::Ours);
         }
-        let mark = match list::mark(pid, &self.marker) {
-            Marked::Ours(mark) => Some(mark),
-            Marked::Absent => None,
-            Marked::Unclear => return None,
-        };
+        let marked = list::mark(pid, &self.marker);
         // Should it have executed another program meanwhile, that is seen next time.
-        self.marks.extend(program.map(|program| (pid, (program, mark))));
-        mark
+        if marked != Marked::Unclear {
+            self.marks.extend(program.map(|program| (pid, (program, marked.ours()))));
+        }
+        marked
     }
 }
 
@@ -112,7 +145,8 @@ mod tests {
         for scope in [None, Some(3), Some(5)] {
             output.read_exact(&mut [0]).expect("it is there");
             for _ in 0..2 {
-                let found = scanner.scan().into_iter().find(|(process, _)| process.pid == pid);
+                let found =
+                    scanner.scan().processes.into_iter().find(|(process, _)| process.pid == pid);
                 let mark = found.expect("it lives").1.map(|mark| mark.scope);
                 assert_eq!(mark, scope.map(ScopeId));
                 assert!(scanner.marks.contains_key(&pid), "it would be read again");

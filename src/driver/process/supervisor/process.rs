@@ -1,12 +1,12 @@
 //! What a supervisor does, and how it goes on after executing itself anew.
 
-use std::collections::HashSet;
 use std::ffi::CStr;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::super::cleanup::clean_up_after_interpreter;
 use super::super::marks::Marker;
@@ -15,6 +15,7 @@ use super::super::os::signal::is_ending;
 use super::super::oversight::Limit;
 use super::super::procs::features::has_pidfds;
 use super::super::procs::kill_tree;
+use super::super::procs::remains::Remains;
 use super::super::program::Replacement;
 use super::super::sys::{self, CStringArray, Parcel};
 use super::super::tty::TerminalRestore;
@@ -23,6 +24,7 @@ use super::capture::OutputCapture;
 use crate::machine::event::Status;
 use crate::os_error::plain;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access, getpgrp};
 
 /// Tells a process that it is a supervisor, and of what.
@@ -30,6 +32,9 @@ const VARIABLE: &str = "FTSH_SUPERVISOR";
 
 /// The shell's own program.
 const PROGRAM: &CStr = c"/proc/self/exe";
+
+/// A program that doesn't begin for this long hangs.
+const BEGINNING: Duration = Duration::from_secs(5);
 
 /// What a supervisor has to look after.
 pub struct SupervisorProcess {
@@ -64,12 +69,9 @@ impl SupervisorProcess {
         }
         let status = accompany(self.interpreter, self.limit);
         if !matches!(status, Status::Exited(_)) {
-            match &self.marked {
-                None => kill_tree::empty(
-                    &self.preexisting_children.iter().copied().collect::<HashSet<_>>(),
-                ),
-                Some(marker) => kill_tree::empty_marked(marker),
-            }
+            let remains = self.remains();
+            remains.kill();
+            remains.outlast_clients();
             if let Some(restore) = &self.restore {
                 restore.apply();
             }
@@ -98,6 +100,28 @@ impl SupervisorProcess {
                 eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
                 sys::exit_now(1);
             }
+        }
+    }
+
+    /// What the interpreter has left running.
+    fn remains(&self) -> Remains {
+        match &self.marked {
+            None => Remains::Children(self.preexisting_children.iter().copied().collect()),
+            Some(marker) => {
+                self.await_begun();
+                Remains::Marked(marker.clone(), Vec::new())
+            }
+        }
+    }
+
+    /// Waits for the programs that the interpreter was starting when it ended, but not for what hangs: up to
+    /// then they carry no mark, and have the interpreter's end of the socket open.
+    fn await_begun(&self) {
+        let mut ends = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
+        let start = Instant::now();
+        while let Some(left) = BEGINNING.checked_sub(start.elapsed())
+            && poll(&mut ends, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).is_err()
+        {
         }
     }
 

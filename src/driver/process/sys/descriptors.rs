@@ -113,6 +113,17 @@ pub fn close_number(number: RawFd) {
     unsafe { libc::close(number) };
 }
 
+/// Closes all descriptors but this one. Nobody in this process may use another one any more, not even to drop it.
+pub fn close_all(but: Option<BorrowedFd>) {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<RawFd> =
+        open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let but = but.map(|it| it.as_raw_fd());
+    for number in open.into_iter().filter(|number| Some(*number) != but) {
+        close_number(number);
+    }
+}
+
 /// Adds status flags to an open file: `O_NONBLOCK`, `O_APPEND`.
 pub fn add_flags(fd: BorrowedFd, added: OFlag) -> io::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use nix::errno::Errno;
 
 use super::c_string_array::CStringArray;
 use super::children::become_subreaper;
-use super::descriptors::close_number;
+use super::descriptors::close_all;
 use super::early::{give_back_ignored, was_ignored};
 use super::signals::SignalSet;
 
@@ -264,12 +264,7 @@ pub fn exit_now(code: c_int) -> ! {
 pub fn detach(but: BorrowedFd) {
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let open: Vec<RawFd> =
-        open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in open.into_iter().filter(|number| *number != but.as_raw_fd()) {
-        close_number(number);
-    }
+    close_all(Some(but));
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_name(c"ftsh-reader");
 }

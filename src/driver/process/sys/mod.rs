@@ -31,8 +31,8 @@ pub use children::{
 #[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
 pub use descriptors::{
-    FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_number, duplicate, has_data,
-    install, is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors,
+    FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_all, close_number, duplicate,
+    has_data, install, is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors,
     send_descriptors, set_foreground, size, take_over, write_now,
 };
 #[cfg(test)]
