@@ -292,11 +292,9 @@ impl Prepared {
             environment: &self.environment,
             directory: self.directory.as_deref(),
             descriptors,
+            umask: self.umask,
         };
-        match self.umask {
-            None => sys::spawn(&launch),
-            Some(umask) => sys::spawn_masked(&launch, umask),
-        }
+        sys::spawn(&launch)
     }
 }
 

@@ -11,6 +11,8 @@ mod key_monitor;
 mod launch;
 mod memory;
 mod pipes;
+#[cfg(not(target_os = "linux"))]
+mod posix_spawn;
 mod random;
 #[cfg(target_os = "linux")]
 mod share;
@@ -39,13 +41,13 @@ pub use descriptors::{
 pub use early::was_ignored;
 pub use early::{ignore_only, ignored_signals, survive_file_limit};
 pub use key_monitor::start_key_monitor;
-#[cfg(not(target_os = "linux"))]
-pub use launch::spawn_masked;
 pub use launch::{
-    Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec, spawn,
+    Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
 };
 pub use memory::{has_room, shared_number, stack_size, with_large_stack};
 pub use pipes::{read_now, unread};
+#[cfg(not(target_os = "linux"))]
+pub use posix_spawn::spawn;
 pub use random::random;
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};
@@ -55,5 +57,5 @@ pub use signals::{
     without_stopping,
 };
 #[cfg(target_os = "linux")]
-pub use vfork::spawn_masked;
+pub use vfork::spawn;
 pub use watch::{tell_of_closing, watch_changes};

@@ -41,7 +41,8 @@ pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
     }
     let size = super::stack_size().ok_or(Errno::ENOMEM)?;
     let action = Box::into_raw(Box::new((size, action)));
-    let stack = Box::leak(vec![0_u128; FIRST_STACK / size_of::<u128>()].into_boxed_slice());
+    // Few of its pages are ever touched.
+    let stack = Box::leak(Box::<[u128]>::new_uninit_slice(FIRST_STACK / size_of::<u128>()));
     let mut pidfd: c_int = -1;
     let noted = thread_id();
     let note = if noted.is_null() { 0 } else { libc::CLONE_CHILD_SETTID };

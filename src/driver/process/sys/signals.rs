@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
@@ -32,7 +32,7 @@ impl SignalSet {
         }
     }
 
-    pub(super) fn has(&self, signal: c_int) -> bool {
+    fn has(&self, signal: c_int) -> bool {
         // SAFETY: the set is initialised; a bad number is refused.
         unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
     }
@@ -143,7 +143,19 @@ pub fn catch(signals: &[c_int], pipe: OwnedFd) {
     unblock(signals);
 }
 
+/// The signals that have a handler of ours, or had one: bit n - 1 for signal n.
+static CAUGHT: AtomicU64 = AtomicU64::new(0);
+
+/// Those.
+pub(super) fn caught() -> impl Iterator<Item = c_int> {
+    let caught = CAUGHT.load(Ordering::Relaxed);
+    (1..=64).filter(move |signal| caught & 1 << (signal - 1) != 0)
+}
+
 pub(super) fn set_action(signal: c_int, handler: usize, flags: c_int) {
+    if !matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
+        CAUGHT.fetch_or(1 << (signal - 1), Ordering::Relaxed);
+    }
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: all fields are set or zero; the handlers are async-signal-safe.
     unsafe {
@@ -168,7 +180,7 @@ fn unblock(signals: &[c_int]) {
 }
 
 /// Restores a signal's default disposition.
-fn set_default(signal: c_int) {
+pub(super) fn set_default(signal: c_int) {
     set_action(signal, libc::SIG_DFL, 0);
 }
 

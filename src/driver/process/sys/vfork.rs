@@ -1,40 +1,50 @@
-//! Starting a program with a umask of its own, which `posix_spawn` has no attribute for: what that
-//! does, step by step, in a child that borrows the memory of the shell until it executes.
+//! Starting a program as `posix_spawn` does, step by step, in a child that borrows the memory of the shell until
+//! it executes: with a umask of its own, for which that has no attribute, and without a question for each
+//! signal there is and a new stack each time.
 
+use std::cell::Cell;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
 
-use super::launch::{HIGHEST_SIGNAL, Launch, Start, not_ignored};
-use super::signals::{SignalSet, set_action};
+use super::early::give_back_ignored;
+use super::launch::{Launch, Start};
+use super::signals::{SignalSet, caught, set_default};
 
 /// More than the few calls of the child need.
 const STACK: usize = 64 * 1024;
 
+/// Most of its pages are never touched.
+type Stack = Option<Box<[MaybeUninit<u128>]>>;
+
+thread_local! {
+    /// The stack of the children of this thread, one after the other.
+    static STACKS: Cell<Stack> = const { Cell::new(None) };
+}
+
 /// All that the child needs, so that it allocates nothing.
 struct Child<'a> {
     launch: &'a Launch<'a>,
-    umask: u16,
     arguments: Vec<*mut c_char>,
     environment: Vec<*mut c_char>,
-    defaults: &'static SignalSet,
     /// Why the program isn't executed.
     error: Option<Errno>,
 }
 
-/// Starts a program as `spawn` does, with this umask.
-pub fn spawn_masked(launch: &Launch, umask: u16) -> Result<pid_t, Errno> {
+/// Starts a program in a process group of its own, with an empty signal mask, the dispositions the shell
+/// was started with, and the shell's umask if there is none for it.
+pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
     let _start = Start::begin().ok_or(Errno::ECANCELED)?;
     let mut child = Child {
         launch,
-        umask,
         arguments: launch.arguments.pointers(),
         environment: launch.environment.pointers(),
-        defaults: not_ignored(),
         error: None,
     };
-    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let mut stack =
+        STACKS.take().unwrap_or_else(|| Box::new_uninit_slice(STACK / size_of::<u128>()));
     let all = SignalSet::full();
     let mut before = SignalSet::empty();
     // SAFETY: the sets are initialised. The stack is aligned and the child's alone; what it is given
@@ -51,6 +61,7 @@ pub fn spawn_masked(launch: &Launch, umask: u16) -> Result<pid_t, Errno> {
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, std::ptr::null_mut());
         result
     };
+    STACKS.set(Some(stack));
     let pid = result?;
     match child.error {
         None => Ok(pid),
@@ -63,7 +74,7 @@ pub fn spawn_masked(launch: &Launch, umask: u16) -> Result<pid_t, Errno> {
 }
 
 extern "C" fn begin(child: *mut c_void) -> c_int {
-    // SAFETY: it is what `spawn_masked` gave, which waits.
+    // SAFETY: it is what `spawn` gave, which waits.
     let child = unsafe { &mut *child.cast::<Child>() };
     child.error = Some(child.execute());
     127
@@ -72,16 +83,16 @@ extern "C" fn begin(child: *mut c_void) -> c_int {
 impl Child<'_> {
     /// Becomes the program; returns only if that fails.
     fn execute(&self) -> Errno {
-        for signal in 1..=HIGHEST_SIGNAL {
-            if self.defaults.has(signal) {
-                set_action(signal, libc::SIG_DFL, 0);
-            }
-        }
+        // No handler of ours runs here when signals come again; what nobody else was to ignore isn't.
+        caught().for_each(set_default);
+        give_back_ignored(true);
         let none = SignalSet::empty();
         // SAFETY: plain calls on live strings and sets; the vectors end with a null pointer. The
         // directory comes first: a relative program is looked for in it.
         unsafe {
-            libc::umask(self.umask.into());
+            if let Some(umask) = self.launch.umask {
+                libc::umask(umask.into());
+            }
             let directory = self.launch.directory;
             if libc::setpgid(0, 0) < 0 || directory.is_some_and(|it| libc::chdir(it.as_ptr()) < 0) {
                 return Errno::last();
