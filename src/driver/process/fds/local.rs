@@ -7,22 +7,22 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open as open_file};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+use nix::sys::stat::{Mode, SFlag};
 use nix::unistd::{AccessFlags, geteuid};
 
-use super::super::sys;
+use super::super::sys::{self, Look};
 use super::path::resolve;
 use super::table::Fd;
 use crate::machine::effect::{Access, Directory};
 
 /// To empty a larger file may take its time.
-const LARGE: i64 = 1024 * 1024;
+const LARGE: u64 = 1024 * 1024;
 
 /// Whether the root directory, and the shell's own one, are on a local file system.
 static ROOT: OnceLock<bool> = OnceLock::new();
@@ -60,9 +60,9 @@ pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
         return None;
     }
     let found = find(&resolve(directory, path), OFlag::empty())?.ok()?;
-    let data = fstat(&found).ok()?;
+    let look = sys::look(found.as_fd()).ok()?;
     // A new reader or writer counts for those of a FIFO; devices do anything.
-    if kind(&data) != SFlag::S_IFREG || access != Access::Read && !may_be_written(&data, access) {
+    if look.kind != SFlag::S_IFREG || access != Access::Read && !may_be_written(&look, access) {
         return None;
     }
     let flags = match access {
@@ -85,13 +85,8 @@ fn reopen(found: &OwnedFd, flags: OFlag) -> Option<OwnedFd> {
 
 /// Whether it may be opened for writing without `O_CREAT`, by which the system protects files of others in
 /// `/tmp`, and without giving back much of a disk.
-fn may_be_written(data: &FileStat, access: Access) -> bool {
-    data.st_uid == geteuid().as_raw() && (access == Access::Append || data.st_size <= LARGE)
-}
-
-/// What kind of file it is.
-pub fn kind(data: &FileStat) -> SFlag {
-    SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT
+fn may_be_written(look: &Look, access: Access) -> bool {
+    look.owner == geteuid().as_raw() && (access == Access::Append || look.size <= LARGE)
 }
 
 /// One `/dev/null` for all scripts: nobody can tell it from another one.
@@ -99,14 +94,15 @@ fn null() -> Option<Fd> {
     static NULL: OnceLock<Option<Arc<OwnedFd>>> = OnceLock::new();
     let open = || {
         let file = File::options().read(true).write(true).open("/dev/null").ok()?;
-        is_null(&fstat(&file).ok()?).then(|| sys::move_up(file.into()).ok().map(Arc::new))?
+        is_null(&sys::look(file.as_fd()).ok()?)
+            .then(|| sys::move_up(file.into()).ok().map(Arc::new))?
     };
     NULL.get_or_init(open).clone().map(Fd::Owned)
 }
 
 /// Whether it is `/dev/null`, which takes everything at once.
-pub fn is_null(data: &FileStat) -> bool {
-    kind(data) == SFlag::S_IFCHR && cfg!(target_os = "linux") && data.st_rdev == libc::makedev(1, 3)
+pub fn is_null(look: &Look) -> bool {
+    look.kind == SFlag::S_IFCHR && cfg!(target_os = "linux") && look.device == libc::makedev(1, 3)
 }
 
 /// Whether the user may use what a descriptor names so.
@@ -220,14 +216,14 @@ mod tests {
         let (directory, _) = directory();
         mkfifo(&directory.path().join("pipe"), Mode::S_IRWXU).expect("a FIFO");
         let large = File::create(directory.path().join("large")).expect("a file");
-        large.set_len(LARGE as u64 + 1).expect("a size");
+        large.set_len(LARGE + 1).expect("a size");
         for access in [Access::Read, Access::Write, Access::Append] {
             for name in ["pipe", "missing", ".", "", "/dev/zero", "/proc/self/status"] {
                 assert!(open_in(&directory, name, access).is_none(), "{access:?} {name}");
             }
         }
         assert!(open_in(&directory, "large", Access::Write).is_none());
-        assert_eq!(large.metadata().expect("a file").len(), LARGE as u64 + 1);
+        assert_eq!(large.metadata().expect("a file").len(), LARGE + 1);
     }
 
     #[test]
@@ -255,7 +251,7 @@ mod tests {
             });
             for access in [Access::Read, Access::Write, Access::Append] {
                 for fd in (0..TIMES).filter_map(|_| open_in(&directory, "f", access)) {
-                    assert_eq!(kind(&fstat(&fd).expect("an open file")), SFlag::S_IFREG);
+                    assert_eq!(sys::look(fd.as_fd()).expect("an open file").kind, SFlag::S_IFREG);
                 }
             }
             over.store(true, Ordering::Relaxed);

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bstr::{BString, ByteSlice};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::stat::{SFlag, fstat};
+use nix::sys::stat::SFlag;
 use nix::unistd::{Whence, lseek, read, write};
 
 use super::super::os::workers::Control;
 use super::super::sys;
-use super::local::{is_null, kind};
+use super::local::is_null;
 use super::{Fd, FdTable};
 use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
 use crate::machine::size::{LONGEST, TooLong};
@@ -44,12 +44,12 @@ pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
     }
-    let data = fstat(fd)?;
-    if kind(&data) == SFlag::S_IFREG || is_null(&data) {
+    let look = sys::look(fd.as_fd())?;
+    if look.kind == SFlag::S_IFREG || is_null(&look) {
         let room = bytes.len().min(FILE_ROOM);
         return Ok(write(fd, &bytes[..room])?);
     }
-    if kind(&data) != SFlag::S_IFIFO {
+    if look.kind != SFlag::S_IFIFO {
         return Err(ErrorKind::WouldBlock.into()); // terminals may be stopped: not for the loop
     }
     match sys::write_now(fd.as_fd(), bytes) {

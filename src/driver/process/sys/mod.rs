@@ -9,6 +9,7 @@ mod descriptors;
 mod early;
 mod key_monitor;
 mod launch;
+mod look;
 mod memory;
 mod pipes;
 #[cfg(not(target_os = "linux"))]
@@ -44,6 +45,7 @@ pub use key_monitor::start_key_monitor;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
 };
+pub use look::{Look, look};
 pub use memory::{has_room, shared_number, stack_size, with_large_stack};
 pub use pipes::{read_now, unread};
 #[cfg(not(target_os = "linux"))]
