@@ -1,10 +1,10 @@
 //! What is left when the shell itself is killed, in every way of finding processes.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -159,10 +159,11 @@ impl Held {
 #[test]
 fn nothing_outlives_a_kill_while_a_program_is_about_to_begin() {
     rounds(&WAYS, |round| {
-        let run =
-            round.command("./late 60").file("late", fs::read("/bin/sleep").expect("a program"));
+        let run = round.command("./late 60");
         let late = run.path("late");
-        fs::set_permissions(&late, Permissions::from_mode(0o755)).expect("a program");
+        // Not by this process: what another thread starts meanwhile would have it open for writing.
+        let copied = Command::new("cp").arg("/bin/sleep").arg(&late).status();
+        assert!(copied.expect("a command").success());
         let held = Held::new(&late);
         let run = run.session().start();
         run.until("a program that begins", |_| held.is_wanted());
