@@ -63,7 +63,7 @@ recordings:
 dist FOLDER="dist":
     cargo run --example dist -- {{ FOLDER }}
 
-# Make a program that needs no library, whatever the system; needs `rustup target add TARGET`
+# Make a program that needs no library, whatever the system; needs `rustup target add TARGET`, and of Debian musl-tools
 static TARGET="x86_64-unknown-linux-musl":
     cargo build --locked --release --target {{ TARGET }}
 

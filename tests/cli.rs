@@ -223,6 +223,17 @@ fn statuses_are_those_of_the_failure() {
 }
 
 #[test]
+fn a_user_that_nobody_knows_is_no_crash() {
+    // Which the C library would ask plug-ins about, that a program without a loader can't have.
+    for script in
+        ["echo > ~nobodyhasthisname/a", "cd ~nobodyhasthisname", "echo ~nobodyhasthisname"]
+    {
+        Ftsh::command(script).stderr("there is no user nobodyhasthisname").failure(1);
+    }
+    Ftsh::command("cd ~root; pwd").stdout("/root\n").success();
+}
+
+#[test]
 fn closed_descriptors_are_no_crash() {
     Ftsh::command("sh -c 'exec ftsh -c \"echo hi\" >&-'").run();
     Ftsh::command("sh -c 'exec ftsh -c success <&- >&- 2>&-'").success();

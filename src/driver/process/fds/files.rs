@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
 use nix::sys::stat::{Mode, fchmod, mode_t};
@@ -16,6 +16,7 @@ use nix::unistd::{AccessFlags, User, faccessat};
 
 use super::super::os::umask::umask as own_umask;
 use super::super::os::workers::Control;
+use super::super::sys;
 use super::error::FdError;
 use super::glob;
 use super::local;
@@ -205,11 +206,29 @@ fn current() -> io::Result<PathBuf> {
 
 fn home(user: &BString) -> Result<BString, FdError> {
     let name = user.to_string();
+    if let Some(home) = listed_home(user) {
+        return Ok(home);
+    }
+    // Linked statically, the C library would load what `/etc/nsswitch.conf` names into a program that isn't made
+    // for that, and crash.
+    if sys::is_static() {
+        return Err(FdError::NoUser(name));
+    }
     match User::from_name(&name) {
         Ok(Some(user)) => Ok(user.dir.into_os_string().into_vec().into()),
         Ok(None) => Err(FdError::NoUser(name)),
         Err(error) => Err(FdError::User { name, error: error.into() }),
     }
+}
+
+/// What the list of this machine's own users says.
+fn listed_home(user: &BString) -> Option<BString> {
+    let users = std::fs::read("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split_str(":");
+        let is_theirs = fields.next() == Some(user.as_slice());
+        fields.nth(4).filter(|_| is_theirs).map(Into::into)
+    })
 }
 
 fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
@@ -264,5 +283,8 @@ mod tests {
     fn every_system_has_a_root() {
         assert!(home(&"root".into()).is_ok());
         assert!(home(&"no such user".into()).is_err());
+        for (name, is_there) in [("root", true), ("no such user", false), ("", false)] {
+            assert_eq!(listed_home(&name.into()).is_some(), is_there, "{name}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Whether anybody still reads from the pipes that a command writes to.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 
+use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::Mode;
 
 use super::super::sys;
 use super::plan::Plan;
@@ -38,7 +38,7 @@ impl Readers {
             let raw = fd.as_fd().as_raw_fd();
             if !seen.contains(&raw) {
                 seen.push(raw);
-                readers.pipes.extend(open(fd, libc::O_PATH).and_then(sys::move_up));
+                readers.pipes.extend(open(fd, OFlag::O_PATH).and_then(sys::move_up));
             }
         }
         readers
@@ -59,19 +59,16 @@ impl Readers {
 }
 
 fn is_unread(pipe: &OwnedFd) -> io::Result<bool> {
-    let writer = open(pipe, libc::O_WRONLY | libc::O_NONBLOCK)?;
+    let writer = open(pipe, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
     let mut polled = [PollFd::new(writer.as_fd(), PollFlags::empty())];
     poll(&mut polled, PollTimeout::ZERO)?;
     Ok(polled[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)))
 }
 
-/// Opens again what is open.
-fn open(fd: &impl AsFd, flags: libc::c_int) -> io::Result<OwnedFd> {
+/// Opens again what is open. Not by std, which takes `O_PATH` for a kind of access with musl.
+fn open(fd: &impl AsFd, flags: OFlag) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
-    let access = flags & libc::O_ACCMODE;
-    let mut options = OpenOptions::new();
-    options.read(access == libc::O_RDONLY).write(access == libc::O_WRONLY);
-    Ok(options.custom_flags(flags & !libc::O_ACCMODE).open(path)?.into())
+    Ok(nix::fcntl::open(path.as_str(), flags | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
 #[cfg(test)]

@@ -106,11 +106,21 @@ pub fn stack_size() -> Option<usize> {
 
 /// Does something on a large stack, even if the limit of the process's own is small.
 pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
-    match getrlimit(Resource::RLIMIT_STACK) {
-        Ok((limit, _)) if limit < SMALLEST_STACK as u64 => match stack_size() {
-            Some(size) => stacker::grow(size, action),
-            None => action(),
-        },
-        _ => action(),
+    let is_small = |limit| limit < SMALLEST_STACK as u64;
+    // musl says of its own only how much is used already, so that there would be none left.
+    let wants_another = cfg!(target_env = "musl")
+        || getrlimit(Resource::RLIMIT_STACK).is_ok_and(|(limit, _)| is_small(limit));
+    match wants_another.then(stack_size).flatten() {
+        Some(size) => stacker::grow(size, action),
+        None => action(),
     }
+}
+
+/// Whether this program was linked statically.
+pub fn is_static() -> bool {
+    // SAFETY: a plain call. Only a loader of libraries has a place.
+    #[cfg(target_os = "linux")]
+    return unsafe { libc::getauxval(libc::AT_BASE) } == 0;
+    #[cfg(not(target_os = "linux"))]
+    false
 }

@@ -46,7 +46,7 @@ pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
 };
 pub use look::{Look, look};
-pub use memory::{has_room, shared_number, stack_size, with_large_stack};
+pub use memory::{has_room, is_static, shared_number, stack_size, with_large_stack};
 pub use pipes::{read_now, unread};
 #[cfg(not(target_os = "linux"))]
 pub use posix_spawn::spawn;

@@ -39,6 +39,10 @@ pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
         });
         exit_now(0) // never reached
     }
+    // Other C libraries keep the id elsewhere, and `raise` and `abort` of the new process would go to this one.
+    if !cfg!(target_env = "gnu") {
+        return Err(Errno::ENOSYS);
+    }
     let size = super::stack_size().ok_or(Errno::ENOMEM)?;
     let action = Box::into_raw(Box::new((size, action)));
     // Few of its pages are ever touched.
@@ -75,15 +79,12 @@ pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
 /// that can't be found out.
 fn thread_id() -> *mut pid_t {
     let mut noted: *mut pid_t = std::ptr::null_mut();
-    // musl has something else there.
-    if cfg!(target_env = "gnu") {
-        // SAFETY: the kernel writes an address to a live pointer, or nothing. It has it from the C
-        // library, for an integer that lives as long as the thread.
-        unsafe {
-            let found = libc::prctl(PR_GET_TID_ADDRESS, &raw mut noted) == 0 && !noted.is_null();
-            if !found || *noted != libc::gettid() {
-                return std::ptr::null_mut();
-            }
+    // SAFETY: the kernel writes an address to a live pointer, or nothing. It has it from the C
+    // library, for an integer that lives as long as the thread.
+    unsafe {
+        let found = libc::prctl(PR_GET_TID_ADDRESS, &raw mut noted) == 0 && !noted.is_null();
+        if !found || *noted != libc::gettid() {
+            return std::ptr::null_mut();
         }
     }
     noted

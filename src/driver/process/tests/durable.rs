@@ -12,6 +12,7 @@ use crate::driver::process::procs::list;
 use crate::driver::process::sys;
 use crate::driver::{Durable, Written};
 use crate::machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
+use crate::os_error::plain;
 
 const TABLE: IoId = IoId(1);
 const OUTER: IoId = IoId(2);
@@ -172,7 +173,8 @@ each_alone! {
         for action in [Action::ReadLine, Action::Copy, Action::Print("x".into())] {
             let process = world.start_from(OUTER, action);
             let end = world.end_of(process);
-            assert_eq!(end, "Builtin: transport endpoint is not connected");
+            let why = std::io::Error::from_raw_os_error(libc::ENOTCONN);
+            assert_eq!(end, format!("Builtin: {}", plain(&why)));
         }
         assert_eq!(world.ask(Query::InputEnded(TABLE)), Ok(Reply::Truth(false)));
         assert!(!world.content(errors).is_empty());

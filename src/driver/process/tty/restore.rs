@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::termios::{
-    InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr,
+    InputFlags, LocalFlags, OutputFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr,
+    tcsetattr,
 };
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, write};
 
@@ -74,7 +75,9 @@ impl TerminalRestore {
         if current != own.as_raw() {
             if !sys::is_group_alive(current) {
                 sys::set_foreground(self.tty.as_fd(), own.as_raw());
-            } else if tcgetattr(self.tty.as_fd()).ok() != *self.edited.lock() {
+            } else if tcgetattr(self.tty.as_fd()).ok().as_ref().map(settings)
+                != self.edited.lock().as_ref().map(settings)
+            {
                 return;
             }
         }
@@ -88,6 +91,12 @@ impl TerminalRestore {
             tcsetattr(self.tty.as_fd(), SetArg::TCSANOW, &self.modes)
         });
     }
+}
+
+/// All that the kernel knows: what else C libraries have room for, some leave as they find it.
+fn settings(modes: &Termios) -> impl PartialEq + use<> {
+    let flags = (modes.input_flags, modes.output_flags, modes.control_flags, modes.local_flags);
+    (flags, modes.control_chars[..=SpecialCharacterIndices::VEOL2 as usize].to_vec())
 }
 
 /// Without these as they were, typing goes wrong: lines, their echo, keys that interrupt, line ends.
