@@ -86,7 +86,7 @@ class Film:
             f'height="{height}" role="img"><title>{escape(title)}</title><style>{"".join(style)}</style>'
             f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>'
             f'<svg x="{MARGIN}" y="{MARGIN}" width="{self.columns * CELL:.0f}" height="{self.rows * LINE}">'
-            f'<rect class="c" width="{CELL}" height="{LINE - 2}" y="1" fill="{TEXT}" opacity=".5" '
+            f'<rect class="c" width="{CELL}" height="{LINE - 2}" y="1" fill="{TEXT}" opacity=".3" '
             f'transform="translate({at})"/>\n' + "\n".join(body) + "\n</svg></svg>\n"
         )
 
