@@ -2,6 +2,7 @@
 //! report and the summary at the end.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 
@@ -331,14 +332,15 @@ fn a_report_says_how() {
 fn a_failure_is_told_even_if_a_signal_comes_while_it_is_cleaned_up() {
     let running = Ftsh::script(
         "sh -c '(trap \"\" TERM; echo > begun; while :; do sleep 0.01; done) & :'\n\
-         sh -c 'until test -e begun; do :; done; echo > failed; exit 7'",
+         sh -c 'until test -e begun; do :; done; echo $$ > failed; exit 7'",
     )
     .options(["-t", "5"])
     .start();
-    running.until("a failure", |run| run.directory().join("failed").exists());
-    running.until("the end of the failed command", |run| {
-        !run.processes().iter().any(|process| process.command.contains("echo > failed"))
-    });
+    running.until_lines("failed", 1);
+    let failed = std::fs::read_to_string(running.directory().join("failed")).expect("a number");
+    // Only what its parent has taken note of is nowhere any more.
+    let process = Path::new("/proc").join(failed.trim());
+    running.until("the failure of the command", |_| !process.exists());
     running.signal(Signal::SIGTERM);
     let finished = running.wait();
     finished.killed_by(Signal::SIGTERM);

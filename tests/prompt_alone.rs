@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
@@ -52,7 +53,13 @@ fn a_second_interrupt_brings_the_prompt_back_from_any_command() {
     user.awaits("its terminal", |user| user.foreground().starts_with("sh\0"));
     user.types(CTRL_C);
     user.sees("caught\r\n");
-    user.types(CTRL_C);
+    // One that comes before the first one is taken note of is the same to the system.
+    for _ in 0..50 {
+        user.types(CTRL_C);
+        if user.has_shown("[SIGINT]", Duration::from_millis(200)) {
+            break;
+        }
+    }
     user.sees("[SIGINT]");
     user.types("echo ali''ve\r");
     user.sees("alive\r\n");

@@ -143,6 +143,16 @@ impl User {
         }
     }
 
+    /// Whether the terminal shows this within so long; what it has shown is still to be seen.
+    pub fn has_shown(&mut self, text: &str, within: Duration) -> bool {
+        let start = Instant::now();
+        while !self.seen.contains(text) && start.elapsed() < within {
+            self.reads();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.seen.contains(text)
+    }
+
     pub fn awaits(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
