@@ -48,7 +48,11 @@ impl Remains {
 
     /// Waits for clients, whose input has to be over; kills those that don't end. Blocks.
     pub fn outlast_clients(&self) {
-        outlast(|| self.clients());
+        let clients = self.clients();
+        if clients.is_empty() {
+            return;
+        }
+        outlast(clients, || self.clients());
         match self {
             Self::Children(except) => kill_tree::empty(except),
             Self::Marked(marker, _) => empty_marked(marker, |_| true),
@@ -96,10 +100,10 @@ fn marked(scanner: &mut Scanner, is_meant: impl Fn(&Mark) -> bool) -> (Vec<Proce
 }
 
 /// Waits until none is left, and asks those to end that wait themselves.
-fn outlast(mut find: impl FnMut() -> HashSet<i32>) {
+fn outlast(clients: HashSet<i32>, mut find: impl FnMut() -> HashSet<i32>) {
     // What has no process of its own at work has begun nothing: it may be in a queue, for long.
     let (idle, begun): (HashSet<i32>, HashSet<i32>) =
-        find().into_iter().partition(|&pid| list::children(pid).is_empty());
+        clients.into_iter().partition(|&pid| list::children(pid).is_empty());
     ask(&idle);
     until(PATIENCE, || find().is_disjoint(&begun));
     ask(&find());

@@ -69,6 +69,7 @@ impl SupervisorProcess {
         }
         let status = accompany(self.interpreter, self.limit);
         if !matches!(status, Status::Exited(_)) {
+            self.await_begun();
             let remains = self.remains();
             remains.kill();
             remains.outlast_clients();
@@ -107,16 +108,17 @@ impl SupervisorProcess {
     fn remains(&self) -> Remains {
         match &self.marked {
             None => Remains::Children(self.preexisting_children.iter().copied().collect()),
-            Some(marker) => {
-                self.await_begun();
-                Remains::Marked(marker.clone(), Vec::new())
-            }
+            Some(marker) => Remains::Marked(marker.clone(), Vec::new()),
         }
     }
 
     /// Waits for the programs that the interpreter was starting when it ended, but not for what hangs: up to
-    /// then they carry no mark, and have the interpreter's end of the socket open.
+    /// then they carry no mark, by which they would have to be found, and have the interpreter's end of the socket
+    /// open.
     fn await_begun(&self) {
+        if self.marked.is_none() {
+            return;
+        }
         let mut ends = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
         let start = Instant::now();
         while let Some(left) = BEGINNING.checked_sub(start.elapsed())

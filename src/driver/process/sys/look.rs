@@ -3,7 +3,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use nix::sys::stat::SFlag;
+use nix::sys::stat::{SFlag, fstat};
 
 /// What a descriptor leads to.
 pub struct Look {
@@ -18,8 +18,17 @@ pub struct Look {
 }
 
 /// Looks at what a descriptor leads to.
-#[cfg(target_os = "linux")]
 pub fn look(fd: BorrowedFd) -> nix::Result<Look> {
+    // Before Linux 4.11 there is no such call, and some sandboxes don't let it pass.
+    #[cfg(target_os = "linux")]
+    if let Ok(look) = without_times(fd) {
+        return Ok(look);
+    }
+    with_times(fd)
+}
+
+#[cfg(target_os = "linux")]
+fn without_times(fd: BorrowedFd) -> nix::Result<Look> {
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
 
@@ -42,14 +51,35 @@ pub fn look(fd: BorrowedFd) -> nix::Result<Look> {
     })
 }
 
-/// The same where there is nothing to be gained.
-#[cfg(not(target_os = "linux"))]
-pub fn look(fd: BorrowedFd) -> nix::Result<Look> {
-    let data = nix::sys::stat::fstat(fd)?;
+fn with_times(fd: BorrowedFd) -> nix::Result<Look> {
+    let data = fstat(fd)?;
     Ok(Look {
         kind: SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT,
         owner: data.st_uid,
         size: data.st_size.cast_unsigned(),
         device: data.st_rdev,
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_see_the_same() {
+        let (pipe, _writer) = std::io::pipe().expect("a pipe");
+        let mut file = tempfile::tempfile().expect("a file");
+        std::io::Write::write_all(&mut file, b"some").expect("a disk");
+        let null = File::open("/dev/null").expect("a device");
+        for fd in [pipe.as_fd(), file.as_fd(), null.as_fd()] {
+            let [one, other] = [without_times(fd), with_times(fd)].map(|look| look.expect("open"));
+            assert_eq!(
+                (one.kind, one.owner, one.size, one.device),
+                (other.kind, other.owner, other.size, other.device)
+            );
+        }
+    }
 }
