@@ -49,10 +49,10 @@ impl Remains {
     /// Waits for clients, whose input has to be over; kills those that don't end. Blocks.
     pub fn outlast_clients(&self) {
         let clients = self.clients();
-        if clients.is_empty() {
-            return;
+        if !clients.is_empty() {
+            outlast(clients, || self.clients());
         }
-        outlast(clients, || self.clients());
+        // Also what has come to us from clients that have ended meanwhile.
         match self {
             Self::Children(except) => kill_tree::empty(except),
             Self::Marked(marker, _) => empty_marked(marker, |_| true),
