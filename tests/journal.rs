@@ -255,6 +255,7 @@ fn a_picture_is_drawn_of_what_is_recorded() {
     let page = fs::read_to_string(path("p.html")).expect("a page");
     assert!(page.starts_with("<!doctype html>") && page.contains(&picture), "{page}");
     look("--timeline", &path("j")).arg("-o").arg(path("none/p.svg")).refused(&["can't draw into"]);
+    look("--timeline", &path("j")).arg("-o").arg(path("p.png")).refused(&["`.png`", "`.svg`"]);
     Ftsh::command("true").options(["-o", "x.svg"]).refused(&["`--timeline`"]);
 }
 

@@ -92,7 +92,7 @@ pub static TEXT: Spec = Spec {
 pub static CHECK: Spec = Spec {
     names: &["-n"],
     is_common: true,
-    help: "Check the script and warn of what is rarely meant, run nothing",
+    help: "Check the script and warn of what is rarely meant, run nothing; 2 for mistakes, else 0",
     ..PLAIN
 };
 
@@ -444,7 +444,7 @@ pub static REPLAY: Spec = Spec {
     value: Some("FILE"),
     is_file: true,
     heading: RECORDED,
-    help: "Print the log of the run in FILE, as of -l 40; run nothing",
+    help: "Print the log of the run in FILE at the level of -l, whatever its own was; run nothing",
     ..PLAIN
 };
 
@@ -531,9 +531,15 @@ pub const STATUS: [(&str, &str); 8] = [
     ("124", "out of time"),
     ("126, 127", "a program can't be executed, isn't there"),
     ("128+n", "a command was killed by signal n"),
-    ("75", "--lock, --journal: another run is on, without --lock-busy skip"),
+    (
+        "75",
+        "another run has the lock or the journal; or a failure was deferred, refused or of an engine",
+    ),
     ("1", "any other failure"),
-    ("2", "wrong usage or a syntax error: nothing was run"),
+    (
+        "2",
+        "wrong usage or a syntax error in the script, and nothing was run; or a command's own status",
+    ),
 ];
 
 impl<T> Setting<T> {

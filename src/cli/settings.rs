@@ -193,6 +193,18 @@ impl Given<'_> {
 
     /// The file that an option or else its variable names. It is absolute, because nested shells may
     /// run elsewhere.
+    /// Returns where a picture goes, in a format that there is.
+    fn picture(&mut self) -> Result<Option<PathBuf>> {
+        let picture = self.file(&options::OUTPUT)?;
+        if let Some(format) = picture.as_ref().and_then(|picture| picture.extension())
+            && !["svg", "html", "htm"].iter().any(|known| format == *known)
+        {
+            let format = format.display();
+            bail!("`-o`: there are no pictures as `.{format}`, but as `.svg` and as `.html`");
+        }
+        Ok(picture)
+    }
+
     fn file(&mut self, option: &Spec) -> Result<Option<PathBuf>> {
         let typed = self.flags.value(option);
         if typed.is_some_and(|file| file.is_empty()) {
@@ -334,7 +346,7 @@ impl Settings {
         let lock = given.lock(&program)?;
         let action = given.action()?;
         let journal = given.file(&options::JOURNAL)?;
-        let picture = given.file(&options::OUTPUT)?;
+        let picture = given.picture()?;
         let talks = matches!(program, Program::Prompt) && action == Action::Run;
         let locked = match &lock {
             Some(Place::File(file)) => Some(file),
