@@ -82,6 +82,7 @@ impl<'a> Look<'a> {
         self.multiplied(span, details);
         self.longer(details);
         self.too_short(details);
+        self.beside_a_policy(details);
         self.around.push(Around { span, limits: details });
         self.deferred(details);
         self.block(&details.body);
@@ -245,6 +246,26 @@ impl<'a> Look<'a> {
         }
         let label = format!("{} and no other limit", Exact(time.length));
         self.warnings.push(Warning::new(time.span, message).label(label).hint(hint));
+    }
+
+    /// Warns of a length of time right behind a policy, which looks like its delay and is a limit.
+    fn beside_a_policy(&mut self, details: &Try) {
+        let clauses = &details.clauses;
+        let (Some(policy), Some(limit)) = (&clauses.backoff, self.limit(clauses.time.as_ref()))
+        else {
+            return;
+        };
+        let between = policy.span.end..limit.span.start;
+        if self.source.text().get(between).is_none_or(|between| !between.trim().is_empty()) {
+            return;
+        }
+        let text = &self.source.text()[std::ops::Range::from(limit.span)];
+        let policy = policy.kind.name();
+        self.warnings.push(
+            Warning::new(limit.span, "this is a limit of the whole `try`, not a delay").hint(format!(
+                "delays begin with `from`, like `backoff {policy} from {text}`; a limit stands before the policy"
+            )),
+        );
     }
 
     /// The shortest that the first delay can be, if the script says so.

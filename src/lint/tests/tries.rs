@@ -210,3 +210,21 @@ warning: a `try` without a limit on time may be deferred for ever
         "function f\n  defer 30\nend\ntry 3 times\n  f\nend",
     ]);
 }
+
+#[test]
+fn a_limit_looks_like_a_delay() {
+    assert_snapshot!(look("try 3 times backoff exponential 1s\n  a\nend"), @"
+warning: this is a limit of the whole `try`, not a delay
+ --> t:1:33
+  |
+1 | try 3 times backoff exponential 1s
+  |                                 ^^
+  = hint: delays begin with `from`, like `backoff exponential from 1s`; a limit stands before the policy
+");
+    assert_eq!(messages("try 3 times backoff fixed from 10 ms 5 minutes; a; end").len(), 1);
+    assert_quiet(&[
+        "try for 1 minute or 3 times backoff exponential from 1 s; a; end",
+        "try 3 times backoff exponential from 1 s or 1 hour; a; end",
+        "try for 1 hour backoff none 3 times; a; end",
+    ]);
+}
