@@ -232,6 +232,10 @@ impl Tally {
         let mut message = format!("{} of {total} {noun} failed", self.failed);
         if let Some(least) = at_least {
             message += &format!(", and {least} had to succeed");
+            if total < least {
+                let words = if total == 1 { "word" } else { "words" };
+                message += &format!(": the list has only {total} {words}");
+            }
         }
         if let Some(BranchFailure { word, story }) = self.told.first() {
             message += &format!("; the first, {word}: {story}");
