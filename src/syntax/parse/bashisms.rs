@@ -246,7 +246,7 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     }
     if is_name(name) && second.is_some_and(|word| word.starts_with('=')) {
         return refuse(
-            "an assignment has no blanks around `=`".to_owned(),
+            "an assignment has no blank before its `=`".to_owned(),
             &format!("write `{name}=value`"),
         );
     }

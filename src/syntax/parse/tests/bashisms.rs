@@ -178,7 +178,7 @@ error: expected a command
   = hint: write one assignment a line, or `;` between them
 ");
     assert_snapshot!(mistakes("x = 5\nx=$x + 1\nx=$((x+1))\n((x++))"), @"
-error: an assignment has no blanks around `=`
+error: an assignment has no blank before its `=`
  --> t:1:1
   |
 1 | x = 5
