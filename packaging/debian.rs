@@ -33,12 +33,13 @@ fn said(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The entry of this version, with the time of the last commit.
+/// Returns the entry of this version, with the time of the last commit. A tree without history has that of its changelog.
 fn changelog(packages: &[Value]) -> Result<String> {
     let own = packages.iter().find(|package| package["name"] == "ftsh").context("no ftsh")?;
     let maintainer = own["metadata"]["deb"]["maintainer"].as_str().context("no maintainer")?;
     let version = env!("CARGO_PKG_VERSION");
-    let date = said("git", &["log", "-1", "--format=%cD"])?;
+    let date = said("git", &["log", "-1", "--format=%cD"])
+        .or_else(|_| said("date", &["--rfc-email", "--reference", "CHANGELOG.md"]))?;
     Ok(format!(
         "ftsh ({version}-1) unstable; urgency=medium\n\n  * What is new is told by changelog.gz.\n\n \
          -- {maintainer}  {date}"
