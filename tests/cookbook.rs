@@ -3,12 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use nix::sys::signal::Signal;
-
 use crate::support::Ftsh;
 use crate::support::run::Finished;
 
-fn script(heading: &str) -> String {
+pub fn script(heading: &str) -> String {
     script_of("docs/cookbook.md", heading)
 }
 
@@ -24,18 +22,25 @@ pub fn script_of(document: &str, heading: &str) -> String {
     for line in script.split('\n') {
         let line = &line.replace("hedge after 20 seconds at most 2", "hedge after 100 ms");
         let line = match line.split_once("every ") {
-            Some((head, _)) if head.trim_start().starts_with("try") => format!("{head}every 5 ms"),
+            Some((head, tail)) if head.trim_start().starts_with("try") => {
+                format!("{head}every 5 ms{}", condition(tail))
+            }
             _ => line.to_owned(),
         };
         words.push(match line.split_once("backoff ") {
             Some((head, policy)) => {
                 let name = policy.split(' ').next().unwrap_or_default();
-                format!("{head}backoff {name} from 1 ms")
+                format!("{head}backoff {name} from 1 ms{}", condition(policy))
             }
             None => line,
         });
     }
     words.join("\n")
+}
+
+/// The `while` clause at the end of a line.
+fn condition(tail: &str) -> &str {
+    tail.find(" while ").map_or("", |at| &tail[at..])
 }
 
 #[test]
@@ -45,8 +50,13 @@ fn every_recipe_is_tried() {
     let headings: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     assert!(headings.len() >= 20);
     for heading in headings {
-        let tried = [format!("Recipe::new(\"{heading}\")"), format!("Recipe::of(\"{heading}\",")];
-        let texts = [include_str!("cookbook.rs"), include_str!("cookbook_elsewhere.rs")];
+        let tried =
+            ["Recipe::new(", "Recipe::of(", "= script("].map(|it| format!("{it}\"{heading}\""));
+        let texts = [
+            include_str!("cookbook.rs"),
+            include_str!("cookbook_elsewhere.rs"),
+            include_str!("cookbook_endings.rs"),
+        ];
         let is_tried = tried.iter().any(|it| texts.iter().any(|text| text.contains(it)));
         assert!(is_tried, "{heading} isn't tried");
     }
@@ -189,6 +199,10 @@ fn wait_for_room_on_a_disk() {
     let finished = recipe.program("tar", tar).file("d/other", "").args(&["a.tar", "d"]).success();
     assert_eq!(finished.read("d/data/half"), "half\n");
     assert_eq!(count(&finished, "calls", "df"), 4);
+    let recipe = Recipe::new("Wait for room on a disk").program("rm", "").args(&["a.tar"]);
+    let finished = recipe.failure(1);
+    finished.expect_stderr("usage: unpack.ftsh");
+    assert!(!finished.directory.path().join("calls").exists(), "nothing was removed");
 }
 
 #[test]
@@ -253,13 +267,19 @@ fn certificates_that_expire() {
     assert_eq!(count(&finished, "calls", "mail"), 0);
     let finished = recipe(&["90days", "3days"]).failure(1);
     assert_eq!(finished.read("mailed"), "3days\n");
-    finished.expect_stderr("3days expires in 2.9");
+    finished.expect_stderr("3days expires in 2 days");
 }
 
 #[test]
 fn keep_what_came_in() {
     let recipe =
         Recipe::new("Keep what came in").program("curl", "cat >> got; test $(wc -l < got) = 6");
+    let recipe = Recipe(recipe.0.stdin("1\n2\n3\n").args(["http://host/"]));
+    assert_eq!(recipe.success().read("got"), "1\n2\n3\n1\n2\n3\n");
+    // As the text below it says.
+    let atomic = "try for 1 hour atomic\ncurl -fsS -T - \"$1\"\nend\n".to_owned();
+    let recipe = Recipe::running(atomic, Ftsh::new());
+    let recipe = recipe.program("curl", "cat >> got; test $(wc -l < got) = 6");
     let recipe = Recipe(recipe.0.stdin("1\n2\n3\n").args(["http://host/"]));
     assert_eq!(recipe.success().read("got"), "1\n2\n3\n1\n2\n3\n");
 }
@@ -444,63 +464,6 @@ fn many_jobs_for_one_server() {
     assert_eq!(count(&finished, "calls", call), 4);
 }
 
-/// A stand-in that waits the first time, and says that it does.
-const STAYS: &str = "test -e been || { echo > been; echo > stays; exec sleep 100; }";
-
-/// Runs a recipe with a journal, kills its shell while a stand-in waits, and starts it again.
-fn twice(recipe: impl Fn(Ftsh) -> Recipe, first: Ftsh) -> Finished {
-    let run = recipe(first).0.options(["--journal=j"]).start();
-    run.until_lines("stays", 1);
-    run.signal(Signal::SIGKILL);
-    let finished = recipe(Ftsh::after(run.leave())).0.options(["--journal=j"]).success();
-    finished.nothing_left();
-    finished
-}
-
-#[cfg(feature = "journal")]
-#[test]
-fn a_job_that_a_reboot_interrupts() {
-    let recipe = |run: Ftsh| {
-        let recipe = Recipe::of("A job that a reboot interrupts", run).args(&["."]);
-        let dump = format!("test $2 != orders || {STAYS}\necho data of $2");
-        recipe.program("pg_dump", &dump).program("rsync", "")
-    };
-    let finished = twice(recipe, Ftsh::new());
-    let dumps = |table| count(&finished, "calls", &format!("pg_dump -t {table}"));
-    assert_eq!([dumps("customers"), dumps("orders"), dumps("payments")], [1, 2, 1]);
-    assert_eq!(count(&finished, "calls", "rsync"), 1);
-    assert_eq!(finished.read("orders.sql"), "data of orders\n");
-}
-
-#[cfg(feature = "journal")]
-#[test]
-fn a_service_that_goes_on() {
-    let recipe = |run: Ftsh| {
-        let rsync = format!("case $2 in b:*) {STAYS};; esac");
-        Recipe::of("A service that goes on", run).program("rsync", &rsync)
-    };
-    let finished = twice(recipe, Ftsh::new());
-    assert_eq!(count(&finished, "calls", "rsync -a b:/srv/ /backup/b/"), 2);
-}
-
-#[cfg(feature = "journal")]
-#[test]
-fn a_batch_that_may_be_interrupted() {
-    let recipe = |run: Ftsh| {
-        let convert = format!("case $1 in */x17.raw) {STAYS};; esac\ncp \"$1\" \"$2\"");
-        Recipe::of("A batch that may be interrupted", run).program("convert", &convert)
-    };
-    let files = (0..40).fold(Ftsh::new().file("out/of the way", ""), |run, number| {
-        run.file(&format!("in/x{number}.raw"), number.to_string())
-    });
-    let finished = twice(recipe, files);
-    for number in 0..40 {
-        assert_eq!(finished.read(&format!("out/x{number}.raw")), number.to_string());
-    }
-    let calls = count(&finished, "calls", "convert");
-    assert!((41..=48).contains(&calls), "{calls} calls");
-}
-
 #[test]
 fn instead_of_a_retry_loop_in_bash() {
     let recipe = |curl: &str| {
@@ -539,10 +502,7 @@ fn instead_of_gnu_parallel() {
     let recipe = Recipe::new("Instead of GNU parallel").file("a b.svg", "A").file("c.svg", "C");
     let convert = "cp \"$1\" \"${2#png:}\"";
     let finished = recipe.program("convert", convert).success();
-    assert_eq!(
-        (finished.read("a b.svg.png"), finished.read("c.svg.png")),
-        ("A".into(), "C".into())
-    );
+    assert_eq!((finished.read("a b.png"), finished.read("c.png")), ("A".into(), "C".into()));
 }
 
 #[test]

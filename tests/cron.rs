@@ -42,6 +42,30 @@ fn a_bad_run_tells_all_with_the_reason_first() {
     assert_eq!(lines[2..], ["one", "two", "three"]);
 }
 
+/// Replaces the parts of a report that differ from run to run.
+fn timeless(report: &str) -> String {
+    let stamp = regex::Regex::new(r"(?m)^\d{4}-\d\d-\d\d [\d:.]+ \[\d+\]").expect("a pattern");
+    let length = regex::Regex::new(r"attempts in \d.*").expect("a pattern");
+    length.replace_all(&stamp.replace_all(report, "NOW"), "attempts in TIME").into_owned()
+}
+
+#[test]
+fn the_document_shows_what_is_printed() {
+    let document = include_str!("../docs/cron.md");
+    let section = document.split("\n## Output\n").nth(1).expect("a section");
+    let block = |kind: &str| {
+        let rest = section.split(&format!("```{kind}\n")).nth(1).expect("a block");
+        rest.split("```").next().expect("its end")
+    };
+    let script = block("ftsh").replace("from 1 second", "from 1 ms");
+    let rsync = "#!/bin/sh\necho 'rsync: [Receiver] failed to connect to data.example.org: \
+                 Connection refused (111)' >&2\nexit 10\n";
+    let run = Ftsh::new().file("sync.ftsh", script).program("bin/rsync", rsync);
+    let path = format!("{}:/usr/bin:/bin", run.path("bin").display());
+    let finished = run.env("PATH", path).args(["--cron", "sync.ftsh"]).failure(10);
+    assert_eq!(timeless(&finished.errors()), timeless(block("text")));
+}
+
 #[test]
 fn exit_codes_and_quiet_logs_are_no_reason_to_be_silent() {
     let errors = cron("exit 3").failure(3).errors();

@@ -43,6 +43,8 @@ fn the_scripts_of_the_documents_are_right() {
         "docs/language.md",
         "docs/cookbook.md",
         "docs/from-loops.md",
+        "docs/cron.md",
+        "docs/durable.md",
         "docs/secrets.md",
     ] {
         for Example { line, text, .. } in examples(document) {

@@ -16,6 +16,7 @@ mod cli;
 mod cluster;
 mod cookbook;
 mod cookbook_elsewhere;
+mod cookbook_endings;
 mod cron;
 mod descriptors;
 mod docs;
