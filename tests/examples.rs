@@ -159,9 +159,13 @@ fn watch_works_on_what_is_dropped() {
     let finished = run.wait();
     finished.check_health();
     finished.expect_code(0);
-    assert_eq!(finished.read("worked"), "one two.drop\nlate.drop\n");
+    assert_eq!(finished.read("worked"), "./one two.drop\n./late.drop\n");
     assert_eq!(finished.read("inbox/done/one two.drop"), "first");
     assert_eq!(finished.read("inbox/done/late.drop"), "second");
+    let stuck = example("watch.ftsh").args(["inbox", "work"]).file("inbox/a.drop", "");
+    let stuck = stuck.program("bin/work", "#!/bin/sh\necho x >> ../worked\n");
+    let stuck = stuck.program("bin/mv", "#!/bin/sh\nexit 1\n").failure(1);
+    assert_eq!(stuck.read("worked"), "x\n", "what can't be moved isn't worked on again");
 }
 
 #[test]
