@@ -300,6 +300,7 @@ fn documents_name_files_that_exist() {
         let text = read(document);
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         let links = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+        let links = links.map(|link| link.split('#').next().unwrap_or(link));
         let paths = quoted(&text).filter(|word| {
             folders.iter().any(|folder| word.starts_with(folder)) && !word.contains([' ', '*', '…'])
         });
