@@ -76,3 +76,4 @@ mod terminal;
 mod tidy;
 mod timing;
 mod torn;
+mod unreadable;
