@@ -63,6 +63,7 @@ pub mod size;
 mod stages;
 pub mod status;
 mod step;
+mod subject;
 mod table;
 mod tally;
 mod task;
