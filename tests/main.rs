@@ -76,4 +76,3 @@ mod terminal;
 mod tidy;
 mod timing;
 mod torn;
-mod unreadable;

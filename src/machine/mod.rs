@@ -63,7 +63,6 @@ pub mod size;
 mod stages;
 pub mod status;
 mod step;
-mod subject;
 mod table;
 mod tally;
 mod task;
