@@ -80,7 +80,7 @@ fn render_within(
         let _ = writeln!(text, "{margin} | {}", marks.trim_end());
     }
     if let Some(hint) = &error.hint {
-        let _ = writeln!(text, "{margin} = hint: {}", printable(hint));
+        let _ = writeln!(text, "{margin} = hint: {}", printable(&hint.to_string()));
     }
     text
 }
@@ -245,6 +245,7 @@ fn column_width(c: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hint::hint;
 
     fn rendered(text: &str, span: std::ops::Range<usize>) -> String {
         let source = Source::new("a.ftsh", text);
@@ -341,7 +342,7 @@ error: wrong
         let source = Source::new("a", "function f\nend\n\nfunction f\nend\n");
         let error = SyntaxError::new(Span::new(25, 26), "twice")
             .related(Span::new(9, 10), "first defined here")
-            .hint("rename one");
+            .hint(hint!("rename one"));
         insta::assert_snapshot!(render(&source, Severity::Error, &error), @"
 error: twice
  --> a:4:10

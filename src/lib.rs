@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;
+pub mod hint;
 #[cfg(feature = "journal")]
 pub mod journal;
 pub mod lint;

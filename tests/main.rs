@@ -24,6 +24,7 @@ mod editors;
 mod examples;
 mod from_loops;
 mod fuzzing;
+mod hints;
 mod idle;
 mod imports;
 #[cfg(feature = "journal")]

@@ -69,18 +69,19 @@ pub fn assert_none(problems: &[String]) {
 }
 
 /// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 26] = [
     ("duration", &[]),
+    ("hint", &[]),
     ("nearest", &[]),
     ("os_error", &[]),
     ("user_directory", &["os_error"]),
     ("non_blocking_writer", &[]),
     ("secrets", &[]),
     ("channel", &[]),
-    ("backoff", &["duration", "nearest"]),
-    ("syntax", &["backoff", "duration", "nearest"]),
+    ("backoff", &["duration", "hint", "nearest"]),
+    ("syntax", &["backoff", "duration", "hint", "nearest"]),
     ("diagnostic", &["syntax"]),
-    ("lint", &["syntax", "backoff", "duration", "nearest"]),
+    ("lint", &["syntax", "backoff", "duration", "hint", "nearest"]),
     ("machine", &["syntax", "channel", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
     ("report", &["machine", "diagnostic", "secrets"]),
     ("status", &["machine", "diagnostic"]),
@@ -207,8 +208,10 @@ fn imports_go_one_way() {
 
 #[test]
 fn the_machine_and_the_syntax_are_pure() {
-    let pure =
-        ["machine", "timeline", "lint", "syntax", "channel", "backoff", "duration", "nearest"];
+    let pure = [
+        "machine", "timeline", "lint", "syntax", "channel", "backoff", "duration", "hint",
+        "nearest",
+    ];
     let world = [
         "std::process",
         "std::fs",

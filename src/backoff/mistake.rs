@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::percent::Percent;
 use super::{Clause, Kind};
 use crate::duration::{Exact, Unit};
+use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 
 /// Why a policy isn't one. `Display` says what is wrong, [`Mistake::hint`] what to do, and
@@ -68,11 +69,11 @@ pub enum Mistake {
 
 impl Mistake {
     /// What may have been meant, or what there is.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Hint> {
         let meant =
             |word: &str, known: Vec<&str>, what: &str| match nearest(word, known.iter().copied()) {
-                Some(known) => format!("did you mean `{known}`?"),
-                None => format!("{what} {}", known.join(", ")),
+                Some(known) => hint!("did you mean `{known}`?"),
+                None => hint!("{what} {}", known.join(", ")),
             };
         match self {
             Self::UnknownPolicy(name) => {
@@ -82,17 +83,17 @@ impl Mistake {
                 Some(meant(name, Clause::ALL.map(Clause::name).to_vec(), "the clauses are"))
             }
             Self::UnknownUnit(name) => match nearest(name, Unit::names()) {
-                Some(known) => Some(format!("did you mean `{known}`?")),
-                None => Some("the units are ms, seconds, minutes, hours, days".into()),
+                Some(known) => Some(hint!("did you mean `{known}`?")),
+                None => Some(hint!("the units are ms, seconds, minutes, hours, days")),
             },
             Self::NotTaken { kind, .. } => Some(match kind.clauses() {
-                [] => format!("`{}` takes no settings at all", kind.name()),
+                [] => hint!("`{}` takes no settings at all", kind.name()),
                 clauses => {
                     let names: Vec<_> = clauses.iter().map(|clause| clause.name()).collect();
-                    format!("`{}` takes `{}`", kind.name(), names.join("`, `"))
+                    hint!("`{}` takes `{}`", kind.name(), names.join("`, `"))
                 }
             }),
-            Self::Zero(_) => Some("for no delays use `backoff none`".into()),
+            Self::Zero(_) => Some(hint!("for no delays use `backoff none`")),
             Self::Missing
             | Self::Twice(_)
             | Self::NoValue(_)

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Name};
 use crate::syntax::span::Span;
@@ -70,5 +71,5 @@ impl Look {
 fn lost(at: Span, name: &str, head: Span) -> Warning {
     Warning::new(at, format!("what this branch assigns to `{name}` is lost when it ends"))
         .related(head, "each branch of this has a copy of the variables")
-        .hint("have the branch print it, or write it to a file of its own")
+        .hint(hint!("have the branch print it, or write it to a file of its own"))
 }

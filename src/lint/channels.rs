@@ -1,6 +1,7 @@
 //! Channels whose rules nothing obeys.
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, Channel, CommandKind, Name, Try};
 use crate::syntax::parse::literal;
@@ -67,7 +68,7 @@ impl<'a> Look<'a> {
                 self.warnings.push(
                     Warning::new(span, message)
                         .related(*first, "here")
-                        .hint("one inside takes no second place, and no rule counts it"),
+                        .hint(hint!("one inside takes no second place, and no rule counts it")),
                 );
             }
         }
@@ -85,7 +86,7 @@ fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
     let mut through = tries.iter().filter(|(_, it, _)| *it == name).peekable();
     let Some((first, ..)) = through.peek() else {
         let warning = Warning::new(channel.name_span, format!("nothing goes through `{name}`"));
-        return Some(warning.hint(format!("like `try for 1 hour through {name}`")));
+        return Some(warning.hint(hint!("like `try for 1 hour through {name}`")));
     };
     let budget = channel.rules.budget.as_ref()?;
     if through.any(|(_, _, details)| is_retried(details)) {
@@ -97,7 +98,7 @@ fn unused(channel: &Channel, tries: &[(Span, &Name, &Try)]) -> Option<Warning> {
     Some(
         warning
             .related(*first, "this `try` makes one attempt")
-            .hint("say how often or for how long, like `try for 1 hour`"),
+            .hint(hint!("say how often or for how long, like `try for 1 hour`")),
     )
 }
 

@@ -1,6 +1,7 @@
 //! Constants that leave nothing to do: empty ranges, no time between attempts.
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, CommandKind, Expr, ExprKind};
 use crate::syntax::parse::literal;
@@ -18,8 +19,9 @@ fn block(block: &Block, warnings: &mut Vec<Warning>) {
             && let Some(every) = details.clauses.every.as_ref().filter(|every| every.is_zero())
         {
             warnings.push(
-                Warning::new(every.span(), "`every` with no time at all is no `every`")
-                    .hint("the usual delays come between the attempts; for none, `backoff none`"),
+                Warning::new(every.span(), "`every` with no time at all is no `every`").hint(
+                    hint!("the usual delays come between the attempts; for none, `backoff none`"),
+                ),
             );
         }
         for expr in walk::expressions(command) {
@@ -47,9 +49,9 @@ fn expression(expr: &Expr, warnings: &mut Vec<Warning>) {
 fn empty_range(span: Span, from: i64, to: i64, step: i64) -> Option<Warning> {
     let length = step.unsigned_abs();
     let (counts, is, hint) = if step > 0 && from > to {
-        ("up", "above", format!("`{from} .to. {to} .step. -{length}` counts down"))
+        ("up", "above", hint!("`{from} .to. {to} .step. -{length}` counts down"))
     } else if step < 0 && from < to {
-        ("down", "below", format!("`{from} .to. {to} .step. {length}` counts up"))
+        ("down", "below", hint!("`{from} .to. {to} .step. {length}` counts up"))
     } else {
         return None;
     };

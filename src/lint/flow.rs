@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind, Target};
 
@@ -88,9 +89,7 @@ impl<'a> Look<'a> {
                     && !is_explained(block)
                 {
                     self.warnings.push(
-                        Warning::new(*span, "this `catch` lets every failure be forgotten").hint(
-                            "pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter",
-                        ),
+                        Warning::new(*span, "this `catch` lets every failure be forgotten").hint(hint!("pass it on with `failure`, or say in a comment inside the `catch` why it doesn't matter")),
                     );
                 }
                 self.inside(command)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{
@@ -46,7 +47,7 @@ pub fn look(script: &Script) -> Vec<Warning> {
     }
     let unused = calls.functions.into_iter().map(|(name, (span, _))| {
         Warning::new(span, format!("the function `{name}` is never called"))
-            .hint("call it, or take it out")
+            .hint(hint!("call it, or take it out"))
     });
     warnings.extend(unused);
     warnings
@@ -117,7 +118,7 @@ impl<'a> Calls<'a> {
             let span = Span::new(span.start, span.start + name.len());
             let warning = Warning::new(span, format!("there is no function `{name}`"));
             match nearest(name, known()) {
-                Some(meant) => warning.hint(format!("did you mean `{meant}`?")),
+                Some(meant) => warning.hint(hint!("did you mean `{meant}`?")),
                 None => warning,
             }
         };

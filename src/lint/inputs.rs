@@ -1,6 +1,7 @@
 //! Commands that swallow what the loop around them wants to read.
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple, Stage};
 use crate::syntax::parse::literal;
@@ -92,7 +93,7 @@ fn swallows(simple: &Simple, reading: Span) -> Option<Warning> {
     Some(
         Warning::new(word.span, format!("`{reader}` reads what is left of this loop's input"))
             .related(reading, "which then ends after one turn")
-            .hint(format!(
+            .hint(hint!(
                 "take the lines apart first, `for line in lines($text)`; or `{reader} … < /dev/null`"
             )),
     )

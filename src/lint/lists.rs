@@ -1,6 +1,7 @@
 //! Braces that make a list in other shells, and are text here.
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{CommandKind, ExprKind, Part, Simple, Word};
 use crate::syntax::parse::{braces, literal};
@@ -33,8 +34,8 @@ fn list(word: &Word) -> Option<Warning> {
         return None;
     }
     let hint = match braces::range(word) {
-        Some((range, _)) => format!("a loop counts: `for n in {range}`"),
-        None if is_list(literal::bare(word)?) => "write all the words".to_owned(),
+        Some((range, _)) => hint!("a loop counts: `for n in {range}`"),
+        None if is_list(literal::bare(word)?) => hint!("write all the words"),
         None => return None,
     };
     Some(Warning::new(word.span, "braces make no list: this is text").hint(hint))

@@ -15,6 +15,7 @@ mod numbers;
 mod pauses;
 mod programs;
 mod schedule;
+mod separators;
 mod tries;
 pub(crate) mod walk;
 
@@ -45,6 +46,7 @@ pub fn lint(script: &Script, policy: &Policy, programs: &dyn Programs) -> Vec<Wa
     warnings.extend(pauses::look(script));
     warnings.extend(lists::look(script));
     warnings.extend(inputs::look(script));
+    warnings.extend(separators::look(script));
     warnings.extend(programs::look(script, programs));
     warnings.sort_by_key(|warning| warning.span.start);
     warnings

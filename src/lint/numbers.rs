@@ -1,6 +1,7 @@
 //! Text where a number is meant: `n=n+1`, `$n .lt. max`.
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind};
 use crate::syntax::parse::literal;
@@ -40,9 +41,7 @@ fn sum(name: &str, value: &Expr) -> Option<Warning> {
         return None;
     }
     let message = format!("`{text}` is text, and nothing is calculated");
-    Some(
-        Warning::new(word.span, message).hint(format!("write `{name}=${name} {operator} {right}`")),
-    )
+    Some(Warning::new(word.span, message).hint(hint!("write `{name}=${name} {operator} {right}`")))
 }
 
 /// Operands of numbers that are none.
@@ -86,5 +85,5 @@ fn no_number(operand: &Expr) -> Option<Warning> {
         return None;
     }
     let warning = Warning::new(operand.span, format!("`{text}` is no number"));
-    Some(if is_name(&text) { warning.hint(format!("the variable is `${text}`")) } else { warning })
+    Some(if is_name(&text) { warning.hint(hint!("the variable is `${text}`")) } else { warning })
 }

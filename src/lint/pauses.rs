@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Warning, walk};
 use crate::duration::{parse_deferral, parse_pause};
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{CommandKind, Simple, Word};
 use crate::syntax::parse::literal;
@@ -36,12 +37,12 @@ fn no_time(simple: &Simple) -> Option<Warning> {
     let (wrong, hint) = match &*literal::word(name)? {
         "sleep" => (
             is_all && parse_pause(&words.join(" ")).is_none(),
-            "it takes seconds or a duration, like `5`, `0.5` or `2 minutes`",
+            hint!("it takes seconds or a duration, like `5`, `0.5` or `2 minutes`"),
         ),
         // What comes after the words that are known is a unit or the message.
         "defer" => (
             (is_all || !words.is_empty()) && parse_deferral(&words).is_none(),
-            "it takes a time above zero and then a message, like `30`, `2 minutes busy`",
+            hint!("it takes a time above zero and then a message, like `30`, `2 minutes busy`"),
         ),
         _ => return None,
     };

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
+use crate::hint::hint;
 use crate::nearest::nearest;
 use crate::syntax::Script;
 use crate::syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, Try, Word};
@@ -115,8 +116,8 @@ impl<'a> Look<'a> {
         let functions = self.functions.keys().map(|name| &**name);
         let known = functions.chain(BUILTINS).chain(programs.iter().map(String::as_str));
         let hint = match nearest(name, known) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "if it may come while the script runs, nothing is wrong".to_owned(),
+            Some(meant) => hint!("did you mean `{meant}`?"),
+            None => hint!("if it may come while the script runs, nothing is wrong"),
         };
         Warning::new(word.span, format!("there is no program `{name}` along `PATH`"))
             .related(trying, "this would look for it again and again")

@@ -7,6 +7,7 @@ use super::schedule::literal_policy;
 use super::{Warning, walk};
 use crate::backoff::Policy;
 use crate::duration::Exact;
+use crate::hint::hint;
 use crate::syntax::Script;
 use crate::syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
 use crate::syntax::clauses::TryClauses;
@@ -100,7 +101,8 @@ impl<'a> Look<'a> {
         if let Some(span) = says(&details.body, &["defer"]) {
             let message = "a `try` without a limit on time may be deferred for ever";
             self.warnings.push(
-                Warning::new(span, message).hint("give the `try` one, like `try for 1 hour`"),
+                Warning::new(span, message)
+                    .hint(hint!("give the `try` one, like `try for 1 hour`")),
             );
         }
     }
@@ -130,7 +132,7 @@ impl<'a> Look<'a> {
                 self.warnings.push(
                     Warning::new(command.span, message)
                         .related(outer.span, "this one does all the trying")
-                        .hint("say how often or for how long, like `try 3 times`"),
+                        .hint(hint!("say how often or for how long, like `try 3 times`")),
                 );
             }
             return;
@@ -138,7 +140,7 @@ impl<'a> Look<'a> {
         let message = format!("without a limit this `try` makes one attempt: {idle} means nothing");
         self.warnings.push(
             Warning::new(command.span, message)
-                .hint("say how often or for how long, like `try for 1 hour`"),
+                .hint(hint!("say how often or for how long, like `try for 1 hour`")),
         );
     }
 
@@ -169,7 +171,7 @@ impl<'a> Look<'a> {
             Warning::new(span, multiply(&factors))
                 .label(label)
                 .related(outer, note)
-                .hint("let one of them do the trying, or give both a limit on time"),
+                .hint(hint!("let one of them do the trying, or give both a limit on time")),
         );
     }
 
@@ -213,7 +215,7 @@ impl<'a> Look<'a> {
                     Warning::new(inner.span, message)
                         .label(format!("up to {}", Exact(inner.length)))
                         .related(outer.span, note)
-                        .hint("the shorter one ends both"),
+                        .hint(hint!("the shorter one ends both")),
                 );
             }
         }
@@ -236,14 +238,17 @@ impl<'a> Look<'a> {
             "a second attempt comes at a random moment, or never"
         };
         let message = format!("no delay fits into this limit: {consequence}");
-        let mut hint = format!(
-            "for a single attempt add `or 1 time`; the first delay is {} or longer",
-            Exact(delay)
-        );
+        let first = Exact(delay);
         let shorter = Duration::from_millis(time.length.as_millis() as u64 / 10);
-        if details.clauses.every.is_none() && !shorter.is_zero() {
-            let _ = write!(hint, ", `backoff full from {}` has shorter ones", Exact(shorter));
-        }
+        let hint = if details.clauses.every.is_some() || shorter.is_zero() {
+            hint!("for a single attempt add `or 1 time`; the first delay is {first} or longer")
+        } else {
+            hint!(
+                "for a single attempt add `or 1 time`; the first delay is {first} or longer, \
+                 `backoff full from {}` has shorter ones",
+                Exact(shorter)
+            )
+        };
         let label = format!("{} and no other limit", Exact(time.length));
         self.warnings.push(Warning::new(time.span, message).label(label).hint(hint));
     }
@@ -262,7 +267,7 @@ impl<'a> Look<'a> {
         let text = &self.source.text()[std::ops::Range::from(limit.span)];
         let policy = policy.kind.name();
         self.warnings.push(
-            Warning::new(limit.span, "this is a limit of the whole `try`, not a delay").hint(format!(
+            Warning::new(limit.span, "this is a limit of the whole `try`, not a delay").hint(hint!(
                 "delays begin with `from`, like `backoff {policy} from {text}`; a limit stands before the policy"
             )),
         );

@@ -21,12 +21,12 @@ use super::frame::{Frame, FrameKind, JoinKind};
 use super::join::top_join;
 use super::nodes::Avoided;
 use super::outcome::FailureKind;
-use super::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
+use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
 use super::record::{Level, LogEvent, Trouble};
 use super::tally::Tally;
 use super::task::{State, Task};
 use super::timer::Timer;
-use super::unpack::{self, failure};
+use super::unpack::failure;
 use super::value::Value;
 use crate::syntax::Source;
 use crate::syntax::clauses::Engine;
@@ -184,14 +184,8 @@ impl Machine {
         sources
             .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
         let now = self.now;
-        let throw = |task: &Task, packed: Vec<PackedFailure>, trace: Option<PackedTrace>, retry| {
-            let Some(mut failure) = failure(packed, &sources) else {
-                return Flow::Throw(task.broken("a record of no failure"));
-            };
-            if let Some(trace) = trace {
-                Arc::make_mut(&mut failure).trace = unpack::trace(trace);
-            }
-            Flow::Throw(Thrown { failure, retry, logged: Logged::Not })
+        let thrown = |packed: Vec<PackedFailure>, retry| {
+            failure(packed, &sources).map(|failure| Thrown { failure, retry, logged: Logged::Not })
         };
         match ended.end {
             BranchEnd::Succeeded => {
@@ -204,11 +198,15 @@ impl Machine {
             }
             BranchEnd::Failed { failure, again } => {
                 self.avoid(task, engine, node, elapsed, Trouble::Failed);
-                throw(task, failure, None, again.into())
-            }
-            BranchEnd::FailedInside { failure, again, trace } => {
-                self.avoid(task, engine, node, elapsed, Trouble::Failed);
-                throw(task, failure, Some(trace), again.into())
+                let retry = match again {
+                    Again::AsUsual => Retry::AsUsual,
+                    Again::Deferred(by) => Retry::Deferred(by),
+                    Again::Never => Retry::Never,
+                };
+                match thrown(failure, retry) {
+                    Some(thrown) => Flow::Throw(thrown),
+                    None => Flow::Throw(task.broken("a record of no failure")),
+                }
             }
             BranchEnd::Cancelled(signal) => {
                 let signal = super::command::signal_name(signal);
@@ -218,7 +216,10 @@ impl Machine {
             BranchEnd::OutOfTime(_) if task.deadline().is_some_and(|deadline| deadline > now) => {
                 Flow::Wait(State::Away(Away::OutOfTime))
             }
-            BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),
+            BranchEnd::OutOfTime(failure) => match thrown(failure, Retry::AsUsual) {
+                Some(thrown) => Flow::Throw(thrown),
+                None => Flow::Throw(task.broken("a record of no failure")),
+            },
         }
     }
 

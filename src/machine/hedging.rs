@@ -135,8 +135,7 @@ impl Machine {
             }
             (Ending::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
             (Ending::Exited(code), _) => {
-                let step = self.branch_step(task, branch, 0);
-                (Err(exited(task, "branch", *code).inside(step)), "another word exited")
+                (Err(exited(task, "branch", *code)), "another word exited")
             }
         };
         let (_, hedge) = top_hedge(task)?;

@@ -48,7 +48,7 @@ impl<'a> Expander<'a> {
         match parameter {
             Parameter::Named(name) if !self.config.unset_is_empty => {
                 Err(Halt::expression(format!(
-                    "the variable `{name}` is not set (write ${{{name}:-}} if it may be empty)"
+                    "the variable `{name}` is not set (write \"${{{name}:-}}\" if it may be empty)"
                 )))
             }
             _ => Ok(Cow::default()),

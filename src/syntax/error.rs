@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::span::{Source, Span};
+use crate::hint::Hint;
 
 /// One mistake in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct SyntaxError {
     /// Another place that explains the mistake, with what to say of it.
     pub related: Option<(Span, String)>,
     /// How to say it in ftsh.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
 }
 
 impl SyntaxError {
@@ -41,8 +42,8 @@ impl SyntaxError {
 
     /// Adds advice.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.hint = Some(hint);
         self
     }
 }

@@ -108,7 +108,6 @@ impl ProcessDriver {
         let (relays, mut outside) = self.relays();
         relays.give_up(&mut outside, now);
         self.insist(now);
-        self.grant_terminal(now);
         if self.overseen.is_due() {
             self.obey();
         }
@@ -150,7 +149,7 @@ impl ProcessDriver {
                         None => unknown = true,
                     }
                 }
-                signal @ libc::SIGTSTP => self.suspend(signal, None),
+                libc::SIGTSTP => self.suspend(None),
                 libc::SIGUSR1 => self.asked(caught.sender),
                 signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
                 _ => {}

@@ -2,73 +2,103 @@
 
 use std::collections::HashSet;
 
-use super::braces::{self, ARRAYS};
+use super::braces::{self, arrays};
 use super::{Result, literal};
+use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Simple, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, is_name};
 
-/// First words that a command never has, unless a function is called so: how that is said here.
-fn first_word(name: &str) -> Option<&'static str> {
+/// Advice for a first word that no command has, unless it is one of the script's functions.
+fn first_word(name: &str) -> Option<Hint> {
     Some(match name {
-        "fi" | "done" | "esac" | "}" => "every structure ends with `end`",
-        "then" | "do" => {
-            "a block begins on the line after its head, or after a `;`, and ends with `end`"
-        }
-        "{" => {
+        "fi" | "done" | "esac" | "}" => hint!("every structure ends with `end`"),
+        "then" | "do" => block(),
+        "{" => hint!(
             "a block begins on the line after its head and ends with `end`; \
              to redirect several commands, `try … end > file`"
+        ),
+        "except" | "rescue" | "ensure" => hint!(
+            "`catch` handles the failure of a `try`; commands after `finally` run in any case"
+        ),
+        "elif" | "elsif" | "elseif" => hint!("write `else if`"),
+        "case" | "switch" => {
+            hint!("compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`")
         }
-        "except" | "rescue" | "ensure" => {
-            "`catch` handles the failure of a `try`; what is to be done in any case comes after `finally`"
-        }
-        "elif" | "elsif" | "elseif" => "write `else if`",
-        "case" => "compare in turn: `if $x .eq. a … else if $x .matches. \"^b\" … else … end`",
-        "declare" | "typeset" | "readonly" | "let" => {
+        "declare" | "typeset" | "readonly" | "let" => hint!(
             "variables are simply assigned: `name=value`; in a function, `local name=value` until it ends"
-        }
-        "local" => "one name at a time: `local name=value`, or `local name`",
-        "set" => {
+        ),
+        "local" => hint!("one name at a time: `local name=value`, or `local name`"),
+        "set" => hint!(
             "a group stops at its first failure, so `set -e` isn't needed; nor is `-u`, \
              and `ftsh -l 20` logs commands as `-x` does"
-        }
-        "ulimit" => {
+        ),
+        "ulimit" => hint!(
             "a shell of its own limits a command: `sh -c 'ulimit -n 100; exec command'`; \
              so does `prlimit --nofile=100 command`"
+        ),
+        "command" | "type" => hint!(
+            "to look for a program: `if .succeeds. (which name -> path)`; \
+             the failure of a missing one has the kind `notfound`"
+        ),
+        "pushd" | "popd" => hint!(
+            "a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd \"$here\"`"
+        ),
+        "mapfile" | "readarray" => hint!("`command -> v`, and then `for line in lines($v)`"),
+        "!" => hint!(
+            "to go on when a command fails: `try … catch … end`; \
+             to ask it a question: `if .not. .succeeds. (command)`"
+        ),
+        "[[" => hint!("compare with operators: `if $a .eq. $b`, `if .isfile. $f`"),
+        "until" => hint!("write `while .not. …`, or `try` to repeat what fails"),
+        "finally" => hint!("the commands from it to the `end` of the `try` run in any case"),
+        "break" | "continue" => {
+            hint!("it is about the innermost `for` or `while`, and takes no words")
         }
-        "command" | "type" => {
-            "to ask for a program: `if .succeeds. (which name -> path)`; \
-             what fails because there is none has the kind `notfound`"
-        }
-        "pushd" | "popd" => {
-            "a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd $here`"
-        }
-        "mapfile" | "readarray" => "`command -> v`, and then `for line in lines($v)`",
-        "!" => {
-            "to go on when a command fails: `try … catch … end`; to ask it a question: `if .not. .succeeds. (command)`"
-        }
-        "[[" => "compare with operators: `if $a .eq. $b`, `if .isfile. $f`",
-        "until" => "write `while .not. …`, or `try` to repeat what fails",
-        "finally" => "what comes after it, up to the `end` of the `try`, is done in any case",
-        "break" | "continue" => "it is about the innermost `for` or `while`, and takes no words",
-        "trap" => {
+        "trap" => hint!(
             "`try … finally … end` cleans up however the `try` is left, also by a signal, and \
-             `catch` reacts to failures; what a failed attempt started is ended in any case"
-        }
-        "." => "write `source file`",
-        "channel" => {
+             `catch` reacts to failures; processes of a failed attempt are ended in any case"
+        ),
+        "." | "include" => hint!("write `source file`"),
+        "channel" => hint!(
             "it stands on a line of its own: `channel mirror at most 4`; quote a program's name"
+        ),
+        "unless" => hint!("write `if .not. …`"),
+        "wait" | "jobs" | "fg" | "bg" => at_once(),
+        "alias" => hint!("write a function: `function name`, the commands, and `end`"),
+        "eval" => hint!("values are never parsed again; `sh -c \"$command\"` would"),
+        ":" => hint!(
+            "a group may be empty; `echo -n > file` makes an empty file, and `while true` repeats"
+        ),
+        "getopts" => {
+            hint!("take the arguments in turn: `while $# .gt. 0`, `if $1 .eq. \"-v\"` and `shift`")
         }
-        "unless" => "write `if .not. …`",
-        "wait" | "jobs" | "fg" | "bg" => {
-            "`forall` runs commands at once, and waits for all of them"
+        "history" => hint!("at the prompt, the up arrow and Ctrl-R find earlier lines"),
+        "throw" | "raise" | "fail" | "die" => {
+            hint!("write `failure \"message\"`, or `exit 1` to end the script at once")
         }
-        "alias" => "write a function: `function name`, the commands, and `end`",
-        "eval" => "values are never parsed again; `sh -c \"$command\"` would",
         _ => return None,
     })
+}
+
+/// Names of [`first_word`] that a sourced file may well give to a function.
+const COMMON_FUNCTIONS: [&str; 6] = ["die", "fail", "history", "include", "raise", "throw"];
+
+/// Advice where a block is opened by a word or a brace.
+pub(super) fn block() -> Hint {
+    hint!("a block begins on the line after its head, or after a `;`, and ends with `end`")
+}
+
+/// Advice where commands are put into the background.
+pub(super) fn at_once() -> Hint {
+    hint!("`forall` runs commands at once, and waits for all of them")
+}
+
+/// Advice where something is counted in a variable.
+fn count(name: &str) -> Hint {
+    hint!("write `{name}=${name} .add. 1` for numbers, `{name}=\"${name}…\"` for text")
 }
 
 /// What other languages write for an operator.
@@ -140,42 +170,38 @@ fn file_test(flag: &str) -> Option<&'static str> {
 pub(super) fn process_substitution(span: Span, operator: &str) -> SyntaxError {
     SyntaxError::new(span, format!("there is no `{operator}( )`")).hint(match operator {
         "<" => {
-            "collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`"
+            hint!("collect the output, `command -> v`, and read it with `-< v`; for a pipe, `command | …`")
         }
-        _ => "send the output on with a pipe: `… | command`",
+        _ => hint!("send the output on with a pipe: `… | command`"),
     })
 }
 
-/// Refuses commands that can only be a mistake.
-pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> {
+/// Refuses commands that can only be a mistake, in the script `text`.
+pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) -> Result<()> {
     let Some(word) = simple.words.first() else { return Ok(()) };
-    let refuse = |message: String, hint: &str| {
+    let refuse = |message: String, hint: Hint| {
         Err(Box::new(SyntaxError::new(word.span, message).hint(hint)))
     };
     if let Some(keyword) = keyword(word) {
         return refuse(
             format!("`{keyword}` can't follow a redirection or an assignment"),
-            "a structure is redirected after its `end`; to run a program of that name, quote it",
+            hint!(
+                "a structure is redirected after its `end`; to run a program of that name, quote it"
+            ),
         );
     }
     match &word.parts[..] {
         [Part::Bare(text), ..] if is_element(text) => {
-            return refuse("an element of an array is assigned".to_owned(), ARRAYS);
+            return refuse("an element of an array is assigned".to_owned(), arrays());
         }
-        [Part::Bare(text), ..] if text.split_once("+=").is_some_and(|it| is_name(it.0)) => {
-            let name = text.split_once("+=").map_or("x", |it| it.0);
-            return refuse(
-                "there is no `+=`".to_owned(),
-                &format!(
-                    "write `{name}=${name} .add. 1` for numbers, `{name}=\"${name}…\"` for text"
-                ),
-            );
+        [Part::Bare(word), ..] if let Some((name, operator)) = changed(simple, word, text) => {
+            return refuse(format!("there is no `{operator}`"), count(name));
         }
         [Part::Variable(variable), Part::Bare(text), ..] if text.starts_with('=') => {
             if let Parameter::Named(name) = &variable.parameter {
                 return refuse(
                     "a variable is assigned without its `$`".to_owned(),
-                    &format!("write `{name}=value`"),
+                    hint!("write `{name}=value`"),
                 );
             }
         }
@@ -187,11 +213,13 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     if name == "exec" && simple.words.len() == 1 && !simple.redirects.is_empty() {
         return refuse(
             "`exec` redirects nothing but its command".to_owned(),
-            "redirect what follows as a whole: `try`, the commands, and `end > file`; \
-             or the script: `ftsh script > file`",
+            hint!(
+                "redirect what follows as a whole: `try`, the commands, and `end > file`; \
+                 or the script: `ftsh script > file`"
+            ),
         );
     }
-    if let Some(hint) = first_word(name) {
+    if let Some(hint) = first_word(name).filter(|_| !is_sourced(name, text)) {
         let message = if ALONE.contains(&name) {
             format!("`{name}` stands alone on its line")
         } else if name == "local" {
@@ -206,49 +234,115 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>) -> Result<()> 
     if let Some(function) = function_header(name, simple.words.get(1)) {
         return refuse(
             "functions are defined with a word".to_owned(),
-            &format!("write `function {function}`, the commands, and `end`"),
+            hint!("write `function {function}`, the commands, and `end`"),
         );
     }
     if name.starts_with("((") {
         return refuse(
             "`(( ))` doesn't calculate".to_owned(),
-            "an assignment does: `n=$n .add. 1`",
+            hint!("an assignment does: `n=$n .add. 1`"),
         );
     }
     if name.starts_with('(') {
         return refuse(
             "parentheses make no subshell".to_owned(),
-            "a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a shell of \
-             its own; to run a program of that name, quote it",
+            hint!(
+                "a `cd` in a branch of `forall` stays there, and `sh -c 'cd dir; command'` is a \
+                 shell of its own; to run a program of that name, quote it"
+            ),
         );
+    }
+    if name == "read" {
+        reading(simple)?;
     }
     let second = simple.words.get(1).and_then(literal::bare);
     if !simple.assignments.is_empty() {
         if let Some(meant) = operator(name).filter(|_| second.is_some() || simple.words.len() > 1) {
             return refuse(
                 format!("unknown operator `{name}`"),
-                &format!("`{name}` is written `{meant}`"),
+                hint!("`{name}` is written `{meant}`"),
             );
         }
         if is_operator(name) {
             return match nearest(name, OPERATORS) {
-                Some(meant) if meant != name => refuse(
-                    format!("unknown operator `{name}`"),
-                    &format!("did you mean `{meant}`?"),
-                ),
+                Some(meant) if meant != name => {
+                    refuse(format!("unknown operator `{name}`"), hint!("did you mean `{meant}`?"))
+                }
                 Some(_) => refuse(
                     format!("`{name}` has no value before it"),
-                    "is there a parenthesis too many or too few?",
+                    hint!("is there a parenthesis too many or too few?"),
                 ),
-                None => refuse(format!("unknown operator `{name}`"), &OPERATORS.join(" ")),
+                None => {
+                    refuse(format!("unknown operator `{name}`"), hint!("{}", OPERATORS.join(" ")))
+                }
             };
         }
     }
     if is_name(name) && second.is_some_and(|word| word.starts_with('=')) {
         return refuse(
             "an assignment has no blank before its `=`".to_owned(),
-            &format!("write `{name}=value`"),
+            hint!("write `{name}=value`"),
         );
+    }
+    Ok(())
+}
+
+/// The variable and the operator in `x+=1`, `x -= 1`, `x++` and `++x`.
+fn changed<'w>(simple: &'w Simple, first: &'w str, text: &str) -> Option<(&'w str, &'w str)> {
+    const CHANGES: [&str; 3] = ["+=", "-=", "*="];
+    const STEPS: [&str; 2] = ["++", "--"];
+    if let Some(second) = simple.words.get(1) {
+        let operator = literal::bare(second).filter(|word| CHANGES.contains(word));
+        if let Some(operator) = operator.filter(|_| is_name(first)) {
+            return Some((first, operator));
+        }
+    }
+    for operator in CHANGES {
+        if let Some((name, _)) = first.split_once(operator)
+            && is_name(name)
+        {
+            return Some((name, operator));
+        }
+    }
+    // Compilers are called `g++`, and need arguments.
+    let step = |operator: &&'static str| {
+        let name = first.strip_suffix(*operator).or_else(|| first.strip_prefix(*operator))?;
+        let is_variable = is_name(name) && text.contains(&format!("{name}="));
+        is_variable.then_some((name, *operator))
+    };
+    STEPS.iter().filter(|_| simple.words.len() == 1).find_map(step)
+}
+
+/// True if a file that the script sources may define `name`.
+fn is_sourced(name: &str, text: &str) -> bool {
+    COMMON_FUNCTIONS.contains(&name) && text.contains("source")
+}
+
+/// A command of `read` without the options and separators of another shell.
+pub(super) fn read_command(command: &str) -> Option<String> {
+    let mut words = command.split_whitespace().peekable();
+    words.next_if(|word| word.starts_with("IFS="));
+    let read = words.next().filter(|word| *word == "read")?;
+    let names = words.filter(|word| !word.starts_with('-'));
+    Some(std::iter::once(read).chain(names).collect::<Vec<_>>().join(" "))
+}
+
+/// Refuses options of `read`, and separators for it.
+fn reading(simple: &Simple) -> Result<()> {
+    let words = simple.words.iter().filter_map(literal::bare);
+    if let Some(option) = words.clone().find(|word| word.starts_with('-')) {
+        let names: Vec<_> = words.skip(1).filter(|word| is_name(word)).collect();
+        let names = if names.is_empty() { "line".to_owned() } else { names.join(" ") };
+        let message = format!("`read` takes names, and no `{option}`");
+        return Err(Box::new(SyntaxError::new(simple.span, message).hint(hint!(
+            "write `read {names}`: backslashes stay as they are; `try for 5 seconds` limits the time"
+        ))));
+    }
+    if simple.assignments.iter().any(|(name, _)| &**name == "IFS") {
+        let error = SyntaxError::new(simple.span, "`read` takes no notice of `IFS`");
+        return Err(Box::new(error.hint(hint!(
+            "`read line` takes a whole line, and `for field in split($line, \":\")` takes it apart"
+        ))));
     }
     Ok(())
 }
@@ -288,9 +382,9 @@ pub(super) fn list(list: &[Expr], head: &str) -> Result<()> {
         let Some((range, alone)) = braces::range(word) else { continue };
         let error = SyntaxError::new(word.span, "braces make no list");
         return Err(Box::new(error.hint(if alone {
-            format!("count with a range: `{head} {range}`")
+            hint!("count with a range: `{head} {range}`")
         } else {
-            format!("count with a range, `{head} {range}`, and put the names together inside")
+            hint!("count with a range, `{head} {range}`, and put the names together inside")
         })));
     }
     Ok(())

@@ -6,6 +6,7 @@ use super::line::{End, Head, Line, Piped};
 use super::misspelled::{self, Candidates};
 use super::structure::Structure;
 use super::{MAX_BLOCK_DEPTH, MAX_MISTAKES, channel, jump};
+use crate::hint::hint;
 use crate::syntax::ast::{
     Block, Command, CommandKind, Expr, Name, Pipeline, Redirect, Stage, StageKind,
 };
@@ -88,9 +89,9 @@ impl Blocks {
                 let local = matches!(kind, CommandKind::Assign { local: true, .. });
                 if local && !self.frames.iter().any(|it| it.structure.keyword() == "function") {
                     let error = SyntaxError::new(place.span, "`local` stands outside a function");
-                    self.errors.push(
-                        error.hint("what isn't in a function is the whole script's: `name=value`"),
-                    );
+                    self.errors.push(error.hint(hint!(
+                        "what isn't in a function is the whole script's: `name=value`"
+                    )));
                 }
                 self.push(kind, place, Vec::new());
             }
@@ -200,7 +201,7 @@ impl Blocks {
             self.too_deep = true;
             let message = format!("structures nest at most {MAX_BLOCK_DEPTH} deep");
             let error = SyntaxError::new(place.span, message);
-            self.errors.push(error.hint("move the inner ones to a function"));
+            self.errors.push(error.hint(hint!("move the inner ones to a function")));
             return;
         }
         if let Head::Function { name, name_span } = &head {
@@ -253,7 +254,7 @@ impl Blocks {
             return false;
         };
         let error = SyntaxError::new(span, format!("`{head}` begins no structure"))
-            .hint(format!("did you mean `{meant}`?"))
+            .hint(hint!("did you mean `{meant}`?"))
             .related(place.span, format!("so this `{word}` belongs to none"));
         self.errors.push(error);
         true
@@ -355,12 +356,12 @@ impl Blocks {
         if let Some(redirect) = end.redirects.first() {
             let message = "a function's definition can't be redirected";
             let error = SyntaxError::new(redirect.span, message);
-            self.errors.push(error.hint("redirect the commands inside, or each call"));
+            self.errors.push(error.hint(hint!("redirect the commands inside, or each call")));
         }
         if end.after.is_some() {
             let message = "a function's definition can't be a stage of a pipeline";
             let error = SyntaxError::new(span, message);
-            self.errors.push(error.hint("define it on lines of its own, and call it there"));
+            self.errors.push(error.hint(hint!("define it on lines of its own, and call it there")));
         }
     }
 

@@ -1,11 +1,16 @@
 //! What other shells have between braces: `${x%.gz}`, `{1..3}`.
 
 use super::literal;
+use crate::hint::{Hint, hint};
 use crate::syntax::ast::Word;
 
-/// There are no arrays.
-pub(super) const ARRAYS: &str = "there are no arrays: a variable holds words, `a=\"x y\"`, that `for x in $a` takes \
-     apart, or lines, for `for x in lines($a)`";
+/// Advice for arrays.
+pub(super) fn arrays() -> Hint {
+    hint!(
+        "there are no arrays: a variable holds words, `a=\"x y\"`, that `for x in $a` takes \
+         apart, or lines, for `for x in lines($a)`"
+    )
+}
 
 /// What takes the place of a `${…}` of another shell.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,8 +19,8 @@ pub(super) enum Meant {
     Variable(String),
     /// The right side of an assignment.
     Value(String),
-    /// Nothing; why.
-    Nothing(&'static str),
+    /// Other code, and why.
+    Other(Hint),
 }
 
 /// What is meant by what stands `inside` a `${…}`.
@@ -23,13 +28,14 @@ pub(super) fn meant(inside: &str) -> Option<Meant> {
     if let Some(name) = inside.strip_prefix('#') {
         return Some(match name_and_rest(name)? {
             (name, "") => Meant::Value(format!("length(${name})")),
-            _ => Meant::Nothing(ARRAYS),
+            _ => Meant::Other(arrays()),
         });
     }
     if inside.starts_with('!') {
-        return Some(Meant::Nothing(
-            "no variable names another one: a function with an `if` for each can `return` it",
-        ));
+        return Some(Meant::Other(hint!(
+            "no variable is read by a name in another one: `printenv \"$name\" -> v` reads an \
+             exported one, and a function with an `if` for each can `return` it"
+        )));
     }
     let (name, rest) = name_and_rest(inside)?;
     let replaced = |regex: &str, with: &str| {
@@ -44,7 +50,7 @@ pub(super) fn meant(inside: &str) -> Option<Meant> {
         _ => {}
     }
     if rest.starts_with('[') {
-        return Some(Meant::Nothing(ARRAYS));
+        return Some(Meant::Other(arrays()));
     }
     if let Some(pattern) = rest.strip_prefix("%%") {
         return replaced(&format!("{}$", regex(pattern, true)?), "");
@@ -68,16 +74,13 @@ pub(super) fn meant(inside: &str) -> Option<Meant> {
     }
     let after = |mark: &str| rest.strip_prefix(mark);
     if let Some(default) = after(":=").or_else(|| after("=")) {
-        return Some(Meant::Nothing(if default.is_empty() {
-            "write `name=`"
-        } else {
-            "write `name=${name:-default}` first"
-        }));
+        return Some(Meant::Other(hint!("write `{name}=\"${{{name}:-{default}}}\"` first")));
     }
-    if after(":?").or_else(|| after("?")).is_some() {
-        return Some(Meant::Nothing(
-            "it isn't needed: reading a variable that is set nowhere is a failure that names it",
-        ));
+    if let Some(message) = after(":?").or_else(|| after("?")) {
+        let message = if message.is_empty() { "message" } else { message };
+        return Some(Meant::Other(hint!(
+            "write `if \"${{{name}:-}}\" .eq. \"\"`, `failure \"{message}\"` and `end` before"
+        )));
     }
     if let Some(default) = after("-") {
         return Some(Meant::Variable(format!("${{{name}:-{default}}}")));
@@ -168,7 +171,7 @@ mod tests {
     fn said(inside: &str) -> String {
         match meant(inside) {
             Some(Meant::Variable(said) | Meant::Value(said)) => said,
-            Some(Meant::Nothing(why)) => why.to_owned(),
+            Some(Meant::Other(hint)) => hint.to_string(),
             None => "?".to_owned(),
         }
     }
@@ -195,8 +198,8 @@ mod tests {
             ("x:2", "match($x, '^.{2}(.*)')"),
             ("x-y", "${x:-y}"),
             ("x+y", "${x:+y}"),
-            ("a[0]", ARRAYS),
-            ("#a[@]", ARRAYS),
+            ("a[0]", &arrays().to_string()),
+            ("#a[@]", &arrays().to_string()),
             ("x%*b*", "?"),
             ("x%$y", "?"),
             ("x@Q", "?"),
@@ -204,9 +207,9 @@ mod tests {
         ] {
             assert_eq!(said(inside), here, "{inside}");
         }
-        assert!(said("x:?no x").contains("set nowhere"));
-        assert!(said("x:=y").contains("${name:-default}"));
-        assert!(said("!x").contains("names another"));
+        assert!(said("x:?no x").contains(r#"`failure "no x"`"#));
+        assert!(said("x:=y").contains(r#"`x="${x:-y}"`"#));
+        assert!(said("!x").contains("by a name in another"));
     }
 
     #[test]

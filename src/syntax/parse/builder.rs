@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::documents::Documents;
 use super::{MAX_NESTING, Pair, Result, substitutions};
+use crate::hint::hint;
 use crate::syntax::ast::Name;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -71,7 +72,7 @@ impl<'s> Builder<'s> {
 /// The mistake of nesting parentheses or `${…}` too deep.
 pub(super) fn too_nested(span: Span) -> SyntaxError {
     SyntaxError::new(span, format!("parentheses and `${{…}}` nest at most {MAX_NESTING} deep"))
-        .hint("assign a part of it to a variable first")
+        .hint(hint!("assign a part of it to a variable first"))
 }
 
 /// Every word after `function `. It may find too many, in strings and comments; that only

@@ -6,6 +6,7 @@ use super::backoff::strip_percent;
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, literal};
+use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::syntax::ast::{Block, Channel, Command, CommandKind, Duration, Expr, Name, Stage, Unit};
 use crate::syntax::ast::{ExprKind, Part, Word};
@@ -14,8 +15,10 @@ use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::{CLAUSES, RULES};
 
-/// What a declaration looks like.
-const EXAMPLE: &str = "declare it like `channel mirror at most 4 rate 10 per second`";
+/// Shows a declaration.
+fn example() -> Hint {
+    hint!("declare it like `channel mirror at most 4 rate 10 per second`")
+}
 
 impl Builder<'_> {
     /// A `channel`.
@@ -25,13 +28,13 @@ impl Builder<'_> {
         let is_name = |pair: &Pair| matches!(pair.as_rule(), Rule::channel_name | Rule::expression);
         let Some(name) = inner.next_if(is_name) else {
             let error = SyntaxError::new(span, "a channel has a name");
-            return Err(error.hint(EXAMPLE).into());
+            return Err(error.hint(example()).into());
         };
         let (name, name_span) = self.channel_name(&name)?;
         if CLAUSES.contains(&&*name) {
             let error =
                 SyntaxError::new(name_span, format!("`{name}` can't be the name of a channel"));
-            return Err(error.hint("after `through` it is a clause of the `try`").into());
+            return Err(error.hint(hint!("after `through` it is a clause of the `try`")).into());
         }
         let mut rules = ChannelClauses::NONE;
         for pair in inner {
@@ -52,7 +55,7 @@ impl Builder<'_> {
         let ChannelClauses { at_most, rate, budget, breaker } = &rules;
         if at_most.is_none() && rate.is_none() && budget.is_none() && breaker.is_none() {
             let error = SyntaxError::new(span, format!("the channel `{name}` has no rule"));
-            return Err(error.hint(EXAMPLE).into());
+            return Err(error.hint(example()).into());
         }
         Ok(Channel { name, name_span, rules })
     }
@@ -62,7 +65,7 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let Some(name) = pair.into_inner().next() else {
             let error = SyntaxError::new(span, "expected a channel's name after `through`");
-            return Err(error.hint("like `try for 1 hour through mirror`").into());
+            return Err(error.hint(hint!("like `try for 1 hour through mirror`")).into());
         };
         let (name, span) = self.channel_name(&name)?;
         Ok((span, name))
@@ -75,30 +78,32 @@ impl Builder<'_> {
         }
         let message = format!("`{}` can't be the name of a channel", pair.as_str().trim_end());
         Err(SyntaxError::new(span, message)
-            .hint("it is a bare word of letters, digits and `_` that doesn't begin with a digit")
+            .hint(hint!(
+                "it is a bare word of letters, digits and `_` that doesn't begin with a digit"
+            ))
             .into())
     }
 
     fn places(&mut self, pair: Pair) -> Result<Expr> {
         let span = self.span(&pair);
         let Some(count) = self.optional(pair)? else {
-            return lacks(span, "expected a number after `at most`", "like `at most 4`");
+            return lacks(span, "expected a number after `at most`", hint!("like `at most 4`"));
         };
         check_count(&count)?;
         Ok(count)
     }
 
     fn rate(&mut self, pair: Pair) -> Result<(Expr, Duration)> {
-        const LIKE: &str = "like `rate 10 per second`, or `rate 100 per 5 minutes`";
+        let like = || hint!("like `rate 10 per second`, or `rate 100 per 5 minutes`");
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
         let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::expression) else {
-            return lacks(span, "expected a number after `rate`", LIKE);
+            return lacks(span, "expected a number after `rate`", like());
         };
         let count = self.expr(count)?;
         check_count(&count)?;
         let Some(time) = inner.next().and_then(|per| per.into_inner().next()) else {
-            return lacks(span, "expected `per` and a length of time after `rate`", LIKE);
+            return lacks(span, "expected `per` and a length of time after `rate`", like());
         };
         let time = match time.as_rule() {
             Rule::unit => self.one(&time)?,
@@ -113,7 +118,7 @@ impl Builder<'_> {
         let Some(unit) = Unit::named(name) else {
             let error = SyntaxError::new(span, format!("unknown unit `{name}`"));
             return Err(match nearest(name, Unit::names()) {
-                Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+                Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
                 None => error.label("expected `second`, `minute`, `hour` or `day`"),
             }
             .into());
@@ -123,15 +128,15 @@ impl Builder<'_> {
     }
 
     fn budget(&mut self, pair: Pair) -> Result<Expr> {
-        const LIKE: &str = "like `budget 20%`: that many retries for a hundred first attempts";
+        let like = || hint!("like `budget 20%`: that many retries for a hundred first attempts");
         let span = self.span(&pair);
         let mut inner = pair.into_inner();
         let Some(percentage) = inner.next() else {
-            return lacks(span, "expected a percentage after `budget`", LIKE);
+            return lacks(span, "expected a percentage after `budget`", like());
         };
         let mut percentage = self.expr(percentage)?;
         if inner.next().is_none() && !strip_percent(&mut percentage) {
-            return lacks(percentage.span, "a `%` is missing after `budget`", LIKE);
+            return lacks(percentage.span, "a `%` is missing after `budget`", like());
         }
         let Some(text) = literal::expr(&percentage) else { return Ok(percentage) };
         let message = match literal::number(&text) {
@@ -139,30 +144,30 @@ impl Builder<'_> {
             Some(_) => format!("a budget is more than 0% and at most 100%, not {text}%"),
             None => format!("`{text}` is not a number"),
         };
-        lacks(percentage.span, &message, LIKE)
+        lacks(percentage.span, &message, like())
     }
 
     fn breaker(&mut self, pair: Pair) -> Result<(Expr, Duration)> {
-        const LIKE: &str = "like `breaker 5 failures 30 seconds`";
+        let like = || hint!("like `breaker 5 failures 30 seconds`");
         let span = self.span(&pair);
         let mut inner = pair.into_inner().peekable();
         let Some(count) = inner.next_if(|pair| pair.as_rule() == Rule::expression) else {
-            return lacks(span, "expected a number of failures after `breaker`", LIKE);
+            return lacks(span, "expected a number of failures after `breaker`", like());
         };
         let count = self.expr(count)?;
         check_count(&count)?;
         let Some(failures) = inner.next() else {
-            return lacks(span, "expected `failures` and a length of time after it", LIKE);
+            return lacks(span, "expected `failures` and a length of time after it", like());
         };
         let Some(time) = failures.into_inner().next() else {
             let message = "expected for how long no attempts are made then";
-            return lacks(span, message, LIKE);
+            return lacks(span, message, like());
         };
         Ok((count, self.duration(time)?))
     }
 }
 
-fn lacks<T>(span: Span, message: &str, hint: &str) -> Result<T> {
+fn lacks<T>(span: Span, message: &str, hint: Hint) -> Result<T> {
     Err(SyntaxError::new(span, message.to_owned()).hint(hint).into())
 }
 
@@ -171,12 +176,12 @@ fn no_rule(span: Span, text: &str) -> SyntaxError {
     let first = text.split_whitespace().next().unwrap_or_default();
     let error = SyntaxError::new(span, format!("`{first}` is no rule of a channel"));
     match nearest(first, RULES) {
-        Some("at" | "most") => error.hint("did you mean `at most`?"),
-        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-        None => error.hint(
+        Some("at" | "most") => error.hint(hint!("did you mean `at most`?")),
+        Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
+        None => error.hint(hint!(
             "the rules are `at most`, `rate`, `budget` and `breaker`; to run a program `channel`, \
-             quote its name",
-        ),
+             quote its name"
+        )),
     }
 }
 
@@ -193,8 +198,8 @@ pub(super) fn undeclared(script: &[Command], before: &[&str]) -> Vec<SyntaxError
     let error = |(span, name): &(Span, &Name)| {
         let error = SyntaxError::new(*span, format!("there is no channel `{name}`"));
         match nearest(name, declared()) {
-            Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-            None => error.hint(format!("declare it: `channel {name} at most 4`, for example")),
+            Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
+            None => error.hint(hint!("declare it: `channel {name} at most 4`, for example")),
         }
     };
     unknown.map(error).collect()

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
+use crate::hint::{Hint, hint};
 use crate::syntax::ast::{Mode, Name, Part, Redirect, Simple, Target, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -25,7 +26,7 @@ impl Builder<'_> {
                 _ => simple.words.push(self.word(pair)?),
             }
         }
-        bashisms::command(&simple, &self.functions)?;
+        bashisms::command(&simple, &self.functions, self.text)?;
         if simple.assignments.is_empty() {
             simple.words.iter_mut().skip(1).for_each(join);
         }
@@ -57,7 +58,7 @@ impl Builder<'_> {
         let operator = inner.next().expect("a redirection has an operator").as_str();
         let word = inner.next().expect("a redirection has a target");
         let word = self.word(word)?;
-        let refuse = |message: &str, hint: &str| {
+        let refuse = |message: &str, hint: Hint| {
             Err(Box::new(SyntaxError::new(span, message.to_owned()).hint(hint)))
         };
 
@@ -78,7 +79,7 @@ impl Builder<'_> {
         if operator == "<<-" || operator == "-<<" {
             return refuse(
                 &format!("there is no `{operator}`"),
-                "write `<<WORD`; the lines up to WORD are taken as they are",
+                hint!("write `<<WORD`; the lines up to WORD are taken as they are"),
             );
         }
         if matches!(operator, ">&" | ">>&" | "<&")
@@ -92,20 +93,20 @@ impl Builder<'_> {
             if text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return refuse(
                     "descriptors are the digits 0 to 9",
-                    &format!("to write to a file of that name, `{operator} ./{text}`"),
+                    hint!("to write to a file of that name, `{operator} ./{text}`"),
                 );
             }
             if text == "-" {
                 return refuse(
                     "a descriptor can't be closed",
-                    "to throw output away, `> /dev/null`",
+                    hint!("to throw output away, `> /dev/null`"),
                 );
             }
         }
         if operator == "<&" || with_errors && descriptor.is_some() {
             return refuse(
                 &format!("after a digit, `{operator}` goes to another descriptor: a digit"),
-                "`2>&1` sends errors where output goes, `>& file` sends both to a file",
+                hint!("`2>&1` sends errors where output goes, `>& file` sends both to a file"),
             );
         }
         let target = match operator {

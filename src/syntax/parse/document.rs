@@ -5,6 +5,7 @@ use smallvec::smallvec;
 
 use super::builder::Builder;
 use super::{Grammar, Result, Rule, expected, literal};
+use crate::hint::hint;
 use crate::syntax::ast::{Part, Target, Word};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -15,7 +16,7 @@ impl Builder<'_> {
         let Some(delimiter) = literal::word(word).filter(|text| !text.contains('\n')) else {
             return Err(Box::new(
                 SyntaxError::new(word.span, "the end of a here-document is a plain word")
-                    .hint("`<<EOF` takes the lines up to one that is `EOF`"),
+                    .hint(hint!("`<<EOF` takes the lines up to one that is `EOF`")),
             ));
         };
         let Some(lines) = self.documents.take(&delimiter) else {
@@ -23,7 +24,7 @@ impl Builder<'_> {
             return Err(Box::new(
                 SyntaxError::new(span, "a here-document that never ends")
                     .label(format!("no line after this one is `{delimiter}`"))
-                    .hint("the line that ends it holds nothing else, not even blanks"),
+                    .hint(hint!("the line that ends it holds nothing else, not even blanks")),
             ));
         };
         let text = &self.text[lines.start..lines.end];

@@ -1,8 +1,9 @@
 //! Lengths of time: `5 minutes`, `1h30m`.
 
 use super::builder::Builder;
-use super::{Pair, Result, Rule, literal};
+use super::{Pair, Result, Rule, bashisms, literal};
 use crate::duration::parse_joined;
+use crate::hint::hint;
 use crate::nearest::nearest;
 use crate::syntax::ast::{Duration, Expr, ExprKind, Unit};
 use crate::syntax::error::SyntaxError;
@@ -121,7 +122,7 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
         && let Some(meant) = nearest(text, CLAUSES)
     {
         return SyntaxError::new(span, format!("unknown clause `{text}`"))
-            .hint(format!("did you mean `{meant}`?"));
+            .hint(hint!("did you mean `{meant}`?"));
     }
     if literal::number(text).is_some() {
         let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
@@ -129,22 +130,19 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     }
     let error = expected_duration(span);
     let hint = match text {
-        "and" => Some("limits are joined by `or`: the first one reached ends the `try`"),
-        "for" => Some("the first limit may have a `for`, another one not: `… or 10 minutes`"),
-        "with" | "using" => Some("clauses simply follow each other: `backoff full`"),
-        "delay" | "wait" | "sleep" | "pause" | "interval" => Some(
-            "attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them",
-        ),
+        "and" => Some(hint!("limits are joined by `or`: the first one reached ends the `try`")),
+        "with" | "using" => Some(hint!("clauses simply follow each other: `backoff full`")),
+        "delay" | "wait" | "sleep" | "pause" | "interval" => Some(hint!(
+            "attempts start apart with `every 5 seconds`; `backoff fixed from 5 seconds` waits between them"
+        )),
         "timeout" | "within" => {
-            Some("`for 5 minutes` limits the `try`, `each 1 minute` an attempt")
+            Some(hint!("`for 5 minutes` limits the `try`, `each 1 minute` an attempt"))
         }
         "atomically" | "transaction" | "transactional" => {
-            Some("`atomic` makes each attempt all or nothing: `try 3 times atomic`")
+            Some(hint!("`atomic` makes each attempt all or nothing: `try 3 times atomic`"))
         }
-        "max" | "at" | "upto" => Some("`try 5 times` makes at most 5 attempts"),
-        "do" | "then" | "{" => {
-            Some("a block begins on the line after its head, or after a `;`, and ends with `end`")
-        }
+        "max" | "at" | "upto" => Some(hint!("`try 5 times` makes at most 5 attempts")),
+        "do" | "then" | "{" => Some(bashisms::block()),
         _ => None,
     };
     if let Some(hint) = hint {
@@ -154,9 +152,11 @@ fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     let (number, unit) = text.split_at(digits);
     let all = Unit::names().chain(["time", "times"]);
     match nearest(unit, all) {
-        _ if number.is_empty() => error.hint("a command goes on the next line, or after a `;`"),
+        _ if number.is_empty() => {
+            error.hint(hint!("a command goes on the next line, or after a `;`"))
+        }
         _ if unit.contains(|c: char| !c.is_ascii_alphabetic()) => error,
-        Some(unit) => error.hint(format!("did you mean `{number} {unit}`?")),
+        Some(unit) => error.hint(hint!("did you mean `{number} {unit}`?")),
         None => error,
     }
 }
@@ -169,7 +169,7 @@ fn unknown_unit(span: Span, unit: &str) -> SyntaxError {
     let error = SyntaxError::new(span, format!("unknown unit `{unit}`"))
         .label("expected `times`, `seconds`, `minutes`, `hours` or `days`");
     match nearest(unit, Unit::names().chain(["time", "times"])) {
-        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
         None => error,
     }
 }
@@ -188,7 +188,7 @@ pub(super) fn check_count(count: &Expr) -> Result<()> {
     };
     let error = SyntaxError::new(count.span, message);
     Err(Box::new(if text.bytes().all(|byte| byte.is_ascii_alphabetic()) && !text.is_empty() {
-        error.hint(format!("write it in digits, or `${text}` if it is a variable"))
+        error.hint(hint!("write it in digits, or `${text}` if it is a variable"))
     } else {
         error
     }))

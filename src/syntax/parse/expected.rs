@@ -4,8 +4,9 @@ use pest::error::{ErrorVariant, InputLocation};
 
 use super::Rule;
 use super::bashisms;
-use super::braces::ARRAYS;
+use super::braces::arrays;
 use super::builder::too_nested;
+use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -51,12 +52,12 @@ pub(super) fn explain(
             return error;
         }
         if before.rsplit_once('|').is_some_and(|(_, stage)| assigns(stage.trim_start())) {
-            return error.hint(NO_ASSIGNMENT);
+            return error.hint(no_assignment());
         }
         return error.hint(if before.contains(['<', '>']) {
-            "to make an empty file, `echo -n > file`"
+            hint!("to make an empty file, `echo -n > file`")
         } else {
-            "write one assignment a line, or `;` between them"
+            hint!("write one assignment a line, or `;` between them")
         });
     }
     match advice(keyword, statement, before, found.text) {
@@ -76,7 +77,7 @@ fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
     let end = start + before.len();
     let error =
         SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
-    Some(error.hint(format!("did you mean `{meant}`?")))
+    Some(error.hint(hint!("did you mean `{meant}`?")))
 }
 
 /// A structure inside of `.succeeds. ( … )`, up to where the grammar stops: it ends at the first `;`.
@@ -99,11 +100,16 @@ fn structure_asked(text: &str, start: usize) -> Option<SyntaxError> {
 /// What to say of a structure where a command is asked.
 pub(super) fn asks_no_structure(span: Span, head: &str) -> SyntaxError {
     SyntaxError::new(span, format!("`.succeeds.` asks commands, and no `{head}`"))
-        .hint("put it into a function, and ask that")
+        .hint(hint!("put it into a function, and ask that"))
 }
 
-/// What to say of an assignment among stages.
-const NO_ASSIGNMENT: &str = "an assignment can't be a stage of a pipeline; what a command prints is assigned by `command -> name`";
+/// Advice for an assignment among stages.
+fn no_assignment() -> Hint {
+    hint!(
+        "an assignment can't be a stage of a pipeline; \
+         `command -> name` assigns the output of a command"
+    )
+}
 
 /// What stands where something else was expected.
 struct Found<'t> {
@@ -212,8 +218,8 @@ fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
     let span = Span::new(start, start + test.len());
     let error = SyntaxError::new(span, format!("`{keyword}` takes an expression, not `{test}`"));
     Some(error.hint(match bashisms::test(condition) {
-        Some(said) => format!("write `{keyword} {said}`"),
-        None => format!(
+        Some(said) => hint!("write `{keyword} {said}`"),
+        None => hint!(
             "compare with operators: `{keyword} $a .eq. $b`, `{keyword} $n .lt. 5`, `{keyword} .isfile. $f`"
         ),
     }))
@@ -223,32 +229,32 @@ fn first_word(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default()
 }
 
-/// How to say in this shell what someone seems to mean in another.
-fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<String> {
+/// Advice for what a line seems to mean in another shell.
+fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<Hint> {
     let line = statement.lines().next().unwrap_or_default();
     let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
     if expression && let Some(meant) = bashisms::operator(found) {
-        return Some(format!("`{found}` is written `{meant}`"));
+        return Some(hint!("`{found}` is written `{meant}`"));
     }
     if bashisms::is_operator(found)
         && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)
     {
-        return Some(format!("did you mean `{meant}`?"));
+        return Some(hint!("did you mean `{meant}`?"));
     }
     let dotted = format!(".{}.", found.trim_matches('.'));
     if expression && OPERATORS.contains(&dotted.as_str()) && found != dotted {
-        return Some(format!("an operator stands between dots: `{dotted}`"));
+        return Some(hint!("an operator stands between dots: `{dotted}`"));
     }
     if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
-        return Some(format!("`{first}` is written `.not.`"));
+        return Some(hint!("`{first}` is written `.not.`"));
     }
     if before.ends_with(".succeeds.") && !found.is_empty() {
         let command = line.rsplit(".succeeds.").next().unwrap_or_default();
         let command = command.split([';', '#']).next().unwrap_or_default().trim();
-        return Some(format!("the command stands in parentheses: `.succeeds. ({command})`"));
+        return Some(hint!("the command stands in parentheses: `.succeeds. ({command})`"));
     }
     let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
     if let Some((_, condition)) = tested
@@ -256,77 +262,84 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<S
         && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
     {
         let condition = if found == "||" { format!(".not. ({condition})") } else { condition };
-        return Some(format!("write `if {condition}`, the commands, and `end`"));
+        return Some(hint!("write `if {condition}`, the commands, and `end`"));
     }
     let advice = match (keyword, found) {
-        (_, "then" | "do") if asks => {
-            "a block begins on the line after its head, or after a `;`, and ends with `end`"
+        (_, "then" | "do") if asks => bashisms::block(),
+        ("for" | "forany" | "forall", ",") if before.split_whitespace().count() == 2 => {
+            hint!("one variable a loop: `{keyword} x in a b c`")
         }
         ("for" | "forany" | "forall", ",") => {
             let list = rest.split([';', '#']).next().unwrap_or_default().replace(',', " ");
             let list = list.replace(['{', '}'], " ");
             let list: Vec<_> = list.split_whitespace().collect();
-            return Some(format!(
-                "blanks separate the words of a list, not commas: `{keyword} {}`",
-                list.join(" ")
-            ));
+            let list = list.join(" ");
+            hint!("blanks separate the words of a list, not commas: `{keyword} {list}`")
         }
         (_, "||") => {
-            "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+            hint!(
+                "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+            )
         }
-        (_, "&&") => "`&&` isn't needed: each command runs only if the one before succeeded",
-        (_, "&") => "`forall` runs commands at once, and waits for all of them",
+        (_, "&&") => hint!("`&&` isn't needed: each command runs only if the one before succeeded"),
+        (_, "&") => bashisms::at_once(),
         ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
             let command = rest.split([';', '#']).next().unwrap_or_default().trim();
             let negated = command.strip_prefix("! ").or_else(|| command.strip_prefix("not "));
             let (not, command) = negated.map_or(("", command), |command| (".not. ", command));
-            return Some(format!(
+            let read = bashisms::read_command(command);
+            let command = read.as_deref().unwrap_or(command);
+            let asked = super::parse("hint", &format!("if .succeeds. ({command})\nend"));
+            let command = if asked.is_ok() { command } else { "command" };
+            hint!(
                 "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
-            ));
+            )
         }
         ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => {
-            "what a structure prints is piped after its `end`: `end | sort`"
+            hint!("what a structure prints is piped after its `end`: `end | sort`")
         }
         ("return" | "shift" | "function" | "catch" | "else", "|") => {
-            "a stage of a pipeline is a command, a call or a structure"
+            hint!("a stage of a pipeline is a command, a call or a structure")
         }
         (_, "|") if assigns(before.rsplit('|').next().unwrap_or(line).trim_start()) => {
-            NO_ASSIGNMENT
+            no_assignment()
         }
         ("function", "(" | "{") => {
-            "a function is its name alone, its arguments are `$1`, `$2`, …: `function name`"
+            hint!("a function is its name alone, its arguments are `$1`, `$2`, …: `function name`")
         }
         ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
-            "count with a range: `for n in 1 .to. 10`"
+            hint!("count with a range: `for n in 1 .to. 10`")
         }
         ("for", _) if matches!(first, "all" | "any" | "each") => {
             let keyword = if first == "each" { "for" } else { &format!("for{first}") };
-            return Some(format!("it is one word: `{keyword} x in …`"));
+            hint!("it is one word: `{keyword} x in …`")
         }
         ("for" | "forany" | "forall", "=" | ":=") => {
-            "count with a range: `for n in 1 .to. 10`; else `for x in a b c`"
+            hint!("count with a range: `for n in 1 .to. 10`; else `for x in a b c`")
         }
-        ("for" | "forany" | "forall", "from" | "of" | ":") => "write `in`: `for x in a b c`",
+        ("for" | "forany" | "forall", "from" | "of" | ":") => hint!("write `in`: `for x in a b c`"),
         ("for" | "forany" | "forall", "(") => {
-            "no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count"
+            hint!("no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count")
         }
         ("catch", found) if !found.is_empty() => {
-            "the failure is in `$error`; put the command on the next line, or after a `;`"
+            hint!("the failure is in `$error`; put the command on the next line, or after a `;`")
         }
         ("try", _) if before.ends_with(" or for") => {
-            "limits follow each other: `try for 10 minutes or 5 times`"
+            hint!("limits follow each other: `try for 10 minutes or 5 times`")
         }
-        ("try", _) if before.ends_with(" up to") => "`try 5 times` makes at most 5 attempts",
+        ("try", _) if before.ends_with(" up to") => hint!("`try 5 times` makes at most 5 attempts"),
         ("else" | "catch" | "end", found) if !found.is_empty() => {
-            "put the command on the next line, or after a `;`"
+            hint!("put the command on the next line, or after a `;`")
         }
         ("try", _) if before.ends_with(" from") || before.ends_with(" to") => {
-            "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
+            hint!(
+                "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
+            )
         }
-        _ if !found.is_empty() && assigns(line) && before.contains("=(") => ARRAYS,
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => arrays(),
         _ => return None,
     };
-    Some(advice.to_owned())
+    Some(advice)
 }
 
 /// Whether a line looks like `name=…`.

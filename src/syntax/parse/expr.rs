@@ -3,6 +3,7 @@
 use super::builder::Builder;
 use super::operator::{self, Tightness};
 use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
+use crate::hint::hint;
 use crate::syntax::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -122,7 +123,7 @@ impl Builder<'_> {
                 return Ok(());
             }
             let error = SyntaxError::new(span, function.wrong(args.len()));
-            return Err(error.hint(function.meaning).into());
+            return Err(error.hint(hint!("{}", function.meaning)).into());
         }
         match function.parameters.iter().position(|parameter| *parameter == "regex") {
             Some(at) => literal::check_pattern(&args[at]),
@@ -163,7 +164,8 @@ fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> 
         }
         Some(_) => Err(Box::new(SyntaxError::new(span, "a range has only one `.step.`"))),
         None => Err(Box::new(
-            SyntaxError::new(span, "`.step.` without `.to.`").hint("write `1 .to. 100 .step. 5`"),
+            SyntaxError::new(span, "`.step.` without `.to.`")
+                .hint(hint!("write `1 .to. 100 .step. 5`")),
         )),
     }
 }
@@ -199,8 +201,8 @@ fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
     if depth == MAX_EXPRESSION_DEPTH {
         let message =
             format!("an expression has at most {MAX_EXPRESSION_DEPTH} operators in a row");
-        let error =
-            SyntaxError::new(waiting.span, message).hint("assign a part of it to a variable first");
+        let error = SyntaxError::new(waiting.span, message)
+            .hint(hint!("assign a part of it to a variable first"));
         return Err(Box::new(error));
     }
     operands.push(Operand { expr, depth: depth + 1 });
@@ -209,11 +211,13 @@ fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
 
 fn stands_alone(first: Span, second: Span, tightness: Tightness) -> SyntaxError {
     let (message, hint) = if tightness == Tightness::Range {
-        ("a range can't begin or end with a range", "use parentheses if it is meant")
+        ("a range can't begin or end with a range", hint!("use parentheses if it is meant"))
     } else {
         (
             "comparisons don't chain",
-            "use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`",
+            hint!(
+                "use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`"
+            ),
         )
     };
     SyntaxError::new(second, message)

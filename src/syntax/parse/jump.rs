@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::literal::bare;
+use crate::hint::{Hint, hint};
 use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Jump, Name, Pipeline, Stage};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -23,8 +24,10 @@ enum Around {
 /// A stage that is a structure; `return` can't leave it either, for it would look as if it left the
 /// function around.
 const STAGE: Around = Around::Task("a stage of a pipeline");
-/// How what nothing leaves comes to its end.
-const ENDS: &str = "what runs at once with others ends itself: by its end, a failure, or `exit`";
+/// Says how a task comes to its end.
+pub(super) fn ends() -> Hint {
+    hint!("what runs at once with others ends itself: by its end, a failure, or `exit`")
+}
 
 /// The jumps of a script that lead nowhere; `functions` are those that it defines.
 pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec<SyntaxError> {
@@ -35,8 +38,9 @@ pub(super) fn astray(script: &[Command], functions: &HashMap<Name, Span>) -> Vec
 }
 
 fn leaves_finally(keyword: &str, span: Span) -> SyntaxError {
-    SyntaxError::new(span, format!("`{keyword}` can't leave a `finally`"))
-        .hint("it comes to its end, or fails; where the script goes on then was decided before it")
+    SyntaxError::new(span, format!("`{keyword}` can't leave a `finally`")).hint(hint!(
+        "it comes to its end, or fails; where the script goes on then was decided before it"
+    ))
 }
 
 struct Walk<'f> {
@@ -125,7 +129,7 @@ impl Walk<'_> {
             Some(Around::Finally) => self.errors.push(leaves_finally(keyword, span)),
             Some(&STAGE) if keyword == "return" => {
                 let error = SyntaxError::new(span, "`return` can't leave a stage of a pipeline");
-                self.errors.push(error.hint(ENDS));
+                self.errors.push(error.hint(ends()));
             }
             _ => {}
         }
@@ -140,10 +144,8 @@ impl Walk<'_> {
             && !self.around.contains(&Around::Finally)
         {
             let error = SyntaxError::new(span, "`exec` can't stand in an atomic `try`");
-            self.errors.push(error.hint(
-                "what an attempt does takes place when it succeeds, and the shell must be there then; \
-                 run the command without `exec`",
-            ));
+            self.errors.push(error.hint(hint!("what an attempt does takes place when it succeeds, and the shell must be there then; \
+                 run the command without `exec`")));
         }
     }
 
@@ -153,14 +155,16 @@ impl Walk<'_> {
             (Some(Around::Loop), _) | (Some(Around::Any), Jump::Break) => return,
             (Some(Around::Any), Jump::Continue) => (
                 "`forany` takes no `continue`".to_owned(),
-                "`failure` goes on with the next word, and `break` succeeds with this one",
+                hint!("`failure` goes on with the next word, and `break` succeeds with this one"),
             ),
             (Some(Around::Finally), _) => return self.errors.push(leaves_finally(keyword, span)),
-            (Some(Around::Task(what)), _) => (format!("`{keyword}` can't leave {what}"), ENDS),
+            (Some(Around::Task(what)), _) => (format!("`{keyword}` can't leave {what}"), ends()),
             (None, _) => (
                 format!("`{keyword}` stands outside of a loop"),
-                "it is about the innermost `for` or `while` of the same function; \
-                 `return` leaves a function",
+                hint!(
+                    "it is about the innermost `for` or `while` of the same function; \
+                     `return` leaves a function"
+                ),
             ),
         };
         self.errors.push(SyntaxError::new(span, message).hint(hint));

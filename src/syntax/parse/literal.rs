@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use regex::bytes::Regex;
 
 use super::Result;
+use crate::hint::hint;
 use crate::syntax::ast::{Expr, ExprKind, Parameter, Part, Quoted, Word};
 use crate::syntax::error::SyntaxError;
 
@@ -86,6 +87,6 @@ pub(super) fn check_pattern(pattern: &Expr) -> Result<()> {
     let why = why.strip_prefix("error: ").unwrap_or(&why);
     Err(Box::new(
         SyntaxError::new(pattern.span, format!("not a regular expression: {why}"))
-            .hint("a `\\` before a character takes away its special meaning"),
+            .hint(hint!("a `\\` before a character takes away its special meaning")),
     ))
 }

@@ -3,6 +3,7 @@
 use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
+use crate::hint::{Hint, hint};
 use crate::syntax::ast::{Block, Duration, Expr, For, ForKind};
 use crate::syntax::clauses::{Engine, ForAllClauses, ForAnyClauses, On, Output};
 use crate::syntax::engine;
@@ -43,7 +44,7 @@ impl Builder<'_> {
             if rule == Rule::in_order && all.output == Some(Output::Tagged) {
                 let error = SyntaxError::new(span, "lines that are tagged come as they come");
                 return Err(error
-                    .hint("`output grouped in order` prints what each word printed in the order of the words")
+                    .hint(hint!("`output grouped in order` prints what each word printed in the order of the words"))
                     .into());
             }
             check_owner(span, keyword, &clause)?;
@@ -53,7 +54,7 @@ impl Builder<'_> {
             if matches!(rule, Rule::grouped | Rule::tagged) && all.output.is_some() {
                 let error = SyntaxError::new(span, "output is either grouped or tagged");
                 return Err(error
-                    .hint("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends")
+                    .hint(hint!("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends"))
                     .into());
             }
             seen.push(rule);
@@ -61,16 +62,20 @@ impl Builder<'_> {
                 Rule::in_order => any.in_order = true,
                 Rule::hedge_after => any.hedge_after = Some(self.after(pair, &clause)?),
                 Rule::at_most if keyword == "forany" => {
-                    let hint = "`forany x in … hedge after 5s at most 2` has two running at once";
+                    let hint = || {
+                        hint!(
+                            "`forany x in … hedge after 5s at most 2` has two running at once; {QUOTE}"
+                        )
+                    };
                     any.at_most = Some(self.count(pair, &clause, hint)?);
                     alone = Some(span);
                 }
                 Rule::at_most => {
-                    let hint = "`forall x in … at most 8` runs 8 at once";
+                    let hint = || hint!("`forall x in … at most 8` runs 8 at once; {QUOTE}");
                     all.at_most = Some(self.count(pair, &clause, hint)?);
                 }
                 Rule::at_least => {
-                    let hint = "`forall x in … at least 2` succeeds once 2 have";
+                    let hint = || hint!("`forall x in … at least 2` succeeds once 2 have; {QUOTE}");
                     all.at_least = Some(self.count(pair, &clause, hint)?);
                 }
                 Rule::grouped => {
@@ -80,7 +85,11 @@ impl Builder<'_> {
                 Rule::tagged => all.output = Some(Output::Tagged),
                 Rule::on_engine => all.on = Some(self.on(pair)?),
                 Rule::retry_lost => {
-                    let hint = "`forall x in … on slurm retry lost 3 times` begins a branch anew whose machine dies";
+                    let hint = || {
+                        hint!(
+                            "`forall x in … on slurm retry lost 3 times` restarts a branch whose machine died; {QUOTE}"
+                        )
+                    };
                     all.retry_lost = Some(self.count(pair, &clause, hint)?);
                 }
                 _ => all.keep_going = true,
@@ -91,7 +100,7 @@ impl Builder<'_> {
         {
             let error = SyntaxError::new(span, "`forany` takes `at most` only with `hedge after`");
             return Err(error
-                .hint(format!("without it the words run one after the other; {QUOTE}"))
+                .hint(hint!("without it the words run one after the other; {QUOTE}"))
                 .into());
         }
         bashisms::list(&list, &format!("{keyword} {variable} in"))?;
@@ -108,16 +117,19 @@ impl Builder<'_> {
         let span = self.span(&pair);
         let Some(length) = pair.into_inner().next() else {
             let message = format!("expected a length of time after `{clause}`");
-            let hint =
-                "`forany x in … hedge after 5 seconds` begins the next word when one takes longer";
-            return Err(SyntaxError::new(span, message).hint(format!("{hint}; {QUOTE}")).into());
+            return Err(SyntaxError::new(span, message)
+                .hint(hint!(
+                    "`forany x in … hedge after 5 seconds` begins the next word when one takes \
+                     longer; {QUOTE}"
+                ))
+                .into());
         };
         let (span, text) = (self.span(&length), length.as_str().trim().to_owned());
         self.duration(length).map_err(|error| match literal::number(&text) {
             Some(_) => {
                 let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
                 Box::new(
-                    error.hint(format!(
+                    error.hint(hint!(
                         "write `hedge after {text} seconds`, or `{text}m` for minutes"
                     )),
                 )
@@ -142,11 +154,11 @@ impl Builder<'_> {
     }
 
     /// The number after a clause's words.
-    fn count(&mut self, pair: Pair, clause: &str, hint: &str) -> Result<Expr> {
+    fn count(&mut self, pair: Pair, clause: &str, hint: impl Fn() -> Hint) -> Result<Expr> {
         let span = self.span(&pair);
         let Some(count) = self.optional(pair)? else {
             let error = SyntaxError::new(span, format!("expected a number after `{clause}`"));
-            return Err(error.hint(format!("{hint}; {QUOTE}")).into());
+            return Err(error.hint(hint()).into());
         };
         check_count(&count)?;
         Ok(count)
@@ -167,10 +179,8 @@ fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
         return Ok(());
     }
     let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
-    Err(Box::new(match owners.next() {
-        Some((owner, _)) => error.hint(format!("`{owner}` does; {QUOTE}")),
-        None => error.hint(QUOTE),
-    }))
+    let owner = owners.next().map_or("forall", |(owner, _)| owner);
+    Err(Box::new(error.hint(hint!("`{owner}` does; {QUOTE}"))))
 }
 
 /// Something after the clauses that is none.
@@ -180,12 +190,13 @@ fn stray(span: Span, text: &str) -> SyntaxError {
     let meant = LOOP_CLAUSES.iter().find(|(_, words)| words[0] == first);
     error.hint(match meant {
         Some((owner, words)) => {
-            format!("did you mean `{}`, which `{owner}` takes?", words.join(" "))
+            hint!("did you mean `{}`, which `{owner}` takes?", words.join(" "))
         }
         None => {
-            "the words of the list come before the clauses; put what begins one in quotes if it \
-                 is a word of the list"
-                .into()
+            hint!(
+                "the words of the list come before the clauses; put what begins one in quotes if \
+                 it is a word of the list"
+            )
         }
     })
 }

@@ -38,6 +38,7 @@ use std::sync::Arc;
 use super::ast::Script;
 use super::error::{SyntaxError, SyntaxErrors};
 use super::span::{Source, Span};
+use crate::hint::hint;
 
 /// What pest makes of the grammar; apart, since the derived code has no documentation.
 #[allow(missing_docs, reason = "derived")]
@@ -147,7 +148,8 @@ pub fn parse_bytes_among(
     let text = String::from_utf8_lossy(&bytes[..line]);
     let width = char::REPLACEMENT_CHARACTER.len_utf8();
     let message = format!("the script isn't UTF-8: byte {at} is {:#04x}", bytes[at]);
-    let error = SyntaxError::new(Span::new(at, at + width), message)
-        .hint("save the script as UTF-8; other bytes can come from variables, files and `printf`");
+    let error = SyntaxError::new(Span::new(at, at + width), message).hint(hint!(
+        "save the script as UTF-8; other bytes can come from variables, files and `printf`"
+    ));
     Err(SyntaxErrors { source: Arc::new(Source::new(name, text)), errors: vec![error] })
 }

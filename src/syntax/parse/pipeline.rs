@@ -3,7 +3,8 @@
 use super::builder::Builder;
 use super::expected::asks_no_structure;
 use super::line::{End, Piped};
-use super::{Pair, Result, Rule};
+use super::{Pair, Result, Rule, jump};
+use crate::hint::hint;
 use crate::syntax::ast::{Pipeline, Redirect, Stage, StageKind, Target};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
@@ -71,9 +72,7 @@ impl Builder<'_> {
 
     /// Refuses what is no stage: what would be about the script, where each stage runs by itself.
     pub(super) fn check_stage(&self, text: &str, span: Span, is_inner: bool) -> Result<()> {
-        const ENDS: &str =
-            "what runs at once with others ends itself: by its end, a failure, or `exit`";
-        const WHAT: &str = "a stage is a command, a call or a structure";
+        let stages = || hint!("a stage is a command, a call or a structure");
         let ends = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '<' | '>' | ')');
         let word = text.split(ends).next().unwrap_or_default();
         let is_all = word.len() == text.trim_end().len();
@@ -86,15 +85,15 @@ impl Builder<'_> {
             _ if is_inner => return Ok(()),
             "function" => (
                 "a function's definition can't be a stage of a pipeline".to_owned(),
-                "define it on lines of its own, and call it here",
+                hint!("define it on lines of its own, and call it here"),
             ),
-            "local" => ("an assignment can't be a stage of a pipeline".to_owned(), WHAT),
+            "local" => ("an assignment can't be a stage of a pipeline".to_owned(), stages()),
             "break" | "continue" if is_all => {
-                (format!("`{word}` can't be a stage of a pipeline"), ENDS)
+                (format!("`{word}` can't be a stage of a pipeline"), jump::ends())
             }
-            "return" => ("`return` can't be a stage of a pipeline".to_owned(), ENDS),
+            "return" => ("`return` can't be a stage of a pipeline".to_owned(), jump::ends()),
             _ if KEYWORDS.contains(&word) => {
-                (format!("`{word}` can't be a stage of a pipeline"), WHAT)
+                (format!("`{word}` can't be a stage of a pipeline"), stages())
             }
             _ => return Ok(()),
         };
@@ -112,5 +111,5 @@ fn document(redirects: &[Redirect]) -> Option<Span> {
 fn in_the_way(document: Span, stage: Span) -> SyntaxError {
     SyntaxError::new(stage, "the text of a here-document is in the way of this pipeline")
         .related(document, "it begins on the line after this")
-        .hint("write the whole pipeline on one line, then the text")
+        .hint(hint!("write the whole pipeline on one line, then the text"))
 }

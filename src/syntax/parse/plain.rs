@@ -109,7 +109,7 @@ impl<'s> Builder<'s> {
             }
         }
         let simple = Simple { span, assignments: Vec::new(), words, redirects };
-        bashisms::command(&simple, &self.functions).ok()?;
+        bashisms::command(&simple, &self.functions, self.text).ok()?;
         Some(Stage { kind: StageKind::Simple(simple), pipe_errors: false })
     }
 }

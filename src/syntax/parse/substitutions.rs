@@ -2,6 +2,7 @@
 
 use super::bashisms::operator;
 use super::braces;
+use crate::hint::{Hint, hint};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::span::Span;
 use crate::syntax::vocabulary::is_name;
@@ -38,66 +39,95 @@ pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
 
 /// The `$` at `span` of a script's `text` that begins something unknown.
 pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
+    let span = Span::new(span.start, span.end.max(closed(text, span.start)));
     let (written, after) = (&text[span.start..span.end], &text[span.end..]);
     let (message, hint) = if let Some(sum) = written.strip_prefix("$((") {
         let (target, _) = target(span, text);
         let target = if target == "v" { "n" } else { target };
+        let sum = words_for(sum.strip_suffix("))").unwrap_or(sum).trim())
+            .filter(|sum| is_script(&format!("{target}={sum}")))
+            .unwrap_or_else(|| "$a .add. 1".to_owned());
         (
             "`$(( ))` doesn't calculate",
-            format!(
-                "an assignment does, with operators that are words: `{target}={}`",
-                words_for(sum.trim_end_matches(')').trim())
-            ),
+            hint!("an assignment does, with operators that are words: `{target}={sum}`"),
         )
     } else if let Some(command) = written.strip_prefix("$(") {
-        let command = command.trim_end_matches(')').trim();
+        let command = command.strip_suffix(')').unwrap_or(command).trim();
         ("`$( )` doesn't run commands", collected(command, span, text))
     } else if written.starts_with("${") && !written.ends_with('}') && after.starts_with('"') {
         (
             "a `${` can't hold quotes inside quotes",
-            "assign the default to a variable first, or use it without the inner quotes".to_owned(),
+            hint!("assign the default to a variable first, or use it without the inner quotes"),
         )
     } else if written.starts_with("${") && !written.ends_with('}') {
-        ("this `${` has no `}`", "write `${name}`".to_owned())
+        ("this `${` has no `}`", hint!("write `${{name}}`"))
     } else if let Some(inside) = written.strip_prefix("${") {
         let hint = match braces::meant(inside.trim_end_matches('}')) {
-            Some(braces::Meant::Variable(said)) => format!("write `{said}`"),
+            Some(braces::Meant::Variable(said)) => hint!("write `{said}`"),
             Some(braces::Meant::Value(said)) => {
                 let (target, then) = target(span, text);
-                format!("write `{target}={said}`{then}")
+                hint!("write `{target}={said}`{then}")
             }
-            Some(braces::Meant::Nothing(why)) => why.to_owned(),
-            None => "there are `${name}`, `${name:-default}` and `${name:+alternative}`; \
-                     functions do the rest, like `v=replace($name, 'regex', \"text\")`"
-                .to_owned(),
+            Some(braces::Meant::Other(hint)) => hint,
+            None => hint!(
+                "there are `${{name}}`, `${{name:-default}}` and `${{name:+alternative}}`; \
+                 functions do the rest, like `v=replace($name, 'regex', \"text\")`"
+            ),
         };
         ("unknown kind of substitution", hint)
     } else if written == "$?" {
         (
             "there is no `$?`: a failure can't be passed over",
-            "in `catch`, `$error_code` has the exit code and `$error` the story".to_owned(),
+            hint!("in `catch`, `$error_code` has the exit code and `$error` the story"),
         )
     } else if written == "$!" {
-        ("there is no `$!`", "`forall` runs commands at once and waits for them".to_owned())
+        ("there is no `$!`", hint!("`forall` runs commands at once and waits for them"))
     } else {
         (
             "no variable can have this name",
-            format!("for the characters themselves, write `\\{written}`"),
+            hint!("for the characters themselves, write `\\{written}`"),
         )
     };
     SyntaxError::new(span, message).hint(hint)
 }
 
-/// How to have what a command prints.
-fn collected(command: &str, span: Span, text: &str) -> String {
-    let fits = !command.is_empty() && command.len() <= LONGEST && !command.contains('\n');
+/// End of the parentheses of a `$(` at `start`, if they are closed on its line; else `start`.
+fn closed(text: &str, start: usize) -> usize {
+    let Some(inside) = text[start..].strip_prefix('$').filter(|it| it.starts_with('(')) else {
+        return start;
+    };
+    let mut depth = 0;
+    for (at, c) in inside.char_indices().take_while(|(_, c)| *c != '\n') {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return start + 1 + at + 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    start
+}
+
+/// Advice for the output of `command`.
+fn collected(command: &str, span: Span, text: &str) -> Hint {
     let (target, then) = target(span, text);
     if let Some((name @ ("basename" | "dirname"), path)) = command.split_once(' ')
         && !path.contains([' ', '"', '\''])
     {
-        return format!("write `{target}={name}({path})`{then}");
+        return hint!("write `{target}={name}({path})`{then}");
     }
-    format!("write `{} -> {target}`{then}", if fits { command } else { "command" })
+    // The directory that the builtin prints has no links in it, with `-P` or without.
+    let command = if matches!(command, "pwd -P" | "pwd -L") { "pwd" } else { command };
+    let read = command.strip_prefix('<').map(|file| format!("cat {}", file.trim_start()));
+    let command = read.as_deref().unwrap_or(command);
+    let is_short = !command.is_empty() && command.len() <= LONGEST && !command.contains('\n');
+    let fits = is_short && is_script(&format!("{command} -> {target}"));
+    hint!("write `{} -> {target}`{then}", if fits { command } else { "command" })
+}
+
+/// True if a proposal can be a script.
+fn is_script(text: &str) -> bool {
+    super::parse("hint", text).is_ok()
 }
 
 /// The variable that is to have the value of what stands at `span`, and what is to be done then:
@@ -118,15 +148,27 @@ fn is_end(text: &str) -> bool {
     text.is_empty() || text.starts_with(['\n', ';', '#'])
 }
 
-/// A sum in the operators of this shell, as far as that is a matter of words.
-fn words_for(sum: &str) -> String {
-    let spaced = ["+", "-", "*", "/", "%"]
-        .iter()
-        .fold(sum.to_owned(), |sum, symbol| sum.replace(symbol, &format!(" {symbol} ")));
-    let words = spaced.split_whitespace().map(|word| match operator(word) {
-        Some(operator) => operator.to_owned(),
-        None if is_name(word) => format!("${word}"),
-        None => word.to_owned(),
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// A sum in the operators of this shell, if it is one of numbers and variables.
+fn words_for(sum: &str) -> Option<String> {
+    // The longer symbol comes first: `**` is none of `*`.
+    let symbols = ["**", "+", "-", "*", "/", "%", "(", ")"];
+    let mut words = Vec::new();
+    let mut rest = sum.trim_start();
+    while !rest.is_empty() {
+        let symbol = symbols.iter().find(|symbol| rest.starts_with(**symbol));
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '{' | '}')));
+        let length = symbol.map_or(end.unwrap_or(rest.len()), |symbol| symbol.len());
+        let (word, after) = rest.split_at(length);
+        let name = word.strip_prefix('$').unwrap_or(word);
+        let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        words.push(match word {
+            "(" | ")" => word.to_owned(),
+            _ if is_name(name) => format!("${name}"),
+            _ if word.parse::<u64>().is_ok() => word.to_owned(),
+            _ => operator(word)?.to_owned(),
+        });
+        rest = after.trim_start();
+    }
+    Some(words.join(" ").replace("( ", "(").replace(" )", ")"))
 }

@@ -3,6 +3,7 @@
 use super::builder::Builder;
 use super::duration::Limit;
 use super::{Pair, Result, Rule};
+use crate::hint::hint;
 use crate::syntax::ast::{Block, Try};
 use crate::syntax::clauses::TryClauses;
 use crate::syntax::error::SyntaxError;
@@ -28,7 +29,9 @@ impl Builder<'_> {
                 let is_delay = clause == "the time limit"
                     && given.last().is_some_and(|(before, _)| *before == "`backoff`");
                 return Err(Box::new(if is_delay {
-                    error.hint("a policy's delays begin with `from`: `backoff fixed from 100 ms`")
+                    error.hint(hint!(
+                        "a policy's delays begin with `from`: `backoff fixed from 100 ms`"
+                    ))
                 } else {
                     error
                 }));
@@ -42,7 +45,9 @@ impl Builder<'_> {
             return Err(Box::new(
                 SyntaxError::new(second, "`every` and `backoff` can't be combined")
                     .related(first, "the other one is here")
-                    .hint("`every` fixes when attempts start, `backoff` how long to wait between them"),
+                    .hint(hint!(
+                        "`every` fixes when attempts start, `backoff` how long to wait between them"
+                    )),
             ));
         }
         Ok(head)

@@ -69,7 +69,7 @@ error: there is no `trap` in ftsh
   |
 5 | trap x
   | ^^^^
-  = hint: `try … finally … end` cleans up however the `try` is left, also by a signal, and `catch` reacts to failures; what a failed attempt started is ended in any case
+  = hint: `try … finally … end` cleans up however the `try` is left, also by a signal, and `catch` reacts to failures; processes of a failed attempt are ended in any case
 
 error: there is no `case` in ftsh
  --> t:6:1
@@ -276,7 +276,7 @@ error: `$( )` doesn't run commands
 
 #[test]
 fn habits_of_limits_and_questions() {
-    assert_snapshot!(mistakes("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @"
+    assert_snapshot!(mistakes("ulimit -n 5\nif .succeeds. (command -v x)\nend\nexec > log\nexec 2>&1\npushd /"), @r#"
 error: there is no `ulimit` in ftsh
  --> t:1:1
   |
@@ -289,7 +289,7 @@ error: there is no `command` in ftsh
   |
 2 | if .succeeds. (command -v x)
   |                ^^^^^^^
-  = hint: to ask for a program: `if .succeeds. (which name -> path)`; what fails because there is none has the kind `notfound`
+  = hint: to look for a program: `if .succeeds. (which name -> path)`; the failure of a missing one has the kind `notfound`
 
 error: `exec` redirects nothing but its command
  --> t:4:1
@@ -310,8 +310,8 @@ error: there is no `pushd` in ftsh
   |
 6 | pushd /
   | ^^^^^
-  = hint: a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd $here`
-");
+  = hint: a `cd` in a branch of `forall` stays there; else `pwd -> here` and `cd "$here"`
+"#);
     assert!(
         crate::syntax::parse("t", "function type; end\ntype x\nexec a > log\n'ulimit' -n").is_ok()
     );

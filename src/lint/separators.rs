@@ -1,0 +1,20 @@
+//! `IFS`, which separates nothing here.
+
+use super::{Warning, walk};
+use crate::hint::hint;
+use crate::syntax::Script;
+use crate::syntax::ast::CommandKind;
+
+pub fn look(script: &Script) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    walk::each(&script.body, &mut |command| {
+        if matches!(&command.kind, CommandKind::Assign { name, .. } if &**name == "IFS") {
+            let warning =
+                Warning::new(command.span, "words are separated by blanks, whatever `IFS` is");
+            warnings.push(warning.hint(hint!(
+                "`for field in split($line, \":\")` takes a text apart, `for line in lines($text)` lines"
+            )));
+        }
+    });
+    warnings
+}
