@@ -9,7 +9,7 @@ use crate::syntax::Script;
 use crate::syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, Try, Word};
 use crate::syntax::parse::literal;
 use crate::syntax::span::Span;
-use crate::syntax::vocabulary::BUILTINS;
+use crate::syntax::vocabulary::{BUILTINS, synonym};
 
 /// What is known of the programs along `PATH`. The static look itself sees nothing of the system.
 pub trait Programs {
@@ -115,7 +115,7 @@ impl<'a> Look<'a> {
         let programs = self.programs.names();
         let functions = self.functions.keys().map(|name| &**name);
         let known = functions.chain(BUILTINS).chain(programs.iter().map(String::as_str));
-        let hint = match nearest(name, known) {
+        let hint = match synonym(name).or_else(|| nearest(name, known)) {
             Some(meant) => hint!("did you mean `{meant}`?"),
             None => hint!("if it may come while the script runs, nothing is wrong"),
         };

@@ -225,7 +225,8 @@ impl Machine {
         };
         let name = path.to_string();
         let channels: Vec<&str> = self.channels().map(|name| &**name).collect();
-        let among = Among { channels: &channels, ..Among::default() };
+        let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
+        let among = Among { functions: &functions, channels: &channels };
         let script = crate::syntax::parse_bytes_among(&name, text, among).map_err(|errors| {
             let first = &errors.errors[0];
             let line = errors.source.line(first.span.start);

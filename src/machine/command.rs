@@ -27,7 +27,7 @@ use super::variables::Variables;
 use crate::nearest::nearest;
 use crate::secrets::Secrets;
 use crate::syntax::ast::{Name, Part, Simple, Word};
-use crate::syntax::vocabulary::{BUILTINS, HEADS};
+use crate::syntax::vocabulary::{BUILTINS, HEADS, synonym};
 
 /// What is wrong where a command ended that nothing waits for.
 const NO_COMMAND: &str = "a command ended that nothing waits for";
@@ -231,7 +231,8 @@ impl Machine {
         }
         let functions = self.functions.keys().map(|name| &**name);
         let known = functions.chain(BUILTINS).chain(HEADS);
-        nearest(text.split(' ').next().unwrap_or_default(), known)
+        let name = text.split(' ').next().unwrap_or_default();
+        synonym(name).or_else(|| nearest(name, known))
     }
 
     /// The command that a task waited for ended.

@@ -145,6 +145,11 @@ pub const FOREIGN_HEADS: [(&str, &str); 16] = [
     ("when", "if"),
 ];
 
+/// The command that other languages call `name`, which may also be a program here.
+pub fn synonym(name: &str) -> Option<&'static str> {
+    matches!(name, "abort" | "die" | "fail").then_some("failure")
+}
+
 /// Whether a keyword begins a loop over words.
 pub fn is_loop(keyword: &str) -> bool {
     matches!(keyword, "for" | "forany" | "forall")

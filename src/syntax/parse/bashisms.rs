@@ -76,7 +76,7 @@ fn first_word(name: &str) -> Option<Hint> {
             hint!("take the arguments in turn: `while $# .gt. 0`, `if $1 .eq. \"-v\"` and `shift`")
         }
         "history" => hint!("at the prompt, the up arrow and Ctrl-R find earlier lines"),
-        "throw" | "raise" | "fail" | "die" => {
+        "throw" | "raise" => {
             hint!("write `failure \"message\"`, or `exit 1` to end the script at once")
         }
         _ => return None,
@@ -84,7 +84,7 @@ fn first_word(name: &str) -> Option<Hint> {
 }
 
 /// Names of [`first_word`] that a sourced file may well give to a function.
-const COMMON_FUNCTIONS: [&str; 6] = ["die", "fail", "history", "include", "raise", "throw"];
+const COMMON_FUNCTIONS: [&str; 4] = ["history", "include", "raise", "throw"];
 
 /// Advice where a block is opened by a word or a brace.
 pub(super) fn block() -> Hint {
