@@ -4,6 +4,8 @@
 //! ftsh: mirror.ftsh:3: `wget -q http://a/index` exited with 4 after 12 s
 //!   3 | wget -q "http://$mirror/index"
 //!   in the `try` at line 2: 5 attempts in 3 min 2 s
+//!   in `fetch`, called at line 9
+//!   in the branch mirror=a at line 8
 //! ```
 
 use std::fmt::Write;
@@ -11,10 +13,13 @@ use std::time::Duration;
 
 use crate::diagnostic::{excerpt, printable};
 use crate::machine::outcome::{BranchFailure, Branches, Failure, FailureKind, Human, Tried};
+use crate::machine::trace::{INNER_STEPS, Step, StepKind, place};
 use crate::secrets::Secrets;
 
-/// How many tries around a failure are told.
-const MAX_TRIES: usize = 3;
+/// Lines of a trace: calls, branches and tries around a failure, innermost first.
+const MAX_TRACE: usize = 8;
+/// Lines of a longer trace that are from its outer end; one says how many are left out.
+const OUTER_TRACE: usize = MAX_TRACE - INNER_STEPS - 1;
 /// How many lines that a failed attempt had printed are told.
 const MAX_LINES: usize = 5;
 
@@ -22,17 +27,19 @@ const MAX_LINES: usize = 5;
 /// that end in a newline. Without what is secret.
 pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     // Writing to a string can't fail.
-    let mut text = format!("ftsh: {}{}\n", place(failure, None), message(failure));
+    let place = format!("{}:{}", printable(failure.file()), failure.line);
+    let mut text = format!("ftsh: {place}: {}\n", message(failure));
     let source = secrets.hide(failure.source.line_text(failure.line).trim());
-    // Only the quotes may differ.
-    if !source.is_empty() && source.replace('"', "'") != failure.command {
+    // Only the quotes may differ. In another file than the one that runs it, the line shows what is meant.
+    let is_news = source.replace('"', "'") != failure.command || is_elsewhere(failure);
+    if !source.is_empty() && is_news {
         let _ = writeln!(text, "  {} | {}", failure.line, excerpt(&source));
     }
     if failure.kind == FailureKind::Lost && failure.tries.is_empty() {
         text += "  nobody knows whether it was done; a `try` around it would have done it again\n";
     }
-    for tried in failure.tries.iter().take(MAX_TRIES) {
-        let _ = writeln!(text, "  {}", attempts(tried, failure));
+    for line in trace(failure) {
+        let _ = writeln!(text, "  {line}");
     }
     let printed = failure.last_lines(MAX_LINES);
     if !printed.is_empty() {
@@ -44,16 +51,12 @@ pub fn render(failure: &Failure, secrets: &Secrets) -> String {
     if let Some(branches) = &failure.branches {
         tell_branches(&mut text, branches);
     }
-    if let Some(more) = failure.tries.len().checked_sub(MAX_TRIES + 1) {
-        let noun = if more == 0 { "try" } else { "tries" };
-        let _ = writeln!(text, "  in {} more {noun} around", more + 1);
-    }
     // Scripts often say `failure "…: $error"`.
     if let Some(earlier) = &failure.earlier
         && !failure.message.contains(&earlier.message)
     {
-        let (place, summary) = (place(earlier, Some(failure)), earlier.summary());
-        let _ = writeln!(text, "  before that: {place}{}", printable(&summary));
+        let way = earlier.way(failure.file(), own_steps(earlier, failure));
+        let _ = writeln!(text, "  before that: {way}: {}", printable(&earlier.summary()));
     }
     // What became known to be secret after the failure.
     secrets.hide_in(&mut text);
@@ -74,11 +77,52 @@ fn tell_branches(text: &mut String, branches: &Branches) {
     }
 }
 
-/// `script:3: `, or `line 3: ` in the script of another failure.
-fn place(failure: &Failure, other: Option<&Failure>) -> String {
-    match other {
-        Some(other) if other.file() == failure.file() => format!("line {}: ", failure.line),
-        _ => format!("{}:{}: ", printable(failure.file()), failure.line),
+/// True if the failure stands in another file than the outermost call or branch around it.
+fn is_elsewhere(failure: &Failure) -> bool {
+    failure.trace.steps().last().is_some_and(|outermost| outermost.file != *failure.file())
+}
+
+/// The steps of an earlier failure that the later one doesn't have.
+fn own_steps<'f>(earlier: &'f Failure, later: &Failure) -> &'f [Step] {
+    let (own, theirs) = (earlier.trace.steps(), later.trace.steps());
+    let is_same = |(one, other): &(&Step, &Step)| {
+        (&one.kind, &one.file, one.line) == (&other.kind, &other.file, other.line)
+    };
+    let common = own.iter().rev().zip(theirs.iter().rev()).take_while(is_same).count();
+    &own[..own.len() - common]
+}
+
+/// The calls, branches and tries around a failure.
+fn trace(failure: &Failure) -> Vec<String> {
+    let mut tries = failure.tries.iter();
+    let mut passed = 0;
+    let mut lines = Vec::new();
+    for it in failure.trace.steps() {
+        let inside = it.tries.saturating_sub(passed);
+        passed += inside;
+        lines.extend(tries.by_ref().take(inside).map(|tried| attempts(tried, failure)));
+        lines.push(step(it, failure));
+    }
+    lines.extend(tries.map(|tried| attempts(tried, failure)));
+    let left_out = failure.trace.left_out() + lines.len().saturating_sub(MAX_TRACE) as u64;
+    if left_out > 0 {
+        // One more makes room for the line that says so.
+        let outer = lines.split_off(lines.len() - OUTER_TRACE);
+        lines.truncate(INNER_STEPS);
+        lines.push(format!("… {} more …", left_out + 1));
+        lines.extend(outer);
+    }
+    lines
+}
+
+fn step(step: &Step, failure: &Failure) -> String {
+    let place = place(&step.file, step.line, failure.file());
+    match &step.kind {
+        StepKind::Function(name) => format!("in `{name}`, called at {place}"),
+        StepKind::Source => format!("in the file sourced at {place}"),
+        StepKind::Branch { name, word } => {
+            format!("in the branch {name}={} at {place}", printable(word))
+        }
     }
 }
 
@@ -96,11 +140,7 @@ fn message(failure: &Failure) -> String {
 }
 
 fn attempts(tried: &Tried, failure: &Failure) -> String {
-    let place = if tried.file == *failure.file() {
-        format!("line {}", tried.line)
-    } else {
-        format!("{}:{}", printable(&tried.file), tried.line)
-    };
+    let place = place(&tried.file, tried.line, failure.file());
     let noun = if tried.attempts == 1 { "attempt" } else { "attempts" };
     let (attempts, elapsed) = (tried.attempts, Human(tried.elapsed));
     format!("in the `try` at {place}: {attempts} {noun} in {elapsed}")
@@ -111,6 +151,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::machine::trace::Trace;
     use crate::syntax::Source;
 
     fn failure() -> Failure {
@@ -124,6 +165,7 @@ mod tests {
             source: Arc::new(Source::new("mirror.ftsh", text)),
             line: 3,
             tries: Vec::new(),
+            trace: Trace::default(),
             earlier: None,
             branches: None,
             output: None,
@@ -151,11 +193,59 @@ mod tests {
           in the `try` at line 2: 3 attempts in 12.6 s
           in the `try` at line 1: 5 attempts in 21 s
           in the `try` at main.ftsh:9: 1 attempt in 4.2 s
-          in 1 more try around
+          in the `try` at main.ftsh:9: 1 attempt in 4.2 s
           before that: line 1: ran out of time, 5 attempts in 21 s
         "#);
         let said = Failure { message: "no luck: ran out of time".into(), ..failure };
         assert!(!render(&said, &Secrets::default()).contains("before"));
+    }
+
+    #[test]
+    fn calls_branches_and_tries_are_a_trace() {
+        let step = |kind, file: &str, line, tries| Step { kind, file: file.into(), line, tries };
+        let branch = StepKind::Branch { name: "h".into(), word: "web\n3".into() };
+        let steps = vec![
+            step(StepKind::Function("fetch".into()), "mirror.ftsh", 7, 1),
+            step(StepKind::Source, "main.ftsh", 4, 1),
+            step(branch, "main.ftsh", 3, 2),
+        ];
+        let failure = Failure {
+            tries: vec![tried(2, 3), tried(1, 5), tried(9, 1)],
+            trace: Trace::new(steps, 0),
+            ..failure()
+        };
+        insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
+        ftsh: mirror.ftsh:3: `wget http://a` exited with 4 after 12.3 s
+          3 | wget "$url"
+          in the `try` at line 2: 3 attempts in 12.6 s
+          in `fetch`, called at line 7
+          in the file sourced at main.ftsh:4
+          in the `try` at line 1: 5 attempts in 21 s
+          in the branch h=web�3 at main.ftsh:3
+          in the `try` at line 9: 1 attempt in 4.2 s
+        "#);
+    }
+
+    #[test]
+    fn a_long_trace_has_eight_lines() {
+        let mut trace = Trace::default();
+        for line in 1..=20 {
+            let kind = StepKind::Function("f".into());
+            trace.push(Step { kind, file: "mirror.ftsh".into(), line, tries: 0 });
+        }
+        let failure = Failure { tries: vec![tried(2, 3)], trace, ..failure() };
+        insta::assert_snapshot!(render(&failure, &Secrets::default()), @r#"
+        ftsh: mirror.ftsh:3: `wget http://a` exited with 4 after 12.3 s
+          3 | wget "$url"
+          in `f`, called at line 1
+          in `f`, called at line 2
+          in `f`, called at line 3
+          in `f`, called at line 4
+          in `f`, called at line 5
+          … 14 more …
+          in `f`, called at line 20
+          in the `try` at line 2: 3 attempts in 12.6 s
+        "#);
     }
 
     #[test]

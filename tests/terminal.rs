@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{Pid, mkfifo};
 
 use crate::support::terminal::{LONG, User};
 
@@ -48,6 +49,189 @@ fn a_command_asks_while_another_one_has_the_terminal() {
         user.awaits("end of the reader", |user| user.foreground().contains("sleep 1000"));
         assert_eq!(user.interrupts().signal(), Some(libc::SIGINT));
     }
+}
+
+/// A script of `sh` that asks at the terminal: `sh ask NAME [THEN]`.
+struct Question {
+    place: tempfile::TempDir,
+}
+
+impl Question {
+    fn new(read: &str) -> Self {
+        let place = tempfile::tempdir().expect("a directory");
+        let text = format!(
+            "exec 3>&1 < /dev/tty > /dev/tty\necho $1 asks\n{read}\necho $1 got \"$line\".\neval \"$2\"\n"
+        );
+        std::fs::write(place.path().join("ask"), text).expect("a file");
+        Self { place }
+    }
+
+    /// A question whose answer is read byte by byte.
+    fn plain() -> Self {
+        Self::new("read line")
+    }
+
+    fn command(&self) -> String {
+        format!("sh {}", self.path("ask"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.place.path().join(name).display().to_string()
+    }
+}
+
+/// Waits until one command reads from the terminal and so many wait for it, then answers. Returns
+/// the name of the command that got the answer.
+fn answers(user: &mut User, question: &Question, others: usize, answer: &str) -> String {
+    user.awaits("commands that wait", |user| user.stopped(&question.command()) == others);
+    user.awaits("a command that reads", |user| user.foreground().contains("/ask\0"));
+    user.types(&format!("{answer}\n"));
+    let before = user.sees(&format!(" got {answer}.\r\n"));
+    before.lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn commands_that_ask_at_once_get_whole_answers_one_after_the_other() {
+    let question = Question::plain();
+    let (ask, shell) = (question.command(), env!("CARGO_BIN_EXE_ftsh"));
+    for script in [
+        format!("forall x in 1 2\n{ask} $x\nend"),
+        format!("forall x in 1 2 output grouped\n{ask} $x\nend"),
+        format!("forall x in 1 2 output tagged\n{ask} $x\nend"),
+        format!("{ask} 1 | {ask} 2"),
+        format!("{ask} 1 | cat | {ask} 2"),
+        format!("forall x in 1 2\n{shell} -c \"{ask} $x\"\nend"),
+        format!("{shell} -c \"{ask} 1\" | {ask} 2"),
+        format!("{shell} -c \"forall x in 1 2; {ask} \\$x; end\""),
+    ] {
+        let mut user = User::run(&script, None);
+        let mut asked = [1, 0].map(|others| answers(&mut user, &question, others, "an answer"));
+        asked.sort();
+        assert_eq!(asked, ["1", "2"], "{script}");
+        assert_eq!(user.ends().code(), Some(0), "{script}");
+    }
+}
+
+#[test]
+fn builtins_that_read_at_once_get_whole_lines() {
+    let question = Question::plain();
+    let go = question.path("go");
+    mkfifo(Path::new(&go), Mode::S_IRWXU).expect("a fifo");
+    let script = format!(
+        "forall x in 1 2 3
+        if $x .eq. 3
+            read go < {go}
+            {} 3
+        else
+            read line < /dev/tty
+            echo \"$x got $line.\"
+        end
+        end",
+        question.command()
+    );
+    let mut user = User::run(&script, None);
+    user.awaits("two reads", |user| user.reading() == 2);
+    std::fs::write(go, "\n").expect("a fifo");
+    user.awaits("one that waits", |user| user.stopped(&question.command()) == 1);
+    for answer in ["an answer", "another answer", "a last answer"] {
+        user.types(&format!("{answer}\n"));
+        user.sees(&format!(" got {answer}."));
+    }
+    assert_eq!(user.ends().code(), Some(0));
+}
+
+#[test]
+fn a_secret_is_answered_while_another_command_asks() {
+    let question = Question::new("stty -echo; sleep 0.7; read line; stty echo");
+    let script = format!("forall x in 1 2 3\n{} $x\nend", question.command());
+    let mut user = User::run(&script, None);
+    for others in [2, 1, 0] {
+        user.awaits("silence", |user| !user.echo_is_on());
+        answers(&mut user, &question, others, "a secret");
+    }
+    // As the commands have shown it, not as it was typed.
+    assert_eq!(user.shown.matches("a secret").count(), 3, "{:?}", user.shown);
+    assert_eq!(user.ends().code(), Some(0));
+}
+
+#[test]
+fn of_hedged_words_the_first_that_is_answered_wins() {
+    let question = Question::plain();
+    let script = format!(
+        "forany x in 1 2 in order hedge after 1 ms\n{} $x\nend\necho winner $x",
+        question.command()
+    );
+    let mut user = User::run(&script, None);
+    let name = answers(&mut user, &question, 1, "an answer");
+    user.sees(&format!("winner {name}\r\n"));
+    assert_eq!(user.ends().code(), Some(0));
+}
+
+#[test]
+fn commands_get_the_terminal_in_the_order_of_asking() {
+    let question = Question::plain();
+    let go = |x: usize| question.path(&format!("go{x}"));
+    for x in [1, 2, 3] {
+        mkfifo(Path::new(&go(x)), Mode::S_IRWXU).expect("a fifo");
+    }
+    let script = format!(
+        "forall x in 1 2 3\nsh -c 'read x < {}$1; exec {} $1' sh $x\nend",
+        question.path("go"),
+        question.command()
+    );
+    let mut user = User::run(&script, None);
+    for (others, x) in [(0, 3), (1, 1), (2, 2)] {
+        std::fs::write(go(x), "\n").expect("a fifo");
+        user.sees(&format!("{x} asks"));
+        user.awaits("a command that asks", |user| {
+            user.stopped(&question.command()) == others && user.foreground().contains("/ask\0")
+        });
+    }
+    for (others, x) in [(2, "3"), (1, "1"), (0, "2")] {
+        assert_eq!(answers(&mut user, &question, others, "an answer"), x);
+    }
+    assert_eq!(user.ends().code(), Some(0));
+}
+
+#[test]
+fn a_command_that_goes_on_without_the_terminal_leaves_it_to_the_next_one() {
+    let question = Question::plain();
+    let (ask, shell) = (question.command(), env!("CARGO_BIN_EXE_ftsh"));
+    let goes_on = "exec sleep 1000";
+    for script in [
+        format!("forall x in 1 2\n{ask} $x '{goes_on}'\nend"),
+        format!("forall x in 1 2\n{shell} -c \"{ask} $x '{goes_on}'\"\nend"),
+        // One that is stopped by somebody, amid a secret question.
+        format!("forall x in 1 2\n{ask} $x 'stty -echo; kill -STOP $$'\nend"),
+    ] {
+        let mut user = User::run(&script, None);
+        user.awaits("commands that wait", |user| user.stopped(&question.command()) == 1);
+        user.types("an answer\n");
+        user.sees(" got an answer.");
+        user.awaits("the other's turn", |user| {
+            user.foreground().contains("/ask\0") && user.echo_is_on()
+        });
+        user.types("another answer\n");
+        user.sees(" got another answer.");
+        kill(Pid::from_raw(user.pid()), Signal::SIGTERM).expect("a shell");
+        assert_eq!(user.ends().signal(), Some(libc::SIGTERM), "{script}");
+    }
+}
+
+#[test]
+fn a_command_that_is_ended_leaves_its_place() {
+    let question = Question::plain();
+    let ask = question.command();
+    // The second one waits when its limit passes.
+    let script = format!(
+        "forall x in 1 2 3\nif $x .eq. 2\ntry for 1 s; {ask} 2; catch; {ask} 4; end\nelse\n{ask} $x\nend\nend"
+    );
+    let mut user = User::run(&script, None);
+    user.sees("4 asks");
+    let mut asked = [2, 1, 0].map(|others| answers(&mut user, &question, others, "an answer"));
+    asked.sort();
+    assert_eq!(asked, ["1", "3", "4"]);
+    assert_eq!(user.ends().code(), Some(0));
 }
 
 #[test]
@@ -179,13 +363,21 @@ fn what_a_program_sets_on_purpose_stays() {
 #[test]
 fn a_script_stops_and_continues_with_its_commands() {
     let place = tempfile::tempdir().expect("a directory");
-    for round in 0..2 {
+    for round in 0..3 {
         let go = place.path().join(round.to_string());
         mkfifo(&go, Mode::S_IRWXU).expect("a fifo");
         // It starts nothing meanwhile: a shell can't stop while its new child does, before exec.
         let wait = format!("read go < {}", go.display());
         let line = format!("sh -c 'echo ready; {wait}; echo line: $(head -n 1 < /dev/tty)'");
-        let script = if round == 0 { line } else { format!("forall x in 1\n{line}\nend") };
+        let script = match round {
+            0 => line,
+            1 => format!("forall x in 1\n{line}\nend"),
+            _ => {
+                let inside = place.path().join("inside");
+                std::fs::write(&inside, line).expect("a file");
+                format!("{} {}", env!("CARGO_BIN_EXE_ftsh"), inside.display())
+            }
+        };
         let wrapper = "set -m; \"$@\"; echo stopped $?; fg; echo ended $?";
         let mut user = User::run(&script, Some(wrapper));
         user.sees("ready");

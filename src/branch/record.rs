@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line;
 use super::nonce::Nonce;
-use crate::machine::packed::{BranchEnd, EndedBranch, PackedFailure, Text};
+use crate::machine::packed::{EndedBranch, PackedFailure, Text};
 use crate::machine::{Failure, failure};
 use crate::syntax::Source;
 
@@ -39,28 +39,20 @@ impl Record {
 
     /// The failure that it tells of, if it does, in the texts that the branch went with and its own.
     pub fn failure(&self, texts: &[Text]) -> Option<Arc<Failure>> {
-        let (BranchEnd::Failed { failure: packed, .. } | BranchEnd::OutOfTime(packed)) =
-            &self.ended.end
-        else {
-            return None;
-        };
+        let packed = self.ended.end.failures()?.to_vec();
         let texts = texts.iter().chain(&self.ended.texts);
         let sources: Vec<_> =
             texts.map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))).collect();
-        failure(packed.clone(), &sources)
+        failure(packed, &sources)
     }
 
     /// Without what can be long.
     fn shortened(mut self) -> Self {
-        if let BranchEnd::Failed { failure, .. } | BranchEnd::OutOfTime(failure) =
-            &mut self.ended.end
-        {
-            for failure in failure {
-                let PackedFailure { branches, output, .. } = failure;
-                *output = None;
-                if let Some(branches) = branches {
-                    (branches.succeeded, branches.others) = (None, None);
-                }
+        for failure in self.ended.end.failures_mut().into_iter().flatten() {
+            let PackedFailure { branches, output, .. } = failure;
+            *output = None;
+            if let Some(branches) = branches {
+                (branches.succeeded, branches.others) = (None, None);
             }
         }
         for text in &mut self.ended.texts {

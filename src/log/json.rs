@@ -11,6 +11,7 @@ use super::Style;
 use super::text::signal_name;
 use crate::machine::outcome::{Failure, FailureKind};
 use crate::machine::record::{LogEvent, Record};
+use crate::machine::trace::{Step, StepKind};
 
 /// Appends `record` to `out`, without a newline.
 pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {
@@ -96,7 +97,27 @@ fn failure(failure: &Failure) -> Details {
     if let Some(elapsed) = failure.elapsed {
         details.push(("duration", seconds(elapsed)));
     }
+    if !failure.trace.steps().is_empty() {
+        details.push(("trace", failure.trace.steps().iter().map(step).collect()));
+    }
     details
+}
+
+/// A call or a branch around a failure.
+fn step(step: &Step) -> Value {
+    let (kind, name, word) = match &step.kind {
+        StepKind::Function(name) => ("function", Some(name), None),
+        StepKind::Source => ("source", None, None),
+        StepKind::Branch { name, word } => ("branch", Some(name), Some(word)),
+    };
+    let mut value = json!({"in": kind, "script": *step.file, "line": step.line});
+    if let Some(name) = name {
+        value["name"] = json!(**name);
+    }
+    if let Some(word) = word {
+        value["word"] = json!(word);
+    }
+    value
 }
 
 fn describe(event: &LogEvent) -> (&'static str, Details) {

@@ -13,12 +13,13 @@ use crate::machine::effect::TaskId;
 use crate::machine::outcome::{Human, Outcome};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::time::Time;
+use crate::machine::trace::place;
 
 /// What failed at which line is told of this many, those that happened most.
 const MOST_FAILURES: usize = 10;
 
-/// What failed: a script's line, by a kind of failure with a code.
-type What = (Arc<str>, u32, &'static str, i32);
+/// What failed: a script's line with the calls that led there, by a kind of failure with a code.
+type What = (Arc<str>, u32, String, &'static str, i32);
 
 /// Adds up the records of a run, up to [`Level::STRUCTURES`].
 #[derive(Debug, Default)]
@@ -78,7 +79,13 @@ impl Summary {
             {
                 let kind = failure.kind.name();
                 *self.kinds.entry(kind).or_default() += 1;
-                let what = (Arc::clone(failure.file()), failure.line, kind, failure.code);
+                let file = Arc::clone(failure.file());
+                let mut calls = String::new();
+                for step in failure.trace.steps().iter().filter(|step| step.is_call()) {
+                    // Writing to a string can't fail.
+                    let _ = write!(calls, ", {}", step.brief(&file));
+                }
+                let what = (file, failure.line, calls, kind, failure.code);
                 let (count, message) = self.failures.entry(what).or_default();
                 *count += 1;
                 message.clone_from(&failure.message);
@@ -143,14 +150,10 @@ impl Summary {
         row(&mut text, "failures", &kinds.join(", "));
         let mut failures: Vec<_> = self.failures.iter().collect();
         failures.sort_by_key(|(_, (count, _))| Reverse(*count));
-        for ((file, line, ..), (count, message)) in failures.iter().take(MOST_FAILURES) {
-            let place = if **file == *script {
-                format!("line {line}")
-            } else {
-                format!("{}:{line}", printable(file))
-            };
+        for ((file, line, calls, ..), (count, message)) in failures.iter().take(MOST_FAILURES) {
+            let place = place(file, *line, &script);
             let message = excerpt(&printable(message));
-            let _ = writeln!(text, "    {count} at {place}: {message}");
+            let _ = writeln!(text, "    {count} at {place}{calls}: {message}");
         }
         if let Some(more) = failures.len().checked_sub(MOST_FAILURES + 1) {
             let kinds = plural(more as u64 + 1, "other kind", "other kinds");

@@ -12,6 +12,7 @@ use super::*;
 use crate::machine::effect::TaskId;
 use crate::machine::outcome::Tried;
 use crate::machine::record::{LogEvent, Trouble};
+use crate::machine::trace::Trace;
 use crate::machine::{Failure, FailureKind, Time};
 use crate::syntax::Source;
 use crate::syntax::clauses::Engine;
@@ -43,6 +44,7 @@ fn failure() -> Failure {
         elapsed: Some(Duration::from_millis(250)),
         source: Arc::new(Source::new("backup.ftsh", "")),
         line: 3,
+        trace: Trace::default(),
         tries: vec![Tried {
             file: "backup.ftsh".into(),
             line: 2,

@@ -217,11 +217,12 @@ impl Machine {
 
     /// A branch is failing: that may take its siblings along.
     pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
+        let step = self.tasks.get(&parent).and_then(|task| self.branch_step(task, child, 0));
         let Some(task) = self.tasks.get_mut(&parent) else { return };
         let decided = match top_join(task).map(|join| &mut join.kind) {
             Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
-            Some(JoinKind::Branches { code, clauses, tally, .. }) => {
-                tally.ends(child, ending, &code.variable, clauses, &self.config.secrets)
+            Some(JoinKind::Branches { clauses, tally, .. }) => {
+                tally.ends(child, ending, step, clauses)
             }
             Some(JoinKind::Stages(_)) | None => {
                 return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
@@ -240,7 +241,7 @@ impl Machine {
                 Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
             }
             (None, Some(Ending::Failed(thrown))) => thrown,
-            (None, Some(Ending::Exited(code))) => exited(task, "branch", code),
+            (None, Some(Ending::Exited(code))) => exited(task, "branch", code).inside(failed.step),
             (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
         };
         Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);

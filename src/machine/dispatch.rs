@@ -21,12 +21,12 @@ use super::frame::{Frame, FrameKind, JoinKind};
 use super::join::top_join;
 use super::nodes::Avoided;
 use super::outcome::FailureKind;
-use super::packed::{Again, BranchEnd, EndedBranch, PackedFailure};
+use super::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
 use super::record::{Level, LogEvent, Trouble};
 use super::tally::Tally;
 use super::task::{State, Task};
 use super::timer::Timer;
-use super::unpack::failure;
+use super::unpack::{self, failure};
 use super::value::Value;
 use crate::syntax::Source;
 use crate::syntax::clauses::Engine;
@@ -184,8 +184,14 @@ impl Machine {
         sources
             .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
         let now = self.now;
-        let thrown = |packed: Vec<PackedFailure>, retry| {
-            failure(packed, &sources).map(|failure| Thrown { failure, retry, logged: Logged::Not })
+        let throw = |task: &Task, packed: Vec<PackedFailure>, trace: Option<PackedTrace>, retry| {
+            let Some(mut failure) = failure(packed, &sources) else {
+                return Flow::Throw(task.broken("a record of no failure"));
+            };
+            if let Some(trace) = trace {
+                Arc::make_mut(&mut failure).trace = unpack::trace(trace);
+            }
+            Flow::Throw(Thrown { failure, retry, logged: Logged::Not })
         };
         match ended.end {
             BranchEnd::Succeeded => {
@@ -198,15 +204,11 @@ impl Machine {
             }
             BranchEnd::Failed { failure, again } => {
                 self.avoid(task, engine, node, elapsed, Trouble::Failed);
-                let retry = match again {
-                    Again::AsUsual => Retry::AsUsual,
-                    Again::Deferred(by) => Retry::Deferred(by),
-                    Again::Never => Retry::Never,
-                };
-                match thrown(failure, retry) {
-                    Some(thrown) => Flow::Throw(thrown),
-                    None => Flow::Throw(task.broken("a record of no failure")),
-                }
+                throw(task, failure, None, again.into())
+            }
+            BranchEnd::FailedInside { failure, again, trace } => {
+                self.avoid(task, engine, node, elapsed, Trouble::Failed);
+                throw(task, failure, Some(trace), again.into())
             }
             BranchEnd::Cancelled(signal) => {
                 let signal = super::command::signal_name(signal);
@@ -216,10 +218,7 @@ impl Machine {
             BranchEnd::OutOfTime(_) if task.deadline().is_some_and(|deadline| deadline > now) => {
                 Flow::Wait(State::Away(Away::OutOfTime))
             }
-            BranchEnd::OutOfTime(failure) => match thrown(failure, Retry::AsUsual) {
-                Some(thrown) => Flow::Throw(thrown),
-                None => Flow::Throw(task.broken("a record of no failure")),
-            },
+            BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),
         }
     }
 

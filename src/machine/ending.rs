@@ -7,6 +7,8 @@ use bstr::BString;
 
 use super::effect::{Directory, Umask};
 use super::outcome::{Failure, FailureKind};
+use super::packed::Again;
+use super::trace::Step;
 use super::variables::{Change, Changes, Variables};
 use crate::syntax::ast::Name;
 
@@ -50,6 +52,16 @@ pub enum Retry {
     Never,
     /// Nobody reads any more what a stage of a pipeline writes: it is left like all else in that stage.
     Unread,
+}
+
+impl From<Again> for Retry {
+    fn from(again: Again) -> Self {
+        match again {
+            Again::AsUsual => Self::AsUsual,
+            Again::Deferred(by) => Self::Deferred(by),
+            Again::Never => Self::Never,
+        }
+    }
 }
 
 impl Retry {
@@ -116,6 +128,14 @@ impl Thrown {
     /// Whether it answers a question with no.
     pub fn is_no(&self) -> bool {
         matches!(self.failure.kind, FailureKind::Exit | FailureKind::Failure)
+    }
+
+    /// Begins the trace of a failure that was just made with a step.
+    #[must_use]
+    pub fn inside(mut self, step: Option<Step>) -> Self {
+        let failure = Arc::make_mut(&mut self.failure);
+        failure.trace.extend(step);
+        self
     }
 
     /// Says how long the command ran; right after the failure was made.

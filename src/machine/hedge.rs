@@ -117,6 +117,11 @@ impl Hedge {
         }
     }
 
+    /// The word of a branch that has not ended.
+    pub fn word(&self, task: TaskId) -> Option<&Value> {
+        self.begun.get(&task).map(|(_, word, _)| word)
+    }
+
     /// A branch has ended: which one it was, its word, and when it began.
     pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
         self.begun.remove(&task)

@@ -135,7 +135,8 @@ impl Machine {
             }
             (Ending::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
             (Ending::Exited(code), _) => {
-                (Err(exited(task, "branch", *code)), "another word exited")
+                let step = self.branch_step(task, branch, 0);
+                (Err(exited(task, "branch", *code).inside(step)), "another word exited")
             }
         };
         let (_, hedge) = top_hedge(task)?;

@@ -72,6 +72,8 @@ impl Machine {
         let mut decided = None;
         self.resume(parent, |machine, task| {
             let is_doomed = matches!(task.state, State::Doomed);
+            let is_good = matches!(ending, Ending::Succeeded);
+            let step = if is_good { None } else { machine.branch_step(task, child, 0) };
             let Some(join) = top_join(task) else { return Flow::Throw(task.broken(NO_JOIN)) };
             join.running.remove(&child);
             if is_doomed {
@@ -97,12 +99,11 @@ impl Machine {
                     }
                     Self::joined(task)
                 }
-                JoinKind::Branches { code, clauses, tally, outputs, .. } => {
+                JoinKind::Branches { clauses, tally, outputs, .. } => {
                     if let Some(outputs) = outputs {
                         outputs.end(child);
                     }
-                    let secrets = &machine.config.secrets;
-                    if tally.ends(child, &ending, &code.variable, clauses, secrets) {
+                    if tally.ends(child, &ending, step, clauses) {
                         decided = Some(reason(&ending));
                     }
                     machine.branch_ended(task, (child, attempts), ending.failure());

@@ -28,6 +28,7 @@ pub fn lost(
         source,
         line,
         tries: running.tries,
+        trace: running.walk.trace,
         earlier: running.earlier.or(caught),
         branches: None,
         output: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
+use super::trace::{Step, Trace, place};
 use crate::syntax::Source;
 
 /// How a run ended.
@@ -53,6 +54,8 @@ pub struct Failure {
     pub line: u32,
     /// The tries it ended, innermost first.
     pub tries: Vec<Tried>,
+    /// Calls and branches around it.
+    pub trace: Trace,
     /// An earlier failure that explains this one: what was being handled, or what had failed
     /// before time ran out.
     pub earlier: Option<Arc<Failure>>,
@@ -227,6 +230,16 @@ impl Failure {
     /// The name of the script it stands in.
     pub fn file(&self) -> &Arc<str> {
         self.source.name()
+    }
+
+    /// Its line with the steps around it, as seen from a script: `line 5, called at line 9`.
+    pub fn way<'a>(&self, seen_from: &str, steps: impl IntoIterator<Item = &'a Step>) -> String {
+        let mut way = place(self.file(), self.line, seen_from);
+        for step in steps {
+            way += ", ";
+            way += &step.brief(seen_from);
+        }
+        way
     }
 
     /// The last lines that the atomic attempt had printed which it ended, of so many at most.

@@ -15,10 +15,12 @@ use super::halt::Halt;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::packed::{
     Again, Around, BranchEnd, EndedBranch, PackedBranch, PackedBranches, PackedFailure,
-    PackedSettings, PackedTried, PackedValue, PackedVariable, Place, Text, Unpackable,
+    PackedSettings, PackedStep, PackedTrace, PackedTried, PackedValue, PackedVariable, Place, Text,
+    Unpackable,
 };
 use super::task::Task;
 use super::time::Time;
+use super::trace::{StepKind, Trace};
 use super::value::Value;
 use crate::syntax::Source;
 
@@ -168,14 +170,20 @@ impl Machine {
             (Outcome::Failed(failure), None) if failure.kind == FailureKind::Timeout => {
                 BranchEnd::OutOfTime(texts.failure(failure))
             }
-            (_, Some(Ending::Failed(thrown))) => BranchEnd::Failed {
-                failure: texts.failure(&thrown.failure),
-                again: match thrown.retry {
+            (_, Some(Ending::Failed(thrown))) => {
+                let failure = texts.failure(&thrown.failure);
+                let again = match thrown.retry {
                     Retry::Deferred(by) => Again::Deferred(by),
                     Retry::Never => Again::Never,
                     Retry::AsUsual | Retry::Unread => Again::AsUsual,
-                },
-            },
+                };
+                let trace = packed_trace(&thrown.failure.trace);
+                if trace.steps.is_empty() {
+                    BranchEnd::Failed { failure, again }
+                } else {
+                    BranchEnd::FailedInside { failure, again, trace }
+                }
+            }
             (Outcome::Failed(failure), _) => {
                 BranchEnd::Failed { failure: texts.failure(failure), again: Again::AsUsual }
             }
@@ -207,6 +215,25 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
             None => return Err(cannot("it isn't one word".into())),
         },
     })
+}
+
+/// A trace as plain data.
+fn packed_trace(trace: &Trace) -> PackedTrace {
+    let steps = trace.steps().iter().map(|step| {
+        let (name, word) = match &step.kind {
+            StepKind::Function(name) => (Some(name), None),
+            StepKind::Source => (None, None),
+            StepKind::Branch { name, word } => (Some(name), Some(word)),
+        };
+        PackedStep {
+            name: name.map(ToString::to_string),
+            word: word.cloned(),
+            file: step.file.to_string(),
+            line: step.line,
+            tries: step.tries,
+        }
+    });
+    PackedTrace { steps: steps.collect(), left_out: trace.left_out() }
 }
 
 fn text(source: &Source) -> Text {

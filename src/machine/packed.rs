@@ -226,6 +226,63 @@ pub enum BranchEnd {
     Cancelled(i32),
     /// The limit around it passed.
     OutOfTime(Vec<PackedFailure>),
+    /// By a failure inside calls or branches of its own.
+    FailedInside {
+        /// The failure, and those that explain it.
+        failure: Vec<PackedFailure>,
+        /// Whether the `try` around it may try again.
+        again: Again,
+        /// The trace of the failure.
+        trace: PackedTrace,
+    },
+}
+
+impl BranchEnd {
+    /// The failure, and those that explain it; none of a branch without one.
+    pub fn failures(&self) -> Option<&[PackedFailure]> {
+        match self {
+            Self::Failed { failure, .. }
+            | Self::FailedInside { failure, .. }
+            | Self::OutOfTime(failure) => Some(failure),
+            Self::Succeeded | Self::Exited(_) | Self::Cancelled(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn failures_mut(&mut self) -> Option<&mut [PackedFailure]> {
+        match self {
+            Self::Failed { failure, .. }
+            | Self::FailedInside { failure, .. }
+            | Self::OutOfTime(failure) => Some(failure),
+            Self::Succeeded | Self::Exited(_) | Self::Cancelled(_) => None,
+        }
+    }
+}
+
+/// The calls and branches around a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+pub struct PackedTrace {
+    /// The steps, innermost first.
+    pub steps: Vec<PackedStep>,
+    /// Number of steps left out of the middle.
+    pub left_out: u64,
+}
+
+/// A call or a branch around a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+pub struct PackedStep {
+    /// Name of the function or of the loop's variable; none of a sourced file.
+    pub name: Option<String>,
+    /// Word of a branch.
+    pub word: Option<String>,
+    /// Script with the call or the loop.
+    pub file: String,
+    /// Line in that script, from 1.
+    pub line: u32,
+    /// Number of the failure's tries that are inside the step.
+    pub tries: usize,
 }
 
 /// What becomes of the `try` around a failure.

@@ -334,7 +334,10 @@ impl LogEvent {
             Self::CommandFailed(failure)
             | Self::Failed(failure)
             | Self::EndedBy(failure)
-            | Self::TryFailed { failure, .. } => vec![&mut failure.message, &mut failure.command],
+            | Self::TryFailed { failure, .. } => {
+                let words = failure.trace.words();
+                words.chain([&mut failure.message, &mut failure.command]).collect()
+            }
             Self::Assigned { name, value } => value.iter_mut().chain([name]).collect(),
             Self::NotSent { why: text, .. }
             | Self::Waiting { reason: text, .. }

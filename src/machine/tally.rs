@@ -9,11 +9,11 @@ use bstr::BString;
 use super::effect::TaskId;
 use super::ending::{Ending, Retry, Thrown};
 use super::items::Items;
-use super::outcome::{BranchFailure, Branches, FailureKind, Words, shorten};
+use super::outcome::{BranchFailure, Branches, FailureKind, Words};
 use super::size::LONGEST;
 use super::time::Time;
+use super::trace::Step;
 use super::value::Value;
-use crate::secrets::Secrets;
 use crate::syntax::clauses::ForAllClauses;
 
 /// How many failures are told one by one.
@@ -40,6 +40,8 @@ pub struct Tally {
     deferred: (u64, Duration),
     told: Vec<BranchFailure>,
     first: Option<Ending>,
+    /// The branch of that.
+    first_step: Option<Step>,
     decided: bool,
     /// Why it ends whatever becomes of the branches.
     broken: Option<Thrown>,
@@ -71,6 +73,7 @@ impl Tally {
             deferred: (0, Duration::ZERO),
             told: Vec::new(),
             first: None,
+            first_step: None,
             decided: false,
             broken: None,
         }
@@ -134,15 +137,14 @@ impl Tally {
         self.decided
     }
 
-    /// A branch is ending; only the first word on it counts. Says whether that decides the `forall`, so
+    /// A branch, in a trace that step, is ending; only the first word on it counts. Says whether that decides the `forall`, so
     /// that the others are to be ended.
     pub fn ends(
         &mut self,
         task: TaskId,
         ending: &Ending,
-        variable: &str,
+        step: Option<Step>,
         clauses: &ForAllClauses<u64, BString>,
-        secrets: &Secrets,
     ) -> bool {
         let Some(branch) = self.running.get_mut(&task) else { return false };
         if std::mem::replace(&mut branch.counted, true) || self.decided {
@@ -159,16 +161,16 @@ impl Tally {
                 }
                 _ => {}
             }
-            if self.told.len() < MOST_TOLD {
-                // Hidden before it is cut.
-                let word = branch.word.brief().unwrap_or_default();
-                let word = secrets.hide(&word);
-                self.told.push(BranchFailure {
-                    word: format!("{variable}={}", shorten(&word)),
-                    story: story(ending),
-                });
+            if self.told.len() < MOST_TOLD
+                && let Some(step) = &step
+                && let Some((name, word)) = step.branch()
+            {
+                let story = story(ending, step);
+                self.told.push(BranchFailure { word: format!("{name}={word}"), story });
             }
-            self.first.get_or_insert_with(|| ending.clone());
+            if self.first.is_none() {
+                (self.first, self.first_step) = (Some(ending.clone()), step);
+            }
         }
         if let Ending::Failed(thrown) = ending
             && ending.is_cut_off()
@@ -223,7 +225,7 @@ impl Tally {
         let words = Arc::new(Listed { items: self.items, succeeded: self.succeeded });
         let told = if counted { self.told } else { Vec::new() };
         let branches = Arc::new(Branches { told, failed: self.failed, words });
-        Some(Failed { first: self.first, message, retry, branches })
+        Some(Failed { first: self.first, step: self.first_step, message, retry, branches })
     }
 
     fn message(&self, at_least: Option<u64>) -> String {
@@ -245,10 +247,12 @@ impl Tally {
 }
 
 /// Where and how a branch failed.
-fn story(ending: &Ending) -> String {
+fn story(ending: &Ending, step: &Step) -> String {
     match ending {
         Ending::Failed(thrown) => {
-            format!("line {}: {}", thrown.failure.line, thrown.failure.summary())
+            let failure = &thrown.failure;
+            let way = failure.way(&step.file, failure.trace.inside_branch(step));
+            format!("{way}: {}", failure.summary())
         }
         Ending::Exited(code) => format!("exit {code}"),
         Ending::Succeeded => String::new(),
@@ -259,6 +263,8 @@ fn story(ending: &Ending) -> String {
 pub struct Failed {
     /// The first branch that did, if one did.
     pub first: Option<Ending>,
+    /// That branch in a trace.
+    pub step: Option<Step>,
     /// What it says itself, if it isn't just the failure of its first branch.
     pub message: Option<String>,
     /// What becomes of the `try` around it: it is deferred if all that failed were.

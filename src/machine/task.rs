@@ -20,6 +20,7 @@ use super::replacing::Replacing;
 use super::table::Table;
 use super::time::Time;
 use super::timer::TimerKey;
+use super::trace::Trace;
 use super::transaction::{Beginning, Committing, Scratch};
 use super::value::{Handle, Value};
 use super::variables::{Change, Kept, Variables};
@@ -265,6 +266,7 @@ impl Task {
             source: Arc::clone(&self.program.source),
             line: self.line(),
             tries: Vec::new(),
+            trace: Trace::default(),
             earlier: self.caught().cloned(),
             branches: None,
             output: None,

@@ -368,6 +368,7 @@ pub fn timeout(
         source,
         line,
         tries: running.tries,
+        trace: running.walk.trace,
         earlier: running.earlier.or(caught),
         branches: None,
         output: None,

@@ -14,11 +14,14 @@ use super::frame::{FrameKind, JoinFrame, JoinKind};
 use super::items::Items;
 use super::lower::lower;
 use super::outcome::{Branches, Failure, Outcome, Tried, Words};
-use super::packed::{Around, PackedBranch, PackedFailure, PackedValue, Text, Unrunnable};
+use super::packed::{
+    Around, PackedBranch, PackedFailure, PackedTrace, PackedValue, Text, Unrunnable,
+};
 use super::record::Level;
 use super::tally::Tally;
 use super::task::{AfterEmptied, Attempt, Inherited, State, Task};
 use super::time::Time;
+use super::trace::{Step, StepKind, Trace};
 use super::value::{Handle, Range, Value};
 use super::variables::{Variable, Variables};
 use super::{Config, MAIN, Machine};
@@ -257,11 +260,26 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
             source: sources.get(packed.text).cloned().unwrap_or_else(nowhere),
             line: packed.line,
             tries: tries.collect(),
+            trace: Trace::default(),
             earlier,
             branches,
             output: packed.output.map(Arc::new),
         }))
     })
+}
+
+/// The trace of a failure that another machine has packed.
+pub fn trace(packed: PackedTrace) -> Trace {
+    let steps = packed.steps.into_iter().map(|step| {
+        let name = step.name.map(|name| Name::from(name.as_str()));
+        let kind = match (name, step.word) {
+            (Some(name), Some(word)) => StepKind::Branch { name, word },
+            (Some(name), None) => StepKind::Function(name),
+            (None, _) => StepKind::Source,
+        };
+        Step { kind, file: step.file.into(), line: step.line, tries: step.tries }
+    });
+    Trace::new(steps.collect(), packed.left_out)
 }
 
 /// Words that were listed.

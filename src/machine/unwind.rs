@@ -13,6 +13,7 @@ use super::leaving::Leaving;
 use super::outcome::{Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::stages::has_failed_before;
+use super::surroundings::Walk;
 use super::task::{AfterEmptied, State, Task};
 use super::value::Value;
 use crate::channel::Passed;
@@ -28,6 +29,7 @@ impl Machine {
             let forgiven = thrown.retry == Retry::Unread;
             let uncaught = !forgiven && self.is_uncaught(task, &thrown);
             let level = if forgiven { Level::COMMANDS } else { Level::of_failure(uncaught) };
+            self.add_trace(task, &mut thrown);
             self.log_failure(task, &thrown.failure, level, uncaught);
             thrown.logged = Logged::as_told(uncaught);
         }
@@ -63,6 +65,15 @@ impl Machine {
             }
         }
         Flow::End(Ending::Failed(thrown))
+    }
+
+    /// Adds what is around a task to the trace of its failure.
+    fn add_trace(&self, task: &Task, thrown: &mut Thrown) {
+        let failure = Arc::make_mut(&mut thrown.failure);
+        let trace = std::mem::take(&mut failure.trace);
+        let mut walk = Walk { trace, tries: failure.tries.len() };
+        self.walk_out(task, &mut walk);
+        failure.trace = walk.trace;
     }
 
     /// Whether a command asks whether it succeeds, so that failing is an answer.
@@ -256,6 +267,13 @@ impl Machine {
 
     /// What a task, or the first one below it, is in the middle of.
     pub(super) fn running(&self, task: &Task) -> Running {
+        let mut running = self.running_below(task);
+        self.walk_out_of_branch(task, &mut running.walk);
+        running
+    }
+
+    /// The same, with nothing of what is around the task.
+    fn running_below(&self, task: &Task) -> Running {
         let mut running = match &task.state {
             State::Command(command) => Running {
                 command: command.text.clone(),
@@ -273,11 +291,16 @@ impl Machine {
             },
             State::Children | State::Forking | State::Doomed => {
                 let first = children(task).into_iter().find_map(|child| self.tasks.get(&child));
-                first.map_or_else(Running::default, |child| self.running(child))
+                first.map_or_else(Running::default, |child| {
+                    let mut running = self.running_below(child);
+                    running.walk.leave_branch(self, task, child.id);
+                    running
+                })
             }
             _ => Running::default(),
         };
         running.place.get_or_insert_with(|| (Arc::clone(&task.program.source), task.line()));
+        running.walk.leave_structures(task);
         let tries = task.placed_tries();
         running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now)));
         // That time ran out before as well says nothing; what had failed before that may.
@@ -319,6 +342,8 @@ pub struct Running {
     pub place: Option<(Arc<Source>, u32)>,
     /// The tries around it, innermost first.
     pub tries: Vec<Tried>,
+    /// The calls and branches around it.
+    pub walk: Walk,
     /// How the innermost of them failed that did.
     pub earlier: Option<Arc<Failure>>,
 }

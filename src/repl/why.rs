@@ -10,6 +10,7 @@ use super::story::{Attempt, Story, Try};
 use crate::diagnostic::printable;
 use crate::machine::outcome::{Failure, Human, Tried, shorten};
 use crate::machine::time::Time;
+use crate::machine::trace::place;
 use crate::secrets::Secrets;
 
 /// The command.
@@ -72,11 +73,7 @@ impl Last {
     }
 
     fn attempts(&self, text: &mut String, it: &Try) {
-        let place = if *it.file == *super::NAME {
-            format!("line {}", it.line)
-        } else {
-            format!("{}:{}", printable(&it.file), it.line)
-        };
+        let place = place(&it.file, it.line, super::NAME);
         let word = it.word.as_ref().map(|word| format!("{}, ", printable(word)));
         let _ = writeln!(text, "{}the `try` at {place}:", word.unwrap_or_default());
         let mut before = None;

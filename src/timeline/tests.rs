@@ -13,6 +13,7 @@ use crate::driver::{self, Driver};
 use crate::machine::effect::TaskId;
 use crate::machine::outcome::{Failure, FailureKind};
 use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::trace::Trace;
 use crate::machine::{Config, Effect, Event, Machine, Time};
 use crate::syntax::Source;
 
@@ -199,6 +200,7 @@ fn lost(command: &str) -> LogEvent {
         source: Arc::new(Source::new("script", "")),
         line: 1,
         tries: Vec::new(),
+        trace: Trace::default(),
         earlier: None,
         branches: None,
         output: None,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use ftsh::cluster::simulated::{Clock, Cluster, Clustered, Fault, Node};
 use ftsh::driver::{self, Driver};
-use ftsh::machine::packed::BranchEnd;
 use ftsh::machine::{Config, FailureKind, Machine, Outcome, Time};
 use ftsh::syntax::parse;
 use insta::assert_snapshot;
@@ -65,9 +64,9 @@ impl Ran {
             let until = it.over.map_or(f64::INFINITY, |over| over.elapsed().as_secs_f64());
             let end = match &it.ended {
                 None => "says nothing".to_owned(),
-                Some(ended) => match &ended.end {
-                    BranchEnd::Failed { failure, .. } => failure[0].message.clone(),
-                    end => format!("{end:?}"),
+                Some(ended) => match ended.end.failures() {
+                    Some(failures) => failures[0].message.clone(),
+                    None => format!("{:?}", ended.end),
                 },
             };
             format!("{} {:.3} to {until:.3}: {end}", it.node, it.began.elapsed().as_secs_f64())
@@ -107,6 +106,15 @@ fn failures_come_back_as_they_are() {
     let ran = run(cluster(nodes()), "forall x in a on ssh h\ntry 2 times\nfail 7\nend\nend");
     assert_eq!(ran.outcome.exit_code(), 7);
     assert_snapshot!(ran.attempts(), @"n1 0.004 to 1.495: `fail 7` exited with 7");
+}
+
+#[test]
+fn the_trace_of_a_failure_comes_back() {
+    let script = "function f\nfail 7\nend\nforall x in a on ssh h\nf\nend";
+    let ran = run(cluster(nodes()), script);
+    let Outcome::Failed(failure) = &ran.outcome else { panic!("{:?}", ran.outcome) };
+    let steps = failure.trace.steps().iter().map(|step| step.brief("script"));
+    assert_eq!(steps.collect::<Vec<_>>(), ["called at line 5", "x=a"]);
 }
 
 #[test]

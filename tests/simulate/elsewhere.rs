@@ -226,10 +226,12 @@ impl Seen {
     }
 }
 
-/// A line without what is written otherwise elsewhere: what lists the words of branches, and directories.
+/// A line without what is written otherwise elsewhere: what lists the words of branches, what is around
+/// the branch, and directories.
 fn plain(line: &str) -> String {
     // The modelled world doesn't know where it is unless it is told.
     let line = line.replace("//there", "there");
+    let line = line.replace("trace: Trace ", "words: Listed ");
     let mut pieces = line.split("words: Listed ");
     let mut kept = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -349,7 +351,9 @@ fn compare(program: &Program, tried: &mut Tried) -> Result<(), String> {
             let failure = match &end.end {
                 BranchEnd::Succeeded => None,
                 BranchEnd::Exited(code) => Some((FailureKind::Exit, i32::from(*code))),
-                BranchEnd::Failed { failure, .. } => Some((failure[0].kind, failure[0].code)),
+                BranchEnd::Failed { failure, .. } | BranchEnd::FailedInside { failure, .. } => {
+                    Some((failure[0].kind, failure[0].code))
+                }
                 other => return Err(story(&format!("{other:?}"))),
             };
             if (failure, end.attempts) != *ended || there.ends[root] != *ended {

@@ -168,6 +168,38 @@ impl User {
         std::fs::read_to_string(format!("/proc/{leader}/cmdline")).unwrap_or_default()
     }
 
+    /// Counts the processes that are stopped, and whose command line begins with `command`.
+    pub fn stopped(&self, command: &str) -> usize {
+        let is_stopped = |(pid, state): &(i32, String)| {
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            state == "T" && line.replace('\0', " ").starts_with(command)
+        };
+        self.processes().filter(is_stopped).count()
+    }
+
+    /// Counts the threads that are blocked in a read from the terminal.
+    pub fn reading(&self) -> usize {
+        let threads = self.processes().flat_map(|(pid, _)| {
+            std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten()
+        });
+        let sleeps = threads.filter_map(|it| std::fs::read_to_string(it.path().join("wchan")).ok());
+        sleeps.filter(|it| ["wait_woken", "n_tty_read"].contains(&it.as_str())).count()
+    }
+
+    /// The processes of the terminal's session, with their states.
+    fn processes(&self) -> impl Iterator<Item = (i32, String)> {
+        let session = self.pid();
+        let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(move |pid: i32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            // The state, the parent, the group and the session follow the name.
+            let mut fields = stat.rsplit(") ").next()?.split(' ');
+            let state = fields.next()?.to_owned();
+            (fields.nth(2)?.parse() == Ok(session)).then_some((pid, state))
+        })
+    }
+
     pub fn echo_is_on(&self) -> bool {
         let modes = tcgetattr(&self.slave).expect("a terminal");
         modes.local_flags.contains(LocalFlags::ECHO)

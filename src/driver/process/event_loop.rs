@@ -108,6 +108,7 @@ impl ProcessDriver {
         let (relays, mut outside) = self.relays();
         relays.give_up(&mut outside, now);
         self.insist(now);
+        self.grant_terminal(now);
         if self.overseen.is_due() {
             self.obey();
         }
@@ -149,7 +150,7 @@ impl ProcessDriver {
                         None => unknown = true,
                     }
                 }
-                libc::SIGTSTP => self.suspend(None),
+                signal @ libc::SIGTSTP => self.suspend(signal, None),
                 libc::SIGUSR1 => self.asked(caught.sender),
                 signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
                 _ => {}

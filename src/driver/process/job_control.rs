@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::tty::{KeySignalMonitor, Keys};
+use super::tty::{KeySignalMonitor, Keys, Use};
 use super::{KEYS, ProcessDriver, sys};
 use crate::machine::event::{Event, Status};
 
@@ -29,18 +29,23 @@ impl ProcessDriver {
         }
         match signal {
             // It wants the terminal.
-            libc::SIGTTIN | libc::SIGTTOU => {
-                self.tty.status_line.hide();
-                if terminal.is_ours() {
-                    self.hand_terminal(pid);
-                    let _ = sys::kill(-pid, libc::SIGCONT);
-                } else {
-                    // The shell isn't in the foreground itself: it stops, until it is.
-                    self.suspend(Some(pid));
-                }
-            }
-            libc::SIGTSTP if terminal.held() == Some(pid) => self.suspend(Some(pid)),
+            libc::SIGTTIN | libc::SIGTTOU => terminal.queue().request(pid, Instant::now()),
+            libc::SIGTSTP if terminal.held() == Some(pid) => self.suspend(signal, Some(pid)),
             _ => {}
+        }
+    }
+
+    /// Hands the terminal to the command whose turn it is, if no other command needs it.
+    pub(super) fn grant_terminal(&mut self, now: Instant) {
+        let Some(terminal) = &mut self.tty.terminal else { return };
+        let Some(group) = terminal.next_group(now) else { return };
+        if terminal.is_ours() {
+            self.tty.status_line.hide();
+            self.hand_terminal(group, Use::requested(now));
+            let _ = sys::kill(-group, libc::SIGCONT);
+        } else {
+            // The shell isn't in the foreground itself: it stops, until it is.
+            self.suspend(libc::SIGTTIN, Some(group));
         }
     }
 
@@ -48,7 +53,7 @@ impl ProcessDriver {
     pub(super) fn offer_terminal(&mut self, pid: i32, interactive: bool) {
         let Some(terminal) = &self.tty.terminal else { return };
         if interactive && terminal.is_to_give() {
-            self.hand_terminal(pid);
+            self.hand_terminal(pid, Use::default());
         }
         let Some(terminal) = &mut self.tty.terminal else { return };
         let stopped = terminal.early(pid);
@@ -60,10 +65,15 @@ impl ProcessDriver {
         }
     }
 
-    /// Stops all commands and the shell, until it is continued.
-    pub(super) fn suspend(&mut self, wanting: Option<i32>) {
+    /// Stops all commands, and the shell by a signal, until the shell is continued. Then the
+    /// terminal goes to `wanting`, or to the command that had it.
+    pub(super) fn suspend(&mut self, signal: i32, wanting: Option<i32>) {
         self.tty.status_line.give_way();
-        let groups: Vec<i32> = self.children.pids().collect();
+        let mut groups: Vec<i32> = self.children.pids().collect();
+        if let Some(terminal) = &mut self.tty.terminal {
+            // Continued, they would ask for the terminal again, in any order.
+            groups.retain(|&group| !terminal.queue().contains(group));
+        }
         for group in &groups {
             let _ = sys::kill(-group, libc::SIGSTOP);
         }
@@ -81,13 +91,13 @@ impl ProcessDriver {
             channels = turns.step_aside(outside);
             None
         });
-        sys::suspend_group();
+        sys::suspend_group(signal);
         self.take_turns(|turns, outside| turns.come_again(outside, &channels));
         if let Some(terminal) = &mut self.tty.terminal
             && let Some(group) = holder
             && terminal.is_own()
         {
-            terminal.hand_to(group);
+            terminal.hand_to(group, Use::requested(Instant::now()));
             if let Some(modes) = &modes {
                 terminal.set_modes(modes);
             }
@@ -103,13 +113,13 @@ impl ProcessDriver {
     }
 
     /// Hands the terminal to a group, with a monitor of what is typed then.
-    fn hand_terminal(&mut self, group: i32) {
+    fn hand_terminal(&mut self, group: i32, using: Use) {
         if self.key_monitor().is_none() {
             self.stop_key_monitor();
             self.start_key_monitor();
         }
         if let Some(terminal) = &mut self.tty.terminal {
-            terminal.hand_to(group);
+            terminal.hand_to(group, using);
         }
     }
 
@@ -136,9 +146,11 @@ impl ProcessDriver {
         }
     }
 
-    /// A command's process has ended: it loses the terminal.
+    /// A command's process has ended: it loses the terminal, or its place among those that wait
+    /// for the terminal.
     pub(super) fn release_terminal(&mut self, pid: i32, status: Status) {
         let Some(terminal) = &mut self.tty.terminal else { return };
+        terminal.queue().remove(pid, Instant::now());
         if let Some(signal) = terminal.take_back_from(pid, status)
             && !sys::is_ignored(signal)
         {

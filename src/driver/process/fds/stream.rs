@@ -7,6 +7,7 @@ use bstr::{BString, ByteSlice};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::SFlag;
+use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Whence, lseek, read, write};
 
 use super::super::os::workers::Control;
@@ -130,9 +131,12 @@ pub fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended
     }
 }
 
-/// Where one can go back, a block is read and what comes after the line given back.
+/// Returns room for the next read. From a file, a block is read and the bytes after the line are
+/// given back. A terminal gives one line at a time, so that several `read`s get whole lines.
 fn block_for(fd: &Fd) -> Vec<u8> {
-    vec![0; if lseek(fd, 0, Whence::SeekCur).is_ok() { BLOCK } else { 1 }]
+    let gives_lines = || tcgetattr(fd).is_ok_and(|it| it.local_flags.contains(LocalFlags::ICANON));
+    let is_block = lseek(fd, 0, Whence::SeekCur).is_ok() || gives_lines();
+    vec![0; if is_block { BLOCK } else { 1 }]
 }
 
 /// Reads more of a line; says how its end was found.

@@ -67,6 +67,37 @@ pub fn children(pid: i32) -> Vec<i32> {
     children
 }
 
+/// Returns a process and all its descendants.
+pub fn tree(root: i32) -> Vec<i32> {
+    let all = if lists_children() { None } else { Some(by_parent(&all())) };
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        next += 1;
+        found.extend(match &all {
+            None => children(pid),
+            Some(all) => all.get(&pid).cloned().unwrap_or_default(),
+        });
+    }
+    found
+}
+
+/// True if a process was started by another one, directly or not.
+pub fn descends(mut pid: i32, ancestor: i32) -> bool {
+    while let Some(process) = one(pid).filter(|process| process.parent > 1) {
+        if process.parent == ancestor {
+            return true;
+        }
+        pid = process.parent;
+    }
+    false
+}
+
+/// True if a signal has stopped a process.
+pub fn is_stopped(pid: i32) -> bool {
+    Stat::of(&stat(pid)).is_some_and(|stat| stat.field(3) == Some("T"))
+}
+
 /// The files that a process has open and whose names have `part` in them: device and
 /// number of each. Others aren't touched:
 /// their file system may not answer.

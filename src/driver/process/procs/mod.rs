@@ -7,6 +7,8 @@ mod leftovers;
 pub mod list;
 pub mod remains;
 pub mod scanner;
+mod terminal_read;
 
 pub use self::leftovers::end_marked;
 pub use self::remains::CLIENTS;
+pub use self::terminal_read::reads_terminal;

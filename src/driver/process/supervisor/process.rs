@@ -185,11 +185,11 @@ fn accompany(interpreter: i32, limit: Option<Limit>) -> Status {
             Ok(Some((_, sys::Change::Ended(status)))) => return status,
             // Somebody stopped it: were it killed now, this process would have to see to it.
             Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
-            // The interpreter stopped itself and its commands: so does the shell.
-            Ok(Some((_, sys::Change::Stopped(_)))) if shares_group(interpreter) => sys::stop_self(),
-            // The same, but if nobody could continue this one, that one goes on as well.
-            Ok(Some((_, sys::Change::Stopped(_)))) => {
-                sys::suspend_self();
+            // The interpreter stopped itself and its commands: the shell stops by the same signal,
+            // so that a shell around it sees the reason. Where no process could continue this one,
+            // the interpreter goes on as well.
+            Ok(Some((_, sys::Change::Stopped(signal)))) => {
+                sys::suspend_self(signal);
                 let _ = sys::kill(interpreter, libc::SIGCONT);
             }
             Err(_) => return Status::Lost,

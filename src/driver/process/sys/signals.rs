@@ -332,16 +332,21 @@ unsafe fn wait_info(set: *const libc::sigset_t, _info: *mut libc::siginfo_t) -> 
     signal
 }
 
-/// Stops the process group of this process, and so this process, as Ctrl-Z does; returns when it
-/// is continued, or at once where there is no job control.
-pub fn suspend_group() {
+/// Stops the process group of this process, and so this process, by a signal of the terminal's;
+/// returns when it is continued, or at once where there is no job control.
+pub fn suspend_group(signal: c_int) {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given; the old one is written to a live object.
+    unsafe { libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr()) };
     // The others first, then this thread itself, so that nothing goes on in between.
-    set_action(libc::SIGTSTP, libc::SIG_IGN, 0);
-    let _ = kill(0, libc::SIGTSTP);
-    set_default(libc::SIGTSTP);
-    // SAFETY: a plain call.
-    unsafe { libc::raise(libc::SIGTSTP) };
-    set_action(libc::SIGTSTP, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
+    set_action(signal, libc::SIG_IGN, 0);
+    let _ = kill(0, signal);
+    set_default(signal);
+    // SAFETY: plain calls; the action was written by the call before.
+    unsafe {
+        libc::raise(signal);
+        libc::sigaction(signal, before.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 /// Does something to the terminal that would stop a process in the background.
@@ -357,20 +362,16 @@ pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Stops this process until it is continued.
-pub fn stop_self() {
-    let _ = kill(std::process::id() as pid_t, libc::SIGSTOP);
-}
-
-/// Stops this process as Ctrl-Z would, although that signal is held back, until it is continued.
-/// Does nothing where nobody could do that, in an orphaned group.
-pub fn suspend_self() {
-    let mut held = SignalSet::empty();
-    held.add(libc::SIGTSTP);
-    // SAFETY: plain calls; the set is initialised, and the old masks aren't asked for.
+/// Stops this process by a signal of the terminal's, although that may be held back, until the
+/// process is continued. Does nothing where no process could do that, in an orphaned group.
+pub fn suspend_self(signal: c_int) {
+    let mut raised = SignalSet::empty();
+    raised.add(signal);
+    let mut before = SignalSet::empty();
+    // SAFETY: plain calls; the sets are initialised.
     unsafe {
-        libc::raise(libc::SIGTSTP);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const held.0, std::ptr::null_mut());
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, std::ptr::null_mut());
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const raised.0, &raw mut before.0);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, std::ptr::null_mut());
     }
 }

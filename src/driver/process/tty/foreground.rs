@@ -1,7 +1,8 @@
 //! Handing the terminal to commands and taking it back.
 //!
 //! Each command is a process group of its own, so one at a time is in the terminal's foreground:
-//! the first that may read from it, or the one that was stopped because it wanted to.
+//! the first that may read from it, or the one that was stopped because it wanted to. A command
+//! keeps the terminal while it reads from it or has set it in its own way.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +12,12 @@ use std::time::Instant;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 
-use super::super::procs::list;
+use super::super::procs::{list, reads_terminal};
 use super::super::sys;
 use super::key_monitor::KeySignalMonitor;
 use super::keys::Keys;
+use super::queue::{TerminalQueue, Use};
+use super::restore::settings;
 use crate::machine::event::Status;
 
 /// The terminal that the shell was started from.
@@ -27,6 +30,8 @@ pub struct Terminal {
     monitor: Option<KeySignalMonitor>,
     /// Processes that were stopped before they were known, and by which signal.
     early: Vec<(i32, i32)>,
+    /// Commands that are stopped until the terminal is free.
+    queue: TerminalQueue,
 }
 
 /// The group in the foreground.
@@ -37,6 +42,8 @@ struct Holder {
     /// The signals that its command had its own way to answer, when it ended.
     answers: u64,
     keys: Keys,
+    /// Its use of the terminal.
+    using: Use,
 }
 
 impl Terminal {
@@ -44,7 +51,8 @@ impl Terminal {
     pub fn open() -> io::Result<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
         let tty = sys::move_up(tty.into())?;
-        Ok(Self { tty, own: getpgrp(), holder: None, monitor: None, early: Vec::new() })
+        let queue = TerminalQueue::default();
+        Ok(Self { tty, own: getpgrp(), holder: None, monitor: None, early: Vec::new(), queue })
     }
 
     /// Whether the shell is in the foreground itself.
@@ -57,15 +65,35 @@ impl Terminal {
         self.holder.is_none() && self.is_own()
     }
 
-    /// Whether it is the shell's, or a command's that has it from the shell.
+    /// Returns true if the foreground is the shell's, a command's that has the terminal from the
+    /// shell, or that of a command of a nested shell.
     pub fn is_ours(&self) -> bool {
-        let current = tcgetpgrp(self.tty.as_fd()).ok();
-        current == Some(self.own) || current.is_some() && current.map(Pid::as_raw) == self.held()
+        tcgetpgrp(self.tty.as_fd()).is_ok_and(|current| {
+            current == self.own
+                || Some(current.as_raw()) == self.held()
+                || list::descends(current.as_raw(), Pid::this().as_raw())
+        })
     }
 
     /// The group that the shell gave the terminal to.
     pub fn held(&self) -> Option<i32> {
         self.holder.as_ref().map(|holder| holder.group)
+    }
+
+    /// Commands that are stopped until the terminal is free.
+    pub fn queue(&mut self) -> &mut TerminalQueue {
+        &mut self.queue
+    }
+
+    /// Returns the group that is to get the terminal now, if there is one.
+    pub fn next_group(&mut self, now: Instant) -> Option<i32> {
+        let modes = self.modes();
+        let holder = &mut self.holder;
+        self.queue.next(now, || match holder {
+            Some(holder) => holder.keeps(modes.as_ref(), now),
+            // A builtin `read` of the shell's.
+            None => reads_terminal(&[Pid::this().as_raw()]),
+        })
     }
 
     /// Tells what is typed while a command has the terminal.
@@ -112,9 +140,10 @@ impl Terminal {
         self.holder.as_mut().map(|holder| &mut holder.keys)
     }
 
-    /// When something is to be done because of that.
+    /// Returns the time when something is due: a check of the queue, or because of keys.
     pub fn due(&self) -> Option<Instant> {
-        self.holder.as_ref()?.keys.due()
+        let keys = self.holder.as_ref().and_then(|holder| holder.keys.due());
+        [keys, self.queue.due()].into_iter().flatten().min()
     }
 
     /// How the terminal is.
@@ -139,9 +168,10 @@ impl Terminal {
     }
 
     /// Puts a group in the foreground.
-    pub fn hand_to(&mut self, group: i32) {
+    pub fn hand_to(&mut self, group: i32, using: Use) {
         let modes = match self.holder.take() {
-            Some(holder) => holder.modes,
+            // Stopped in a question, it may have left the echo off.
+            Some(holder) => holder.modes.inspect(|modes| self.set_modes(modes)),
             None => self.modes(),
         };
         // First, so that nothing that is typed is missed.
@@ -149,7 +179,7 @@ impl Terminal {
             monitor.join(group);
         }
         if self.set_foreground(Pid::from_raw(group)) {
-            self.holder = Some(Holder { group, modes, answers: 0, keys: Keys::default() });
+            self.holder = Some(Holder { group, modes, answers: 0, keys: Keys::default(), using });
         }
     }
 
@@ -184,6 +214,18 @@ impl Terminal {
                 self.set_modes(modes);
             }
         }
+    }
+}
+
+impl Holder {
+    /// Returns true if the command still needs the terminal, whose modes are these: it is reading
+    /// from the terminal, has changed the modes, or did either just now.
+    fn keeps(&mut self, modes: Option<&Termios>, now: Instant) -> bool {
+        if list::is_stopped(self.group) {
+            return false;
+        }
+        let has_changed = modes.map(settings) != self.modes.as_ref().map(settings);
+        self.using.check(now, has_changed || reads_terminal(&list::tree(self.group)))
     }
 }
 

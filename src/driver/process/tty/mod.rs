@@ -3,12 +3,14 @@
 mod foreground;
 mod key_monitor;
 mod keys;
+mod queue;
 mod restore;
 mod status_line;
 
 pub use self::foreground::Terminal;
 pub use self::key_monitor::KeySignalMonitor;
 pub use self::keys::Keys;
+pub use self::queue::Use;
 pub use self::restore::{Edited, TerminalRestore};
 pub use self::status_line::{StatusLine, columns};
 

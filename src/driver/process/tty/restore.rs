@@ -94,7 +94,7 @@ impl TerminalRestore {
 }
 
 /// All that the kernel knows: what else C libraries have room for, some leave as they find it.
-fn settings(modes: &Termios) -> impl PartialEq + use<> {
+pub(super) fn settings(modes: &Termios) -> impl PartialEq + use<> {
     let flags = (modes.input_flags, modes.output_flags, modes.control_flags, modes.local_flags);
     (flags, modes.control_chars[..=SpecialCharacterIndices::VEOL2 as usize].to_vec())
 }

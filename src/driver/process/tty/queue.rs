@@ -1,0 +1,120 @@
+//! The order in which commands get the terminal.
+//!
+//! The kernel stops a command that reads from the terminal in the background. The command then
+//! waits here, stopped, until the one in the foreground no longer needs the terminal: two commands
+//! that read at once would each get a part of what is typed.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Interval between two checks of the foreground command while another command waits.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Longest pause between two questions of one command: the questions stay together.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(500);
+
+/// Groups that wait for the terminal.
+#[derive(Default)]
+pub struct TerminalQueue {
+    /// Stopped groups, in the order of their requests.
+    waiting: VecDeque<i32>,
+    /// Time of the next check; none if no group waits.
+    due: Option<Instant>,
+}
+
+impl TerminalQueue {
+    /// Adds a group that was stopped because it asked for the terminal.
+    pub fn request(&mut self, group: i32, now: Instant) {
+        if !self.contains(group) {
+            self.waiting.push_back(group);
+        }
+        self.hurry(now);
+    }
+
+    /// Removes a group whose command has ended, and checks at once who is next.
+    pub fn remove(&mut self, group: i32, now: Instant) {
+        self.waiting.retain(|&waiting| waiting != group);
+        self.hurry(now);
+    }
+
+    fn hurry(&mut self, now: Instant) {
+        self.due = (!self.waiting.is_empty()).then_some(now);
+    }
+
+    /// True if the group waits for the terminal.
+    pub fn contains(&self, group: i32) -> bool {
+        self.waiting.contains(&group)
+    }
+
+    /// Returns the time of the next check.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Returns the group whose turn has come, if a check is due and `is_kept` says that the
+    /// foreground command no longer needs the terminal.
+    pub fn next(&mut self, now: Instant, is_kept: impl FnOnce() -> bool) -> Option<i32> {
+        self.due.take_if(|due| *due <= now)?;
+        let next = if is_kept() { None } else { self.waiting.pop_front() };
+        self.due = (!self.waiting.is_empty()).then(|| now + CHECK_INTERVAL);
+        next
+    }
+}
+
+/// Use of the terminal by the command that has it.
+#[derive(Default)]
+pub struct Use {
+    /// Time when the command was last known to need the terminal.
+    last: Option<Instant>,
+}
+
+impl Use {
+    /// Use by a command that was stopped because it asked for the terminal.
+    pub fn requested(now: Instant) -> Self {
+        Self { last: Some(now) }
+    }
+
+    /// Notes a check, and returns true if the command keeps the terminal.
+    pub fn check(&mut self, now: Instant, is_used: bool) -> bool {
+        if is_used {
+            self.last = Some(now);
+        }
+        self.last.is_some_and(|last| now.duration_since(last) < BETWEEN_QUESTIONS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_to_ask_is_the_next_one_once_the_terminal_is_free() {
+        let start = Instant::now();
+        let mut queue = TerminalQueue::default();
+        assert_eq!((queue.due(), queue.next(start, || false)), (None, None));
+        for group in [7, 5, 7, 9] {
+            queue.request(group, start);
+        }
+        assert_eq!(queue.next(start, || true), None);
+        // Not before the next check.
+        assert_eq!(queue.next(start, || false), None);
+        let check = queue.due().expect("a check");
+        assert_eq!(queue.next(check, || false), Some(7));
+        queue.remove(5, check);
+        assert_eq!(queue.next(check, || false), Some(9));
+        assert_eq!((queue.due(), queue.contains(9)), (None, false));
+    }
+
+    #[test]
+    fn a_command_keeps_the_terminal_between_its_questions_only() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        // A command that was merely started with it, until another one asks.
+        assert!(!Use::default().check(start, false));
+        let mut using = Use::requested(start);
+        assert!(using.check(at(499), false));
+        assert!(using.check(at(900), true));
+        assert!(using.check(at(1_399), false));
+        assert!(!using.check(at(1_400), false));
+    }
+}
