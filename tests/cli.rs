@@ -246,3 +246,24 @@ fn a_broken_pipe_ends_it_quietly() {
         .success();
     assert!(!finished.errors().contains("panick"), "{}", finished.story());
 }
+
+#[test]
+fn checking_fails_for_mistakes_only() {
+    let warned = Ftsh::command("try 2 times; try 2 times; ls; end; end").options(["-n"]);
+    warned.stdout("").stderr("warning: attempts multiply").success();
+    Ftsh::command("if").options(["-n"]).stdout("").stderr("error: ").failure(2);
+}
+
+#[test]
+fn statuses_with_two_meanings() {
+    Ftsh::command("defer 5 'too early'").failure(75);
+    Ftsh::command("grep x /no/such/file").stderr("exited with 2").failure(2);
+    Ftsh::command("echo 'if oops' > part; source part").failure(1);
+}
+
+#[test]
+fn two_ways_to_end_without_a_report() {
+    for silent in [Ftsh::command("exit 3"), Ftsh::command("sh -c 'exit 3'").options(["-l", "0"])] {
+        assert_eq!(silent.failure(3).errors(), "");
+    }
+}

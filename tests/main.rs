@@ -77,3 +77,4 @@ mod terminal;
 mod tidy;
 mod timing;
 mod torn;
+mod unreadable;

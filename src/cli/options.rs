@@ -92,7 +92,7 @@ pub static TEXT: Spec = Spec {
 pub static CHECK: Spec = Spec {
     names: &["-n"],
     is_common: true,
-    help: "Check the script and warn of what is rarely meant, run nothing; 2 for mistakes, else 0",
+    help: "Check the script and warn of what is rarely meant, run nothing",
     ..PLAIN
 };
 

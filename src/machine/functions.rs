@@ -14,6 +14,7 @@ use super::operators::regex;
 use super::pieces::Pieces;
 use super::replacing::Replacing;
 use super::size;
+use super::subject::Subject;
 use super::task::Task;
 use super::value::Value;
 use super::value_error::ValueError;
@@ -67,8 +68,11 @@ impl Machine {
             "replace" => {
                 let progress = task.progress.as_ref();
                 if progress.is_none_or(|progress| progress.replacing.is_none()) {
-                    let regex = regex(text(1)?.as_bstr()).map_err(Halt::expression)?;
-                    let replacing = Replacing::new(text(0)?, regex, &text(2)?);
+                    let pattern = text(1)?;
+                    let regex = regex(pattern.as_bstr()).map_err(Halt::expression)?;
+                    let subject =
+                        Subject::new(text(0)?, pattern.as_bstr()).map_err(Halt::expression)?;
+                    let replacing = Replacing::new(subject, regex, &text(2)?);
                     task.progress().replacing = Some(replacing.map_err(Halt::expression)?);
                 }
                 let Some(replacing) = &mut task.progress().replacing else { return Ok(None) };
@@ -111,9 +115,13 @@ impl Machine {
 /// The first match, or its first group.
 fn first_match(text: &[u8], pattern: &BStr) -> Result<BString, Halt> {
     let regex = regex(pattern).map_err(Halt::expression)?;
+    let subject = Subject::new(text, pattern).map_err(Halt::expression)?;
     let group = usize::from(regex.captures_len() > 1);
-    match regex.captures(text) {
-        Some(captures) => size::copy(captures.get(group).map_or(b"", |found| found.as_bytes())),
+    match regex.captures(subject.searched()) {
+        Some(captures) => {
+            let found = captures.get(group).map_or(0..0, |found| found.range());
+            size::copy(subject.original(found))
+        }
         None => Err(Halt::expression(ValueError::NoMatch(pattern.to_owned()))),
     }
 }

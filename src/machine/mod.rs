@@ -63,6 +63,7 @@ pub mod size;
 mod stages;
 pub mod status;
 mod step;
+mod subject;
 mod surroundings;
 mod table;
 mod tally;

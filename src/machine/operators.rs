@@ -4,6 +4,7 @@ use bstr::{BStr, ByteSlice};
 use regex::bytes::Regex;
 
 use super::number::{self, Number};
+use super::subject::Subject;
 use super::value::Value;
 use super::value_error::ValueError;
 use crate::syntax::ast::BinaryOperator;
@@ -22,7 +23,11 @@ pub fn binary<'v>(
         BinaryOperator::Eq => Ok(Value::Boolean(text(left) == text(right))),
         BinaryOperator::Ne => Ok(Value::Boolean(text(left) != text(right))),
         BinaryOperator::Contains => Ok(Value::Boolean(text(left).contains_str(&*text(right)))),
-        BinaryOperator::Matches => Ok(Value::Boolean(regex(&text(right))?.is_match(&text(left)))),
+        BinaryOperator::Matches => {
+            let pattern = text(right);
+            let (regex, subject) = (regex(&pattern)?, Subject::new(text(left), &pattern)?);
+            Ok(Value::Boolean(regex.is_match(subject.searched())))
+        }
         BinaryOperator::Eql
         | BinaryOperator::Neql
         | BinaryOperator::Lt
@@ -57,6 +62,8 @@ pub fn regex(pattern: &BStr) -> Result<Regex, ValueError> {
 
 #[cfg(test)]
 mod tests {
+    use bstr::BString;
+
     use super::*;
 
     fn compute(operator: BinaryOperator, left: &str, right: &str) -> Result<String, ValueError> {
@@ -129,5 +136,12 @@ mod tests {
         assert_eq!(compute(Contains, "abc", "bc").as_deref(), Ok("true"));
         assert_eq!(compute(Matches, "v1.2", r"^v\d+\.\d+$").as_deref(), Ok("true"));
         assert!(compute(Matches, "a", "(").is_err());
+        let bytes = Value::from(BString::from(&b"a\xff\xfe.txt"[..]));
+        let matches = |pattern: &str| {
+            let found = binary(Matches, &bytes, &pattern.into()).expect("a pattern");
+            found.boolean().expect("true or false")
+        };
+        assert!(matches(r"^.{3}\.txt$"));
+        assert!(!matches(r"^[a-z.]*$"));
     }
 }

@@ -8,6 +8,7 @@ use regex::bytes::{Captures, Regex};
 
 use super::halt::Halt;
 use super::size;
+use super::subject::Subject;
 use super::value_error::ValueError;
 
 /// How much is done at a time, in bytes; a match counts as some, however short it is.
@@ -17,10 +18,10 @@ const A_MATCH: usize = 64;
 /// A replacement in progress.
 #[derive(Debug)]
 pub struct Replacing {
-    text: Arc<BString>,
+    subject: Arc<Subject<Arc<BString>>>,
     regex: Regex,
     with: Vec<Part>,
-    /// Where the next match is looked for.
+    /// Where the next match is looked for, in the searched text as all positions.
     at: usize,
     /// Up to where the text is in `done`, or replaced.
     copied: usize,
@@ -37,16 +38,20 @@ enum Part {
 }
 
 impl Replacing {
-    /// Begins to replace every match of `regex` in `text`. In `with`, `$1` or `${10}` is a group,
+    /// Begins to replace every match of `regex` in a text. In `with`, `$1` or `${10}` is a group,
     /// `${name}` one with a name, `$0` the match, and `$$` a dollar.
     ///
     /// # Errors
     ///
     /// One line for people, if there is no such group.
-    pub fn new(text: Arc<BString>, regex: Regex, with: &[u8]) -> Result<Self, ValueError> {
+    pub fn new(
+        subject: Subject<Arc<BString>>,
+        regex: Regex,
+        with: &[u8],
+    ) -> Result<Self, ValueError> {
         let with = parts(&regex, with)?;
         let done = BString::default();
-        Ok(Self { text, regex, with, at: 0, copied: 0, last: None, done })
+        Ok(Self { subject: subject.into(), regex, with, at: 0, copied: 0, last: None, done })
     }
 
     /// Goes on for a while; the text when all is done, and in any case how many bytes were handled.
@@ -57,7 +62,7 @@ impl Replacing {
             match self.step() {
                 Ok(true) => {}
                 Ok(false) => {
-                    let rest = self.text.len().saturating_sub(before.0);
+                    let rest = self.subject.searched().len().saturating_sub(before.0);
                     return (handled + rest, Ok(Some(std::mem::take(&mut self.done))));
                 }
                 Err(halt) => return (handled, Err(halt)),
@@ -69,18 +74,20 @@ impl Replacing {
 
     /// Replaces the next match; false if there is none.
     fn step(&mut self) -> Result<bool, Halt> {
-        let text = Arc::clone(&self.text);
+        let subject = Arc::clone(&self.subject);
+        let text = subject.searched();
         let captures =
-            if self.at > text.len() { None } else { self.regex.captures_at(&text, self.at) };
+            if self.at > text.len() { None } else { self.regex.captures_at(text, self.at) };
         let Some(captures) = captures else {
-            size::append(&mut self.done, &text[self.copied.min(text.len())..])?;
+            let rest = subject.original(self.copied.min(text.len())..text.len());
+            size::append(&mut self.done, rest)?;
             return Ok(false);
         };
         let found = captures.get_match();
         // Nothing, right after a match, is none of its own.
         if !found.is_empty() || self.last != Some(found.start()) {
-            size::append(&mut self.done, &text[self.copied..found.start()])?;
-            self.expand(&captures)?;
+            size::append(&mut self.done, subject.original(self.copied..found.start()))?;
+            self.expand(&subject, &captures)?;
             (self.copied, self.last) = (found.end(), Some(found.end()));
         }
         self.at = found.end();
@@ -91,11 +98,17 @@ impl Replacing {
         Ok(true)
     }
 
-    fn expand(&mut self, captures: &Captures<'_>) -> Result<(), Halt> {
+    fn expand(
+        &mut self,
+        subject: &Subject<Arc<BString>>,
+        captures: &Captures<'_>,
+    ) -> Result<(), Halt> {
         for part in &self.with {
             let text = match part {
                 Part::Text(text) => text.as_slice(),
-                Part::Group(group) => captures.get(*group).map_or(&b""[..], |it| it.as_bytes()),
+                Part::Group(group) => {
+                    subject.original(captures.get(*group).map_or(0..0, |it| it.range()))
+                }
             };
             size::append(&mut self.done, text)?;
         }
@@ -149,9 +162,10 @@ mod tests {
     use super::*;
 
     fn replace(text: &[u8], regex: &str, with: &str) -> Result<BString, String> {
+        let subject = Subject::new(Arc::new(text.into()), regex.into()).expect("memory");
         let regex = Regex::new(regex).expect("a regular expression");
-        let mut replacing = Replacing::new(Arc::new(text.into()), regex, with.as_bytes())
-            .map_err(|error| error.to_string())?;
+        let mut replacing =
+            Replacing::new(subject, regex, with.as_bytes()).map_err(|error| error.to_string())?;
         loop {
             match replacing.go_on().1 {
                 Ok(Some(text)) => return Ok(text),
@@ -178,7 +192,14 @@ mod tests {
         ] {
             assert_eq!(replace(text.as_bytes(), regex, with), Ok(result.into()), "{text} {regex}");
         }
-        assert_eq!(replace(b"\xff-\xfe", "-", "+"), Ok(b"\xff+\xfe".into()));
+        for (text, regex, with, result) in [
+            (&b"\xff-\xfe"[..], "-", "+", &b"\xff+\xfe"[..]),
+            (b"a/\xff\xe9\xfe.gz", r"^.*/([^/]*)\.gz$", "$1", b"\xff\xe9\xfe"),
+            (b"a\xff\xc3\xa9", "", "-", b"-a-\xff-\xc3\xa9-"),
+            (b"a\xff\xfeb", "[^a-z]", "<$0>", b"a<\xff><\xfe>b"),
+        ] {
+            assert_eq!(replace(text, regex, with), Ok(result.into()), "{regex}");
+        }
         assert!(replace(b"a", "a", "$1").is_err());
         assert!(replace(b"a", "a", "${no}").is_err());
     }

@@ -14,6 +14,9 @@ pub enum ValueError {
     /// There is no memory for the text of a range of so many numbers.
     #[error("there is too little memory for {0} numbers")]
     NoMemory(u64),
+    /// There is no memory for a text of this many bytes.
+    #[error("there is too little memory for {0} bytes")]
+    NoRoom(usize),
     /// More digits than an integer has.
     #[error("{0} doesn't fit in 64 bits")]
     TooManyDigits(BString),

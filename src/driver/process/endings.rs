@@ -185,14 +185,14 @@ impl ProcessDriver {
         }
     }
 
-    /// All that ended commands left running.
+    /// All that ended commands left running; none if the lists cannot be read at the moment.
     fn left_behind(&mut self) -> Option<HashSet<i32>> {
         let (scopes, mut system) = self.scopes_and_system();
         let mut stack = scopes.reap(&mut system)?;
         let mut found = HashSet::new();
         while let Some(pid) = stack.pop() {
             if found.insert(pid) {
-                stack.extend(list::children(pid));
+                stack.extend(list::children(pid).ok()?);
             }
         }
         Some(found)

@@ -221,7 +221,7 @@ impl ProcessDriver {
         let mut children = Children::new(children::Real);
         children.pidfds = pidfds;
         if !sys::has_no_children() {
-            children.preexisting = list::children(children.parent).into_iter().collect();
+            children.preexisting = list::children(children.parent)?.into_iter().collect();
         }
         let begun = clock.start;
         let turns = Turns::new(settings.channels.take());

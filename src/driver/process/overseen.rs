@@ -104,26 +104,30 @@ impl ProcessDriver {
             return;
         }
         loop {
-            let left = self.survivors();
-            if left.is_empty() {
-                return;
+            match self.survivors() {
+                Ok(left) if left.is_empty() => return,
+                left => drop(kill_tree::stop_and_kill(&left.unwrap_or_default())),
             }
-            kill_tree::stop_and_kill(&left);
             self.poll(self.clock.now() + INTERVAL);
         }
     }
 
-    fn survivors(&mut self) -> Vec<i32> {
+    /// Processes of this run that are left. Fails if the list cannot be read at the moment.
+    fn survivors(&mut self) -> io::Result<Vec<i32>> {
         if self.scopes.adopts() {
             self.reap_all();
             self.reap_orphans();
-            let mut left = list::children(self.children.parent);
+            let mut left = list::children(self.children.parent)?;
             left.retain(|pid| !self.children.preexisting.contains(pid));
-            return left;
+            return Ok(left);
         }
         let own = std::process::id() as i32;
-        let all = self.scanner.scan().processes.into_iter();
+        let scan = self.scanner.scan();
+        if !scan.is_listed {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let all = scan.processes.into_iter();
         let marked = all.filter(|(process, mark)| mark.is_some() && process.pid != own);
-        marked.map(|(process, _)| process.pid).collect()
+        Ok(marked.map(|(process, _)| process.pid).collect())
     }
 }

@@ -29,7 +29,7 @@ fn empty(path: &Path) -> io::Result<()> {
     loop {
         let fd = top.as_fd().as_raw_fd();
         let (mut found, mut removed, mut trouble) = (false, false, None);
-        let entries: Vec<CString> = names(&mut top).take(AT_ONCE).collect();
+        let entries: Vec<CString> = names(&mut top).take(AT_ONCE).collect::<Result<_, _>>()?;
         let top = super::super::sys::borrow(fd);
         for name in entries {
             found = true;
@@ -49,9 +49,11 @@ fn empty(path: &Path) -> io::Result<()> {
 /// So many names are looked at before the directory is read again.
 const AT_ONCE: usize = 4096;
 
-fn names(directory: &mut Dir) -> impl Iterator<Item = CString> {
-    let names = directory.iter().flatten().map(|entry| entry.file_name().to_owned());
-    names.filter(|name| !matches!(name.to_bytes(), b"." | b".."))
+/// Reads the names in a directory. The iterator repeats an error for ever, so readers stop at the
+/// first one.
+fn names(directory: &mut Dir) -> impl Iterator<Item = Result<CString, Errno>> {
+    let names = directory.iter().map(|entry| Ok(entry?.file_name().to_owned()));
+    names.filter(|name| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b"..")))
 }
 
 /// Removes an entry of a directory. If that is a directory its own go up to where it is.
@@ -62,6 +64,7 @@ fn remove(top: BorrowedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
     let mut inner = open(top, name)?;
     let fd = super::super::sys::borrow(inner.as_fd().as_raw_fd());
     for entry in names(&mut inner) {
+        let entry = entry?;
         if !unlink(fd, &entry)? {
             // What is moved must be writable itself.
             let _ = make_usable(fd, &entry);

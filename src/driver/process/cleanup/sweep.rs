@@ -21,7 +21,9 @@ pub const RUNS: &str = "runs";
 pub fn clean(run: BorrowedFd, just_now: bool) {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return };
-    for note in notes.iter().flatten() {
+    for note in notes.iter() {
+        // The iterator repeats an error for ever. Notes that stay are left to the next shell.
+        let Ok(note) = note else { return };
         let name = note.file_name();
         let Some(kind) = Kind::of(name.to_bytes()) else { continue };
         let Ok(path) = readlinkat(run, name) else { continue };

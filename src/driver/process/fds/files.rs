@@ -111,7 +111,7 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())
             .map(Reply::Truth)
             .map_err(|error| say(path, error)),
-        Query::Glob(pattern) => Ok(Reply::Words(glob::expand(directory, pattern, control))),
+        Query::Glob(pattern) => glob::expand(directory, pattern, control).map(Reply::Words),
         Query::Directory(path) => enter(directory, path)
             .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
             .map_err(|error| say(path, error)),
@@ -206,8 +206,10 @@ fn current() -> io::Result<PathBuf> {
 
 fn home(user: &BString) -> Result<BString, FdError> {
     let name = user.to_string();
-    if let Some(home) = listed_home(user) {
-        return Ok(home);
+    match listed_home(user) {
+        Ok(Some(home)) => return Ok(home),
+        Err(error) if sys::is_static() => return Err(FdError::User { name, error }),
+        _ => {}
     }
     // Linked statically, the C library would load what `/etc/nsswitch.conf` names into a program that isn't made
     // for that, and crash.
@@ -222,13 +224,16 @@ fn home(user: &BString) -> Result<BString, FdError> {
 }
 
 /// What the list of this machine's own users says.
-fn listed_home(user: &BString) -> Option<BString> {
-    let users = std::fs::read("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
+fn listed_home(user: &BString) -> io::Result<Option<BString>> {
+    let users = match std::fs::read("/etc/passwd") {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        users => users?,
+    };
+    Ok(users.lines().find_map(|line| {
         let mut fields = line.split_str(":");
         let is_theirs = fields.next() == Some(user.as_slice());
         fields.nth(4).filter(|_| is_theirs).map(Into::into)
-    })
+    }))
 }
 
 fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
@@ -284,7 +289,8 @@ mod tests {
         assert!(home(&"root".into()).is_ok());
         assert!(home(&"no such user".into()).is_err());
         for (name, is_there) in [("root", true), ("no such user", false), ("", false)] {
-            assert_eq!(listed_home(&name.into()).is_some(), is_there, "{name}");
+            let home = listed_home(&name.into()).expect("a list");
+            assert_eq!(home.is_some(), is_there, "{name}");
         }
     }
 }

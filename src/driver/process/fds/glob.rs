@@ -1,27 +1,39 @@
 //! File names that match a pattern.
 
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
 
 use bstr::{BString, decode_utf8};
 
 use super::super::os::workers::Control;
+use super::error::FdError;
 use super::path::resolve;
 use crate::machine::effect::Directory;
 
 /// The sorted names of the existing files that match. In the pattern, `*`, `?` and `[…]` are
 /// special unless preceded by a backslash; a leading dot is matched only by a dot.
-pub fn expand(directory: &Directory, pattern: &[u8], control: &Control) -> Vec<BString> {
+///
+/// # Errors
+///
+/// The path that could not be read, since the pattern would stand for part of the names.
+pub fn expand(
+    directory: &Directory,
+    pattern: &[u8],
+    control: &Control,
+) -> Result<Vec<BString>, FdError> {
     let mut found = vec![BString::default()];
+    let mut are_listed = false;
     let mut parts = pattern.split(|&byte| byte == b'/').peekable();
     while let Some(part) = parts.next() {
         let last = parts.peek().is_none();
         let mut next = Vec::new();
         for prefix in &found {
             if control.is_cancelled() {
-                return Vec::new();
+                return Ok(Vec::new());
             }
-            if is_special(part) {
-                matching(directory, prefix, part, !last, &mut next);
+            are_listed = is_special(part);
+            if are_listed {
+                matching(directory, prefix, part, !last, &mut next)?;
             } else {
                 let mut path = prefix.clone();
                 path.extend(literal(part));
@@ -35,9 +47,38 @@ pub fn expand(directory: &Directory, pattern: &[u8], control: &Control) -> Vec<B
         }
         found = next;
     }
-    found.retain(|path| resolve(directory, path).symlink_metadata().is_ok());
-    found.sort();
-    found
+    let mut names = Vec::new();
+    for path in found {
+        let is_there = are_listed || {
+            let data = resolve(directory, &path).symlink_metadata();
+            existing(data).map_err(|error| FdError::File { path: path.clone(), error })?.is_some()
+        };
+        if is_there {
+            names.push(path);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Returns none for an error that says that nothing has the name, or that nobody may see it, as in
+/// shells. Any other error hides names that exist.
+fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => match (error.kind(), error.raw_os_error()) {
+            // A name with a zero byte is invalid input. A process can end while `/proc` is read.
+            (
+                ErrorKind::NotFound
+                | ErrorKind::PermissionDenied
+                | ErrorKind::NotADirectory
+                | ErrorKind::InvalidInput,
+                _,
+            )
+            | (_, Some(libc::ELOOP | libc::ENAMETOOLONG | libc::ESRCH)) => Ok(None),
+            _ => Err(error),
+        },
+    }
 }
 
 fn is_special(part: &[u8]) -> bool {
@@ -69,27 +110,30 @@ fn matching(
     part: &[u8],
     directories_only: bool,
     found: &mut Vec<BString>,
-) {
+) -> Result<(), FdError> {
     let place = if prefix.is_empty() { b"." } else { prefix.as_slice() };
-    // A directory that can't be read has no matching names, as in shells.
-    let Ok(entries) = resolve(directory, place).read_dir() else { return };
+    let trouble = |error| FdError::File { path: place.into(), error };
+    let entries = existing(resolve(directory, place).read_dir()).map_err(trouble)?;
     let dots = part.first() == Some(&b'.') || part.starts_with(b"\\.");
-    for entry in entries.flatten() {
-        let name = entry.file_name().into_vec();
+    for entry in entries.into_iter().flatten() {
+        let name = entry.map_err(trouble)?.file_name().into_vec();
         if name.first() == Some(&b'.') && !dots || !matches(part, &name) {
             continue;
         }
         let mut path = prefix.clone();
         path.extend(&name);
-        if directories_only && !is_directory(directory, &path) {
+        if directories_only && !is_directory(directory, &path)? {
             continue;
         }
         found.push(path);
     }
+    Ok(())
 }
 
-fn is_directory(directory: &Directory, path: &[u8]) -> bool {
-    resolve(directory, path).is_dir()
+fn is_directory(directory: &Directory, path: &BString) -> Result<bool, FdError> {
+    let data = existing(resolve(directory, path).metadata());
+    let data = data.map_err(|error| FdError::File { path: path.clone(), error })?;
+    Ok(data.is_some_and(|data| data.is_dir()))
 }
 
 /// Whether a name matches a pattern without slashes. Takes time proportional to the product of
@@ -276,14 +320,18 @@ mod tests {
         }
         let directory: Directory =
             Some(std::sync::Arc::new(place.path().as_os_str().as_encoded_bytes().into()));
-        let expand = |pattern: &str| expand(&directory, pattern.as_bytes(), &Control::default());
+        let expand = |pattern: &str| {
+            expand(&directory, pattern.as_bytes(), &Control::default()).expect("readable")
+        };
         assert_eq!(expand("*.c"), ["a.c", "b.c"]);
         assert_eq!(expand(".*.c"), [".hidden.c"]);
         assert_eq!(expand("*/*.c"), ["d/e.c"]);
         assert_eq!(expand("*/"), ["d/"]);
         assert_eq!(expand("d/../?.c"), ["d/../a.c", "d/../b.c"]);
         assert_eq!(expand("\\[x\\]*"), ["[x]"]);
-        assert_eq!(expand("*.x"), [] as [&str; 0]);
+        for none in ["*.x", "a.c/*", "no/*", &format!("{}/*", "x".repeat(300)), "*/b.c"] {
+            assert_eq!(expand(none), [] as [&str; 0], "{none}");
+        }
         Ok(())
     }
 }

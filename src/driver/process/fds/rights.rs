@@ -25,7 +25,11 @@ pub fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> 
     }
     let group =
         own.st_gid == old.gid() || fchown(new, None, Some(Gid::from_raw(old.gid()))).is_ok();
-    let names = sys::attributes(path).unwrap_or_default();
+    // Without the access list the group would get rights that the list denies it.
+    let names = match sys::attributes(path) {
+        Err(error) if may_lack_attributes(error.kind()) => Vec::new(),
+        names => names?,
+    };
     let has_list = names.iter().any(|name| name.as_c_str() == LIST);
     // The directory may have given it one.
     let _ = sys::remove_attribute(new.as_fd(), LIST);
@@ -42,6 +46,12 @@ pub fn take_after(new: &OwnedFd, path: &Path, old: &Metadata) -> io::Result<()> 
         }
     }
     Ok(())
+}
+
+/// True for errors of file systems that keep no attributes.
+fn may_lack_attributes(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    matches!(kind, Unsupported | PermissionDenied | InvalidInput)
 }
 
 /// Gives a file a mode, if it has another one.

@@ -61,7 +61,8 @@ impl System for View<'_> {
     }
 
     fn children(&mut self, pid: i32) -> Vec<i32> {
-        list::children(pid)
+        // A child that is missing here is found when its parent ends, or by the next scan.
+        list::children(pid).unwrap_or_default()
     }
 
     fn loading(&mut self, command: ProcessId) -> Vec<i32> {
@@ -84,14 +85,14 @@ impl System for View<'_> {
         (Instant::now(), time.map_or(Duration::ZERO, Duration::from))
     }
 
-    fn marked(&mut self) -> Vec<(Process, Option<Mark>)> {
+    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
         if !needs_ps() {
-            return self.scanner.scan().processes;
+            return Some(self.scanner.scan()).filter(|scan| scan.is_listed).map(|it| it.processes);
         }
         let running = list::from_ps().into_iter().filter(|process| !process.ended);
-        running
-            .map(|process| (process, list::own_mark(process.pid, &self.scanner.marker)))
-            .collect()
+        let marked =
+            running.map(|process| (process, list::own_mark(process.pid, &self.scanner.marker)));
+        Some(marked.collect())
     }
 
     fn is_own(&mut self, pid: i32) -> bool {

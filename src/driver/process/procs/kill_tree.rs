@@ -43,19 +43,25 @@ fn stop(roots: &[i32]) -> Vec<i32> {
     }
     for _ in 0..PASSES {
         let before = found.len();
-        let tree = if lists_children { None } else { Some(list::by_parent(&list::all())) };
+        let all = if lists_children { Ok(Vec::new()) } else { list::all() };
+        let mut is_listed = all.is_ok();
+        let tree = list::by_parent(&all.unwrap_or_default());
         let mut next = 0;
         while let Some(&pid) = found.get(next) {
             next += 1;
-            let children = match &tree {
-                None => list::children(pid),
-                Some(tree) => tree.get(&pid).cloned().unwrap_or_default(),
+            let children = if lists_children {
+                list::children(pid)
+            } else {
+                Ok(tree.get(&pid).cloned().unwrap_or_default())
             };
-            for child in children {
+            is_listed &= children.is_ok();
+            for child in children.unwrap_or_default() {
                 add(child, &mut found, &mut seen);
             }
         }
-        if found.len() == before {
+        if !is_listed {
+            std::thread::sleep(PAUSE);
+        } else if found.len() == before {
             break;
         }
     }
@@ -94,7 +100,11 @@ pub fn empty(except: &HashSet<i32>) {
         let may_come = sys::is_starting();
         let mut left = Vec::new();
         let mut has_ended = false;
-        for pid in list::children(own).into_iter().filter(|pid| !except.contains(pid)) {
+        let Ok(children) = list::children(own) else {
+            std::thread::sleep(PAUSE);
+            return Look::Same;
+        };
+        for pid in children.into_iter().filter(|pid| !except.contains(pid)) {
             match sys::wait_for(pid, false) {
                 // Its own children came to us, perhaps after the list was made.
                 Ok(Some(_)) => {

@@ -101,9 +101,10 @@ impl<'a> Finder<'a> {
     }
 
     fn look(&self) -> Found {
-        let all = if needs_ps() { list::from_ps() } else { list::all() };
-        let all: Vec<Process> = all.into_iter().filter(|it| !it.ended).collect();
-        let mut is_certain = true;
+        let all = if needs_ps() { Ok(list::from_ps()) } else { list::all() };
+        let mut is_certain = all.is_ok();
+        let mut all = all.unwrap_or_default();
+        all.retain(|it| !it.ended);
         let mut marked = HashMap::new();
         for process in all.iter().filter(|it| !self.own.contains(&it.pid)) {
             let find = |value: &[u8]| marks::find(value, |run| self.runs.contains(run));

@@ -53,33 +53,46 @@ pub fn children_of_thread(pid: i32, thread: i32) -> io::Result<Vec<i32>> {
     Ok(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
-/// The children of a process, and of all its threads. Complete for a stopped process.
-pub fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let mut lists: Vec<_> = tasks.flatten().map(|task| task.path().join("children")).collect();
+/// The children of a process, and of all its threads. Complete for a stopped process. Fails where
+/// part of the list would be missing.
+pub fn children(pid: i32) -> io::Result<Vec<i32>> {
+    let tasks = if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten();
+    let mut lists = Vec::new();
+    for task in tasks {
+        lists.push(task?.path().join("children"));
+    }
     // A thread that ends leaves its children to the first one: that is read last.
     lists.reverse();
     let mut children = Vec::new();
     for list in lists {
-        let text = fs::read_to_string(list).unwrap_or_default();
+        let text = if_there(fs::read_to_string(list))?.unwrap_or_default();
         children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
-    children
+    Ok(children)
 }
 
-/// Returns a process and all its descendants.
-pub fn tree(root: i32) -> Vec<i32> {
-    let all = if lists_children() { None } else { Some(by_parent(&all())) };
+/// Returns none where `/proc` or a process is missing or hidden, and an error where the system could
+/// not read an entry.
+fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if is_exhausted(&error) => Err(error),
+        result => Ok(result.ok()),
+    }
+}
+
+/// Returns a process and all its descendants. Fails where part of the list would be missing.
+pub fn tree(root: i32) -> io::Result<Vec<i32>> {
+    let all = if lists_children() { None } else { Some(by_parent(&all()?)) };
     let mut found = vec![root];
     let mut next = 0;
     while let Some(&pid) = found.get(next) {
         next += 1;
         found.extend(match &all {
-            None => children(pid),
+            None => children(pid)?,
             Some(all) => all.get(&pid).cloned().unwrap_or_default(),
         });
     }
-    found
+    Ok(found)
 }
 
 /// True if a process was started by another one, directly or not.
@@ -95,7 +108,8 @@ pub fn descends(mut pid: i32, ancestor: i32) -> bool {
 
 /// True if a signal has stopped a process.
 pub fn is_stopped(pid: i32) -> bool {
-    Stat::of(&stat(pid)).is_some_and(|stat| stat.field(3) == Some("T"))
+    let line = stat(pid).unwrap_or_default();
+    Stat::of(&line).is_some_and(|stat| stat.field(3) == Some("T"))
 }
 
 /// The files that a process has open and whose names have `part` in them: device and
@@ -118,15 +132,22 @@ pub fn files(pid: i32, part: &[u8]) -> io::Result<Vec<(u64, u64)>> {
     Ok(files)
 }
 
-/// All processes.
-pub fn all() -> Vec<Process> {
-    if Path::new("/proc/self/stat").exists() { pids().filter_map(one).collect() } else { from_ps() }
+/// All processes. Fails where some would be missing.
+pub fn all() -> io::Result<Vec<Process>> {
+    if Path::new("/proc/self/stat").exists() {
+        Ok(pids()?.into_iter().filter_map(one).collect())
+    } else {
+        Ok(from_ps())
+    }
 }
 
-/// Their ids.
-pub fn pids() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+/// The ids of all processes. Fails where some would be missing.
+pub fn pids() -> io::Result<Vec<i32>> {
+    let mut pids = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(pids)
 }
 
 /// A process's mark, if it can be read and is of this run.
@@ -136,15 +157,17 @@ pub fn own_mark(pid: i32, marker: &Marker) -> Option<Mark> {
 
 /// What `/proc` says about a process; none if there isn't one.
 pub fn one(pid: i32) -> Option<Process> {
-    Stat::of(&stat(pid))?.process(pid)
+    Stat::of(&stat(pid).unwrap_or_default())?.process(pid)
 }
 
-/// What `/proc` says about a process, in one line.
-pub fn stat(pid: i32) -> String {
+/// The line of `/proc` about a process, empty if there is no such process. Fails if the system could
+/// not read the line.
+pub fn stat(pid: i32) -> io::Result<String> {
     // In one piece: some fifty numbers and a short name.
     let mut line = [0; 2048];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
-    String::from_utf8_lossy(&line[..read.unwrap_or(0)]).into_owned()
+    let count = if_there(read)?.unwrap_or(0);
+    Ok(String::from_utf8_lossy(&line[..count]).into_owned())
 }
 
 /// Such a line.
@@ -266,8 +289,11 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
         if let Some(mark) = value.and_then(&find) {
             return Marked::Ours(mark);
         }
-        if environment.is_empty() && Stat::of(&stat(pid)).is_some_and(|stat| stat.is_loading()) {
-            return Marked::Unclear;
+        if environment.is_empty() {
+            let Ok(stat) = stat(pid) else { return Marked::Unclear };
+            if Stat::of(&stat).is_some_and(|stat| stat.is_loading()) {
+                return Marked::Unclear;
+            }
         }
         if last.as_ref() == Some(&environment) {
             return Marked::Absent;
@@ -277,9 +303,9 @@ pub fn mark_by(pid: i32, find: impl Fn(&[u8]) -> Option<Mark>) -> Marked {
     Marked::Unclear
 }
 
-/// Whether there are too many open files.
+/// True for too many open files or too little memory, which says nothing about the process.
 fn is_exhausted(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 /// A process's environment, if it can be read.
@@ -288,17 +314,26 @@ fn environment(pid: i32) -> io::Result<Vec<u8>> {
         Ok(environment) if !environment.is_empty() => Ok(environment),
         Err(error) if is_exhausted(&error) => Err(error),
         // Depending on the kernel it can't be read or is empty, but for the threads that go on.
-        _ if Stat::of(&stat(pid)).is_some_and(|stat| stat.is_headless()) => {
-            Ok(environment_of_threads(pid))
+        result => {
+            let stat = stat(pid)?;
+            if Stat::of(&stat).is_some_and(|stat| stat.is_headless()) {
+                environment_of_threads(pid)
+            } else {
+                result
+            }
         }
-        result => result,
     }
 }
 
-fn environment_of_threads(pid: i32) -> Vec<u8> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut environments = threads.filter_map(|it| fs::read(it.path().join("environ")).ok());
-    environments.find(|environment| !environment.is_empty()).unwrap_or_default()
+/// The first environment among those of a process's threads, empty if no thread has one.
+fn environment_of_threads(pid: i32) -> io::Result<Vec<u8>> {
+    for thread in if_there(fs::read_dir(format!("/proc/{pid}/task")))?.into_iter().flatten() {
+        let environment = if_there(fs::read(thread?.path().join("environ")))?.unwrap_or_default();
+        if !environment.is_empty() {
+            return Ok(environment);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// All processes according to `ps`; none if it can't be asked.
@@ -365,8 +400,9 @@ mod tests {
             let found = all.into_iter().find(|process| process.pid == own);
             found.map(|process| (process.parent, process.group, process.ended))
         };
-        assert!(find(all()).is_some());
-        assert_eq!(find(all()), find(from_ps()));
+        let listed = all().expect("a list");
+        assert!(find(listed.clone()).is_some());
+        assert_eq!(find(listed), find(from_ps()));
     }
 
     #[test]

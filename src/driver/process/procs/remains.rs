@@ -62,7 +62,7 @@ impl Remains {
     fn clients(&self) -> HashSet<i32> {
         match self {
             Self::Children(except) => {
-                let children = list::children(std::process::id() as i32);
+                let children = list::children(std::process::id() as i32).unwrap_or_default();
                 let lives = |pid: &i32| !matches!(sys::wait_for(*pid, false), Ok(Some(_)));
                 let is_client = |pid: &i32| {
                     let marked = list::mark_by(*pid, marks::innermost);
@@ -91,7 +91,7 @@ fn empty_marked(marker: &Marker, is_meant: impl Fn(&Mark) -> bool) {
 /// The processes with such a mark, and whether it is certain that there are no others.
 fn marked(scanner: &mut Scanner, is_meant: impl Fn(&Mark) -> bool) -> (Vec<Process>, bool) {
     let own = std::process::id() as i32;
-    let Scan { processes, is_certain } = scanner.scan();
+    let Scan { processes, is_certain, .. } = scanner.scan();
     let is_one = |(process, mark): &(Process, Option<Mark>)| {
         process.pid != own && mark.as_ref().is_some_and(&is_meant)
     };
@@ -103,7 +103,7 @@ fn marked(scanner: &mut Scanner, is_meant: impl Fn(&Mark) -> bool) -> (Vec<Proce
 fn outlast(clients: HashSet<i32>, mut find: impl FnMut() -> HashSet<i32>) {
     // What has no process of its own at work has begun nothing: it may be in a queue, for long.
     let (idle, begun): (HashSet<i32>, HashSet<i32>) =
-        clients.into_iter().partition(|&pid| list::children(pid).is_empty());
+        clients.into_iter().partition(|&pid| list::children(pid).is_ok_and(|it| it.is_empty()));
     ask(&idle);
     until(PATIENCE, || find().is_disjoint(&begun));
     ask(&find());

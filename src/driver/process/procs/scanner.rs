@@ -31,7 +31,9 @@ pub struct Scanner {
 pub struct Scan {
     /// All processes that run, and what marks they carry.
     pub processes: Vec<(Process, Option<Mark>)>,
-    /// Whether each could be told: not one whose program is only just being loaded.
+    /// True if the system could read the whole list.
+    pub is_listed: bool,
+    /// True if besides each could be told: not one whose program is only just being loaded.
     pub is_certain: bool,
 }
 
@@ -49,10 +51,19 @@ impl Scanner {
         let mut before = std::mem::take(&mut self.marks);
         let own = || list::one(std::process::id() as i32).map_or(0, |own| own.started);
         let since = *self.since.get_or_insert_with(own);
+        let mut is_certain = true;
         for look in 0..LOOKS {
             let mut missed = false;
-            for pid in list::pids().filter(|&pid| seen.insert(pid)).collect::<Vec<_>>() {
-                let text = list::stat(pid);
+            let Ok(mut pids) = list::pids() else {
+                is_certain = false;
+                break;
+            };
+            pids.retain(|&pid| seen.insert(pid));
+            for pid in pids {
+                let Ok(text) = list::stat(pid) else {
+                    is_certain = false;
+                    continue;
+                };
                 let stat = Stat::of(&text);
                 match stat.as_ref().and_then(|stat| stat.process(pid)) {
                     Some(process) if (1..since).contains(&process.started) => {
@@ -75,13 +86,13 @@ impl Scanner {
             }
         }
         let start = Instant::now();
-        let mut is_certain = true;
+        let is_listed = is_certain;
         for process in loading {
             let marked = self.loaded(process.pid, start);
             is_certain &= marked != Marked::Unclear;
             found.push((process, marked.ours()));
         }
-        Scan { processes: found, is_certain }
+        Scan { processes: found, is_listed, is_certain }
     }
 
     /// Waits for what is being loaded: on a machine where others begin all the time, some always is.

@@ -146,7 +146,8 @@ impl Replacement {
         let directory =
             (!directory.is_empty()).then(|| PathBuf::from(std::ffi::OsStr::from_bytes(directory)));
         let umask = str::from_utf8(head.next()?).ok()?.parse().ok();
-        let numbers = head.filter_map(|number| str::from_utf8(number).ok()?.parse().ok());
+        let numbers = head.map(|number| str::from_utf8(number).ok()?.parse().ok());
+        let numbers = numbers.collect::<Option<Vec<_>>>()?;
         // Out of the way of the numbers that are to be set.
         let descriptors = descriptors.map(sys::move_up).collect::<io::Result<Vec<_>>>().ok()?;
         let descriptors = descriptors.into_iter().zip(numbers).collect();

@@ -131,7 +131,10 @@ impl Containment for Groups {
         for scope in scopes.iter().flat_map(|&scope| tree.subtree(scope)).collect::<Vec<_>>() {
             tree.forget_dead_groups(scope, system);
         }
+        // An old list would name processes whose ids belong to others by now.
         let all = system.marked();
+        let is_listed = all.is_some();
+        let all = all.unwrap_or_default();
         let marked = all.iter().filter_map(|(process, mark)| Some((process.pid, (*mark)?)));
         self.marked = marked.map(|(pid, mark)| (pid, (tree.today(mark.scope), mark))).collect();
         let processes: Vec<Process> = all.into_iter().map(|(process, _)| process).collect();
@@ -139,7 +142,7 @@ impl Containment for Groups {
         self.processes = processes.into_iter().map(|process| (process.pid, process)).collect();
         let (end, after) = system.clock();
         self.last = Some(LastScan { end, took: after.saturating_sub(before) });
-        true
+        is_listed
     }
 
     fn others(&self, tree: &Tree, system: &mut dyn System, scope: ScopeId) -> Vec<Other> {

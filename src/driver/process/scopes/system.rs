@@ -40,8 +40,9 @@ pub trait System {
     /// The time, and what this thread has had of a processor up to now.
     fn clock(&mut self) -> (Instant, Duration);
 
-    /// All processes that run, each with its mark if that is of this run.
-    fn marked(&mut self) -> Vec<(Process, Option<Mark>)>;
+    /// All processes that run, each with its mark if that is of this run. None if the list cannot be
+    /// read at the moment.
+    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>>;
 
     /// Whether a process is this one, or one that it had before it began to start commands.
     fn is_own(&mut self, pid: i32) -> bool;

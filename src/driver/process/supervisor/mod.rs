@@ -158,15 +158,19 @@ pub fn supervise(
     options: SupervisorOptions,
     interpret: impl FnOnce(Option<Supervision>) -> Infallible,
 ) -> ! {
-    let (Ok((ours, theirs)), Ok(marker)) = (sockets(), Marker::new()) else {
+    // Children from before this program was executed are not this shell's to kill.
+    let pid = std::process::id() as i32;
+    let has_none = sys::has_no_children();
+    let preexisting = if has_none { Ok(Vec::new()) } else { list::children(pid) };
+    let (Ok((ours, theirs)), Ok(marker), Ok(preexisting_children)) =
+        (sockets(), Marker::new(), preexisting)
+    else {
         match interpret(None) {}
     };
-    let pid = std::process::id() as i32;
     let supervisor = SupervisorProcess {
         interpreter: 0,
         marked: (!become_subreaper()).then(|| marker.clone()),
-        // What was here before is none of ours.
-        preexisting_children: if sys::has_no_children() { Vec::new() } else { list::children(pid) },
+        preexisting_children,
         mask: sys::hold_signals(),
         socket: ours,
         capture: options.capture.clone(),

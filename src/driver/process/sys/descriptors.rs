@@ -115,13 +115,33 @@ pub fn close_number(number: RawFd) {
 
 /// Closes all descriptors but this one. Nobody in this process may use another one any more, not even to drop it.
 pub fn close_all(but: Option<BorrowedFd>) {
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let open: Vec<RawFd> =
-        open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     let but = but.map(|it| it.as_raw_fd());
-    for number in open.into_iter().filter(|number| Some(*number) != but) {
-        close_number(number);
+    let close = |number| {
+        if Some(number) != but {
+            close_number(number);
+        }
+    };
+    // The list takes a descriptor itself, and there is none without `/proc`.
+    let mut numbers = 0..USUAL_LIMIT;
+    loop {
+        match (open_numbers(), numbers.next()) {
+            (Ok(open), _) => return open.into_iter().for_each(close),
+            (Err(_), Some(number)) => close(number),
+            (Err(_), None) => return,
+        }
     }
+}
+
+/// Descriptors have lower numbers, unless the limit on open files was raised.
+const USUAL_LIMIT: RawFd = 1024;
+
+/// The numbers of all open descriptors.
+fn open_numbers() -> io::Result<Vec<RawFd>> {
+    let mut open = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
+    }
+    Ok(open)
 }
 
 /// Adds status flags to an open file: `O_NONBLOCK`, `O_APPEND`.

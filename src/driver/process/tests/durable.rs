@@ -324,7 +324,7 @@ each_alone! {
             let signals = "kill -STOP $$; kill -TERM $PPID; kill -TERM $$";
             let process = world.start(shell(signals));
             let pid = world.pid_of(process);
-            until("it doesn't stop", || list::stat(pid).contains(") T"));
+            until("it doesn't stop", || list::stat(pid).expect("a line").contains(") T"));
             sys::kill(pid, libc::SIGCONT).expect("it is there");
             until("it doesn't end", || !lives(pid));
             until("no signal", || has_data(world.driver.signals.readiness()));

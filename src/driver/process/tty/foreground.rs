@@ -225,7 +225,9 @@ impl Holder {
             return false;
         }
         let has_changed = modes.map(settings) != self.modes.as_ref().map(settings);
-        self.using.check(now, has_changed || reads_terminal(&list::tree(self.group)))
+        // A command whose processes cannot be listed now may be reading.
+        let reads = || list::tree(self.group).map_or(true, |tree| reads_terminal(&tree));
+        self.using.check(now, has_changed || reads())
     }
 }
 

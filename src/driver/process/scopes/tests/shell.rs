@@ -127,14 +127,19 @@ impl System for View<'_> {
         (self.now, world.time)
     }
 
-    fn marked(&mut self) -> Vec<(Process, Option<Mark>)> {
+    /// Every fifth list can't be read.
+    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
+        self.world.borrow_mut().lists += 1;
         let world = self.world.borrow();
+        if world.lists.is_multiple_of(5) {
+            return None;
+        }
         let process = |pid: i32| {
             let it = &world.processes[&pid];
             let mark = Mark { scope: it.scope, depth: 0, shell: None };
             (it.seen(pid), it.marked.then_some(mark))
         };
-        world.living().into_iter().map(process).collect()
+        Some(world.living().into_iter().map(process).collect())
     }
 
     fn is_own(&mut self, _pid: i32) -> bool {

@@ -33,6 +33,8 @@ pub struct World {
     pub started: u64,
     /// The processor's time.
     pub time: Duration,
+    /// How often all processes were listed.
+    pub lists: u32,
 }
 
 #[derive(Clone)]

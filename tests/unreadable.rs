@@ -1,0 +1,50 @@
+//! Directories that the system cannot read to their end: nothing takes a part for the whole, and
+//! nothing reads the same error for ever.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::support::Ftsh;
+
+/// Runs the shell with an error in place of some of its reads of directories; none where strace may
+/// not do that.
+fn failing(script: &str, errors: &str) -> Option<Ftsh> {
+    let inject = format!("inject=getdents64:{errors}");
+    let strace =
+        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64", "-e", &inject];
+    let trial = Command::new(strace[0]).args(&strace[1..]).arg("true").status();
+    if !trial.is_ok_and(|status| status.success()) {
+        println!("no strace here: not tried");
+        return None;
+    }
+    Some(Ftsh::command(script).through(strace).limit(Duration::from_secs(60)))
+}
+
+#[test]
+fn a_pattern_never_stands_for_part_of_the_names() {
+    let count = "n=0; for f in file*; n=$n .add. 1; end; echo $n";
+    let names = || (0..3000).map(|number| format!("file{number:04}"));
+    let made = |ftsh: Ftsh| names().fold(ftsh, |ftsh, name| ftsh.file(&name, ""));
+    made(Ftsh::command(count)).stdout("3000\n").success();
+    for errors in ["error=EIO:when=2+", "error=ESTALE:when=1+", "error=ENOMEM:when=2+"] {
+        let Some(ftsh) = failing(count, errors) else { return };
+        made(ftsh).stdout("").stderr(": .: ").failure(1);
+    }
+    let Some(ftsh) = failing("echo */file*", "error=EIO:when=1+") else { return };
+    made(ftsh).stdout("").stderr(": .: input/output error").failure(1);
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_delays_no_end() {
+    for (script, ended) in [
+        ("try atomic; echo x > $scratch/f; end", true),
+        ("try atomic; echo x > $scratch/f; sh -c \"kill -KILL $$\"; sleep 1000; end", false),
+    ] {
+        let Some(ftsh) = failing(script, "error=EIO:when=1+") else { return };
+        let finished = ftsh.run();
+        if ended {
+            finished.expect_code(0);
+        }
+        finished.nothing_left();
+    }
+}
