@@ -11,6 +11,8 @@ mod key_monitor;
 mod launch;
 mod look;
 mod memory;
+#[cfg(target_os = "linux")]
+mod oom_score;
 mod pipes;
 #[cfg(not(target_os = "linux"))]
 mod posix_spawn;

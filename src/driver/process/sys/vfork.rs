@@ -11,6 +11,7 @@ use nix::errno::Errno;
 
 use super::early::give_back_ignored;
 use super::launch::{Launch, Start};
+use super::oom_score;
 use super::signals::{SignalSet, caught, set_default};
 
 /// More than the few calls of the child need.
@@ -29,6 +30,8 @@ struct Child<'a> {
     launch: &'a Launch<'a>,
     arguments: Vec<*mut c_char>,
     environment: Vec<*mut c_char>,
+    /// Has the kernel kill it before the shell when memory runs out.
+    score: Option<&'static [u8]>,
     /// Why the program isn't executed.
     error: Option<Errno>,
 }
@@ -41,6 +44,7 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
         launch,
         arguments: launch.arguments.pointers(),
         environment: launch.environment.pointers(),
+        score: oom_score::of_commands(),
         error: None,
     };
     let mut stack =
@@ -86,6 +90,9 @@ impl Child<'_> {
         // No handler of ours runs here when signals come again; what nobody else was to ignore isn't.
         caught().for_each(set_default);
         give_back_ignored(true);
+        if let Some(score) = self.score {
+            oom_score::set(score);
+        }
         let none = SignalSet::empty();
         // SAFETY: plain calls on live strings and sets; the vectors end with a null pointer. The
         // directory comes first: a relative program is looked for in it.
