@@ -43,6 +43,7 @@ mod lsp;
 mod nesting;
 #[cfg(feature = "journal")]
 mod next_start;
+mod out_of_memory;
 mod packaging;
 mod pipelines;
 mod printing;

@@ -179,7 +179,7 @@ impl ClusterDriver {
         let Some(it) = self.away.get_mut(&number) else { return };
         let code = match status {
             Status::Exited(code) => Some(code),
-            Status::Signaled(_) | Status::Lost => None,
+            Status::Signaled(_) | Status::OutOfMemory | Status::Lost => None,
         };
         it.engine_ended = true;
         it.kill_at = None;

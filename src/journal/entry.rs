@@ -142,6 +142,7 @@ pub enum End {
     Exited(i32),
     Signaled(i32),
     Lost,
+    OutOfMemory,
 }
 
 /// `SpawnErrorKind`
@@ -245,6 +246,7 @@ impl From<Status> for End {
         match status {
             Status::Exited(code) => Self::Exited(code),
             Status::Signaled(signal) => Self::Signaled(signal),
+            Status::OutOfMemory => Self::OutOfMemory,
             Status::Lost => Self::Lost,
         }
     }
@@ -256,6 +258,7 @@ impl From<End> for Status {
             End::Exited(code) => Self::Exited(code),
             End::Signaled(signal) => Self::Signaled(signal),
             End::Lost => Self::Lost,
+            End::OutOfMemory => Self::OutOfMemory,
         }
     }
 }

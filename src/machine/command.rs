@@ -35,6 +35,9 @@ const NO_COMMAND: &str = "a command ended that nothing waits for";
 const REDACT: &str = "FTSH_REDACT";
 /// What a command dies of that writes where nobody reads any more.
 pub const SIGPIPE: i32 = 13;
+
+/// The signal that nothing catches.
+const SIGKILL: i32 = 9;
 /// More of a command's text isn't told.
 const LONGEST_SHOWN: usize = 64 * 1024;
 
@@ -282,8 +285,13 @@ impl Machine {
                 let message = format!("`{}` exited with {code}", shorten(&text));
                 Flow::Throw(task.thrown(FailureKind::Exit, code, message, &text).after(elapsed))
             }
-            Status::Signaled(signal) => {
-                let message = format!("`{}` was killed by {}", shorten(&text), signal_name(signal));
+            Status::Signaled(_) | Status::OutOfMemory => {
+                let (signal, why) = match status {
+                    Status::Signaled(signal) => (signal, ""),
+                    _ => (SIGKILL, ": the system had too little memory"),
+                };
+                let (command_text, name) = (shorten(&text), signal_name(signal));
+                let message = format!("`{command_text}` was killed by {name}{why}");
                 let thrown = task.thrown(FailureKind::Signal, signal, message, &text);
                 let retry = if unread { Retry::Unread } else { Retry::AsUsual };
                 let thrown = Thrown { retry, ..thrown.after(elapsed) };
@@ -392,6 +400,7 @@ fn ended_with(status: Status) -> Option<Outcome> {
         Status::Exited(0) => Some(Outcome::Succeeded),
         Status::Exited(code) => Some(Outcome::Exited(code as u8)),
         Status::Signaled(signal) => Some(Outcome::Interrupted(signal)),
+        Status::OutOfMemory => Some(Outcome::Interrupted(SIGKILL)),
         Status::Lost => None,
     }
 }

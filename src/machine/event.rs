@@ -171,6 +171,8 @@ pub enum Status {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
+    /// By SIGKILL of the system, which had too little memory.
+    OutOfMemory,
     /// Nobody can say: what the system knew of it is lost.
     Lost,
 }

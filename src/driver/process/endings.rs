@@ -69,6 +69,7 @@ impl ProcessDriver {
         let Some((command, ended)) = self.leave(process) else {
             return self.broken("a command ended that nobody knows");
         };
+        let status = if ended.wanted { self.children.kill_count.explain(status) } else { status };
         if self.logs_processes() {
             self.log(command.line, LogEvent::Exited { pid, status: describe(status) });
         }
@@ -172,7 +173,7 @@ impl ProcessDriver {
         let Some(before) = self.left_behind() else { return false };
         let mut open = HashSet::new();
         for &pid in &before {
-            match list::files(pid, b"ftsh") {
+            match list::files(pid, b" (deleted)") {
                 Ok(files) => open.extend(files),
                 Err(_) if list::one(pid).is_none() => {} // it has ended
                 Err(_) => return false,
@@ -220,6 +221,7 @@ fn describe(status: Status) -> String {
             let name = Signal::try_from(signal).map(Signal::as_str);
             name.map_or_else(|_| format!("signal {signal}"), Into::into)
         }
+        Status::OutOfMemory => "SIGKILL".into(),
         Status::Lost => "lost".into(),
     }
 }

@@ -49,6 +49,9 @@ impl ProcessDriver {
             self.polled = now;
             return; // something may have happened already
         }
+        if self.children.len() > 0 {
+            self.children.kill_count.begin();
+        }
         let mut timeout = match until {
             Time::NEVER => None,
             _ => Some(self.clock.left(until, now)),

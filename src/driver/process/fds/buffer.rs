@@ -14,6 +14,7 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 
 use super::super::cleanup::unlinked_file;
+use super::super::os::cgroup::limits_memory;
 use super::super::procs::features::has_unnamed_files;
 use super::super::sys;
 use super::table::Fd;
@@ -31,6 +32,12 @@ impl Buffer {
     /// An empty one.
     pub fn new() -> io::Result<Self> {
         Self::of(anonymous_file()?)
+    }
+
+    /// An empty one for what commands write to a variable. Where memory is limited they may write more
+    /// than fits, and no kill of a process would free memory without one.
+    pub fn of_variable() -> io::Result<Self> {
+        if limits_memory() { Self::large() } else { Self::new() }
     }
 
     /// An empty one that may get large. On a disk the system keeps as much of it in memory as there is
@@ -165,23 +172,35 @@ fn anonymous_file() -> io::Result<OwnedFd> {
     unlinked_file(&std::env::temp_dir())
 }
 
-/// A file on a disk, if there is room for one.
+/// A file on a disk, if there is room for one; in a file system in memory if there is no other place.
 pub fn file_on_disk() -> io::Result<OwnedFd> {
-    // `/tmp` may be memory.
     let places = [std::env::var_os("TMPDIR"), Some("/var/tmp".into()), Some("/tmp".into())];
     let places = places.into_iter().flatten().filter(|place| !place.is_empty());
     let mut result = Err(io::ErrorKind::NotFound.into());
     for place in places.map(PathBuf::from) {
-        result = match unnamed_file_in(&place, OFlag::O_RDWR, UNSHARED) {
+        let found = match unnamed_file_in(&place, OFlag::O_RDWR, UNSHARED) {
             Ok(Some(fd)) => Ok(fd),
             Ok(None) => unlinked_file(&place),
             Err(error) => Err(error),
         };
-        if result.is_ok() {
-            break;
+        match found {
+            Ok(fd) if !is_in_memory(&fd) => return Ok(fd),
+            found if result.is_err() => result = found,
+            _ => {}
         }
     }
     result
+}
+
+#[cfg(target_os = "linux")]
+fn is_in_memory(file: &OwnedFd) -> bool {
+    use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
+    fstatfs(file).is_ok_and(|it| it.filesystem_type() == TMPFS_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_: &OwnedFd) -> bool {
+    false
 }
 
 const UNSHARED: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);

@@ -368,7 +368,7 @@ impl FdTables {
             return Ok(buffer.clone());
         }
         let unmade = self.unmade.get(&id).ok_or(FdError::Gone("the variable's file"))?;
-        let filled = Buffer::new().and_then(|buffer| {
+        let filled = Buffer::of_variable().and_then(|buffer| {
             match unmade {
                 Unmade::Bytes(content) => buffer.append(content)?,
                 Unmade::Copy(of) => buffer.append_from(of)?,
@@ -412,7 +412,7 @@ impl FdTables {
     }
 
     fn create(&mut self, id: BufferId) -> Result<Buffer, FdError> {
-        let buffer = Buffer::new().map_err(FdError::Variable)?;
+        let buffer = Buffer::of_variable().map_err(FdError::Variable)?;
         self.buffers.insert(id, buffer.clone());
         self.unmade.remove(&id);
         Ok(buffer)

@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 
+use super::super::os::cgroup::KillCount;
 use super::super::procs::list;
 use super::super::sys;
 use crate::machine::effect::ProcessId;
@@ -80,6 +81,8 @@ pub struct Children<S = Real> {
     commands: HashMap<i32, Child>,
     /// Commands that a worker has told of, before the loop deals with them.
     told: HashSet<i32>,
+    /// Tells commands that the system killed for lack of memory.
+    pub kill_count: KillCount,
     /// Those that the process had before it became a shell, and its own helpers.
     pub preexisting: HashSet<i32>,
     unwatched: usize,
@@ -96,6 +99,7 @@ impl<S: System> Children<S> {
             sweep: None,
             commands: HashMap::new(),
             told: HashSet::new(),
+            kill_count: KillCount::default(),
             preexisting: HashSet::new(),
             unwatched: 0,
             ended: 0,

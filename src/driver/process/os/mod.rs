@@ -1,6 +1,7 @@
 //! The system's ways to tell of something: descriptors that are ready, signals, threads, errors.
 
 pub mod alarm;
+pub mod cgroup;
 pub mod clock;
 pub mod locks;
 pub mod poll;

@@ -157,6 +157,7 @@ impl OutputCapture {
                 let name = Signal::try_from(number).map_or("a signal", Signal::as_str);
                 format!("ended by {name}")
             }
+            Status::OutOfMemory => "ended by SIGKILL: the system had too little memory".into(),
             Status::Lost => "ended in a way that is lost: an internal error of ftsh".into(),
         };
         let printed = if store.is_empty() { "" } else { "; it printed:" };
@@ -216,9 +217,16 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
 
 /// Writes however long its reader takes, if there is no limit to that. Signals that are held back
 /// otherwise end this process while the reader makes it wait, but for the one that only asks.
-struct Patient<'a> {
+pub struct Patient<'a> {
     fd: BorrowedFd<'a>,
     patience: Option<Duration>,
+}
+
+impl<'a> Patient<'a> {
+    /// Gives a reader that is not there little time.
+    pub fn briefly(fd: BorrowedFd<'a>) -> Self {
+        Self { fd, patience: Some(BRIEFLY) }
+    }
 }
 
 impl Write for Patient<'_> {

@@ -1,7 +1,7 @@
 //! What a supervisor does, and how it goes on after executing itself anew.
 
 use std::ffi::CStr;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::super::cleanup::clean_up_after_interpreter;
 use super::super::marks::Marker;
 use super::super::os::alarm::{ALARM, Alarm};
+use super::super::os::cgroup::KillCount;
 use super::super::os::signal::is_ending;
 use super::super::oversight::Limit;
 use super::super::procs::features::has_pidfds;
@@ -20,7 +21,7 @@ use super::super::program::Replacement;
 use super::super::sys::{self, CStringArray, Parcel};
 use super::super::tty::TerminalRestore;
 use super::AtEnd;
-use super::capture::OutputCapture;
+use super::capture::{OutputCapture, Patient};
 use crate::machine::event::Status;
 use crate::os_error::plain;
 
@@ -67,7 +68,10 @@ impl SupervisorProcess {
             eprintln!("ftsh: can't keep what is printed: {}", plain(error));
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
+        let mut kill_count = KillCount::default();
+        kill_count.begin();
         let status = accompany(self.interpreter, self.limit);
+        let why = kill_count.explain(status);
         if !matches!(status, Status::Exited(_)) {
             self.await_begun();
             let remains = self.remains();
@@ -77,9 +81,13 @@ impl SupervisorProcess {
                 restore.apply();
             }
         }
+        if why == Status::OutOfMemory && collector.is_none() {
+            let said = "ftsh: killed by SIGKILL: the system had too little memory\n";
+            let _ = Patient::briefly(io::stderr().as_fd()).write_all(said.as_bytes());
+        }
         let program = self.take_parcels();
         if let Some((capture, collector)) = collector {
-            capture.finish(collector, status);
+            capture.finish(collector, why);
         }
         if status == Status::Exited(0)
             && let Some(replacement) = program.and_then(Replacement::received)
@@ -97,6 +105,7 @@ impl SupervisorProcess {
         match status {
             Status::Exited(code) => sys::exit_now(code),
             Status::Signaled(signal) => sys::die_by(signal),
+            Status::OutOfMemory => sys::die_by(libc::SIGKILL),
             Status::Lost => {
                 eprintln!("ftsh: how the interpreter ended is lost: an internal error of ftsh");
                 sys::exit_now(1);

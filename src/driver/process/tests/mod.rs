@@ -197,6 +197,7 @@ impl World {
                 let status = match status {
                     Status::Exited(code) => format!("exit {code}"),
                     Status::Signaled(signal) => format!("signal {signal}"),
+                    Status::OutOfMemory => "out of memory".into(),
                     Status::Lost => "lost".into(),
                 };
                 Some(match line {

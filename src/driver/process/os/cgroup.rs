@@ -1,0 +1,164 @@
+//! The control group of this process, as far as memory is concerned: a limit, and how often the
+//! kernel killed a process for lack of memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::machine::event::Status;
+
+/// A hierarchy of control groups that bounds memory.
+struct Hierarchy {
+    mount: &'static str,
+    /// Names the limit of a group.
+    limit: &'static str,
+    /// Names the file that counts kills.
+    kills: &'static str,
+}
+
+/// Version 2, where one hierarchy has all controllers.
+const UNIFIED: Hierarchy =
+    Hierarchy { mount: "/sys/fs/cgroup", limit: "memory.max", kills: "memory.events" };
+
+/// Version 1, where memory has a hierarchy of its own.
+const MEMORY: Hierarchy = Hierarchy {
+    mount: "/sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    kills: "memory.oom_control",
+};
+
+/// A limit of version 1 that is none: the largest number of pages.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// The group of this process.
+struct Group {
+    hierarchy: Hierarchy,
+    directory: PathBuf,
+}
+
+/// True if a control group around this process limits its memory. Found out once.
+pub fn limits_memory() -> bool {
+    static LIMITS: OnceLock<bool> = OnceLock::new();
+    *LIMITS.get_or_init(|| own().is_some_and(|group| group.is_limited()))
+}
+
+/// Number of processes of this control group that the out-of-memory killer has killed; none where
+/// the system does not count them.
+fn out_of_memory_kills() -> Option<u64> {
+    static OWN: OnceLock<Option<Group>> = OnceLock::new();
+    OWN.get_or_init(own).as_ref()?.kills()
+}
+
+/// Tells kills for lack of memory from others, by the count of the control group.
+#[derive(Default)]
+pub struct KillCount {
+    /// Set once the count was read.
+    is_begun: bool,
+    /// The count at the beginning, and each kill since that was explained.
+    explained: Option<u64>,
+}
+
+impl KillCount {
+    /// Begins to count, unless it has begun.
+    pub fn begin(&mut self) {
+        if !self.is_begun {
+            *self = Self { is_begun: true, explained: out_of_memory_kills() };
+        }
+    }
+
+    /// Returns how a process of this group ended that nobody here has killed.
+    pub fn explain(&mut self, status: Status) -> Status {
+        let is_killed = status == Status::Signaled(libc::SIGKILL);
+        // A shell ends like that whose own command was killed.
+        let has_killed = status == Status::Exited(128 + libc::SIGKILL);
+        if (is_killed || has_killed)
+            && let Some(explained) = &mut self.explained
+            && out_of_memory_kills().is_some_and(|kills| kills > *explained)
+        {
+            *explained += 1;
+            return if is_killed { Status::OutOfMemory } else { status };
+        }
+        status
+    }
+}
+
+fn own() -> Option<Group> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups: Vec<_> = text.lines().filter_map(group).collect();
+    // Where both versions are mounted, memory belongs to one of them.
+    groups.into_iter().find(|group| group.directory.join(group.hierarchy.kills).exists())
+}
+
+/// The group that a line of `/proc/self/cgroup` names: `4:memory:/path`, `0::/path`.
+fn group(line: &str) -> Option<Group> {
+    let (_, line) = line.split_once(':')?;
+    let (controllers, path) = line.split_once(':')?;
+    let hierarchy = match controllers {
+        "" => UNIFIED,
+        _ if controllers.split(',').any(|it| it == "memory") => MEMORY,
+        _ => return None,
+    };
+    let mount = Path::new(hierarchy.mount);
+    let directory = mount.join(path.trim_start_matches('/'));
+    // In a container the path may be that of the host, and the mount the container's group.
+    let directory = if directory.is_dir() { directory } else { mount.into() };
+    Some(Group { hierarchy, directory })
+}
+
+impl Group {
+    fn is_limited(&self) -> bool {
+        let above = self.directory.ancestors();
+        let mut groups = above.take_while(|it| it.starts_with(self.hierarchy.mount));
+        groups.any(|group| {
+            let text = fs::read_to_string(group.join(self.hierarchy.limit)).unwrap_or_default();
+            text.trim().parse().is_ok_and(|limit: u64| limit < NO_LIMIT)
+        })
+    }
+
+    fn kills(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.directory.join(self.hierarchy.kills)).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_a_group() {
+        let found = |line: &str| group(line).map(|it| (it.hierarchy.limit, it.directory));
+        for (line, limit, mount) in [
+            ("0::/", UNIFIED.limit, UNIFIED.mount),
+            ("0::/no such group", UNIFIED.limit, UNIFIED.mount),
+            ("4:memory:/no such group", MEMORY.limit, MEMORY.mount),
+            ("4:cpu,memory:/", MEMORY.limit, MEMORY.mount),
+        ] {
+            let (file, directory) = found(line).expect("a group");
+            assert_eq!((file, directory.join("")), (limit, Path::new(mount).join("")), "{line}");
+        }
+        for line in ["", "4", "5:devices:/", "9:name=systemd:/"] {
+            assert!(found(line).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn limits_of_groups_above_count() {
+        let place = tempfile::tempdir().expect("a directory");
+        let mount: &'static str = place.path().to_str().expect("text").to_owned().leak();
+        let directory = place.path().join("a/b");
+        fs::create_dir_all(&directory).expect("directories");
+        let group = Group { hierarchy: Hierarchy { mount, ..UNIFIED }, directory };
+        assert!(!group.is_limited() && group.kills().is_none());
+        let write = |name: &str, text: &str| {
+            fs::write(place.path().join(name), text).expect("a file");
+        };
+        write("a/b/memory.max", "max\n");
+        write("a/memory.max", "9223372036854771712\n");
+        assert!(!group.is_limited());
+        write("memory.max", "67108864\n");
+        write("a/b/memory.events", "low 0\noom 2\noom_kill 3\noom_group_kill 0\n");
+        assert!(group.is_limited());
+        assert_eq!(group.kills(), Some(3));
+    }
+}
