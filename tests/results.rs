@@ -1,6 +1,6 @@
 //! `--results`: a line for each branch of a `forall`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
@@ -201,4 +201,34 @@ fn results_hide_what_is_secret() {
         .success();
     let text = finished.read("r");
     assert!(!text.contains("hunter2") && text.lines().count() == 2, "{text}");
+}
+
+/// Words of bytes that no text has, and words that a careless notation would take for each other.
+#[test]
+fn every_word_can_be_had_again() {
+    let script = r#"
+        printf 'a\nb\0a\\\\nb\0\377\376\0\033\0\\\\x1b\0é \t\0' -> found
+        forall x in split($found, "\0"); success; end
+    "#;
+    let words: [&[u8]; 6] = [b"a\nb", b"a\\nb", b"\xff\xfe", b"\x1b", b"\\x1b", "é \t".as_bytes()];
+    let finished = Ftsh::command(script).options(["--results", "r"]).success();
+    let lines = finished.read("r");
+    let bytes = lines.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let readable = line["word"].as_str().expect("a word").as_bytes().to_vec();
+        match line["word_bytes"].as_str() {
+            Some("//4=") => {
+                assert_eq!(readable, "\u{fffd}\u{fffd}".as_bytes());
+                b"\xff\xfe".to_vec()
+            }
+            Some(other) => panic!("{other}"),
+            None => readable,
+        }
+    });
+    assert_eq!(bytes.collect::<BTreeSet<_>>(), words.iter().map(|word| word.to_vec()).collect());
+    let finished = Ftsh::command(script).options(["--results", "r.tsv"]).success();
+    let lines = finished.read("r.tsv");
+    let fields = lines.lines().skip(1).map(|line| line.rsplit('\t').next().expect("a word"));
+    let expected = [r"a\nb", r"a\\nb", r"\xff\xfe", r"\x1b", r"\\x1b", r"é \t"];
+    assert_eq!(fields.collect::<BTreeSet<_>>(), expected.into_iter().collect());
 }

@@ -3,11 +3,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use bstr::ByteSlice;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::Style;
+use super::base64::base64;
 use super::text::signal_name;
 use crate::machine::outcome::{Failure, FailureKind};
 use crate::machine::record::{LogEvent, Record};
@@ -78,6 +80,11 @@ pub fn outcome(failure: Option<(FailureKind, i32)>) -> &'static str {
 
 /// So many of the lines are told that a failed attempt had printed last.
 const MOST_LINES: usize = 20;
+
+/// The bytes of a word that is not UTF-8, in base64, as a field.
+pub fn word_bytes(word: &[u8]) -> Option<(&'static str, Value)> {
+    word.to_str().is_err().then(|| ("word_bytes", json!(base64(word))))
+}
 
 type Details = Vec<(&'static str, Value)>;
 
@@ -200,12 +207,13 @@ fn describe(event: &LogEvent) -> (&'static str, Details) {
             let code = failure.map_or(0, |(_, code)| code);
             let mut details = vec![
                 ("name", json!(name)),
-                ("word", json!(word)),
+                ("word", json!(word.to_str_lossy())),
                 ("outcome", json!(outcome(*failure))),
                 ("code", json!(code)),
                 ("attempts", json!(attempts)),
                 ("duration", seconds(*elapsed)),
             ];
+            details.extend(word_bytes(word));
             details.extend(node.as_ref().map(|node| ("node", json!(node))));
             ("branch_ended", details)
         }

@@ -1,6 +1,7 @@
 //! The log: records as lines of text or JSON, in a file that several shells may share or on
 //! standard error.
 
+mod base64;
 mod json;
 mod machines;
 mod results;

@@ -5,15 +5,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use bstr::ByteSlice;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
-use super::text::one_line;
 use super::{Style, json, local_zone};
-use crate::machine::FailureKind;
 use crate::machine::record::{Level, LogEvent, Record};
+use crate::machine::{FailureKind, field};
 use crate::non_blocking_writer::{self, NonBlockingWriter};
 
 /// The first line of GNU parallel's job log.
@@ -96,10 +96,10 @@ impl Results {
                 self.line,
                 "{}\t{}\t{:.3}\t{:.3}\t0\t0\t{status}\t{signal}\t{}",
                 place + 1,
-                node.as_deref().map_or(HERE.into(), one_line),
+                node.as_deref().map_or(HERE.into(), |node| field(node.as_bytes())),
                 started.as_microsecond() as f64 / 1e6,
                 elapsed.as_secs_f64(),
-                one_line(word),
+                field(word),
             );
             return;
         }
@@ -112,11 +112,12 @@ impl Results {
             ("outcome", json!(json::outcome(*failure))),
             ("attempts", json!(attempts)),
             ("name", json!(name)),
-            ("word", json!(word)),
+            ("word", json!(word.to_str_lossy())),
             ("script", json!(*record.file)),
             ("line", json!(record.line)),
             ("run", json!(self.style.run)),
         ];
+        fields.extend(json::word_bytes(word));
         fields.extend(node.as_ref().map(|node| ("node", json!(node))));
         json::object(&mut self.line, &fields);
     }

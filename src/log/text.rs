@@ -209,6 +209,10 @@ impl Write for OneLine<'_> {
         for c in text.chars() {
             match c {
                 '\u{2028}' | '\u{2029}' => write!(self.0, "{}", c.escape_unicode())?,
+                // As in the fields of results.
+                '\0'..' ' | '\x7f' if !matches!(c, '\n' | '\r' | '\t') => {
+                    write!(self.0, "\\x{:02x}", u32::from(c))?;
+                }
                 _ if c.is_control() => write!(self.0, "{}", c.escape_default())?,
                 _ => self.0.push(c),
             }

@@ -200,7 +200,7 @@ impl Machine {
         }
         let event = LogEvent::BranchEnded {
             name: code.variable.to_string(),
-            word: word.text().unwrap_or_default().to_string(),
+            word: word.text().unwrap_or_default().into_owned(),
             place,
             node,
             failure,

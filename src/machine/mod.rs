@@ -92,6 +92,7 @@ pub use effect::Effect;
 pub use event::Event;
 pub use outcome::{Failure, FailureKind, Outcome};
 pub use pack::Packed;
+pub use relay::field;
 pub use time::Time;
 pub use unpack::failure;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
+use thiserror::Error;
 
 use super::trace::{Step, Trace, place};
 use crate::syntax::Source;
@@ -90,9 +91,26 @@ pub struct BranchFailure {
 
 /// The words of a `forall`: lists can be long, and few ask for them.
 pub trait Words: fmt::Debug + Send + Sync {
-    /// Those of the branches that succeeded, or of all others, one a line; none if that is more than a
-    /// value can have.
-    fn list(&self, succeeded: bool) -> Option<BString>;
+    /// Lists those of the branches that succeeded, or of all others, one a line.
+    ///
+    /// # Errors
+    ///
+    /// [`Unlistable`] if the words cannot be listed so.
+    fn list(&self, succeeded: bool) -> Result<BString, Unlistable>;
+}
+
+/// Reasons why words cannot be listed one a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unlistable {
+    /// The list is longer than a value can be.
+    #[error("the words are more than a variable can hold")]
+    TooLong,
+    /// A list one a line would have two words for one.
+    #[error("a word has a newline in it, so the words cannot be listed one a line")]
+    Newline,
+    /// The machine that ran the branches sent no list.
+    #[error("the words are not known here")]
+    Unknown,
 }
 
 /// Words are the same where failures are.

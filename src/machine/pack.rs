@@ -276,8 +276,8 @@ impl Texts {
         let branches = failure.branches.as_ref().map(|branches| PackedBranches {
             told: branches.told.clone(),
             failed: branches.failed,
-            succeeded: branches.words.list(true),
-            others: branches.words.list(false),
+            succeeded: branches.words.list(true).ok(),
+            others: branches.words.list(false).ok(),
         });
         PackedFailure {
             kind: failure.kind,

@@ -18,7 +18,7 @@ impl<'a> Expander<'a> {
         match (&variable.parameter, &variable.substitute) {
             (Parameter::Named(name), None) => {
                 let variable = self.task.variables.get(name)?;
-                let shadowed = variable.inherited && self.special(name).is_some();
+                let shadowed = variable.inherited && !matches!(self.special(name), Ok(None));
                 (!shadowed).then_some(&variable.value)
             }
             _ => None,
@@ -81,11 +81,11 @@ impl<'a> Expander<'a> {
                 Ok(Some(text))
             }
             _ if name == "scratch" && self.task.is_atomic() => self.scratch(),
-            Some(variable) => match self.special(name) {
+            Some(variable) => match self.special(name)? {
                 Some(special) => Ok(Some(own(special))),
                 None => self.text(&variable.value).map(Some),
             },
-            None => Ok(self.special(name).map(own)),
+            None => Ok(self.special(name)?.map(own)),
         }
     }
 
@@ -128,7 +128,17 @@ impl<'a> Expander<'a> {
     }
 
     /// What `$attempt`, `$error` and their like tell, where they do.
-    fn special(&self, name: &str) -> Option<BString> {
+    fn special(&self, name: &str) -> Result<Option<BString>, Halt> {
+        if let "failed" | "succeeded" = name {
+            let branches = self.task.caught().and_then(|caught| caught.branches.as_ref());
+            let list = branches.map(|branches| branches.words.list(name == "succeeded"));
+            return list.transpose().map_err(|why| Halt::expression(format!("`${name}`: {why}")));
+        }
+        Ok(self.told(name))
+    }
+
+    /// What all but `$failed` and `$succeeded` of them tell.
+    fn told(&self, name: &str) -> Option<BString> {
         if let Some(field) = name.strip_prefix("error") {
             let Some(failure) = self.task.caught() else {
                 let fields = ["", "_kind", "_code", "_command", "_line", "_output"];
@@ -147,10 +157,6 @@ impl<'a> Expander<'a> {
                 }
                 _ => return None,
             });
-        }
-        if let "failed" | "succeeded" = name {
-            let branches = self.task.caught()?.branches.as_ref()?;
-            return branches.words.list(name == "succeeded");
         }
         let attempt = self.task.attempt()?;
         Some(match name {

@@ -203,7 +203,7 @@ pub enum LogEvent {
         /// The loop's variable.
         name: String,
         /// Its word.
-        word: String,
+        word: BString,
         /// The word's place in the list, from 0.
         place: u64,
         /// The machine that it began on last, if it was sent to others.
@@ -321,6 +321,9 @@ impl Record {
         if let Some(output) = record.event.output() {
             *output = Arc::new(secrets.hide_bytes(output).into_owned().into());
         }
+        if let LogEvent::BranchEnded { word, .. } = &mut record.event {
+            *word = secrets.hide_bytes(word).into_owned().into();
+        }
         record.event.texts().into_iter().for_each(|text| secrets.hide_in(text));
         record.file = secrets.hide(&self.file).into();
         Cow::Owned(record)
@@ -344,13 +347,13 @@ impl LogEvent {
             | Self::CommandStarted(text)
             | Self::CommandSucceeded { command: text, .. }
             | Self::Iteration { value: text, .. }
-            | Self::BranchEnded { word: text, .. }
             | Self::Returned(text)
             | Self::Spawned { command: text, .. }
             | Self::Adopted { command: text, .. }
             | Self::Survivor { command: text, .. }
             | Self::Note(text) => vec![text],
-            Self::Attempt { .. }
+            Self::BranchEnded { .. }
+            | Self::Attempt { .. }
             | Self::Delay { .. }
             | Self::Deferred { .. }
             | Self::Queued { .. }

@@ -1,6 +1,6 @@
-//! What is known of a relay, which writes on what branches print, line by line; and the tags of lines.
+//! What is known of a relay, which writes on what branches print, line by line; and words as fields.
 
-use bstr::BString;
+use std::fmt::Write;
 
 use super::effect::OperationId;
 
@@ -48,21 +48,33 @@ impl Relay {
     }
 }
 
-/// A word as one field of a line.
-pub fn tag(word: &[u8]) -> BString {
-    let mut tag = BString::default();
-    for byte in word {
-        match byte {
-            b'\n' => tag.extend_from_slice(br"\n"),
-            b'\t' => tag.extend_from_slice(br"\t"),
-            b'\r' => tag.extend_from_slice(br"\r"),
-            0..b' ' | 127 => {
-                tag.extend_from_slice(format!(r"\x{byte:02x}").as_bytes());
-            }
-            byte => tag.push(*byte),
+/// Returns a word as one field of a line, from which `printf %b` makes the word again: a backslash is
+/// `\\`, a newline `\n`, a tab `\t`, a carriage return `\r`, and every byte of another control
+/// character or that is not UTF-8 `\x` with two hexadecimal digits.
+pub fn field(word: &[u8]) -> String {
+    let mut field = String::with_capacity(word.len());
+    let hex = |field: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            // Writing to a string can't fail.
+            let _ = write!(field, r"\x{byte:02x}");
         }
+    };
+    for chunk in word.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\\' => field.push_str(r"\\"),
+                '\n' => field.push_str(r"\n"),
+                '\t' => field.push_str(r"\t"),
+                '\r' => field.push_str(r"\r"),
+                _ if character.is_control() => {
+                    hex(&mut field, character.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                _ => field.push(character),
+            }
+        }
+        hex(&mut field, chunk.invalid());
     }
-    tag
+    field
 }
 
 #[cfg(test)]
@@ -70,8 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_one_field_whatever_the_word_holds() {
-        assert_eq!(tag(b"a b\\c"), r"a b\c");
-        assert_eq!(tag(b"\ta\r\nb\x1b\x7f\xff"), [br"\ta\r\nb\x1b\x7f", &b"\xff"[..]].concat());
+    fn a_word_is_one_field_whatever_it_holds() {
+        assert_eq!(field("a é".as_bytes()), "a é");
+        assert_eq!(field(b"a\\nb\nc"), r"a\\nb\nc");
+        assert_eq!(field(b"\ta\rb\x1b\x7f\xff\xc2\x85"), r"\ta\rb\x1b\x7f\xff\xc2\x85");
     }
 }

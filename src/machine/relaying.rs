@@ -10,7 +10,7 @@ use super::event::{Refusal, Reply};
 use super::frame::{JoinFrame, JoinKind};
 use super::join::{fork_again, top_join};
 use super::let_out::{NOT_WRITTEN, Refused};
-use super::relay::{Relay, tag};
+use super::relay::{Relay, field};
 use super::task::{State, Task};
 use super::value::Value;
 
@@ -26,7 +26,7 @@ impl Machine {
     pub(super) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
         let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
         let word = word.text().unwrap_or_default();
-        let tag = Arc::new(tag(&self.config.secrets.hide_bytes(&word)));
+        let tag = Arc::new(field(&self.config.secrets.hide_bytes(&word)).into());
         let source = FdSource::Relay { relay, tag };
         let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
         let operation = self.new_operation(branch);

@@ -9,7 +9,7 @@ use bstr::BString;
 use super::effect::TaskId;
 use super::ending::{Ending, Retry, Thrown};
 use super::items::Items;
-use super::outcome::{BranchFailure, Branches, FailureKind, Words};
+use super::outcome::{BranchFailure, Branches, FailureKind, Unlistable, Words};
 use super::size::LONGEST;
 use super::time::Time;
 use super::trace::Step;
@@ -288,7 +288,7 @@ struct Listed {
 }
 
 impl Words for Listed {
-    fn list(&self, succeeded: bool) -> Option<BString> {
+    fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
         let mut items = self.items.clone();
         items.rewind(0);
         let mut list = BString::default();
@@ -298,14 +298,18 @@ impl Words for Listed {
                 if !list.is_empty() {
                     list.push(b'\n');
                 }
-                list.extend_from_slice(&word.text().unwrap_or_default());
+                let word = word.text().unwrap_or_default();
+                if word.contains(&b'\n') {
+                    return Err(Unlistable::Newline);
+                }
+                list.extend_from_slice(&word);
                 if list.len() > LONGEST {
-                    return None;
+                    return Err(Unlistable::TooLong);
                 }
             }
             place += 1;
         }
-        Some(list)
+        Ok(list)
     }
 }
 

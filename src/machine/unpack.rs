@@ -13,7 +13,7 @@ use super::flow::Flow;
 use super::frame::{FrameKind, JoinFrame, JoinKind};
 use super::items::Items;
 use super::lower::lower;
-use super::outcome::{Branches, Failure, Outcome, Tried, Words};
+use super::outcome::{Branches, Failure, Outcome, Tried, Unlistable, Words};
 use super::packed::{
     Around, PackedBranch, PackedFailure, PackedTrace, PackedValue, Text, Unrunnable,
 };
@@ -290,7 +290,8 @@ struct Listed {
 }
 
 impl Words for Listed {
-    fn list(&self, succeeded: bool) -> Option<BString> {
-        if succeeded { self.succeeded.clone() } else { self.others.clone() }
+    fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
+        let list = if succeeded { &self.succeeded } else { &self.others };
+        list.clone().ok_or(Unlistable::Unknown)
     }
 }
