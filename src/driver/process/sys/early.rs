@@ -10,8 +10,8 @@ use super::signals::{SignalSet, is_ignored, set_action};
 /// instead of ending it: Rust's start-up code does so with the first, [`survive_file_limit`] with the second.
 const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// Which of them were ignored before.
-static WERE_IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+/// Set when SIGXFSZ was ignored before this process ignored it.
+static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 #[used]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
@@ -19,9 +19,7 @@ static WERE_IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         hold_question();
-        for (signal, was_ignored) in IGNORED_HERE.into_iter().zip(&WERE_IGNORED) {
-            was_ignored.store(is_ignored(signal), Ordering::Relaxed);
-        }
+        FILE_LIMIT_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     }
     begin
 };
@@ -41,11 +39,13 @@ fn hold_question() {
     }
 }
 
-/// Whether a signal was ignored when this process began.
+/// Returns true if commands find a signal ignored because this process began with it ignored. That is
+/// never SIGPIPE: service managers ignore it for all, and a stage of a pipeline has to end by it.
 pub fn was_ignored(signal: c_int) -> bool {
-    match IGNORED_HERE.iter().position(|&ours| ours == signal) {
-        Some(place) => WERE_IGNORED[place].load(Ordering::Relaxed),
-        None => is_ignored(signal),
+    match signal {
+        libc::SIGPIPE => false,
+        libc::SIGXFSZ => FILE_LIMIT_WAS_IGNORED.load(Ordering::Relaxed),
+        _ => is_ignored(signal),
     }
 }
 
@@ -67,11 +67,12 @@ pub fn ignored_signals() -> Vec<c_int> {
 pub fn ignore_only(signals: &[c_int]) {
     for signal in asked() {
         let wanted = signals.contains(&signal);
-        match IGNORED_HERE.iter().position(|&ours| ours == signal) {
-            Some(place) => WERE_IGNORED[place].store(wanted, Ordering::Relaxed),
-            None if wanted => set_action(signal, libc::SIG_IGN, 0),
-            None if is_ignored(signal) => set_action(signal, libc::SIG_DFL, 0),
-            None => {}
+        match signal {
+            libc::SIGPIPE => {}
+            libc::SIGXFSZ => FILE_LIMIT_WAS_IGNORED.store(wanted, Ordering::Relaxed),
+            _ if wanted => set_action(signal, libc::SIG_IGN, 0),
+            _ if is_ignored(signal) => set_action(signal, libc::SIG_DFL, 0),
+            _ => {}
         }
     }
 }

@@ -137,6 +137,7 @@ each_alone! {
                 let inherits = ignored & 1 << (signal - 1) != 0;
                 assert_eq!(inherits, sys::was_ignored(signal));
             }
+            assert!(!sys::was_ignored(libc::SIGPIPE));
             assert_eq!(fields[4], fields[5]);
         }
     }
