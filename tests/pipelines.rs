@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::support::WAYS;
 use crate::support::rounds::rounds;
+use crate::support::{Ftsh, WAYS};
 
 #[test]
 fn a_reader_that_has_enough_ends_what_writes() {
@@ -84,6 +84,73 @@ fn sigpipe_without_a_dead_reader_is_a_failure() {
         finished.expect_code(141);
         assert_eq!(finished.text(), "part\n", "{}", finished.story());
     });
+}
+
+#[test]
+fn sigpipe_before_the_end_of_a_reader_is_a_failure_each_time() {
+    // The shell keeps no pipe of these open: `cat` may have ended before the shell looks.
+    let stages = ["sh -c 'kill -PIPE $$'", "sh -c 'echo part; exit 141'"];
+    for stage in stages {
+        let text = format!(
+            "n=0\nfor i in 1 .to. 200\n try 1 time; {stage} | cat > /dev/null; catch\n\
+             n=$n .add. 1\n end\nend\necho $n"
+        );
+        let finished = Ftsh::command(&text).start().wait();
+        finished.expect_code(0);
+        assert_eq!(finished.text(), "200\n", "{}", finished.story());
+    }
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_failure_each_time() {
+    // What is left open by its name, or by what a stage has started, makes no difference.
+    let stages = [
+        "yes",
+        "sh -c 'yes; exit 141'",
+        "sh -c 'yes & exec yes'",
+        "sh -c 'echo > /dev/stdout; exec yes'",
+    ];
+    for stage in stages {
+        let text = format!("for i in 1 .to. 100; {stage} | head -n 1 > /dev/null; end");
+        let finished = Ftsh::command(&text).start().wait();
+        finished.expect_code(0);
+        finished.nothing_left();
+    }
+}
+
+#[test]
+fn stages_die_of_sigpipe_though_it_is_ignored_around_the_shell() {
+    let inner = "try 3 times; yes | head -n 1; end; grep SigIgn /proc/self/status";
+    let text = "sh -c 'trap \"\" PIPE; exec ftsh inner'";
+    let finished = Ftsh::command(text).file("inner", inner).start().wait();
+    finished.expect_code(0);
+    let ignored = finished.text().strip_prefix("y\nSigIgn:").map(str::trim).map(str::to_owned);
+    let ignored = u64::from_str_radix(&ignored.expect("both"), 16).expect("a number");
+    assert_eq!(ignored & 1 << 12, 0, "{}", finished.story());
+}
+
+#[test]
+fn the_script_ends_as_by_sigpipe_when_its_reader_is_gone() {
+    let scripts = [
+        "try for 1 hour; seq 1 100000; catch; echo no > caught; finally; touch last; end; touch more",
+        "try for 1 hour; while true; echo y; end; finally; touch last; end; touch more",
+        "try; forall i in 1 2 output grouped; seq 1 100000; end; finally; touch last; end; touch more",
+        "try; forall i in 1 2 output tagged; seq 1 100000; end; finally; touch last; end; touch more",
+        "try; try 9 times atomic; seq 1 100000; end; finally; touch last; end; touch more",
+        "try 9 times; seq 1 100000 | cat; finally; touch last; end; touch more",
+        "try 9 times; ftsh -c 'seq 1 100000'; finally; touch last; end; touch more",
+    ];
+    for script in scripts {
+        let text = "sh -c '{ ftsh inner; echo $? > status; } | head -n 1 > /dev/null'; cat status";
+        let finished = Ftsh::command(text).file("inner", script).start().wait();
+        finished.expect_code(0);
+        finished.nothing_left();
+        assert_eq!(finished.text(), "141\n", "{script}\n{}", finished.story());
+        assert_eq!(finished.errors(), "", "{script}");
+        let exists = |name: &str| finished.directory.path().join(name).exists();
+        assert!(exists("last"), "{script}\n{}", finished.story());
+        assert!(!exists("more") && !exists("caught"), "{script}\n{}", finished.story());
+    }
 }
 
 #[test]

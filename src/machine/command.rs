@@ -280,10 +280,13 @@ impl Machine {
                 let message = format!("`{text}` found the end of input");
                 Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
             }
-            Status::Exited(code) if command.last => Flow::End(Ending::Exited(code as u8)),
+            Status::Exited(code) if command.last && !unread => {
+                Flow::End(Ending::Exited(code as u8))
+            }
             Status::Exited(code) => {
                 let message = format!("`{}` exited with {code}", shorten(&text));
-                Flow::Throw(task.thrown(FailureKind::Exit, code, message, &text).after(elapsed))
+                let thrown = task.thrown(FailureKind::Exit, code, message, &text);
+                self.command_failed(task, thrown.after(elapsed), unread)
             }
             Status::Signaled(_) | Status::OutOfMemory => {
                 let (signal, why) = match status {
@@ -293,14 +296,7 @@ impl Machine {
                 let (command_text, name) = (shorten(&text), signal_name(signal));
                 let message = format!("`{command_text}` was killed by {name}{why}");
                 let thrown = task.thrown(FailureKind::Signal, signal, message, &text);
-                let retry = if unread { Retry::Unread } else { Retry::AsUsual };
-                let thrown = Thrown { retry, ..thrown.after(elapsed) };
-                if unread && self.outlasts_readers(task) {
-                    self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
-                    task.advance();
-                    return Flow::Continue;
-                }
-                Flow::Throw(thrown)
+                self.command_failed(task, thrown.after(elapsed), unread)
             }
             Status::Lost => {
                 let message =
@@ -308,6 +304,20 @@ impl Machine {
                 Flow::Throw(task.thrown(FailureKind::Internal, 1, message, &text).after(elapsed))
             }
         }
+    }
+
+    /// Throws a command's failure, unless nobody reads any more what the command wrote and the task goes
+    /// on without readers.
+    fn command_failed(&mut self, task: &mut Task, thrown: Thrown, unread: bool) -> Flow {
+        if !unread {
+            return Flow::Throw(thrown);
+        }
+        if self.outlasts_readers(task) {
+            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            task.advance();
+            return Flow::Continue;
+        }
+        Flow::Throw(Thrown { retry: Retry::Unread, ..thrown })
     }
 
     /// The files that a command has written have taken their places, or can't.

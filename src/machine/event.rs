@@ -37,8 +37,8 @@ pub enum Event {
         status: Status,
         /// What `Action::ReadLine` read.
         line: Option<BString>,
-        /// Whether that is by SIGPIPE, and nobody reads any more where a descriptor of `Run::feeds`
-        /// leads.
+        /// True if that is by SIGPIPE, or with the status 141 that shells have for it, and nobody reads any
+        /// more where a descriptor of `Run::feeds` leads.
         unread: bool,
     },
     /// An attempt can't go through its channel at once: it waits for its turn.

@@ -60,12 +60,12 @@ impl ProcessDriver {
         };
         command.kept.extend(plan.written());
         command.readers = match &action {
-            Action::Program { .. } if feeds != 0 && self.has_room_for_pidfd() => {
-                Readers::of(&plan, feeds)
+            Action::Program { .. } => {
+                let has_room = self.has_room_for_pidfd();
+                Readers::of(&plan, feeds, &self.io.closings, has_room)
             }
-            Action::Program { .. } => Readers::told_of(feeds != 0),
             Action::Print(_) | Action::Copy | Action::ReadLine => {
-                Readers::told_of(feeds & 1 << 1 != 0)
+                Readers::of_builtin(feeds & 1 << 1 != 0)
             }
         };
         command.quiet = self.tty.status_line.is_on() && plan.is_quiet();

@@ -1,6 +1,7 @@
 //! Descriptors and files: what commands read and write.
 
 pub mod buffer;
+mod closings;
 mod contents;
 mod draft;
 pub mod ended;

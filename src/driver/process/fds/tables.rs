@@ -11,6 +11,7 @@ use nix::fcntl::OFlag;
 use super::super::cleanup::Registry;
 use super::super::sys;
 use super::buffer::Buffer;
+use super::closings::Closings;
 use super::draft::Draft;
 use super::error::FdError;
 use super::held::{Content, HeldOutput};
@@ -42,6 +43,8 @@ pub struct FdTables {
     gone: Option<Fd>,
     /// What is held of what commands write.
     pub held: HeldOutput,
+    /// The pipes whose closings are watched.
+    pub closings: Closings,
 }
 
 /// What a buffer holds that has no descriptor yet.
@@ -79,6 +82,7 @@ impl FdTables {
             null: None,
             gone: None,
             held: HeldOutput::default(),
+            closings: Closings::default(),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Command {
     /// The variables that it may write to, which stay files until it ends, and what it reads that is fed
     /// to it.
     pub kept: Vec<Fd>,
-    /// Who reads what it writes to later stages of a pipeline.
+    /// Who reads what it writes to later stages of a pipeline, or where the shell itself writes.
     pub readers: Readers,
 }
 

@@ -61,4 +61,4 @@ pub use signals::{
 };
 #[cfg(target_os = "linux")]
 pub use vfork::spawn;
-pub use watch::{tell_of_closing, watch_changes};
+pub use watch::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};
