@@ -175,7 +175,8 @@ pub struct Run {
     pub is_last: bool,
     /// What to change in them, in order.
     pub redirects: Vec<FdChange>,
-    /// A bit for each descriptor that leads then to where a later stage of a pipeline reads.
+    /// A bit for each descriptor that leads then to where a later stage of a pipeline reads, or whoever
+    /// reads what the shell writes.
     pub feeds: u16,
     /// When the tightest enclosing limit passes: for the command's own use (`FTSH_DEADLINE`).
     pub deadline: Option<Time>,

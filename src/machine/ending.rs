@@ -50,7 +50,8 @@ pub enum Retry {
     Deferred(Duration),
     /// It doesn't try again.
     Never,
-    /// Nobody reads any more what a stage of a pipeline writes: it is left like all else in that stage.
+    /// Nobody reads any more what a stage of a pipeline, or the script, writes: the `try` is left like all
+    /// else in the stage or the script.
     Unread,
 }
 

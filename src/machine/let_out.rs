@@ -53,7 +53,7 @@ impl Machine {
     /// What branches print can't be written: their loop fails by that, unless it is to clean up all the
     /// same. Says whether it fails.
     pub(super) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
-        let unread = refused.is_unread() && io.feeds_a_stage();
+        let unread = refused.is_unread() && io.has_readers();
         let mut thrown = refused.thrown(task, NOT_WRITTEN);
         if unread && self.outlasts_readers(task) {
             self.log_failure(task, &thrown.failure, Level::COMMANDS, false);

@@ -7,16 +7,17 @@ use super::value::Handle;
 #[derive(Clone, Debug)]
 pub struct Table {
     io: Handle<IoId>,
-    /// A bit for each descriptor that leads to where later stages of a pipeline read.
+    /// A bit for each descriptor that leads to where later stages of a pipeline read, or to the shell's
+    /// own output.
     piped: u16,
     /// A bit for each descriptor that may read what comes to an end: a pipe or a socket.
     passing: u16,
 }
 
 impl Table {
-    /// One that leads to no other stage, and whose descriptor 0 may come to an end.
+    /// Returns the table that the shell was started with. Its descriptor 0 may come to an end.
     pub fn new(io: Handle<IoId>, passing: bool) -> Self {
-        Self { io, piped: 0, passing: u16::from(passing) }
+        Self { io, piped: 1 << 1 | 1 << 2, passing: u16::from(passing) }
     }
 
     /// This one with changes made to it, under another name.
@@ -31,18 +32,18 @@ impl Table {
         self.io.id()
     }
 
-    /// Whether what is written there may go to a later stage of a pipeline: where nobody reads any more,
-    /// that ends the stage.
-    pub fn feeds_a_stage(&self) -> bool {
+    /// Returns true if what is written there may go to a later stage of a pipeline, or to the shell's own
+    /// output: the stage, or the script, ends where nobody reads any more.
+    pub fn has_readers(&self) -> bool {
         self.piped != 0
     }
 
-    /// Whether what is written to this descriptor may go to a later stage of a pipeline.
+    /// Returns true if what is written to this descriptor may go there.
     pub fn feeds(&self, descriptor: u8) -> bool {
         self.piped & 1 << descriptor != 0
     }
 
-    /// A bit for each descriptor that leads, after these changes, to where later stages read.
+    /// Returns a bit for each descriptor that leads there after these changes.
     pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
         follow(self.piped, changes, |source, before| match source {
             FdSource::PipeWriter(_) => true,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Machine;
+use super::command::SIGPIPE;
 use super::effect::{Effect, ScopeId};
 use super::ending::{Ending, Logged, Retry, Thrown};
 use super::flow::Flow;
@@ -218,6 +219,10 @@ impl Machine {
             let outcome = match ending {
                 Ending::Succeeded => Outcome::Succeeded,
                 Ending::Exited(code) => Outcome::Exited(code),
+                // The script ends as whatever writes where nobody reads.
+                Ending::Failed(Thrown { retry: Retry::Unread, .. }) => {
+                    Outcome::Interrupted(SIGPIPE)
+                }
                 Ending::Failed(thrown) => {
                     self.log_end(task, &thrown);
                     Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ftsh::driver::simulated::Model;
+use ftsh::driver::simulated::{Model, Simulated};
+use ftsh::machine::Outcome;
 use ftsh::machine::event::Status;
 use ftsh::machine::record::Level;
 
@@ -194,9 +195,42 @@ fn a_pipe_of_its_own_is_no_stages() {
 }
 
 #[test]
+fn where_nobody_reads_the_shell_the_script_ends_as_by_sigpipe() {
+    let nobody = || unread().model(Simulated::nobody_reads).logging(Level::FAILURES);
+    let runs = |script: &str| {
+        let ran = nobody().run(script);
+        assert_eq!(ran.outcome, Outcome::Interrupted(13), "{script}\n{}", ran.world.trace());
+        assert!(!ran.world.trace().contains("Failed"), "{script}\n{}", ran.world.trace());
+        assert!(!ran.world.trace().contains("EndedBy"), "{script}\n{}", ran.world.trace());
+        assert_eq!(ran.world.trace().matches("run yes").count(), 1, "{script}");
+        assert_eq!(ran.elapsed, Duration::ZERO, "{script}");
+        ran.world.content("/f").unwrap_or_default()
+    };
+    assert_eq!(runs("yes; echo on > /f"), "");
+    assert_eq!(runs("try for 1 hour; yes; catch; echo no > /f; end; echo on > /f"), "");
+    assert_eq!(runs("try 5 times; yes; finally; echo f$error_kind > /f; end"), "fsignal\n");
+    assert_eq!(runs("forany x in a b; yes; end; echo on > /f"), "");
+    assert_eq!(runs("forall x in a b at most 1 keep going; yes; end; echo on > /f"), "");
+    assert_eq!(runs("if .succeeds. (yes); ok; end; echo on > /f"), "");
+    assert_eq!(runs("try 5 times; ok | yes; end; echo on > /f"), "");
+    assert_eq!(runs("try 5 times; yes 2>&1; end; echo on > /f"), "");
+    assert_eq!(runs("try 5 times; exec yes; end; echo on > /f"), "");
+    assert_eq!(runs("function f; try 5 times; yes; end; end; try 5 times; f; end"), "");
+    // Elsewhere there is somebody.
+    for script in ["yes > /f", "yes -> v", "yes 1>&2"] {
+        nobody().run(script).fails("signal", 141);
+    }
+    nobody().run("yes | ok").succeeds();
+    let finally = "try; ok; finally; yes; echo done > /f; end";
+    assert_eq!(nobody().run(finally).succeeds().world.content("/f"), Some("done\n".into()));
+    nobody().run("try; yes; finally; fail 4; end").fails("exit", 4);
+}
+
+#[test]
 fn sigpipe_is_a_failure_while_somebody_reads() {
     let read =
         || world().model(|it| it.command("pipe", |_, _| Model::ends(Status::Signaled(13)).read()));
+    unread().run("yes").fails("signal", 141);
     read().run("pipe | ok").fails("signal", 141);
     read().run("if true; pipe; echo on; end | cat").fails("signal", 141).prints("");
     let ran = read().run("try 3 times backoff none; pipe; end | ok").fails("signal", 141);

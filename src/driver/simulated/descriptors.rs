@@ -21,6 +21,8 @@ pub struct Descriptors {
     pub replays: Replays,
     pub stdout: BString,
     pub stderr: BString,
+    /// Set when nobody reads the shell's standard output.
+    pub nobody_reads: bool,
     /// Commands that wait for a pipe's content.
     pub waiting: Vec<Run>,
     pub(super) buffers: BTreeMap<BufferId, BString>,
@@ -354,6 +356,25 @@ impl Descriptors {
         let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let table = self.plumb(self.table(run.io), &redirects);
         table.is_ok_and(|table| matches!(table.get(&descriptor), Some(End::Gone(_))))
+    }
+
+    /// Returns true if a command writes where nobody reads: to a later stage, for a command that dies of
+    /// SIGPIPE, or to the shell's own output in a world without a reader.
+    pub fn is_unread(&mut self, run: &Run) -> bool {
+        let table = self.of(run).unwrap_or_default();
+        let mut ends = table.iter().filter(|(number, _)| run.feeds & 1 << **number != 0);
+        ends.any(|(_, end)| self.is_dead_end(end))
+    }
+
+    fn is_dead_end(&self, end: &End) -> bool {
+        match end {
+            End::PipeOut(_) => true,
+            End::Stdout => self.nobody_reads,
+            End::Relay(number) => {
+                self.relayed.get(number).is_some_and(|relayed| self.is_dead_end(&relayed.to))
+            }
+            _ => false,
+        }
     }
 
     /// What a command reads; none while the pipe it reads is still written to.

@@ -103,6 +103,13 @@ impl Simulated {
         self
     }
 
+    /// Leaves the shell's standard output without a reader.
+    #[must_use]
+    pub fn nobody_reads(mut self) -> Self {
+        self.shell.descriptors.nobody_reads = true;
+        self
+    }
+
     /// Sends the shell a signal when the time comes.
     #[must_use]
     pub fn signal_at(mut self, at: Duration, signal: i32) -> Self {

@@ -342,8 +342,9 @@ impl Shell {
                 world.note(format_args!("end {} {status:?}", process.name));
                 world.ended(id, ending);
             }
-            let unread =
-                status == Status::Signaled(SIGPIPE) && run.feeds != 0 && !process.model.read;
+            let unread = status == Status::Signaled(SIGPIPE)
+                && self.descriptors.is_unread(&run)
+                && !process.model.read;
             self.events.push_back(Event::Exited { process: id, status, line: None, unread });
             if process.model.leaves && status == Status::Exited(0) {
                 self.processes.insert(id, process);
