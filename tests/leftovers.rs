@@ -278,6 +278,42 @@ fn many_commands_use_no_descriptors_up() {
 }
 
 #[test]
+fn a_daemon_of_a_success_may_print_when_the_shell_has_ended() {
+    let daemon = "(until test -e go; do sleep 0.01; done; echo a; echo b; echo > survived) &\n\
+                  echo $! > pid";
+    let bodies = [
+        "sh daemon.sh > /dev/null",
+        "sh daemon.sh -> v",
+        "try 1 time atomic; sh daemon.sh; end",
+        "try 1 time atomic; sh daemon.sh; end > f",
+        "forall i in 1 output grouped; sh daemon.sh; end",
+        "forall i in 1 output tagged; sh daemon.sh; end",
+        "forany i in 1 2 hedge after 1 hour; sh daemon.sh; end",
+        "try 1 time atomic; forall i in 1 output tagged; sh daemon.sh; end; end",
+        "forall i in 1 output tagged; sh daemon.sh; end; exec true",
+        "forall i in 1 output grouped; sh daemon.sh; end; exec true",
+    ];
+    for body in bodies {
+        let run = Ftsh::command("sh outer.sh")
+            .file("daemon.sh", daemon)
+            .file("job.ftsh", body)
+            .file(
+                "outer.sh",
+                "ftsh job.ftsh > /dev/null || exit\n\
+                 echo > go\n\
+                 while kill -0 $(cat pid) 2> /dev/null; do sleep 0.01; done\n\
+                 test -e survived",
+            )
+            .start();
+        // What has read the rest ends with the daemon.
+        run.until_gone("the daemon and its reader");
+        let finished = run.wait();
+        assert_eq!(finished.errors(), "", "{body}");
+        finished.expect_code(0);
+    }
+}
+
+#[test]
 fn a_kept_open_output_and_a_daemon_of_a_success_do_no_harm() {
     // The daemon ends with the test's directory.
     let daemon = "while test -d \"$PWD\"; do sleep 0.05; done";

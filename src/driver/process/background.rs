@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SigSet, Signal};
 
+use super::os::reader::leave_reader;
 use super::os::signal::of_the_editor;
 use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver, sys};
@@ -109,6 +110,9 @@ impl Interactive for ProcessDriver {
     }
 
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
+        self.io.close_tables();
+        // Without it a daemon ends at its next output, and nothing else is to be done about that.
+        let _ = self.leave_reader();
         if non_blocking_writer::is_quiet() {
             return outcome;
         }
@@ -140,6 +144,12 @@ impl Interactive for ProcessDriver {
 }
 
 impl ProcessDriver {
+    /// Leaves a process behind that reads what daemons write into pipes of this shell. Returns its id.
+    pub(super) fn leave_reader(&self) -> io::Result<Option<i32>> {
+        let pipes: Vec<_> = self.io.held.pipes().chain(self.relays.pipes()).collect();
+        leave_reader(&pipes)
+    }
+
     fn forget(&mut self, done: &PipeReader) {
         self.poller.remove(done.as_fd());
         let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();

@@ -202,6 +202,7 @@ impl ProcessDriver {
             Ok(feeders) => feeders,
             Err(error) => return error,
         };
+        let reader = self.leave_reader().unwrap_or_default();
         let subreaper = self.scopes.adopts();
         let error = match &self.supervision {
             Some(supervision) if !supervision.stays() => supervision.replace(replacement),
@@ -217,6 +218,9 @@ impl ProcessDriver {
             }
         };
         Self::stop_feeders(&feeders);
+        if let Some(reader) = reader {
+            let _ = sys::kill(reader, libc::SIGKILL);
+        }
         let message = format!("{}: {}", replacement.file(), plain(&error));
         SpawnError { kind: SpawnErrorKind::System, message }
     }

@@ -190,7 +190,7 @@ impl ProcessDriver {
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }
-        sys::close_all(None);
+        sys::close_all(&[]);
         remains.outlast_clients();
         die_by(libc::SIGKILL)
     }

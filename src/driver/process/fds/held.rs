@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -157,6 +157,11 @@ impl HeldOutput {
         if let Some((token, _)) = self.logs.remove(&id) {
             self.leave(token);
         }
+    }
+
+    /// Returns the pipes that somebody may still write to.
+    pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.pipes.values().map(|pipe| pipe.reader.as_fd())
     }
 
     /// Nobody wants what comes through a pipe from now on.

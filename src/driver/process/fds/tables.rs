@@ -134,6 +134,13 @@ impl FdTables {
         self.holders.first().map(|(place, _)| place)
     }
 
+    /// Forgets all tables: the shell writes nowhere any more.
+    pub fn close_tables(&mut self) {
+        self.tables.clear();
+        self.holders.clear();
+        self.pipes.clear();
+    }
+
     /// Keeps a table.
     pub fn insert(&mut self, io: IoId, table: FdTable) {
         if table.holds {

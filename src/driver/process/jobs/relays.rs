@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, ErrorKind, IsTerminal};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -96,6 +96,11 @@ impl Relays {
     pub fn use_the_terminal(&self) -> bool {
         let targets = self.all.values().flat_map(|relay| &relay.targets);
         targets.filter_map(|table| table.get(1)).any(|fd| fd.as_fd().is_terminal())
+    }
+
+    /// Returns the pipes that somebody may still write to.
+    pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sources.values().map(|source| source.reader.as_fd())
     }
 
     /// How many sources there are.

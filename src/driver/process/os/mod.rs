@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod locks;
 pub mod poll;
+pub mod reader;
 pub mod signal;
 pub mod umask;
 pub mod workers;

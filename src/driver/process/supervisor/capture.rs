@@ -17,6 +17,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
 
 use super::super::fds::buffer::file_on_disk;
+use super::super::os::reader::leave_reader;
 use super::super::sys;
 use super::spill::SpillBuffer;
 use crate::machine::event::Status;
@@ -111,9 +112,7 @@ impl OutputCapture {
         if status != Status::Exited(0) {
             self.show(&store, status);
         }
-        if !drain(&self.pipe, LARGEST_PIPE, |_| ()) {
-            self.leave_reader();
-        }
+        let _ = leave_reader(&[self.pipe.as_fd()]);
     }
 
     /// The same for an interpreter that was left alone by its supervisor.
@@ -163,23 +162,6 @@ impl OutputCapture {
         let printed = if store.is_empty() { "" } else { "; it printed:" };
         let _ = writeln!(out, "ftsh: {}: {how}{printed}", self.script);
         let _ = store.copy(&mut out);
-    }
-
-    /// Leaves a process behind that reads what daemons go on to print, for a write into a pipe
-    /// that nobody reads would kill them. It ends with the last of them.
-    fn leave_reader(&self) {
-        if !matches!(sys::fork(), Ok(None)) {
-            return;
-        }
-        sys::detach(self.pipe.as_fd());
-        loop {
-            let mut waited = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut waited, PollTimeout::NONE).is_err()
-                || drain(&self.pipe, usize::MAX, |_| ())
-            {
-                sys::exit_now(0);
-            }
-        }
     }
 }
 

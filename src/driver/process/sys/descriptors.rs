@@ -113,11 +113,10 @@ pub fn close_number(number: RawFd) {
     unsafe { libc::close(number) };
 }
 
-/// Closes all descriptors but this one. Nobody in this process may use another one any more, not even to drop it.
-pub fn close_all(but: Option<BorrowedFd>) {
-    let but = but.map(|it| it.as_raw_fd());
+/// Closes all descriptors but these. Nobody in this process may use another one any more, not even to drop it.
+pub fn close_all(but: &[BorrowedFd]) {
     let close = |number| {
-        if Some(number) != but {
+        if but.iter().all(|it| it.as_raw_fd() != number) {
             close_number(number);
         }
     };

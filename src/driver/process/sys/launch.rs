@@ -11,6 +11,7 @@ use super::c_string_array::CStringArray;
 use super::children::become_subreaper;
 use super::descriptors::close_all;
 use super::early::give_back_ignored;
+use super::signals::{Mask, caught, release_signals, set_default};
 
 /// A program to start; the same for `spawn` and `exec`.
 pub struct Launch<'a> {
@@ -121,7 +122,7 @@ pub fn prepare_exec(giving_back: bool, subreaper: bool) {
 /// Splits this process; in the child there is no number.
 pub fn fork() -> Result<Option<pid_t>, Errno> {
     // SAFETY: the caller sees to it that there is only one thread, so that the child may do
-    // anything.
+    // anything, or that the child does no more than `detach` and system calls.
     let pid = Errno::result(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
 }
@@ -132,12 +133,14 @@ pub fn exit_now(code: c_int) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Makes the child of a fork a process of its own that holds nothing open but one descriptor. It
-/// must not drop what owned the others.
-pub fn detach(but: BorrowedFd) {
+/// Makes the child of a fork a process of its own that holds nothing open but some descriptors, and ends
+/// by signals as others do. It must not drop what owned the other descriptors.
+pub fn detach(but: &[BorrowedFd]) {
+    caught().for_each(set_default);
+    release_signals(&Mask::from_bits(0));
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
-    close_all(Some(but));
+    close_all(but);
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_name(c"ftsh-reader");
 }
