@@ -101,6 +101,17 @@ fn count(name: &str) -> Hint {
     hint!("write `{name}=${name} .add. 1` for numbers, `{name}=\"${name}…\"` for text")
 }
 
+/// Returns the hint for an operator of other languages.
+pub(super) fn operator_hint(symbol: &str) -> Option<Hint> {
+    let meant = operator(symbol)?;
+    let for_numbers = match meant {
+        ".eq." => ".eql.",
+        ".ne." => ".neql.",
+        _ => return Some(hint!("`{symbol}` is written `{meant}`")),
+    };
+    Some(hint!("`{symbol}` is written `{meant}` for text and `{for_numbers}` for numbers"))
+}
+
 /// What other languages write for an operator.
 pub(super) fn operator(symbol: &str) -> Option<&'static str> {
     Some(match symbol {
@@ -257,11 +268,10 @@ pub(super) fn command(simple: &Simple, functions: &HashSet<&str>, text: &str) ->
     }
     let second = simple.words.get(1).and_then(literal::bare);
     if !simple.assignments.is_empty() {
-        if let Some(meant) = operator(name).filter(|_| second.is_some() || simple.words.len() > 1) {
-            return refuse(
-                format!("unknown operator `{name}`"),
-                hint!("`{name}` is written `{meant}`"),
-            );
+        if simple.words.len() > 1
+            && let Some(hint) = operator_hint(name)
+        {
+            return refuse(format!("unknown operator `{name}`"), hint);
         }
         if is_operator(name) {
             return match nearest(name, OPERATORS) {

@@ -236,8 +236,8 @@ fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<H
     let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
     let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
     let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
-    if expression && let Some(meant) = bashisms::operator(found) {
-        return Some(hint!("`{found}` is written `{meant}`"));
+    if expression && let Some(hint) = bashisms::operator_hint(found) {
+        return Some(hint);
     }
     if bashisms::is_operator(found)
         && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)

@@ -57,21 +57,21 @@ error: unexpected `==`
   |
 1 | if $a == 5
   |       ^^ expected an operator, or the end of the command
-  = hint: `==` is written `.eq.`
+  = hint: `==` is written `.eq.` for text and `.eql.` for numbers
 
 error: unexpected `=`
  --> t:3:7
   |
 3 | if $a = 5
   |       ^ expected an operator, or the end of the command
-  = hint: `=` is written `.eq.`
+  = hint: `=` is written `.eq.` for text and `.eql.` for numbers
 
 error: unexpected `!=`
  --> t:5:7
   |
 5 | if $a != 5
   |       ^^ expected an operator, or the end of the command
-  = hint: `!=` is written `.ne.`
+  = hint: `!=` is written `.ne.` for text and `.neql.` for numbers
 
 error: unexpected `-lt`
  --> t:7:10
