@@ -437,7 +437,8 @@ fn clean_up_after_a_failure() {
 
 #[test]
 fn a_job_for_cron() {
-    let recipe = Recipe::new("A job for cron").file("data/a b.csv", "").file("data/c.csv", "");
+    let run = Ftsh::new().args(["--splay", "0s"]);
+    let recipe = Recipe::of("A job for cron", run).file("data/a b.csv", "").file("data/c.csv", "");
     let recipe = recipe.program("rsync", "").program("report", "echo \"on $1\"").args(&["data"]);
     let finished = recipe.success();
     assert_eq!(finished.read("data/a b.csv.report"), "on a b.csv\n");

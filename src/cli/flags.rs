@@ -45,6 +45,19 @@ impl Flags {
         self.values(option).last()
     }
 
+    /// Adds options that stand elsewhere, where they are not among these.
+    pub fn add(&mut self, others: Self) {
+        for (name, others) in others.given {
+            let is_repeated = options::TABLE.iter().any(|it| it.name() == name && it.is_repeated);
+            let values = self.given.entry(name).or_insert_with(|| others.clone());
+            if is_repeated {
+                let missing: Vec<_> =
+                    others.into_iter().filter(|it| !values.contains(it)).collect();
+                values.splice(..0, missing);
+            }
+        }
+    }
+
     /// What follows `--lock`, if that was typed.
     pub fn lock(&self) -> Option<Lock> {
         self.value(&options::LOCK).map(|file| match file {

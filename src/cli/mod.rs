@@ -110,7 +110,11 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
         passing_input: is_passing(io::stdin()),
         terminal: io::stdin().is_terminal() && io::stdout().is_terminal(),
     };
-    let flags = match flags::parse(shebang::split(words)?) {
+    let request = flags::parse(shebang::split(words)?).and_then(|request| match request {
+        Request::Work(flags) => shebang::complete(*flags),
+        Request::Tell(text) => Ok(Request::Tell(text)),
+    });
+    let flags = match request {
         Ok(Request::Work(flags)) => *flags,
         Ok(Request::Tell(text)) => return Ok(tell(&text)),
         Err(error) => {

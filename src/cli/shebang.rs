@@ -1,13 +1,18 @@
-//! `#!/usr/bin/ftsh -l 20 -f /tmp/log`: the kernel passes everything after the program as one word.
+//! `#!/usr/bin/ftsh -l 20 -f /tmp/log`: options in a script's first line.
+//!
+//! The kernel passes everything after the program as one word. `ftsh script` reads the line itself, so that
+//! its options hold however the script is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 
-use super::options::TABLE;
+use super::flags::{self, Flags, Request};
+use super::options::{self, Spec, TABLE};
 
 /// The longest `#!` line that Linux reads.
 const LONGEST: u64 = 256;
@@ -43,16 +48,76 @@ fn is_joined(word: &[u8]) -> bool {
     }
 }
 
-/// Whether the first line of the script is a `#!` line that ends in `options`.
+/// True if the first line of the script is a `#!` line that ends in `options`.
 fn stands_in(options: &OsStr, script: &OsStr) -> bool {
-    let mut head = Vec::new();
-    let plain = std::fs::metadata(script).is_ok_and(|metadata| metadata.is_file());
-    let read = |file: File| file.take(LONGEST).read_to_end(&mut head);
-    if !plain || File::open(script).and_then(read).is_err() {
-        return false;
+    line(script).is_some_and(|line| line.ends_with(options.as_bytes().trim_ascii_end()))
+}
+
+/// Returns the first line of a script file, without its `#!`, if that is what it begins with.
+fn line(script: &OsStr) -> Option<Vec<u8>> {
+    // A FIFO's first bytes could not be read again.
+    if !std::fs::metadata(script).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
     }
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    line.starts_with(b"#!") && line.trim_ascii_end().ends_with(options.as_bytes().trim_ascii_end())
+    let mut head = Vec::new();
+    File::open(script).ok()?.take(LONGEST).read_to_end(&mut head).ok()?;
+    let line = head.split(|byte| *byte == b'\n').next()?;
+    Some(line.strip_prefix(b"#!")?.trim_ascii().to_vec())
+}
+
+/// Adds the options in the first line of the script that `flags` name. Options of the command line win.
+pub fn complete(mut flags: Flags) -> Result<Request> {
+    let has_script = !INSTEAD.iter().any(|option| flags.has(option));
+    let Some(script) = flags.words.first().filter(|word| has_script && *word != "-").cloned()
+    else {
+        return Ok(Request::Work(Box::new(flags)));
+    };
+    let Some(line) = line(&script) else { return Ok(Request::Work(Box::new(flags))) };
+    let name = script.display();
+    let mut words =
+        options(&line).with_context(|| format!("{name}: a quote isn't closed in its `#!` line"))?;
+    if words.is_empty() {
+        return Ok(Request::Work(Box::new(flags)));
+    }
+    words.push(script.clone());
+    let before =
+        match flags::parse(words).map_err(|error| anyhow!("{name}: in its `#!` line: {error}"))? {
+            Request::Work(before) => *before,
+            Request::Tell(text) => return Ok(Request::Tell(text)),
+        };
+    if before.words != [script.clone()] {
+        bail!("{name}: the options of its `#!` line leave no script to run");
+    }
+    flags.add(before);
+    Ok(Request::Work(Box::new(flags)))
+}
+
+/// Options that ask for something else than work on a script file.
+const INSTEAD: [&Spec; 6] = [
+    &options::TEXT,
+    &options::REPLAY,
+    &options::STATUS_OF,
+    &options::TIMELINE,
+    &options::LSP,
+    &options::CHANNELS,
+];
+
+/// Options of this shell in a `#!` line; none if it names another program. `env -S` may come first.
+fn options(line: &[u8]) -> Option<Vec<OsString>> {
+    let mut words = split_words(line)?.into_iter().peekable();
+    let is_called =
+        |word: &OsString, name: &str| Path::new(word).file_name() == Some(name.as_ref());
+    if words.next_if(|word| is_called(word, "env")).is_some() {
+        while words
+            .next_if(|word| word.as_bytes().starts_with(b"-") || word.as_bytes().contains(&b'='))
+            .is_some()
+        {}
+    }
+    Some(if words.next().is_some_and(|word| is_called(&word, "ftsh")) {
+        words.collect()
+    } else {
+        Vec::new()
+    })
 }
 
 /// Splits at white space; quotes and backslashes work as in a shell. None if a quote isn't closed.
