@@ -196,12 +196,40 @@ fn a_stopped_interpreter_obeys_a_signal_to_the_shell() {
 }
 
 #[test]
-fn whose_supervisor_it_is_nobody_else_can_say() {
-    // As a supervisor tells itself when it executes itself anew, but it never was one.
-    for socket in ["", "7< /dev/null"] {
-        let wrapper = format!("sleep 60 & FTSH_SUPERVISOR=\"$! 7 0 x\" exec \"$@\" {socket}");
-        let run = Ftsh::command("sh -c 'echo ran'").through(["sh", "-c", &wrapper, "sh"]);
-        run.stdout("ran\n").success();
+fn a_supervisor_that_never_was_one_runs_nothing() {
+    // As a supervisor names itself when it executes itself, and values that nobody can read.
+    for value in ["$! 7 0 x", "", "x", "1 2", "$(printf '1 2 3 \\351')"] {
+        for socket in ["", "7< /dev/null"] {
+            let wrapper = format!("sleep 60 & FTSH_SUPERVISOR=\"{value}\" exec \"$@\" {socket}");
+            let run = Ftsh::command("sh -c 'echo ran'").through(["sh", "-c", &wrapper, "sh"]);
+            run.stdout("").stderr("FTSH_SUPERVISOR").failure(1);
+        }
+    }
+}
+
+#[cfg(target_env = "gnu")]
+#[test]
+fn a_script_runs_once_whatever_it_is_called() {
+    // The kernel keeps 15 bytes of a name: some of these are cut inside a character, others are no UTF-8 at all.
+    for name in [
+        "проверка-почты.ftsh",
+        "sauvegarde-été.ftsh",
+        "sauvegarde-\\351t\\351.ftsh",
+        "\\377",
+        "a b  c = d.ftsh",
+        "a\\nb",
+    ] {
+        let script = format!(
+            "#!{}\necho ran >> log; sh wait $$; sh -c 'cmp /proc/$1/comm /proc/$PPID/comm' sh $$",
+            crate::support::FTSH
+        );
+        let start = "n=$(printf \"$1\"); cp prog \"$n\"; exec \"./$n\"";
+        let finished = Ftsh::command(&format!("sh -c '{start}' sh '{name}'"))
+            .program("prog", &script)
+            .file("wait", INDEPENDENT)
+            .limit(Duration::from_secs(20))
+            .success();
+        assert_eq!(finished.read("log"), "ran\n", "{name}: {}", finished.story());
     }
 }
 

@@ -128,7 +128,7 @@ impl Replacement {
         sys::send_descriptors(socket, sys::Parcel::Program, &descriptors)
     }
 
-    /// What was sent, by its descriptors.
+    /// The program that was sent, by its descriptors; none if it did not arrive whole.
     pub fn received(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let mut descriptors = descriptors.into_iter();
         let mut content = std::fs::File::from(descriptors.next()?);
@@ -145,11 +145,17 @@ impl Replacement {
         let directory = head.next()?;
         let directory =
             (!directory.is_empty()).then(|| PathBuf::from(std::ffi::OsStr::from_bytes(directory)));
-        let umask = str::from_utf8(head.next()?).ok()?.parse().ok();
+        let umask = match head.next()? {
+            b"" => None,
+            umask => Some(str::from_utf8(umask).ok()?.parse().ok()?),
+        };
         let numbers = head.map(|number| str::from_utf8(number).ok()?.parse().ok());
-        let numbers = numbers.collect::<Option<Vec<_>>>()?;
+        let numbers: Vec<i32> = numbers.collect::<Option<_>>()?;
         // Out of the way of the numbers that are to be set.
         let descriptors = descriptors.map(sys::move_up).collect::<io::Result<Vec<_>>>().ok()?;
+        if descriptors.len() != numbers.len() {
+            return None; // there was no room for some of them
+        }
         let descriptors = descriptors.into_iter().zip(numbers).collect();
         Some(Self { file, directory, umask, arguments, environment, descriptors })
     }
@@ -206,5 +212,34 @@ impl Drop for Saved {
                 None => sys::close_number(*number),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_did_not_arrive_whole_is_none() {
+        let (sender, receiver) = UnixStream::pair().expect("sockets");
+        let null = || std::fs::File::open("/dev/null").expect("a device");
+        let mut arguments = CStringArray::default();
+        arguments.push(&[b"cat"]);
+        let sent = Replacement {
+            file: c"/bin/cat".into(),
+            directory: None,
+            umask: Some(0o22),
+            arguments,
+            environment: CStringArray::default(),
+            descriptors: vec![(null().into(), 0), (null().into(), 1)],
+        };
+        for lost in 0..3 {
+            sent.send(&sender).expect("it is sent");
+            let (_, mut descriptors) = sys::receive_descriptors(&receiver).expect("a parcel");
+            descriptors.truncate(3 - lost);
+            let whole = Replacement::received(descriptors);
+            assert_eq!(whole.is_some_and(|it| it.descriptors.len() == 2), lost == 0, "{lost}");
+        }
+        assert!(Replacement::received(Vec::new()).is_none());
     }
 }

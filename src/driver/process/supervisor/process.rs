@@ -28,7 +28,8 @@ use crate::os_error::plain;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access, getpgrp};
 
-/// Tells a process that it is a supervisor, and of what.
+/// Variable whose presence makes a process a supervisor, whatever the value: a value that cannot be read
+/// never makes the process an interpreter. An argument would change what `ps` and `pgrep` show.
 const VARIABLE: &str = "FTSH_SUPERVISOR";
 
 /// The shell's own program.
@@ -90,8 +91,15 @@ impl SupervisorProcess {
             capture.finish(collector, why);
         }
         if status == Status::Exited(0)
-            && let Some(replacement) = program.and_then(Replacement::received)
+            && let Some(program) = program
         {
+            let Some(replacement) = Replacement::received(program) else {
+                eprintln!(
+                    "ftsh: exec: the program to execute did not arrive whole; \
+                     if descriptors are scarce, `ulimit -n` raises their limit"
+                );
+                sys::exit_now(126)
+            };
             sys::release_signals(&self.mask);
             let error = replacement.execute(self.marked.is_none());
             eprintln!("ftsh: {}: {}", replacement.file(), plain(&error));
@@ -147,13 +155,12 @@ impl SupervisorProcess {
         }
     }
 
-    /// The supervisor that executed itself anew, if that is what this process is.
-    fn taken_over() -> Option<Self> {
-        let order = std::env::var_os(VARIABLE)?.into_string().ok()?;
-        let mut words = order.splitn(4, ' ');
-        let mut number = || words.next()?.parse::<u64>().ok();
+    /// The supervisor that this process was before it executed itself, by the value of [`VARIABLE`]. None if
+    /// something else set the variable, which has no socket that this very process made.
+    fn taken_over(order: &[u8]) -> Option<Self> {
+        let mut words = order.splitn(4, |&byte| byte == b' ');
+        let mut number = || str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
         let (interpreter, socket, mask) = (number()?, number()?, number()?);
-        // Whoever else set this variable doesn't have a socket that this very process made.
         let socket = i32::try_from(socket).ok().filter(|&socket| sys::is_own_pair(socket))?;
         let interpreter = i32::try_from(interpreter).ok()?;
         sys::set_name(words.next()?);
@@ -174,9 +181,16 @@ impl SupervisorProcess {
 /// Goes on as a supervisor, if this process is one that executed itself anew. To be called first of all.
 pub fn resume() {
     sys::survive_file_limit();
-    if let Some(supervisor) = SupervisorProcess::taken_over() {
+    let Some(order) = std::env::var_os(VARIABLE) else { return };
+    if let Some(supervisor) = SupervisorProcess::taken_over(order.as_bytes()) {
         supervisor.perform()
     }
+    // The end of this process closes the socket, at which an interpreter ends all that it runs.
+    eprintln!(
+        "ftsh: ended: `{VARIABLE}` is set, which is for ftsh's own second process, and not by ftsh itself; \
+         unset it (if nothing else set it, this is an internal error of ftsh)"
+    );
+    sys::exit_now(1)
 }
 
 /// Passes signals on until the interpreter ends, or has to.
@@ -250,6 +264,8 @@ impl Successor {
         if supervisor.marked.is_some()
             || !has_pidfds()
             || !supervisor.preexisting_children.is_empty()
+            // The successor recognizes itself by that.
+            || !sys::is_own_pair(supervisor.socket.as_raw_fd())
             || access(PROGRAM, AccessFlags::X_OK).is_err()
         {
             return None;

@@ -119,8 +119,8 @@ pub fn name() -> [u8; NAME] {
     name
 }
 
-/// Gives this process a name.
-pub fn set_name(name: &str) {
+/// Gives this process a name, which may be any bytes but NUL: the kernel cuts a name inside a character.
+pub fn set_name(name: &[u8]) {
     #[cfg(target_os = "linux")]
     if let Ok(name) = std::ffi::CString::new(name) {
         let _ = nix::sys::prctl::set_name(&name);
