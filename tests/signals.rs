@@ -254,6 +254,29 @@ fn the_group_stops_and_goes_on() {
 }
 
 #[test]
+fn a_stop_signal_to_the_shell_stops_no_process_beside_it() {
+    // The first starts no process at all, and so has no process group of its own.
+    for text in ["echo r > ready; sleep 60", "sh -c 'echo r > ready; exec sleep 60'"] {
+        let wrapper = "\"$@\" & echo $! > shell; wait $!; exit 3";
+        let run = Ftsh::command(text).through(["sh", "-c", wrapper, "sh"]).start();
+        run.until_lines("ready", 1);
+        run.until_lines("shell", 1);
+        let shell = std::fs::read_to_string(run.directory().join("shell")).expect("a pid");
+        let shell = Pid::from_raw(shell.trim().parse().expect("a pid"));
+        let send = |signal| nix::sys::signal::kill(shell, signal).expect("a shell");
+        send(Signal::SIGTSTP);
+        run.until("a stopped shell", |_| state(shell) == Some('T'));
+        assert_ne!(state(run.pid()), Some('T'), "the parent of the shell");
+        send(Signal::SIGCONT);
+        run.until("a shell that goes on", |_| state(shell) == Some('S'));
+        send(Signal::SIGTERM);
+        let finished = run.wait();
+        finished.expect_code(3);
+        finished.nothing_left();
+    }
+}
+
+#[test]
 fn what_nobody_could_continue_does_not_stop() {
     rounds(&WAYS, |round| {
         let run = round.command("sh -c 'echo r > ready; sleep 0.2'; echo done").session().start();

@@ -66,7 +66,8 @@ impl ProcessDriver {
     }
 
     /// Stops all commands, and the shell by a signal, until the shell is continued. Then the
-    /// terminal goes to `wanting`, or to the command that had it.
+    /// terminal goes to `wanting`, or to the command that had it. A command that wants the terminal or was stopped
+    /// there stops the shell's whole job, and so its process group; a signal to the shell stops the shell alone.
     pub(super) fn suspend(&mut self, signal: i32, wanting: Option<i32>) {
         self.tty.status_line.give_way();
         let mut groups: Vec<i32> = self.children.pids().collect();
@@ -91,7 +92,7 @@ impl ProcessDriver {
             channels = turns.step_aside(outside);
             None
         });
-        sys::suspend_group(signal);
+        sys::suspend(signal, wanting.is_some());
         self.take_turns(|turns, outside| turns.come_again(outside, &channels));
         if let Some(terminal) = &mut self.tty.terminal
             && let Some(group) = holder

@@ -57,7 +57,7 @@ pub use random::random;
 pub use share::{Sharer, close_shared, share};
 pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored,
-    keeping_children, next_signal, release_signals, suspend_group, suspend_self, without_stopping,
+    keeping_children, next_signal, release_signals, suspend, suspend_self, without_stopping,
 };
 #[cfg(target_os = "linux")]
 pub use vfork::spawn;

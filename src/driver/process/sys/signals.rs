@@ -332,15 +332,17 @@ unsafe fn wait_info(set: *const libc::sigset_t, _info: *mut libc::siginfo_t) -> 
     signal
 }
 
-/// Stops the process group of this process, and so this process, by a signal of the terminal's;
-/// returns when it is continued, or at once where there is no job control.
-pub fn suspend_group(signal: c_int) {
+/// Stops this process by a signal of the terminal's, and if `with_group` its process group before
+/// it. Returns when this process is continued, or at once where there is no job control.
+pub fn suspend(signal: c_int, with_group: bool) {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no new action is given; the old one is written to a live object.
     unsafe { libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr()) };
-    // The others first, then this thread itself, so that nothing goes on in between.
-    set_action(signal, libc::SIG_IGN, 0);
-    let _ = kill(0, signal);
+    if with_group {
+        // The others first, then this thread itself, so that nothing goes on in between.
+        set_action(signal, libc::SIG_IGN, 0);
+        let _ = kill(0, signal);
+    }
     set_default(signal);
     // SAFETY: plain calls; the action was written by the call before.
     unsafe {
