@@ -29,6 +29,7 @@ mod idle;
 mod imports;
 #[cfg(feature = "journal")]
 mod journal;
+mod keys;
 mod kills;
 #[cfg(feature = "cluster")]
 mod lease;

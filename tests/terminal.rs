@@ -393,7 +393,7 @@ fn a_script_stops_and_continues_with_its_commands() {
 
 /// Whether there is such a program here. Those that people use are tried where they are installed,
 /// and stand-ins that do to the terminal what they do, everywhere.
-fn exists(program: &str) -> bool {
+pub fn exists(program: &str) -> bool {
     Path::new("/usr/bin").join(program).exists()
 }
 

@@ -140,7 +140,7 @@ impl ProcessDriver {
         }
     }
 
-    /// A child may have ended, but is still there.
+    /// Notes the signals that a child caught which may have ended, but has not been reaped.
     pub(super) fn note_answers(&mut self, pid: i32) {
         if let Some(terminal) = &mut self.tty.terminal {
             terminal.note_answers(pid);
@@ -186,6 +186,9 @@ impl ProcessDriver {
             Some(Ok(signals)) => {
                 let now = Instant::now();
                 let apart = terminal.is_for_keys();
+                if let Some(holder) = terminal.held().filter(|_| !signals.is_empty()) {
+                    terminal.note_answers(holder);
+                }
                 let Some(keys) = terminal.keys() else { return };
                 for signal in signals {
                     keys.note(signal, now);
@@ -202,6 +205,7 @@ impl ProcessDriver {
     /// Ends the command that two keys were typed at, if it hasn't answered the second one either.
     pub(super) fn insist(&mut self, now: Instant) {
         let Some(terminal) = &mut self.tty.terminal else { return };
+        terminal.look(now);
         let Some(signal) = terminal.keys().and_then(|keys| keys.take_due(now)) else { return };
         if terminal.is_for_keys() {
             return;

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
@@ -19,6 +19,10 @@ use super::keys::Keys;
 use super::queue::{TerminalQueue, Use};
 use super::restore::settings;
 use crate::machine::event::Status;
+
+/// Time from the start of a command with the terminal to the first look at the signals that it catches. Each
+/// further look comes after twice the time.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
 
 /// The terminal that the shell was started from.
 pub struct Terminal {
@@ -39,8 +43,12 @@ struct Holder {
     group: i32,
     /// The terminal's modes before.
     modes: Option<Termios>,
-    /// The signals that its command had its own way to answer, when it ended.
+    /// Signals that its command caught or ignored when looked at. Some programs, such as python and perl,
+    /// restore the default before they exit: a look at the ended process alone comes too late.
     answers: u64,
+    since: Instant,
+    /// Time of the next look at them.
+    look: Instant,
     keys: Keys,
     /// Its use of the terminal.
     using: Use,
@@ -128,10 +136,20 @@ impl Terminal {
         self.early.clear();
     }
 
-    /// The holder's command may have ended, but is still there.
+    /// Notes the signals that a command catches or ignores, if it has the terminal: at a key, and at its end
+    /// before it is reaped.
     pub fn note_answers(&mut self, pid: i32) {
         if let Some(holder) = self.holder.as_mut().filter(|holder| holder.group == pid) {
-            holder.answers = list::answers(pid);
+            holder.answers |= list::answers(pid);
+        }
+    }
+
+    /// Notes the signals that the holder catches or ignores, if the time has come. A key may be handled, and the
+    /// default restored, before the shell learns of the key.
+    pub fn look(&mut self, now: Instant) {
+        if let Some(holder) = self.holder.as_mut().filter(|holder| holder.look <= now) {
+            holder.answers |= list::answers(holder.group);
+            holder.look = now + now.duration_since(holder.since).max(FIRST_LOOK);
         }
     }
 
@@ -140,10 +158,12 @@ impl Terminal {
         self.holder.as_mut().map(|holder| &mut holder.keys)
     }
 
-    /// Returns the time when something is due: a check of the queue, or because of keys.
+    /// Returns the time when something is due: a check of the queue, a look at the holder's
+    /// handlers, or because of keys.
     pub fn due(&self) -> Option<Instant> {
         let keys = self.holder.as_ref().and_then(|holder| holder.keys.due());
-        [keys, self.queue.due()].into_iter().flatten().min()
+        let look = self.holder.as_ref().map(|holder| holder.look);
+        [keys, look, self.queue.due()].into_iter().flatten().min()
     }
 
     /// How the terminal is.
@@ -179,7 +199,9 @@ impl Terminal {
             monitor.join(group);
         }
         if self.set_foreground(Pid::from_raw(group)) {
-            self.holder = Some(Holder { group, modes, answers: 0, keys: Keys::default(), using });
+            let since = Instant::now();
+            let (keys, look) = (Keys::default(), since + FIRST_LOOK);
+            self.holder = Some(Holder { group, modes, answers: 0, since, look, keys, using });
         }
     }
 

@@ -1,0 +1,28 @@
+//! Keys that interrupt, and what commands at a terminal make of them.
+
+use crate::support::terminal::User;
+use crate::terminal::exists;
+
+#[test]
+fn an_interrupt_is_a_commands_own_though_it_restores_the_default_before_it_exits() {
+    // As python and perl do at their exit, here after an answer that the test gives.
+    let sh = "sh -c 'trap \"echo caught; read answer; trap - INT; exit 0\" INT
+        echo ready; while :; do sleep 0.01; done'";
+    let python = "python3 -c 'import time\ntry:\n    print(\"ready\", flush=True); time.sleep(1000)\n\
+        except KeyboardInterrupt:\n    print(\"caught\", flush=True); input()'";
+    let perl = "perl -e '$| = 1; $SIG{INT} = sub { print \"caught\\n\"; <STDIN>; exit 0 };
+        print \"ready\\n\"; sleep 1000 while 1'";
+    for (program, command) in [("sh", sh), ("python3", python), ("perl", perl)] {
+        if !exists(program) {
+            continue;
+        }
+        let mut user = User::run(&format!("{command}\necho next"), None);
+        user.sees("ready");
+        user.awaits("its terminal", |user| !user.foreground().contains("echo next"));
+        user.types("\x03");
+        user.sees("caught");
+        user.types("\n");
+        user.sees("next");
+        assert_eq!(user.ends().code(), Some(0), "{program}");
+    }
+}
