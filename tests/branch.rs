@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use ftsh::branch::{
@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::branches::{Heard, NONCE, heard, identity, messages, packed};
-use crate::support::run::Running;
+use crate::support::run::{Running, command};
 use crate::support::slurm::wait;
 use crate::support::{FTSH, Ftsh, WAYS};
 
@@ -238,7 +238,7 @@ fn a_node_talks_through_pipes() {
     let script = "forall x in a; echo first; read y < fifo; echo $y; end";
     let fifo = directory.path().join("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
-    let mut node = Command::new(FTSH)
+    let mut node = command(FTSH)
         .arg("--branch")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -284,7 +284,7 @@ fn a_record_that_nobody_reads_does_not_outlast_a_signal() {
     let (_reader, mut full) = std::io::pipe().expect("a pipe");
     let size = fcntl(&full, FcntlArg::F_GETPIPE_SZ).expect("its size") as usize;
     full.write_all(&vec![b'.'; size]).expect("as much as it holds");
-    let mut node = Command::new(FTSH)
+    let mut node = command(FTSH)
         .arg("--branch")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::{Value, json};
 use wait_timeout::ChildExt;
 
+use super::support::run::command;
 use super::support::{FTSH, Ftsh};
 
 /// Far more than an answer takes.
@@ -33,7 +34,7 @@ impl Drop for Editor {
 
 impl Editor {
     fn start() -> Self {
-        let mut command = Command::new(FTSH);
+        let mut command = command(FTSH);
         command.args(["--backoff", "exponential from 1 s", "--lsp"]);
         command.env_remove("FTSH_DEADLINE").env("MAIL_TO", "me");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

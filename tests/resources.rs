@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::support::rounds::count;
+use crate::support::run;
 use crate::support::{FTSH, Ftsh};
 
 /// Scripts, with their options, that say `one` and nothing else.
@@ -43,7 +44,7 @@ fn smallest_address_space() -> usize {
     let size = fs::metadata(FTSH).expect("the shell").len() as usize / 1024 / 4;
     let starts = |kib: &usize| {
         let limited = format!("ulimit -v {kib}; exec \"$0\" --version");
-        let output = std::process::Command::new("sh").args(["-c", &limited, FTSH]).output();
+        let output = run::command("sh").args(["-c", &limited, FTSH]).output();
         // Where the C library can't begin, it says so itself.
         matches!(output.expect("sh").status.code(), Some(0 | 2))
     };

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -47,6 +47,7 @@ pub struct Ftsh {
     pub(crate) stays_open: bool,
     pub(crate) limit: Duration,
     pub(crate) ignored: Option<Signal>,
+    pub(crate) blocked: SigSet,
     pub(crate) unprivileged: bool,
     pub(crate) errors: Option<OwnedFd>,
     pub(crate) wrapper: Vec<OsString>,
@@ -73,6 +74,7 @@ impl Ftsh {
             stays_open: false,
             limit: Duration::from_secs(60),
             ignored: None,
+            blocked: SigSet::empty(),
             unprivileged: false,
             errors: None,
             wrapper: Vec::new(),
@@ -179,6 +181,12 @@ impl Ftsh {
     /// Starts the shell with this signal ignored, as `nohup` does with SIGHUP.
     pub fn ignoring(mut self, signal: Signal) -> Self {
         self.ignored = Some(signal);
+        self
+    }
+
+    /// Starts the shell with all signals blocked, as some service managers do.
+    pub fn blocking_all(mut self) -> Self {
+        self.blocked = SigSet::all();
         self
     }
 

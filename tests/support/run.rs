@@ -29,13 +29,20 @@ const PIPE: usize = 1 << 16;
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// To be called between fork and exec. Who runs the tests may ignore signals: a script's `&` does that.
-pub fn obey_signals() -> std::io::Result<()> {
-    for obeyed in
-        [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGXFSZ]
-    {
+/// A command that begins with the default disposition of every signal, however the tests were started: a
+/// script's `&`, `nohup` and service managers start programs with some of them ignored.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    // SAFETY: between fork and exec, and async-signal-safe.
+    unsafe { command.pre_exec(restore_signals) };
+    command
+}
+
+fn restore_signals() -> std::io::Result<()> {
+    let fixed = [Signal::SIGKILL, Signal::SIGSTOP];
+    for restored in Signal::iterator().filter(|it| !fixed.contains(it)) {
         // SAFETY: async-signal-safe, and it leaves no handler.
-        unsafe { signal(obeyed, SigHandler::SigDfl)? };
+        unsafe { signal(restored, SigHandler::SigDfl)? };
     }
     Ok(())
 }
@@ -62,7 +69,7 @@ impl Running {
         let bin = std::path::Path::new(FTSH).parent().expect("the binary is in a directory");
         let directory = ftsh.directory.path();
         let mut words = ftsh.wrapper.iter().map(OsString::as_os_str).chain([OsStr::new(FTSH)]);
-        let mut command = Command::new(words.next().expect("at least the shell"));
+        let mut command = command(words.next().expect("at least the shell"));
         command
             .args(words)
             .args(&ftsh.arguments)
@@ -105,6 +112,7 @@ impl Running {
             }
         });
         let (ignored, session, with_thread) = (ftsh.ignored, ftsh.session, ftsh.with_thread);
+        let blocked = ftsh.blocked;
         // SAFETY: between fork and exec, and all calls are async-signal-safe.
         unsafe {
             command.pre_exec(move || {
@@ -112,13 +120,13 @@ impl Running {
                     setsid()?;
                 }
                 setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
-                obey_signals()?;
                 if let Some(signal) = with_thread {
                     set_pdeathsig(signal)?;
                 }
                 if let Some(ignored) = ignored {
                     signal(ignored, SigHandler::SigIgn)?;
                 }
+                blocked.thread_block()?;
                 Ok(())
             });
         }

@@ -340,7 +340,7 @@ struct Daemon(Child);
 
 impl Daemon {
     fn start(place: &Path, words: &[&str], more: &[String]) -> Self {
-        let mut command = Command::new(SPACE[0]);
+        let mut command = super::run::command(SPACE[0]);
         command
             .args(&SPACE[1..])
             .args(words)

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::Ftsh;
 use super::processes::MARK;
-use super::run::obey_signals;
+use super::run;
 
 /// Gives an `sshd` of root's the empty directory that it wants and its service makes at each start, where nobody
 /// else sees it; then becomes what comes next.
@@ -106,10 +106,7 @@ fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
     command.arg("-E").arg(directory.join("log")).stdin(Stdio::null());
     // SAFETY: async-signal-safe.
     unsafe {
-        command.pre_exec(|| {
-            obey_signals()?;
-            set_pdeathsig(Signal::SIGKILL).map_err(Into::into)
-        });
+        command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into));
     }
     let mut child = command.spawn().expect("sshd");
     let started = Instant::now();
@@ -126,9 +123,9 @@ fn serve(sshd: &Path, directory: &Path, more: &str) -> Option<Child> {
 /// What starts it.
 fn command(sshd: &Path) -> Command {
     if !Uid::effective().is_root() {
-        return Command::new(sshd);
+        return run::command(sshd);
     }
-    let mut command = Command::new("unshare");
+    let mut command = run::command("unshare");
     command.args(["--mount", "sh", "-c", WITH_EMPTY]).arg(sshd);
     command
 }

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
@@ -14,7 +13,7 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{Pid, tcgetpgrp};
 use wait_timeout::ChildExt;
 
-use super::run::obey_signals;
+use super::run;
 
 /// Nothing here takes as long.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -49,7 +48,7 @@ impl User {
             fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("a terminal");
         }
         let copy = || pty.slave.try_clone().expect("a descriptor");
-        let mut command = Command::new("setsid");
+        let mut command = run::command("setsid");
         command.arg("--ctty");
         if let Some(wrapper) = wrapper {
             command.args(["bash", "-c", wrapper, "bash"]);
@@ -62,8 +61,7 @@ impl User {
             .stdin(copy())
             .stdout(copy())
             .stderr(copy());
-        // SAFETY: between fork and exec, and all calls are async-signal-safe.
-        let shell = unsafe { command.pre_exec(obey_signals) }.spawn().expect("setsid exists");
+        let shell = command.spawn().expect("setsid exists");
         let flags = FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK);
         fcntl(&pty.master, flags).expect("a terminal");
         Self {

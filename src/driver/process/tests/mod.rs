@@ -51,6 +51,8 @@ fn alone(path: &str, body: fn(&mut World)) {
 fn alone_with(path: &str, settings: impl FnOnce() -> Settings, body: fn(&mut World)) {
     let name = path.split_once("::").map_or(path, |(_crate, rest)| rest);
     if std::env::var_os("FTSH_TEST_ALONE").is_some_and(|alone| alone == name) {
+        // A script's `&` and `nohup` have the tests begin with signals ignored.
+        sys::ignore_only(&[]);
         return body(&mut World::with_settings(settings()));
     }
     keep_inherited();
