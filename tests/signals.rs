@@ -138,6 +138,33 @@ fn in_a_pipeline() {
 }
 
 #[test]
+fn a_signal_that_is_pending_at_the_end_wins_over_success() {
+    rounds(&WAYS, |round| {
+        for signal in SIGNALS {
+            // With and without a supervisor that has a memory of its own, and with a daemon.
+            for before in ["", "sleep 40 ms; ", "sh -c 'setsid sleep 60 &'; "] {
+                let kill = format!("{before}sh -c 'kill -{} $1' sh $$", signal as i32);
+                let finished = round.command(&kill).run();
+                finished.killed_by(signal).nothing_left();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_signal_that_the_shell_was_started_with_blocked_ends_it() {
+    rounds(&WAYS, |round| {
+        let signal = SIGNALS[round.number % SIGNALS.len()];
+        for text in ["sh -c 'echo r > ready; exec sleep 60'", "echo r > ready; sleep 60"] {
+            let run = round.command(text).blocking_all().start();
+            run.until_lines("ready", 1);
+            run.signal(signal);
+            run.wait().killed_by(signal).nothing_left();
+        }
+    });
+}
+
+#[test]
 fn catch_blocks_do_not_run() {
     ends_in_turn(
         "try 5 times; sh -c 'echo r > ready; exec /bin/sleep 60'; catch; echo never; end; echo never",

@@ -109,7 +109,15 @@ impl Interactive for ProcessDriver {
         }
     }
 
-    fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
+    fn flush_on_exit(&mut self, mut outcome: Outcome) -> Outcome {
+        // A signal that came during the last step wins over how the script ended.
+        self.take_signals();
+        if !matches!(outcome, Outcome::Interrupted(_))
+            && let Some(Event::Interrupted(signal)) =
+                self.ready.iter().find(|event| matches!(event, Event::Interrupted(_)))
+        {
+            outcome = Outcome::Interrupted(*signal);
+        }
         self.io.close_tables();
         // Without it a daemon ends at its next output, and nothing else is to be done about that.
         let _ = self.leave_reader();

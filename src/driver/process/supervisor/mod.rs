@@ -239,7 +239,8 @@ fn accompany(
     mut successor: Successor,
 ) -> ! {
     if let Some(Status::Exited(code)) = interpreter.wait(MOMENT)
-        && !(code == 0 && sys::has_data(supervisor.socket.as_fd()))
+        && !(code == 0 && sys::may_have_data(supervisor.socket.as_fd()))
+        && !sys::has_pending_signal()
     {
         let _ = sys::wait_for(interpreter.pid, false);
         sys::exit_now(code);

@@ -71,7 +71,7 @@ impl SupervisorProcess {
         }
         let mut kill_count = KillCount::default();
         kill_count.begin();
-        let status = accompany(self.interpreter, self.limit);
+        let status = self.accompany();
         let why = kill_count.explain(status);
         if !matches!(status, Status::Exited(_)) {
             self.await_begun();
@@ -193,8 +193,27 @@ pub fn resume() {
     sys::exit_now(1)
 }
 
-/// Passes signals on until the interpreter ends, or has to.
-fn accompany(interpreter: i32, limit: Option<Limit>) -> Status {
+impl SupervisorProcess {
+    /// Passes signals on until the interpreter ends, or has to. A signal that tells the shell to end wins over
+    /// the exit of an interpreter that it came too late for.
+    fn accompany(&self) -> Status {
+        let interpreter = self.interpreter;
+        // A prompt goes on after Ctrl-C, and a branch on another machine reports a signal by a record.
+        let may_survive = self.restore.is_some() || self.limit.is_some();
+        let mut ending = None;
+        let status = accompany(interpreter, self.limit, |signal| ending = Some(signal));
+        match (status, ending) {
+            (Status::Exited(_), Some(signal)) if !may_survive && !sys::is_ignored(signal) => {
+                Status::Signaled(signal)
+            }
+            _ => status,
+        }
+    }
+}
+
+/// Passes signals on until the interpreter ends, or has to. Calls `note` for each one that tells the shell to
+/// end, also if it is pending when the interpreter ends.
+fn accompany(interpreter: i32, limit: Option<Limit>, mut note: impl FnMut(i32)) -> Status {
     let mut alarm = Alarm::default();
     let mut heed = |limit: Limit| {
         if limit.has_come(&mut alarm) {
@@ -204,8 +223,24 @@ fn accompany(interpreter: i32, limit: Option<Limit>) -> Status {
     };
     limit.into_iter().for_each(&mut heed);
     loop {
+        let is_together = shares_group(interpreter);
+        // What is typed at the terminal, the interpreter gets as well.
+        let is_for_both = |caught: &sys::Caught| {
+            let is_key = matches!(caught.signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP);
+            is_key && caught.sender == 0 && is_together
+        };
+        let is_passed_on =
+            |caught: &sys::Caught| caught.sender != interpreter && !is_for_both(caught);
         match sys::wait_for(interpreter, true) {
-            Ok(Some((_, sys::Change::Ended(status)))) => return status,
+            Ok(Some((_, sys::Change::Ended(status)))) => {
+                while sys::has_pending_signal() {
+                    let late = sys::next_signal();
+                    if is_ending(late.signal) && is_passed_on(&late) {
+                        note(late.signal);
+                    }
+                }
+                return status;
+            }
             // Somebody stopped it: were it killed now, this process would have to see to it.
             Ok(Some((_, sys::Change::Stopped(libc::SIGSTOP))) | None) => {}
             // The interpreter stopped itself and its commands: the shell stops by the same signal,
@@ -223,10 +258,12 @@ fn accompany(interpreter: i32, limit: Option<Limit>) -> Status {
         match caught.signal {
             libc::SIGCHLD => {}
             ALARM if limit.is_some() => limit.into_iter().for_each(&mut heed),
-            // What is typed at the terminal, the interpreter gets as well.
-            libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP
-                if caught.sender == 0 && shares_group(interpreter) => {}
-            signal if caught.sender != interpreter => drop(sys::kill(interpreter, signal)),
+            signal if is_passed_on(&caught) => {
+                let _ = sys::kill(interpreter, signal);
+                if is_ending(signal) {
+                    note(signal);
+                }
+            }
             _ => {}
         }
         if is_ending(caught.signal) {

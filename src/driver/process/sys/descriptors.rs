@@ -178,12 +178,16 @@ pub fn is_own_pair(number: RawFd) -> bool {
     }
 }
 
-/// Whether there is something to be read.
-pub fn has_data(socket: BorrowedFd) -> bool {
+/// False if a socket certainly has nothing to read.
+pub fn may_have_data(socket: BorrowedFd) -> bool {
     let mut byte = 0_u8;
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
     // SAFETY: no more than one byte is written to a live one.
-    unsafe { libc::recv(socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) > 0 }
+    match unsafe { libc::recv(socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) } {
+        0 => false,
+        1.. => true,
+        _ => Errno::last() != Errno::EAGAIN,
+    }
 }
 
 /// Whether a number is an open descriptor that children inherit.

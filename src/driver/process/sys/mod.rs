@@ -37,8 +37,8 @@ pub use children::{
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_all, close_number, duplicate,
-    has_data, install, is_own, is_own_pair, is_passed_on, move_up, pass_on, receive_descriptors,
-    send_descriptors, set_foreground, size, take_over, write_now,
+    install, is_own, is_own_pair, is_passed_on, may_have_data, move_up, pass_on,
+    receive_descriptors, send_descriptors, set_foreground, size, take_over, write_now,
 };
 #[cfg(test)]
 pub use early::was_ignored;
@@ -56,8 +56,9 @@ pub use random::random;
 #[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};
 pub use signals::{
-    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored,
-    keeping_children, next_signal, release_signals, suspend, suspend_self, without_stopping,
+    Caught, Mask, Thread, catch, catch_children, die_by, has_pending_signal, hold_signals,
+    is_ignored, keeping_children, next_signal, release_signals, suspend, suspend_self,
+    without_stopping,
 };
 #[cfg(target_os = "linux")]
 pub use vfork::spawn;

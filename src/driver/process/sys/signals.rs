@@ -236,20 +236,23 @@ impl Thread {
 }
 
 /// The signals that a supervisor takes one by one.
+const SUPERVISED: [c_int; 10] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGCHLD,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+];
+
+/// Those as a set.
 fn supervised() -> SignalSet {
     let mut set = SignalSet::empty();
-    for signal in [
-        libc::SIGINT,
-        libc::SIGTERM,
-        libc::SIGHUP,
-        libc::SIGQUIT,
-        libc::SIGUSR1,
-        libc::SIGUSR2,
-        libc::SIGALRM,
-        libc::SIGCHLD,
-        libc::SIGTSTP,
-        libc::SIGCONT,
-    ] {
+    for signal in SUPERVISED {
         set.add(signal);
     }
     set
@@ -283,8 +286,11 @@ pub fn hold_signals() -> Mask {
     let mut old = SignalSet::empty();
     // SAFETY: both sets are initialised.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
-    // What was done at the very beginning, or by whoever started this: from now on it can be answered.
-    old.remove(libc::SIGUSR1);
+    // SIGUSR1 was blocked by this program itself, any other one by its parent: the Java VM and some service
+    // managers start programs with SIGTERM blocked. The shell answers them all.
+    for signal in SUPERVISED {
+        old.remove(signal);
+    }
     Mask(old)
 }
 
@@ -294,6 +300,14 @@ pub fn release_signals(mask: &Mask) {
     unsafe {
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0.0, std::ptr::null_mut());
     }
+}
+
+/// True if one of the signals held back is pending, SIGCHLD apart.
+pub fn has_pending_signal() -> bool {
+    let mut pending = SignalSet::empty();
+    // SAFETY: the set is initialised, and written.
+    unsafe { libc::sigpending(&raw mut pending.0) };
+    SUPERVISED.into_iter().any(|signal| signal != libc::SIGCHLD && pending.has(signal))
 }
 
 /// Waits for one of the signals held back.

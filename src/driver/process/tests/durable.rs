@@ -10,7 +10,8 @@ use crate::channel::Passed;
 use crate::driver::process::fds::{Fd, FdTable};
 use crate::driver::process::procs::list;
 use crate::driver::process::sys;
-use crate::driver::{Durable, Written};
+use crate::driver::{Durable, Interactive, Written};
+use crate::machine::Outcome;
 use crate::machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
 use crate::os_error::plain;
 
@@ -317,6 +318,14 @@ each_alone! {
             assert_eq!(world.events.iter().filter(ended).count(), processes.len());
             world.events.clear();
         }
+    }
+
+    fn a_signal_during_the_last_step_wins_over_success(world) {
+        let kill = process::Command::new("sh").args(["-c", "kill -TERM $PPID"]).status();
+        assert!(kill.expect("a shell").success());
+        until("no signal", || has_data(world.driver.signals.readiness()));
+        let outcome = world.driver.flush_on_exit(Outcome::Succeeded);
+        assert_eq!(outcome, Outcome::Interrupted(libc::SIGTERM));
     }
 
     fn a_signal_to_all_is_told_before_what_it_ended(world) {
