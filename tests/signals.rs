@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::support::rounds::{Round, rounds};
-use crate::support::run::Running;
-use crate::support::{Ftsh, WAYS};
+use crate::support::run::{Finished, Running};
+use crate::support::{FTSH, Ftsh, WAYS};
 
 const SIGNALS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
@@ -72,6 +72,46 @@ fn what_finally_does_is_done_when_all_else_is_gone() {
         let mut lines: Vec<_> = done.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["a 0", "b 0"], "{}", finished.story());
+    });
+}
+
+/// A command that says that it runs, goes on while `hold` is there, and says that it is done.
+const HELD: &str = "sh -c 'echo r > ready; while test -e hold; do sleep 0.01; done; echo d > done'";
+
+/// Starts `text`, which runs `HELD` in a `finally` group; `held` says when that may go on.
+fn finishes(round: Round, text: &str, held: impl FnOnce(&Running)) -> Finished {
+    let log = ["-l", "10", "-f", "log", "-t", "40"];
+    let run =
+        round.command(text).file("hold", "").file("inner", format!("try 1 time; {HELD}; end"));
+    let run = run.options(log).start();
+    run.until_lines("ready", 1);
+    held(&run);
+    run.until_lines("log", 1);
+    std::fs::remove_file(run.directory().join("hold")).expect("it is there");
+    let finished = run.wait();
+    assert_eq!(finished.read("done"), "d\n", "{}", finished.story());
+    finished
+}
+
+#[test]
+fn a_finally_in_progress_is_done_before_the_signal_ends_the_shell() {
+    let text = format!("try; success; finally; {HELD}; end; echo never");
+    rounds(&WAYS, |round| {
+        let signal = SIGNALS[round.number % SIGNALS.len()];
+        let finished = finishes(round, &text, |run| run.signal(signal));
+        finished.killed_by(signal).nothing_left();
+        assert_eq!(finished.text(), "", "{}", finished.story());
+    });
+}
+
+#[test]
+fn a_shell_in_a_finally_in_progress_goes_on_after_the_limit_around_that() {
+    let text =
+        format!("try for 1 second or 1 time; try; success; finally; {FTSH} -l 0 inner; end; end");
+    rounds(&WAYS, |round| {
+        let finished = finishes(round, &text, |_| ());
+        finished.expect_code(124);
+        finished.nothing_left();
     });
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::Machine;
 use super::effect::{ScopeId, TaskId};
 use super::ending::{Ending, Logged, Retry, Thrown};
+use super::finally::is_group;
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind};
 use super::join::{children, cut_short, top_join};
@@ -36,22 +37,38 @@ impl Machine {
         after: AfterEmptied,
     ) -> Flow {
         let share = self.config.kill_timeout / 2;
-        if share.is_zero() || !self.doom(task, keep) {
-            return self.cut_off(task, keep, scope, after);
-        }
-        let around = self.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
-        let cleaning = Cleaning {
+        let cut = Cleaning {
             keep,
             after,
             failure: Arc::clone(failure),
             emptied: Some(scope),
-            scope: around,
+            scope,
             since: self.now,
             limit: Time::NEVER,
             grace: share,
             timer: None,
+            waits: false,
         };
-        self.empty_within(task, scope, share, AfterEmptied::Clean(Box::new(cleaning)))
+        if !share.is_zero() && self.has_group_in_progress(task, keep) {
+            return self.defer_cut(task, cut);
+        }
+        self.cut_at_once(task, cut)
+    }
+
+    /// Carries out a cut, also on `finally` groups in progress.
+    pub(super) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
+        self.timers.cancel(cut.timer.take());
+        let share = self.config.kill_timeout / 2;
+        let (scope, ends) = (cut.scope, cut.since + self.config.kill_timeout);
+        let left = ends - self.now;
+        if share.is_zero() || !self.doom(task, cut.keep) {
+            self.drop_structures(task, cut.keep);
+            restore(task);
+            return self.empty_within(task, scope, left, cut.after);
+        }
+        cut.limit = if std::mem::take(&mut cut.waits) { ends } else { Time::NEVER };
+        cut.scope = self.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
+        self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
     }
 
     /// The same where no group runs.
@@ -96,6 +113,7 @@ impl Machine {
             limit: Time::NEVER,
             grace: share,
             timer: None,
+            waits: false,
         };
         self.begin_cleaning(task, cleaning)
     }
@@ -104,17 +122,8 @@ impl Machine {
     /// whether there is one. Groups that have begun are cut short.
     fn doom(&mut self, task: &mut Task, keep: usize) -> bool {
         for id in children(task) {
-            let Some(mut child) = self.tasks.remove(&id) else { continue };
-            self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
-            let failure = cut_short(&child);
-            if self.doom(&mut child, 0) {
-                child.state = State::Doomed;
-                self.tasks.insert(id, child);
-            } else {
-                self.branch_ended(task, (id, child.attempts), failure);
-                if let Some(join) = top_join(task) {
-                    join.running.remove(&id);
-                }
+            if let Some(child) = self.tasks.remove(&id) {
+                self.doom_child(task, child);
             }
         }
         self.halt_task(task);
@@ -135,23 +144,51 @@ impl Machine {
         false
     }
 
+    /// Stops a task that another one waits for, and keeps it only if it has groups to run.
+    pub(super) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>) {
+        self.log_cancelled(&child);
+        let failure = cut_short(&child);
+        if self.doom(&mut child, 0) {
+            child.state = State::Doomed;
+            self.tasks.insert(child.id, child);
+        } else {
+            self.branch_ended(task, (child.id, child.attempts), failure);
+            if let Some(join) = top_join(task) {
+                join.running.remove(&child.id);
+            }
+        }
+    }
+
+    /// Logs the end of a task that another one waits for, unless that is logged already.
+    fn log_cancelled(&mut self, child: &Task) {
+        if !matches!(child.state, State::Doomed | State::Cleaning) && child.cleaning.is_empty() {
+            self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
+        }
+    }
+
     /// The scope of a cancelled task is empty: its groups have their time now.
     pub(super) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
         let share = self.config.kill_timeout / 2;
-        cleaning.limit = self.now + share;
-        cleaning.grace = share.saturating_sub(self.now - cleaning.since);
-        let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
-        cleaning.timer = Some(self.timers.arm(cleaning.limit, timer));
+        cleaning.limit = cleaning.limit.min(self.now + share);
+        cleaning.grace = cleaning.since + self.config.kill_timeout - cleaning.limit;
         cleaning.scope = self.new_scope(Some(cleaning.scope));
         cleaning.emptied.get_or_insert(cleaning.scope);
+        if cleaning.limit <= self.now {
+            self.drop_structures(task, cleaning.keep);
+            return self.cleaned(task, cleaning);
+        }
+        let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
+        cleaning.timer = Some(self.timers.arm(cleaning.limit, timer));
         task.cleaning.push(cleaning);
         self.clean(task)
     }
 
     /// Takes structures off, up to the next group.
     pub(super) fn clean(&mut self, task: &mut Task) -> Flow {
-        let Some(keep) = task.cleaning.last().map(|cleaning| cleaning.keep) else {
-            return Flow::Throw(task.broken(NOT_CANCELLED));
+        let keep = match task.cleaning.last() {
+            Some(cut) if cut.waits => return self.resume_cut(task),
+            Some(cleaning) => cleaning.keep,
+            None => return Flow::Throw(task.broken(NOT_CANCELLED)),
         };
         while task.frames.len() > keep {
             if top_join(task).is_some_and(|join| !join.running.is_empty()) {
@@ -200,6 +237,7 @@ impl Machine {
                 limit: cleaning.limit,
                 grace: cleaning.grace,
                 timer: None,
+                waits: false,
             });
             child.state = State::Cleaning;
             self.ready.push_back(id);
@@ -225,6 +263,9 @@ impl Machine {
             let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
             let Some(at) = at else { return Flow::keep_waiting(task) };
             let cleaning = task.cleaning.remove(at);
+            if cleaning.waits {
+                return machine.cut_at_once(task, cleaning);
+            }
             machine.drop_structures(task, keep);
             machine.cleaned(task, cleaning)
         });
@@ -263,11 +304,7 @@ impl Machine {
     pub(super) fn drop_structures(&mut self, task: &mut Task, keep: usize) {
         for child in children(task) {
             if let Some(mut child) = self.tasks.remove(&child) {
-                if !matches!(child.state, State::Doomed | State::Cleaning)
-                    && child.cleaning.is_empty()
-                {
-                    self.log(&child, || LogEvent::Cancelled, Level::STRUCTURES);
-                }
+                self.log_cancelled(&child);
                 let failure = cut_short(&child);
                 self.drop_structures(&mut child, 0);
                 self.branch_ended(task, (child.id, child.attempts), failure);
@@ -287,7 +324,9 @@ impl Machine {
             FrameKind::Finally(group) => (group.code.line, true),
             _ => return,
         };
-        self.log_at(task, line, || LogEvent::FinallyCut { begun }, Level::FAILURES);
+        let event = LogEvent::FinallyCut { begun };
+        let level = event.level();
+        self.log_at(task, line, || event, level);
     }
 }
 
@@ -304,6 +343,12 @@ impl Task {
             }
         }
         (tries, None)
+    }
+
+    /// Returns the number of tries inside the innermost `finally` group that runs.
+    pub fn tries_in_group(&self) -> Option<usize> {
+        let group = self.frames.iter().rposition(is_group)?;
+        Some(self.frames[group..].iter().filter(|it| matches!(it.kind, FrameKind::Try(_))).count())
     }
 
     /// Whether it is being cut down to so many structures already.

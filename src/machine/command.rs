@@ -169,7 +169,7 @@ impl Machine {
             is_last: task.opened().is_none() && self.is_all_of_a_stage(task),
             redirects: phase.changes,
             feeds,
-            deadline: task.deadline(),
+            deadline: self.deadline_of(task),
             grace: task.leaves_time_to_clean_up().then(|| self.config.kill_timeout / 2),
             line: task.line(),
         });

@@ -215,7 +215,9 @@ impl Machine {
                 self.branch_lost(task, Some(node), &format!("it was ended by {signal}"))
             }
             // The same limit is about to pass here, and says which it is.
-            BranchEnd::OutOfTime(_) if task.deadline().is_some_and(|deadline| deadline > now) => {
+            BranchEnd::OutOfTime(_)
+                if self.deadline_of(task).is_some_and(|deadline| deadline > now) =>
+            {
                 Flow::Wait(State::Away(Away::OutOfTime))
             }
             BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),

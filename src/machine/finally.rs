@@ -57,7 +57,7 @@ impl Machine {
         self.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
         task.jump(code.at);
         task.scope = scope;
-        let frame = FinallyFrame { code, error, then, limit, scope, outer_scope };
+        let frame = FinallyFrame { code, error, then, limit, spared: false, scope, outer_scope };
         task.enter(FrameKind::Finally(Box::new(frame)));
         Flow::Continue
     }
@@ -69,6 +69,9 @@ impl Machine {
             return Ok(Flow::Throw(task.broken(NO_GUARD)));
         };
         task.scope = frame.outer_scope;
+        if frame.spared {
+            return Ok(self.spared_group_ended(task, frame.then.failure()));
+        }
         if let (Leaving::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
             // It is part of what was cancelled: the groups around it are not to meet it.
             let grace = limit - self.now;
@@ -82,6 +85,9 @@ impl Machine {
     pub(super) fn finally_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
         let Some(frame) = top_group(task) else { return Flow::Throw(task.broken(NO_GUARD)) };
         task.scope = frame.outer_scope;
+        if frame.spared {
+            return self.spared_group_ended(task, frame.then.failure().or(Some(thrown)));
+        }
         match frame.then {
             then if then.is_failing() => self.go_on_failing(task, then),
             _ => Flow::Throw(thrown),
@@ -129,17 +135,21 @@ impl Task {
     /// `finally` group has the other half, or it is such a group.
     pub fn leaves_time_to_clean_up(&self) -> bool {
         self.inherited.is_guarded
-            || self.frames.iter().any(|frame| match &frame.kind {
-                FrameKind::Guard(_) => true,
-                FrameKind::Finally(group) => group.limit.is_some(),
-                _ => false,
-            })
+            || self
+                .frames
+                .iter()
+                .any(|frame| matches!(frame.kind, FrameKind::Guard(_) | FrameKind::Finally(_)))
     }
 
     /// Whether it is in a `finally` group, which nothing inside may leave.
     pub fn is_in_finally(&self) -> bool {
-        self.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Finally(_)))
+        self.frames.iter().any(is_group)
     }
+}
+
+/// Returns true for a `finally` group that runs.
+pub fn is_group(frame: &Frame) -> bool {
+    matches!(frame.kind, FrameKind::Finally(_))
 }
 
 /// Leaves the innermost structure, which is a `finally` group.

@@ -167,6 +167,8 @@ pub struct FinallyFrame {
     pub then: Leaving,
     /// When it must end, if what cancelled the task says so.
     pub limit: Option<Time>,
+    /// Set when a cut waits for the end of the group.
+    pub spared: bool,
     /// Its own scope.
     pub scope: ScopeId,
     /// The scope around it.

@@ -35,7 +35,7 @@ impl Machine {
         let sibling = top_join(task).and_then(|join| self.tasks.get(join.running.first()?));
         let inherited = match sibling {
             Some(sibling) => Arc::clone(&sibling.inherited),
-            None => Arc::new(task.bequest()),
+            None => Arc::new(self.inherited_from(task)),
         };
         Box::new(Task {
             id,

@@ -137,7 +137,7 @@ impl Machine {
             io,
             redirects,
             feeds: 0,
-            deadline: task.deadline(),
+            deadline: self.deadline_of(task),
             grace: None,
             line: task.line(),
             is_last: false,

@@ -13,6 +13,7 @@ mod code;
 mod command;
 mod commit;
 pub mod config;
+mod deferred_cut;
 mod dispatch;
 pub mod effect;
 mod ending;

@@ -130,7 +130,7 @@ impl Machine {
     }
 
     fn around(&self, task: &Task, texts: &mut Texts) -> Around {
-        let around = task.bequest();
+        let around = self.inherited_from(task);
         Around {
             deadline: around.deadline.map(Time::elapsed),
             attempt: around

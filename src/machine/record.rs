@@ -413,11 +413,12 @@ impl LogEvent {
             Self::CommandFailed(_)
             | Self::Failed(_)
             | Self::TryFailed { .. }
-            | Self::FinallyCut { .. }
             | Self::InputEnded(_)
             | Self::NotSent { .. }
             | Self::Survivor { .. }
             | Self::Resumed { .. } => Level::FAILURES,
+            // A cleanup that was not done has to be known, whatever else the log holds.
+            Self::FinallyCut { .. } => Level::NOTHING,
             Self::EndedBy(_) | Self::Interrupted(_) | Self::Suspended(_) => Level::ENDING,
             Self::Waiting { .. }
             | Self::Queued { .. }

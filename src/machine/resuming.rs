@@ -103,7 +103,8 @@ impl Task {
             match &frame.kind {
                 FrameKind::Finally(group) => {
                     let is_of = |scope| scope == group.outer_scope;
-                    goes_on |= self.cleaning.iter().any(|cleaning| is_of(cleaning.scope));
+                    goes_on |=
+                        group.spared || self.cleaning.iter().any(|cleaning| is_of(cleaning.scope));
                 }
                 _ if !goes_on => {}
                 FrameKind::Try(frame)

@@ -213,6 +213,27 @@ impl Machine {
         }
     }
 
+    /// Tells everything in the scopes inside another one to end, except for those that are `spared` or
+    /// around them.
+    pub(super) fn terminate_beside(&mut self, scope: ScopeId, spared: &[ScopeId]) {
+        let inner = self.scopes.scopes.get(&scope).map(|scope| scope.inner.clone());
+        for inner in inner.unwrap_or_default() {
+            if spared.iter().any(|spared| self.is_around(inner, *spared)) {
+                if !spared.contains(&inner) {
+                    self.terminate_beside(inner, spared);
+                }
+            } else if self.scopes.scopes.get(&inner).is_some_and(|inner| !inner.ending) {
+                self.terminate(inner, self.config.kill_timeout / 2);
+            }
+        }
+    }
+
+    /// Returns true if a scope is another one or around it.
+    fn is_around(&self, outer: ScopeId, inner: ScopeId) -> bool {
+        std::iter::successors(Some(inner), |scope| self.scope_around(*scope))
+            .any(|scope| scope == outer)
+    }
+
     /// Tells everything in a scope to end; whether there may be anything.
     fn terminate(&mut self, scope: ScopeId, grace: Duration) -> bool {
         if !self.scopes.is_opened(scope) {

@@ -51,6 +51,8 @@ pub struct TaskStatus {
     pub tries: Vec<TryStatus>,
     /// When its `finally` group must end, if it runs one because it was cancelled.
     pub cleaning: Option<Time>,
+    /// Set when it runs a `finally` group.
+    pub in_finally: bool,
 }
 
 /// What a task can be doing.
@@ -144,6 +146,8 @@ pub struct TryStatus {
     pub failure: Option<Arc<Failure>>,
     /// Whether its limits count; not around a `finally` group that has a limit of its own.
     pub counts: bool,
+    /// Set when a `finally` group runs inside it, which may outlast its limits.
+    pub outlasted: bool,
 }
 
 /// How much a run has in progress. What is there when a run is over, but for its own task and
@@ -254,7 +258,12 @@ impl Machine {
         let (source, line) = place(task);
         let (inside, cleaning) = task.cleaning_up();
         let tries = task.placed_tries().enumerate();
-        let tries = tries.map(|(at, (frame, source))| try_status(frame, source, at < inside));
+        let in_group = task.tries_in_group();
+        let tries = tries.map(|(at, (frame, source))| TryStatus {
+            counts: at < inside,
+            outlasted: in_group.is_some_and(|most| at >= most),
+            ..try_status(frame, source)
+        });
         TaskStatus {
             task: task.id,
             parent: task.parent.map(|(parent, _)| parent),
@@ -268,6 +277,7 @@ impl Machine {
             },
             tries: tries.collect(),
             cleaning,
+            in_finally: in_group.is_some(),
         }
     }
 
@@ -394,7 +404,7 @@ fn place(task: &Task) -> (&Arc<Source>, u32) {
     (&task.program.source, line.unwrap_or_else(|| task.line()))
 }
 
-fn try_status(frame: &TryFrame, source: &Source, counts: bool) -> TryStatus {
+fn try_status(frame: &TryFrame, source: &Source) -> TryStatus {
     TryStatus {
         file: Arc::clone(source.name()),
         line: frame.code.line,
@@ -406,6 +416,7 @@ fn try_status(frame: &TryFrame, source: &Source, counts: bool) -> TryStatus {
         times: frame.clauses.attempts(),
         deadline: Some(frame.deadline).filter(|deadline| *deadline != Time::NEVER),
         failure: frame.failure.clone(),
-        counts,
+        counts: true,
+        outlasted: false,
     }
 }

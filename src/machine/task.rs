@@ -111,6 +111,8 @@ pub struct Cleaning {
     pub grace: Duration,
     /// Says when the groups must end.
     pub timer: Option<TimerKey>,
+    /// Set while a group in progress delays the cut; `scope` is then the scope to empty.
+    pub waits: bool,
 }
 
 /// What a branch or stage sees of the structures around it.
@@ -376,19 +378,6 @@ impl Task {
         })
     }
 
-    /// When the tightest limit around the present instruction passes.
-    pub fn deadline(&self) -> Option<Time> {
-        let innermost = self.frames.iter().rev().find_map(|frame| match &frame.kind {
-            FrameKind::Try(frame) => Some(match frame.phase {
-                TryPhase::Attempt => frame.attempt_deadline,
-                TryPhase::Entering | TryPhase::Condition | TryPhase::Delay => frame.deadline,
-            }),
-            FrameKind::Finally(frame) => frame.limit,
-            _ => None,
-        });
-        innermost.or(self.inherited.deadline).filter(|deadline| *deadline != Time::NEVER)
-    }
-
     /// What the innermost `try` tells.
     pub fn attempt(&self) -> Option<Attempt> {
         let innermost = self.tries().next().map(|frame| Attempt {
@@ -468,19 +457,6 @@ impl Task {
             args: Arc::clone(&self.args),
             directory: self.directory.clone(),
             umask: self.umask,
-        }
-    }
-
-    /// What a branch or stage started here sees of the structures around it.
-    pub fn bequest(&self) -> Inherited {
-        Inherited {
-            deadline: self.deadline(),
-            attempt: self.attempt(),
-            failure: self.caught().cloned(),
-            succeeded: self.is_after_success(),
-            depth: self.depth(),
-            is_guarded: self.leaves_time_to_clean_up(),
-            scratch: self.scratch().cloned(),
         }
     }
 }

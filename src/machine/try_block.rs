@@ -39,7 +39,7 @@ impl Machine {
         // Attempts that start no time apart are attempts with the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
         let policy = clauses.backoff.as_ref().unwrap_or(&self.config.backoff).clone();
-        let enclosing = task.deadline().unwrap_or(Time::NEVER);
+        let enclosing = self.deadline_of(task).unwrap_or(Time::NEVER);
         let own = clauses.time.map_or(Time::NEVER, |limit| self.now + limit);
         if let Some(channel) = &code.through {
             self.rules(channel)?;

@@ -124,7 +124,17 @@ fn without_time_to_kill_none_runs_and_the_log_says_so() {
 
 #[test]
 fn commands_see_the_limit_that_is_theirs() {
-    let script = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
+    let cancelled = "try for 2 seconds or 1 time; try; hang; finally; limit; try for 1 hour; limit; end; end; end";
+    check_limits(cancelled, [7.0, 7.0]);
+    // One that has begun goes on for the share after the limit around it.
+    let begun = "try for 2 seconds or 1 time; try; ok; finally; limit; forall n in 1; try for 1 hour; limit; end; end; hang; end; end";
+    check_limits(begun, [7.0, 7.0]);
+    let own = "try for 2 seconds or 1 time; try; ok; finally; try for 1 second; limit; end; work 3; limit; hang; end; end";
+    check_limits(own, [1.0, 7.0]);
+}
+
+/// Compares the limits that `limit` sees in a script with these moments, in seconds.
+fn check_limits(script: &str, limits: [f64; 2]) {
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&told);
     cleaning()
@@ -136,8 +146,8 @@ fn commands_see_the_limit_that_is_theirs() {
         })
         .run(script)
         .fails("timeout", 124);
-    let at = Some(Time::after(seconds(7.0)));
-    assert_eq!(*told.lock().expect("not poisoned"), [at, at]);
+    let limits = limits.map(|limit| Some(Time::after(seconds(limit))));
+    assert_eq!(*told.lock().expect("not poisoned"), limits);
 }
 
 #[test]
@@ -174,27 +184,108 @@ fn commands_are_told_how_long_they_have_to_end() {
         ("stage", Some(5)),
         ("cleaning", Some(5)),
         ("after", None),
-        ("usual", None),
+        ("usual", Some(5)),
     ];
     assert_eq!(seen.take(), expected.map(|(name, grace)| (name.to_owned(), grace)));
 }
 
+/// A signal at `at` seconds.
+fn signaled(at: f64) -> impl FnOnce(Simulated) -> Simulated {
+    move |model| model.signal_at(seconds(at), 15)
+}
+
 #[test]
-fn a_group_that_had_begun_is_cut_short_and_the_log_says_so() {
-    let signaled = |at: f64| move |model: Simulated| model.signal_at(seconds(at), 15);
+fn a_group_in_progress_has_its_share_after_the_cut() {
+    let limited = "try for 2 seconds or 1 time; try; ok; finally; work 4; echo f; end; echo no\n\
+                   catch; echo c$error_kind; end";
+    cleaning().run(limited).succeeds().prints("f\nctimeout\n").takes(4.0);
+    let limited = "try 1 time each 2 seconds; try; ok; finally; work 4; echo f; end; echo no\n\
+                   catch; echo c; end";
+    cleaning().run(limited).succeeds().prints("f\nc\n").takes(4.0);
+    let alone = "try; ok; finally; work 4; echo f; end; echo no";
+    let ran = cleaning().model(signaled(1.0)).run(alone).prints("f\n").takes(4.0);
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+    let run =
+        |config: &mut ftsh::machine::Config| config.deadline = Some(Time::after(seconds(1.0)));
+    cleaning().config(run).run(alone).fails("timeout", 124).prints("f\n").takes(4.0);
+}
+
+#[test]
+fn branches_that_fail_one_after_the_other_finish_their_groups() {
+    let script = "forall n in 1 4; try; fail $n; finally; work $n; echo $n; end; end";
+    cleaning().run(script).fails("exit", 1).prints("1\n4\n").takes(4.0);
+    let enough = "forall n in 1 4 at least 1; try; ok; finally; work $n; echo $n; end; end";
+    cleaning().run(enough).succeeds().prints("1\n4\n").takes(4.0);
+    // The branch that hangs is ended at once, and its own group comes after those in progress.
+    let limited = "try for 2 seconds or 1 time\n\
+                   forall n in 1 2; try; if $n .eql. 2; stubborn; end\n\
+                   finally; work 3; echo $n; end; end\n\
+                   catch; echo c; end";
+    let ran = cleaning().run(limited).succeeds().prints("1\n2\nc\n").takes(10.0);
+    let trace = ran.world.trace();
+    let killed = trace.lines().find(|line| line.contains("kill stubborn")).expect("killed");
+    assert!(killed.trim_start().starts_with('7'), "{trace}");
+}
+
+#[test]
+fn what_surrounds_a_group_in_progress_is_cut_when_the_group_is_over() {
+    // The groups around it have their time afterwards.
+    let script = "try for 2 seconds or 1 time; try; try; ok; finally; work 4; echo in; end; echo no\n\
+                  finally; work 4; echo out; end; catch; echo c; end";
+    cleaning().run(script).succeeds().prints("in\nout\nc\n").takes(8.0);
+    // A fresh group of something cancelled is in progress as well when more is cancelled.
+    let script = "try for 3 seconds or 1 time; try for 2 seconds or 1 time\n\
+                  try; hang; finally; work 4; echo f; end; catch; echo no; end; echo no\n\
+                  catch; echo c; end";
+    cleaning().run(script).succeeds().prints("f\nc\n").takes(6.0);
+    let ran = cleaning().model(signaled(3.0)).run(script).prints("f\n").takes(6.0);
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+    // So is one in a branch inside, or in a stage of a pipeline.
+    let script = "try for 2 seconds or 1 time; forall a in 1; forall b in 1 2\n\
+                  try; ok; finally; work 4; echo $b; end; end; echo no; end; catch; echo c; end";
+    cleaning().run(script).succeeds().prints("1\n2\nc\n").takes(4.0);
+    let script = "try for 2 seconds or 1 time; ok | try; ok; finally; work 4; echo f; end\n\
+                  catch; echo c; end";
+    cleaning().run(script).succeeds().prints("f\nc\n").takes(4.0);
+}
+
+#[test]
+fn tries_in_a_group_in_progress_go_on_within_its_share() {
+    let retried = |most: u32| {
+        format!(
+            "try for 2 seconds or 1 time; try; ok; finally; n=0; try for 1 hour every 1 second\n\
+             n=$n .add. 1; if $n .lt. {most}; failure; end; end; echo $n; end; catch; echo c; end"
+        )
+    };
+    cleaning().run(&retried(5)).succeeds().prints("5\nc\n").takes(4.0);
+    cleaning().run(&retried(50)).succeeds().prints("c\n").takes(6.0);
+    // A limit that lay after the one around it counts now.
+    let own = "try for 2 seconds or 1 time; try; ok; finally\n\
+               ok | try for 3 seconds or 1 time; hang; catch; echo own; end; end\n\
+               catch; echo c; end";
+    cleaning().run(own).succeeds().prints("own\nc\n").takes(3.0);
+}
+
+#[test]
+fn a_group_in_progress_has_to_end_and_the_log_says_so_at_every_level() {
     let check = |ran: &super::Ran| {
         let trace = ran.world.trace();
         assert_eq!(trace.matches("FinallyCut { begun: true }").count(), 1, "{trace}");
     };
-    let world = || cleaning().logging(Level::FAILURES);
+    let world = || cleaning().logging(Level::NOTHING);
     let limited = "try for 2 seconds or 1 time; try; ok; finally; hang; end; catch; echo c; end";
-    check(&world().run(limited).succeeds().prints("c\n").takes(2.0));
+    check(&world().run(limited).succeeds().prints("c\n").takes(7.0));
     let nested = "try for 2 seconds or 1 time; try; ok; finally\n\
                   try; hang; finally; echo in; end; end; catch; echo c; end";
-    check(&world().run(nested).succeeds().prints("in\nc\n").takes(2.0));
+    check(&world().run(nested).succeeds().prints("in\nc\n").takes(7.0));
     let branch = "try for 2 seconds or 1 time; forall n in 1; try; ok; finally; hang; end; end\n\
                   catch; echo c; end";
-    check(&world().run(branch).succeeds().prints("c\n").takes(2.0));
+    check(&world().run(branch).succeeds().prints("c\n").takes(7.0));
     let alone = "try; ok; finally; hang; end";
-    check(&world().model(signaled(1.0)).run(alone).prints("").takes(1.0));
+    check(&world().model(signaled(1.0)).run(alone).prints("").takes(6.0));
+    // A second signal is impatience; without time to kill there is no share.
+    let twice = world().model(signaled(1.0)).model(signaled(2.0));
+    check(&twice.run(alone).prints("").takes(2.0));
+    let zero = world().config(|config| config.kill_timeout = Duration::ZERO);
+    check(&zero.run(limited).succeeds().prints("c\n").takes(2.0));
 }

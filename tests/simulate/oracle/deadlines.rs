@@ -16,12 +16,19 @@ pub struct Deadlines {
     /// When attempts began: those of a try that is entered again while it is on count as one.
     attempts: BTreeMap<(TaskId, u32, u64), Time>,
     run: Option<Time>,
+    /// How long a `finally` group in progress may go on after a limit.
+    share: Duration,
 }
 
 impl Deadlines {
     pub fn new(promises: &Promises, config: &Config) -> Self {
         let limits = promises.tries.iter().map(|(place, it)| (place.clone(), (it.limit, it.each)));
-        Self { limits: limits.collect(), attempts: BTreeMap::new(), run: config.deadline }
+        Self {
+            limits: limits.collect(),
+            attempts: BTreeMap::new(),
+            run: config.deadline,
+            share: config.kill_timeout / 2,
+        }
     }
 
     /// When a command within this try must end.
@@ -30,10 +37,11 @@ impl Deadlines {
         let (limit, each) = self.limits.get(&place).copied().unwrap_or_default();
         let whole = limit.map_or(Time::NEVER, |limit| within.started + limit);
         let attempt = self.attempts.get(&(within.task, within.line, within.attempt));
-        match (each, attempt) {
+        let limit = match (each, attempt) {
             (Some(each), Some(began)) if !within.condition => whole.min(*began + each),
             _ => whole,
-        }
+        };
+        if within.outlasted { limit + self.share } else { limit }
     }
 }
 
@@ -56,7 +64,8 @@ impl Oracle for Deadlines {
         for start in look.started {
             let counting = start.tries.iter().filter(|within| within.counts);
             let limits = counting.map(|within| (self.deadline(within), within.line));
-            let around = start.cleaning.or(self.run).map(|limit| (limit, 0));
+            let run = self.run.map(|run| if start.in_finally { run + self.share } else { run });
+            let around = start.cleaning.or(run).map(|limit| (limit, 0));
             let first = limits.chain(around).min_by_key(|limit| limit.0);
             if let Some((deadline, line)) = first
                 && start.at >= deadline
@@ -68,6 +77,7 @@ impl Oracle for Deadlines {
             }
         }
         let tasks = &look.tasks;
+        let share = if look.spares_a_group() { self.share } else { Duration::ZERO };
         for start in look.families.starts.values() {
             if let Some(limit) = start.cleaning
                 && limit <= now
@@ -84,7 +94,7 @@ impl Oracle for Deadlines {
                 if is_on
                     && within.counts
                     && !within.condition
-                    && self.deadline(within) <= now
+                    && self.deadline(within) + share <= now
                     && !look.families.is_ending(start.scope)
                     // In weak mode, what doesn't die is left alone.
                     && !look.families.is_spared(start.scope)

@@ -18,6 +18,8 @@ pub struct Start {
     pub tries: Vec<Within>,
     /// When the `finally` group must end that it is in because something was cancelled.
     pub cleaning: Option<Time>,
+    /// Whether it is in a `finally` group.
+    pub in_finally: bool,
 }
 
 /// An attempt that a command was started in.
@@ -33,6 +35,8 @@ pub struct Within {
     pub condition: bool,
     /// Whether its limits count for the command.
     pub counts: bool,
+    /// Whether the command is in a `finally` group inside it.
+    pub outlasted: bool,
 }
 
 #[derive(Default)]
@@ -109,6 +113,7 @@ impl Families {
         for (at, run) in std::mem::take(&mut self.fresh) {
             let mut tries = Vec::new();
             let mut cleaning = None;
+            let mut in_finally = false;
             let mut next = tasks.get(&run.task);
             while let Some(task) = next {
                 tries.extend(task.tries.iter().map(|tried| Within {
@@ -120,7 +125,9 @@ impl Families {
                     scope: tried.scope,
                     condition: tried.condition,
                     counts: tried.counts && cleaning.is_none(),
+                    outlasted: tried.outlasted || in_finally,
                 }));
+                in_finally |= task.in_finally;
                 cleaning = cleaning.or(task.cleaning);
                 next = task.parent.and_then(|parent| tasks.get(&parent));
             }
@@ -130,7 +137,7 @@ impl Families {
             };
             let text = String::from_utf8_lossy(&text).into_owned();
             let (process, task, scope) = (run.process, run.task, run.scope);
-            let start = Start { process, at, task, scope, text, tries, cleaning };
+            let start = Start { process, at, task, scope, text, tries, cleaning, in_finally };
             if alive.contains(&process) {
                 self.starts.insert(process, start.clone());
             }

@@ -29,7 +29,8 @@ impl Oracle for Leftovers {
             if families.is_ending(start.scope) || families.is_spared(start.scope) {
                 continue;
             }
-            if !tasks.contains_key(&start.task) && !families.ended.contains(&start.process) {
+            let is_gone = !tasks.contains_key(&start.task) && !look.spares_a_group();
+            if is_gone && !families.ended.contains(&start.process) {
                 return Err(format!("`{}` runs for a task that is gone", start.text));
             }
             let is_over =

@@ -149,6 +149,14 @@ pub struct Look<'a> {
     pub started: &'a [Start],
 }
 
+impl Look<'_> {
+    /// Whether a `finally` group that had begun before a cut goes on. What shares a scope with it, as the
+    /// stages of a pipeline do, is ended afterwards.
+    fn spares_a_group(&self) -> bool {
+        self.status.tasks.iter().any(|task| task.in_finally && task.cleaning.is_some())
+    }
+}
+
 /// All oracles.
 pub struct Oracles {
     families: Families,

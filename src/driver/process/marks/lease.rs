@@ -80,6 +80,10 @@ impl Leases {
         for (id, given) in around.iter().filter_map(|id| Some((*id, *self.given.get(id)?))) {
             // One limit may govern many scopes, and does as long as the outermost is open.
             governing.retain(|(_, inner)| inner.limit != given.limit);
+            // A `finally` group outlasts the limits around it.
+            if given.limit < limit {
+                continue;
+            }
             if governing.len() < MOST {
                 governing.push((id, given));
             }
