@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
@@ -95,26 +96,41 @@ impl Registry {
             match DirBuilder::new().mode(0o700).create(&path) {
                 // The last of the others has just ended.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 result => result?,
             }
-            // Until it is locked it may be taken for that of a killed shell.
-            let Ok(directory) = File::open(&path) else { continue };
-            let directory = File::from(sys::move_up(directory.into())?);
-            let own = directory.metadata()?;
-            let same = |there: &Metadata, it: &Metadata| {
-                (there.dev(), there.ino()) == (it.dev(), it.ino())
-            };
-            let Ok(directory) = Flock::lock(directory, FlockArg::LockExclusiveNonblock) else {
-                continue;
-            };
-            if !path.symlink_metadata().is_ok_and(|it| same(&it, &own)) {
-                continue;
+            match self.lock(&path) {
+                Ok(Some(directory)) => return Ok(Run { directory, path }),
+                Ok(None) => {}
+                Err(error) => {
+                    let _ = std::fs::remove_dir(&path);
+                    return Err(error);
+                }
             }
-            if let Some(supervisor) = &self.supervisor {
-                sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_raw_fd()])?;
-            }
-            return Ok(Run { directory, path });
         }
+    }
+
+    /// Locks the run's directory, and passes the lock on to the supervisor. Returns none if another
+    /// shell took the directory for that of a killed shell, which it may do before the lock.
+    fn lock(&self, path: &Path) -> io::Result<Option<Flock<File>>> {
+        let directory = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result?,
+        };
+        let directory = File::from(sys::move_up(directory.into())?);
+        let own = directory.metadata()?;
+        let directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+            Err((_, Errno::EWOULDBLOCK | Errno::EINTR)) => return Ok(None),
+            result => result.map_err(|(_, errno)| errno)?,
+        };
+        let is_there = |it: Metadata| (it.dev(), it.ino()) == (own.dev(), own.ino());
+        if !path.symlink_metadata().is_ok_and(is_there) {
+            return Ok(None);
+        }
+        if let Some(supervisor) = &self.supervisor {
+            sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_raw_fd()])?;
+        }
+        Ok(Some(directory))
     }
 
     /// Removes all that is noted, once no worker is in the middle of something.

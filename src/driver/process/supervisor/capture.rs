@@ -179,7 +179,8 @@ impl Collector {
     }
 }
 
-/// Reads what is there, but not much more than `most`; says whether nobody can write any more.
+/// Reads what is there, but not much more than `most`. Returns true if no more can come: no process
+/// can write any more, or the pipe cannot be read.
 fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> bool {
     let mut bytes = [0; 1 << 14];
     let mut total = 0;
@@ -191,7 +192,7 @@ fn drain(mut pipe: &PipeReader, most: usize, mut take: impl FnMut(&[u8])) -> boo
                 total += count;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return false,
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
         }
     }
     false
