@@ -280,12 +280,12 @@ fn a_failed_script_ends_with_what_where_and_how_often() {
     let finished = Ftsh::script(script).failure(7);
     let errors = finished.errors();
     let lines: Vec<_> = errors.lines().collect();
-    let last = lines[lines.len() - 3..].join("\n");
+    let last = lines[lines.len() - 4..].join("\n");
     let (last, time) = last.rsplit_once(" in ").expect("a time");
     assert_eq!(
         last,
         "ftsh: script.ftsh:2: `sh -c 'exit 7'` exited with 7\n  2 | sh -c \"exit $1\"\n  \
-         in the `try` at line 4: 2 attempts",
+         in `fetch`, called at line 5\n  in the `try` at line 4: 2 attempts",
         "{errors}"
     );
     assert!(time.ends_with('s'), "{errors}");
