@@ -69,7 +69,9 @@ static TARGET="x86_64-unknown-linux-musl":
 
 # Make a package for Debian; needs `cargo install cargo-deb`
 package: dist
+    cargo run --package ftsh-lab --example pages
     cargo run --example debian
+    cargo build --release --package ftsh-lab
     cargo deb --output dist/ftsh.deb
 
 # Make one and try it in a new Debian, as root; needs lintian and mmdebstrap as well

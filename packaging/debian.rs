@@ -16,7 +16,8 @@ fn main() -> Result<()> {
     let metadata = said(&cargo, &["metadata", "--locked", "--format-version", "1"])?;
     let metadata: Value = serde_json::from_str(&metadata)?;
     let packages = metadata["packages"].as_array().context("cargo tells of no packages")?;
-    let tree = ["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none"];
+    let tree =
+        ["tree", "--locked", "--workspace", "--edges", "normal,no-proc-macro", "--prefix", "none"];
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("notices"), notices(&said(&cargo, &tree)?, packages)?)?;
     fs::write(folder.join("changelog"), changelog(packages)?)?;

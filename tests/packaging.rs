@@ -130,6 +130,28 @@ fn straight(path: &Path) -> PathBuf {
 }
 
 #[test]
+fn the_package_has_each_program_with_its_page_and_completions() {
+    let manifest = fs::read_to_string("Cargo.toml").expect("a manifest");
+    for (folder, program) in [("", "ftsh"), ("lab/", "ftsh-lab")] {
+        let own = fs::read_to_string(format!("{folder}Cargo.toml")).expect("a manifest");
+        assert!(own.contains(&format!("\nname = \"{program}\"\n")), "{program}");
+        for (file, place) in [
+            (format!("target/release/{program}"), "usr/bin/".to_owned()),
+            (
+                format!("dist/{program}.bash"),
+                format!("usr/share/bash-completion/completions/{program}"),
+            ),
+            (format!("dist/_{program}"), "usr/share/zsh/vendor-completions/".to_owned()),
+            (format!("dist/{program}.fish"), "usr/share/fish/vendor_completions.d/".to_owned()),
+        ] {
+            assert!(manifest.contains(&format!("[\"{file}\", \"{place}\", ")), "no {file}");
+        }
+        let pages = [format!("[\"dist/{program}.1\", "), format!("[\"dist/{program}*.1\", ")];
+        assert!(pages.iter().any(|page| manifest.contains(page)), "no page of {program}");
+    }
+}
+
+#[test]
 fn documents_of_the_package_lead_to_what_is_in_it() {
     let documents = documents();
     let places: BTreeSet<&Path> = documents.iter().map(|(_, place)| place.as_path()).collect();

@@ -105,9 +105,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn parse() -> Result<Scenario, clap::Error> {
+/// The definition of the command line: parsing, help, the manual pages and completions.
+pub fn command() -> clap::Command {
     // So that a negative number is refused as what it is.
-    let command = CommandLine::command().mut_subcommands(|scenario| {
+    CommandLine::command().mut_subcommands(|scenario| {
         let scenario = scenario.allow_negative_numbers(true);
         scenario.mut_args(|it| match it.get_action() {
             ArgAction::Set | ArgAction::Append if it.get_long().is_some() => {
@@ -115,8 +116,11 @@ fn parse() -> Result<Scenario, clap::Error> {
             }
             _ => it,
         })
-    });
-    Ok(CommandLine::from_arg_matches(&command.try_get_matches()?)?.scenario)
+    })
+}
+
+fn parse() -> Result<Scenario, clap::Error> {
+    Ok(CommandLine::from_arg_matches(&command().try_get_matches()?)?.scenario)
 }
 
 fn obey(scenario: &Scenario) -> Result<()> {
