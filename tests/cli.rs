@@ -1,6 +1,14 @@
 //! The command line: options, bad usage, exit statuses.
 
-use crate::support::Ftsh;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::support::{FTSH, Ftsh, side_by_side};
 
 #[test]
 fn command_text_runs() {
@@ -237,6 +245,60 @@ fn a_user_that_nobody_knows_is_no_crash() {
 fn closed_descriptors_are_no_crash() {
     Ftsh::command("sh -c 'exec ftsh -c \"echo hi\" >&-'").run();
     Ftsh::command("sh -c 'exec ftsh -c success <&- >&- 2>&-'").success();
+}
+
+#[test]
+fn what_is_written_to_a_closed_output_fails() {
+    let wrong = |arguments: &str, redirect: &str| {
+        let script = format!("sh -c 'ftsh {arguments} {redirect}; echo $? > status'; cat status");
+        let finished = Ftsh::command(&script)
+            .file("journal", fs::read(journal()).expect("a journal"))
+            .file("echo", "echo hi")
+            .file("program", "/bin/echo hi")
+            .file("errors", "echo hi >&2")
+            .file("grouped", "forall i in 1 output grouped; echo hi; end")
+            .file("tagged", "forall i in 1 output tagged; echo hi; end")
+            .file("atomic", "try 1 time atomic; echo hi; end")
+            .file("exec", "exec echo hi")
+            .file("input", "cat")
+            .success();
+        let status = finished.text();
+        (status == "0\n").then(|| format!("{arguments} {redirect}: {}", finished.story()))
+    };
+    let mut cases = vec![("errors", "2>&-"), ("input", "<&-")];
+    let scripts = ["echo", "program", "grouped", "tagged", "atomic", "exec"];
+    let looks = ["--replay journal", "--status journal", "--version", "--help", "--channels"];
+    for arguments in scripts.into_iter().chain(looks) {
+        cases.extend([(arguments, ">&-"), (arguments, "> /dev/full")]);
+    }
+    side_by_side::none(cases, |(arguments, redirect)| wrong(arguments, redirect));
+    Ftsh::command("sh -c 'ftsh -c success <&- >&- 2>&-'").success();
+}
+
+/// A journal of this version.
+fn journal() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals");
+    let mut all = fs::read_dir(folder).expect("journals").map(|it| it.expect("one").path());
+    all.find(|path| path.extension().is_some_and(|end| end == "journal")).expect("a journal")
+}
+
+#[test]
+fn a_script_may_come_through_a_non_blocking_input() {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a flag");
+    let mut child =
+        Command::new(FTSH).stdin(reader).stdout(Stdio::piped()).spawn().expect("the shell");
+    let stat = format!("/proc/{}/stat", child.id());
+    // Once it sleeps, it waits for the script.
+    while fs::read_to_string(&stat).is_ok_and(|it| !it.contains(") S ") && !it.contains(") Z ")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let written = writer.write_all(b"echo a\n").and_then(|()| writer.write_all(b"echo b\n"));
+    drop(writer);
+    let mut text = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    assert!(child.wait().expect("an end").success() && written.is_ok());
+    assert_eq!(text, "a\nb\n");
 }
 
 #[test]

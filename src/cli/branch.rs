@@ -13,6 +13,7 @@ use anyhow::{Result, anyhow};
 use bstr::{BString, ByteSlice};
 use nix::unistd::{close, dup2_stdin, gethostname};
 
+use super::patient::Patient;
 use super::{end, messages, options};
 use crate::branch::{
     BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
@@ -97,7 +98,7 @@ fn refuse(reason: &str) -> Result<Outcome> {
 
 fn say(message: &ToHead) -> Result<()> {
     let bytes = frame(message).unwrap_or_default();
-    let mut out = io::stdout();
+    let mut out = Patient(io::stdout());
     out.write_all(&bytes)
         .and_then(|()| out.flush())
         .map_err(|error| anyhow!("can't answer: {}", plain(&error)))

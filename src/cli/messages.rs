@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::patient::Patient;
 use crate::machine::Outcome;
 use crate::non_blocking_writer::{self, NonBlockingWriter};
 use crate::os_error::plain;
@@ -17,7 +18,7 @@ const BRIEFLY: Duration = Duration::from_secs(1);
 
 /// Prints on standard output. Nobody who reads it to the end is no failure.
 pub fn tell(text: &str) -> Outcome {
-    let mut out = io::stdout();
+    let mut out = Patient(io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&format!("can't write to standard output: {}", plain(&error)));

@@ -13,6 +13,7 @@ mod lock;
 mod lsp;
 mod messages;
 pub mod options;
+mod patient;
 mod run;
 mod settings;
 mod shebang;

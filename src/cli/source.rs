@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, anyhow};
 
 use super::messages::report;
+use super::patient::Patient;
 use crate::diagnostic;
 use crate::driver::process;
 use crate::machine::Outcome;
@@ -59,7 +60,7 @@ impl Program {
             Self::File(path) => File::open(path).and_then(limited),
             Self::Text { text, .. } => Ok(text.as_bytes().to_vec()),
             Self::Prompt => Ok(Vec::new()),
-            Self::StandardInput => limited(io::stdin()),
+            Self::StandardInput => limited(Patient(io::stdin())),
         };
         let mut bytes =
             bytes.map_err(|error| anyhow!("can't read the script `{name}`: {}", plain(&error)))?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 
 use super::super::messages::{remark, tell};
+use super::super::patient::Patient;
 use super::super::settings::{Look, Settings};
 use super::moment::{moment, timestamp};
 use super::place::{content, is_done_with, is_locked, latest_pid};
@@ -83,7 +84,7 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
         pid: latest_pid(journal),
         run: format!("{:016x}", journal.run),
     });
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Patient(io::stdout().lock()));
     let mut result = Ok(());
     let replayed = replay(journal, settings.config.log_level, |record: &Record| {
         if result.is_ok() {

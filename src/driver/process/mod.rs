@@ -51,7 +51,8 @@ pub use self::supervisor::{
     AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
 };
 pub use self::sys::{
-    duplicate, exit_now, has_room, ignore_only, ignored_signals, random, size, with_large_stack,
+    duplicate, exit_now, has_room, ignore_only, ignored_signals, random, size, was_closed,
+    with_large_stack,
 };
 pub use self::tty::{Edited, TerminalRestore, columns};
 
@@ -316,10 +317,7 @@ impl ProcessDriver {
     fn query(&mut self, operation: OperationId, directory: Directory, query: Query) {
         let id = match query {
             Query::Buffer(id) => id,
-            Query::Clock => {
-                let now = since_1970();
-                return self.answer(operation, Ok(Reply::clock(now)));
-            }
+            Query::Clock => return self.answer(operation, Ok(Reply::clock(since_1970()))),
             Query::Tail(sinks, most) => return self.tail(operation, &sinks, most),
             Query::Filled(buffers) => {
                 let filled = self.io.filled(&buffers);

@@ -181,6 +181,7 @@ impl SupervisorProcess {
 /// Goes on as a supervisor, if this process is one that executed itself anew. To be called first of all.
 pub fn resume() {
     sys::survive_file_limit();
+    sys::keep_closed();
     let Some(order) = std::env::var_os(VARIABLE) else { return };
     if let Some(supervisor) = SupervisorProcess::taken_over(order.as_bytes()) {
         supervisor.perform()

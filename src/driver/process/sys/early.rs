@@ -1,6 +1,6 @@
 //! What is done before everything else, even before Rust's start-up code.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use libc::c_int;
 
@@ -13,16 +13,42 @@ const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 /// Set when SIGXFSZ was ignored before this process ignored it.
 static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
+/// A bit for each of descriptors 0 to 2 that was closed when this process began. Rust's start-up code opens
+/// `/dev/null` there, so that no other file gets these numbers.
+static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
+
 #[used]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         hold_question();
+        for number in (0..3).filter(|number| !is_open(*number)) {
+            WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
+        }
         FILE_LIMIT_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     }
     begin
 };
+
+fn is_open(number: c_int) -> bool {
+    // SAFETY: a plain call.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
+/// Returns true if one of descriptors 0 to 2 was closed when this process began.
+pub fn was_closed(number: c_int) -> bool {
+    WERE_CLOSED.load(Ordering::Relaxed) & 1 << number != 0
+}
+
+/// Has commands find descriptors closed that this process found closed: what they write there isn't lost
+/// without an error.
+pub fn keep_closed() {
+    for number in (0..3).filter(|number| was_closed(*number)) {
+        // SAFETY: a plain call.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
 
 /// From now on a file that may not grow any more is an error, as a full disk is.
 pub fn survive_file_limit() {

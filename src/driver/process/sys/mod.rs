@@ -42,7 +42,7 @@ pub use descriptors::{
 };
 #[cfg(test)]
 pub use early::was_ignored;
-pub use early::{ignore_only, ignored_signals, survive_file_limit};
+pub use early::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
 pub use key_monitor::start_key_monitor;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
