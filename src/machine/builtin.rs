@@ -18,7 +18,7 @@ use super::invocation::{Builtin, Expanded, Start};
 use super::lower::lower;
 use super::outcome::{FailureKind, Human};
 use super::record::{Level, LogEvent};
-use super::redirect::{enter_redirects, variable_name};
+use super::redirect::{enter_redirects, named_descriptor, variable_name};
 use super::size;
 use super::task::{State, Task};
 use super::timer::Timer;
@@ -219,7 +219,10 @@ impl Machine {
         let [_, path] = &command.words[..] else {
             return Err(Halt::usage("source needs one file"));
         };
-        let query = Query::File(path.clone());
+        let query = match named_descriptor(path) {
+            Some(number) => Query::Input(task.opened().unwrap_or(&task.io).id(), number),
+            None => Query::File(path.clone()),
+        };
         let Some(Reply::Text(text)) = Self::answer(task, &query) else {
             return Err(Halt::Need(query));
         };

@@ -363,6 +363,8 @@ pub enum Query {
     Home(BString),
     /// The content of a file; `Reply::Text`.
     File(BString),
+    /// All that is still to come from this descriptor of a table; `Reply::Text`.
+    Input(IoId, u8),
     /// The ends of what was written, one after the other, each from the beginning of a line if there is
     /// one, of together so many bytes at most; `Reply::Text`.
     Tail(Vec<Sink>, usize),

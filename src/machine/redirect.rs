@@ -248,7 +248,7 @@ fn read_port(task: &mut Task, name: &Name) -> FdSource {
 
 /// The descriptor of the command's own that a name of the system stands for. Opened anew, a file that it
 /// leads to would be emptied while others write to it.
-fn named_descriptor(path: &[u8]) -> Option<u8> {
+pub fn named_descriptor(path: &[u8]) -> Option<u8> {
     let number = match path {
         b"/dev/stdin" => b"0",
         b"/dev/stdout" => b"1",

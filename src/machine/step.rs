@@ -92,9 +92,10 @@ impl Machine {
                 }
                 Flow::Continue
             }
-            (State::Query(_, Query::Directory(_) | Query::File(_)), Err(refusal)) => {
-                Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, ""))
-            }
+            (
+                State::Query(_, Query::Directory(_) | Query::File(_) | Query::Input(..)),
+                Err(refusal),
+            ) => Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, "")),
             (State::Opening(..) | State::Piped(_), Err(refusal)) => {
                 Flow::Throw(task.not_opened(refusal))
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::BString;
 
 use super::cleanup::scratch_place;
-use super::fds::{ended, settle};
+use super::fds::{ended, settle, stream};
 use super::jobs::Answer;
 use super::os::poll::Token;
 use super::program::Program;
@@ -76,6 +76,24 @@ impl ProcessDriver {
         let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
         let has_ended = known.unwrap_or_else(is_so);
         self.answer(operation, Ok(Reply::Truth(has_ended)));
+    }
+
+    /// Reads all that is still to come from a descriptor.
+    pub(super) fn read_input(&mut self, operation: OperationId, io: IoId, number: u8) {
+        let plan = self.io.plan(io, &None, None, Vec::new()).and_then(|mut plan| {
+            let kept = self.replays.connect(&mut plan, &mut self.poller);
+            Ok((plan, kept.map_err(FdError::Pipe)?))
+        });
+        let (plan, kept) = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.answer(operation, Err(error)),
+        };
+        self.operate(operation, move |control| {
+            let table = plan.carry_out(control);
+            let text = table.and_then(|table| stream::read_all(&table, number, control));
+            drop(kept);
+            Answer::Reply(text.map(Reply::Text))
+        });
     }
 
     /// Has others feed the program that takes the shell's place what was read ahead, and then what comes.

@@ -218,6 +218,7 @@ impl ProcessDriver {
                 Some(Waiting::Operation(operation)) => {
                     self.work.operations.remove(&operation);
                     self.admission.note_free();
+                    self.reconsider_inputs();
                     let result = match answer {
                         Answer::Reply(result) => result,
                         Answer::Table(io, table) => table.map(|table| {

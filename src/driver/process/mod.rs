@@ -324,6 +324,7 @@ impl ProcessDriver {
                 return self.answer(operation, Ok(Reply::Buffers(filled)));
             }
             Query::InputEnded(io) => return self.look_at_input(operation, io),
+            Query::Input(io, number) => return self.read_input(operation, io, number),
             Query::Scratch(id) => return self.find_scratch(operation, id),
             query => {
                 if let Some(reply) = files::answer_now(&directory, &query) {

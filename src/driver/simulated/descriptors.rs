@@ -385,18 +385,32 @@ impl Descriptors {
         let Some(End::Input(source)) = self.of(run)?.remove(&0) else {
             return Ok(Some(BString::default()));
         };
+        Ok(self.rest(&source))
+    }
+
+    /// Reads all that is still to come from a descriptor of a table.
+    pub fn read_all(&mut self, io: IoId, number: u8) -> Result<BString, Missing> {
+        let end = self.table(io).remove(&number).ok_or(Missing::Descriptor(number))?;
+        let End::Input(source) = end else { return Ok(BString::default()) };
+        let rest = self.rest(&source).unwrap_or_default();
+        source.go_to(source.at() + rest.len());
+        Ok(rest)
+    }
+
+    /// What is still to come of an input; none while the pipe it is of is still written to.
+    fn rest(&self, source: &Source) -> Option<BString> {
         let input = match &source.of {
             Of::Bytes(bytes) | Of::Stdin(bytes) => bytes.clone(),
             Of::File(path) => self.files.get(path).cloned().unwrap_or_default(),
             Of::Buffer(buffer) => self.buffer(*buffer),
             Of::Pipe(pipe) => {
                 if self.writers.get(pipe).is_some_and(|writers| *writers > 0) {
-                    return Ok(None);
+                    return None;
                 }
                 self.pipes.get(pipe).cloned().unwrap_or_default()
             }
         };
-        Ok(Some(input[source.at().min(input.len())..].into()))
+        Some(input[source.at().min(input.len())..].into())
     }
 
     /// A command has read this much of what it shares with others.

@@ -128,6 +128,7 @@ pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result
         | Query::Tail(..)
         | Query::Filled(_)
         | Query::Scratch(_)
+        | Query::Input(..)
         | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
     }
 }

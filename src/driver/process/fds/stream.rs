@@ -13,7 +13,7 @@ use nix::unistd::{Whence, lseek, read, write};
 use super::super::os::workers::Control;
 use super::super::sys;
 use super::local::is_null;
-use super::{Fd, FdTable};
+use super::{Fd, FdError, FdTable};
 use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
 use crate::machine::size::{LONGEST, TooLong};
 use crate::os_error::plain;
@@ -94,7 +94,34 @@ pub fn copy(table: &FdTable, control: &Control) -> Ended {
                 ended => return ended,
             },
             Err(Errno::EINTR) if !control.is_cancelled() => {}
+            Err(Errno::EAGAIN) => {
+                wait(from.as_fd(), PollFlags::POLLIN, control).map_err(|error| failed(&error))?;
+            }
             Err(error) => return Err(failed(&error.into())),
+        }
+    }
+}
+
+/// Reads all that is still to come from a descriptor, unless that is more than a value can have.
+pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BString, FdError> {
+    let from = table.get(number).ok_or(FdError::Closed(number))?;
+    let trouble = |error| FdError::Copy { number, error };
+    let (mut text, mut block) = (Vec::new(), vec![0; FILE_ROOM]);
+    loop {
+        match read(from, &mut block) {
+            Ok(0) => return Ok(text.into()),
+            Ok(count) if text.len() + count > LONGEST => {
+                return Err(TooLong(text.len() + count).into());
+            }
+            Ok(count) => {
+                text.try_reserve(count).map_err(|error| trouble(error.into()))?;
+                text.extend_from_slice(&block[..count]);
+            }
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            Err(Errno::EAGAIN) => {
+                wait(from.as_fd(), PollFlags::POLLIN, control).map_err(trouble)?;
+            }
+            Err(error) => return Err(trouble(error.into())),
         }
     }
 }
