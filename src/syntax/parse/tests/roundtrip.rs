@@ -101,6 +101,7 @@ fn simple() -> impl Strategy<Value = String> {
         4 => Just(String::new()),
         1 => word().prop_map(|word| format!("A={word} ")),
         1 => redirect().prop_map(|redirect| format!("{redirect} ")),
+        1 => (redirect(), word()).prop_map(|(redirect, word)| format!("{redirect} x={word} ")),
     ];
     (start, prop::collection::vec(item, 1..4))
         .prop_map(|(start, items)| format!("{start}{}", items.join(" ")))
@@ -294,6 +295,38 @@ proptest! {
         text in r#"([a${}()"'`\\|&<>;#=.\-%\n ]|try |end|if |\.add\.|<<E|:-){0,40}"#,
     ) {
         check(&text);
+    }
+}
+
+/// Commands that are no expressions only because of where their redirections stand.
+#[test]
+fn redirections_stay_where_they_keep_a_command_from_being_an_expression() {
+    let kept = [
+        "> f x=y'\\\\'.add. ${10}",
+        "> f 2> g x=\"a\".to.'b' 4",
+        "> f x='a'.add.,b c",
+        "> f x=y\\\n.add. b",
+        "> f x='a'.add. y=1 b",
+        "> f x=y .add.,c",
+        "x=y > f )b",
+        "> f x='a'.add. > g )b",
+        "x='a'.y. > g )b",
+    ];
+    for text in kept {
+        assert_eq!(tidied(text), format!("{text}\n"));
+    }
+    let moved = [
+        ("> f x=y ./b", "x=y ./b > f"),
+        ("> f x=y b (", "x=y b ( > f"),
+        ("> f x='a'.txt b", "x='a'.txt b > f"),
+        ("> f x=y.add. b", "x=y.add. b > f"),
+        ("> f x=$y.add. b", "x=$y.add. b > f"),
+        ("> f x=y z='a'.add. b", "x=y z='a'.add. b > f"),
+        ("> f echo .add. )", "echo .add. ) > f"),
+        ("x=y > f .add.)b > g", "> f > g x=y .add.)b"),
+    ];
+    for (text, printed) in moved {
+        assert_eq!(tidied(text), format!("{printed}\n"), "{text}");
     }
 }
 
