@@ -425,6 +425,21 @@ fn a_script_that_changed_goes_on_as_it_began() {
 }
 
 #[test]
+fn a_sourced_file_that_changed_is_mentioned() {
+    let text = "source lib.ftsh; source same.ftsh\ncd dir; source gone.ftsh; cd ..\n\
+                try 2 times every 1 ms\nSTAYS\nend\nwords";
+    let run = recorded(text).file("same.ftsh", "x=1\n").file("dir/gone.ftsh", "y=2\n");
+    let run = run.file("lib.ftsh", "function words\necho then >> out\nend\n");
+    let finished = killed(run, Victim::Both);
+    fs::write(finished.directory.path().join("lib.ftsh"), "z=3\n").expect("a file");
+    fs::remove_file(finished.directory.path().join("dir/gone.ftsh")).expect("it was there");
+    let finished = over(again(finished).stderr("/dir/gone.ftsh` has changed").success());
+    finished.expect_stderr("`lib.ftsh` has changed");
+    assert_eq!(finished.errors().matches("has changed").count(), 2, "{}", finished.errors());
+    assert_eq!(finished.read("out"), "then\n");
+}
+
+#[test]
 fn a_run_of_another_script_has_to_be_gone_on_with_first() {
     let finished = killed(recorded("STAYS"), Victim::Both);
     let other = Ftsh::after(finished).file("other.ftsh", "echo never");

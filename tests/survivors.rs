@@ -125,3 +125,14 @@ fn another_users_daemon_of_before_stands_in_the_way_of_nothing() {
         assert!(finished.elapsed < Duration::from_secs(5), "{way}: {}", finished.story());
     });
 }
+
+#[test]
+fn a_daemon_that_cannot_be_found_is_reported_with_failures() {
+    let text = "try 2 times every 1 ms; sh -c 'exit 3'; end";
+    for (way, count) in [("ps", 1), ("1", 0)] {
+        let run = Ftsh::command(text).env("FTSH_TEST_FALLBACK", way).options(["-l", "10"]);
+        let finished = run.failure(3);
+        let errors = finished.errors();
+        assert_eq!(errors.matches("without /proc, daemons").count(), count, "{way}: {errors}");
+    }
+}

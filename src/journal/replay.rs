@@ -15,7 +15,7 @@ use super::plumbing::Input;
 use super::read::{Journal, NoMemory};
 use crate::machine::effect::{BufferId, Effect, IoId, ScopeId};
 use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::{Machine, Outcome, Output, Time};
+use crate::machine::{Event, Machine, Outcome, Output, Time};
 use crate::secrets::Secrets;
 
 /// How far a run was repeated.
@@ -126,6 +126,9 @@ pub trait Watch {
 
     /// This is asked of the driver.
     fn asked(&mut self, _effect: &Effect) {}
+
+    /// The machine gets this event.
+    fn told(&mut self, _event: &Event) {}
 }
 
 impl<F: FnMut(&Record)> Watch for F {
@@ -329,6 +332,7 @@ impl<W: Watch> Replay<'_, W> {
         match told.into_event() {
             Some(event) => {
                 self.alive.told(&event);
+                self.watch.told(&event);
                 self.machine.handle_event(self.now, event);
             }
             None => self.machine.handle_timeout(self.now),

@@ -6,6 +6,7 @@ mod output;
 mod place;
 mod record;
 mod resume;
+mod sourced;
 mod start;
 mod told;
 

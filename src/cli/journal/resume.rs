@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
+use super::super::messages::remark;
 use super::super::source::Program;
 use super::moment::moment;
 use super::place::{Earlier, Place};
 use super::record::{Course, Recording, write_end};
+use super::sourced::SourcedFiles;
 use super::start;
 use crate::driver::process;
 use crate::journal::{Journal, Over, replay};
@@ -121,7 +123,8 @@ impl Earlier {
             anyhow!("can't go on with the run in `{}`: {reason}", place.path.display())
         };
         let over = journal.over;
-        let replayed = match (replay(&journal, level, tell), over) {
+        let mut sourced = SourcedFiles::new(tell);
+        let replayed = match (replay(&journal, level, &mut sourced), over) {
             (Ok(replayed), _) => replayed,
             // Another version may say as much.
             (Err(_), Some(over)) => {
@@ -146,6 +149,12 @@ impl Earlier {
             return Ok(Found::Over(Ended { place, name, outcome, elapsed, secrets }));
         }
         prepare(&journal).map_err(cannot)?;
+        for path in sourced.changed() {
+            let (name, path) = (&journal.beginning.name, path.display());
+            remark(&format!(
+                "{name}: `{path}` has changed since it was sourced; the run goes on with the text of then"
+            ));
+        }
         let left = end_what_is_left(&journal, grace);
         if !left.is_empty() {
             let left = left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -59,7 +59,7 @@ impl ProcessDriver {
         // Without a worker it is removed at the end.
         let _ = self.work.pool.submit(move |_| match scratch.remove(&registry) {
             Ok(()) => Answer::Cancelled,
-            Err((path, error)) => Answer::Left(path, error),
+            Err(left) => Answer::Left(vec![left]),
         });
     }
 
@@ -146,10 +146,7 @@ impl ProcessDriver {
     /// Has a worker remove what shells left that were killed together with their supervisors.
     pub(super) fn clean_up_after_others(&mut self) {
         if let Some(job) = self.cleanup.after_others() {
-            let _ = self.work.pool.submit(move |_| {
-                job();
-                Answer::Cancelled
-            });
+            let _ = self.work.pool.submit(move |_| Answer::Left(job()));
         }
     }
 }

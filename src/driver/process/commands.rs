@@ -378,7 +378,7 @@ impl ProcessDriver {
                 self.work.starting -= 1;
                 self.leave(process);
             }
-            Answer::Table(..) | Answer::Reply(_) | Answer::Channel(_) | Answer::Left(..) => {
+            Answer::Table(..) | Answer::Reply(_) | Answer::Channel(_) | Answer::Left(_) => {
                 self.broken("a command was answered as a question");
                 if self.leave_wanted(process) {
                     self.ready.push_back(Event::Exited {

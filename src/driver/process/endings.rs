@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use super::jobs::{Child, Stage, View};
+use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
 use super::scopes::{Action, ScopeTree};
 use super::{CHILDREN, ProcessDriver, sys};
 use crate::machine::effect::{ProcessId, ScopeId};
 use crate::machine::event::{Event, Status};
-use crate::machine::record::LogEvent;
+use crate::machine::record::{Level, LogEvent};
 
 /// Orphans that have ended are looked for after so many commands, if not earlier.
 const BETWEEN_ORPHANS: usize = 64;
@@ -136,8 +137,23 @@ impl ProcessDriver {
                     let (relays, mut outside) = self.relays();
                     relays.tell_emptied(&mut outside, scope);
                 }
-                Action::Log(event) => self.log(0, event),
+                Action::Log(event) => {
+                    let is_emptied = matches!(event, LogEvent::Emptied { .. });
+                    self.log(0, event);
+                    if is_emptied {
+                        self.warn_of_unseen_daemons();
+                    }
+                }
             }
+        }
+    }
+
+    /// Says once, where daemons cannot be found, that what was ended may have left some.
+    fn warn_of_unseen_daemons(&mut self) {
+        if !self.scopes.adopts() && needs_ps() && !std::mem::replace(&mut self.has_warned, true) {
+            let warning =
+                "without /proc, daemons that an ended attempt has started are not found, and go on";
+            self.log_at(Level::FAILURES, 0, LogEvent::Note(warning.into()));
         }
     }
 

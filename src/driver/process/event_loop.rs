@@ -16,7 +16,7 @@ use super::{
 };
 use crate::driver::Interactive;
 use crate::machine::event::Reply;
-use crate::machine::record::LogEvent;
+use crate::machine::record::{Level, LogEvent};
 use crate::machine::time::Time;
 use crate::os_error::plain;
 
@@ -229,7 +229,7 @@ impl ProcessDriver {
                         | Answer::Ready(..)
                         | Answer::Ended(_)
                         | Answer::Channel(_)
-                        | Answer::Left(..)
+                        | Answer::Left(_)
                         | Answer::Cancelled => {
                             self.broken("a question was answered as a command");
                             Err(FdError::Gone("the answer"))
@@ -239,9 +239,10 @@ impl ProcessDriver {
                 }
                 None => {
                     // Nobody waits for anything else any more.
-                    if let Answer::Left(path, error) = answer {
+                    let Answer::Left(left) = answer else { continue };
+                    for (path, error) in left {
                         let note = format!("can't remove `{}`: {}", path.display(), plain(&error));
-                        self.log(0, LogEvent::Note(note));
+                        self.log_at(Level::FAILURES, 0, LogEvent::Note(note));
                     }
                 }
             }

@@ -174,6 +174,8 @@ pub struct ProcessDriver {
     tty: Tty,
     /// Descriptors of a driver around this one that are ready.
     outside: Vec<u64>,
+    /// Set when it was said that daemons may be left.
+    has_warned: bool,
 }
 
 const SIGNALS: poll::Token = 0;
@@ -249,6 +251,7 @@ impl ProcessDriver {
             overseen: Overseen::by(oversight),
             tty: Tty { terminal: terminal.ok(), restore, status_line },
             outside: Vec::new(),
+            has_warned: false,
         };
         if !pidfds {
             driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
@@ -272,26 +275,6 @@ impl ProcessDriver {
     /// Whether a terminal has a line that may show what is waited for.
     pub fn shows_line(&self) -> bool {
         self.tty.status_line.is_on()
-    }
-
-    /// Whether the log tells of processes and signals.
-    fn logs_processes(&self) -> bool {
-        self.settings.log_level >= Level::PROCESSES
-    }
-
-    /// Writes to the log what the level asks for.
-    fn log(&mut self, line: u32, event: LogEvent) {
-        if event.level() <= self.settings.log_level {
-            self.tty.status_line.hide();
-            let record = Record::of_shell(self.now(), self.settings.file.clone(), line, event);
-            (self.settings.log)(&record);
-        }
-    }
-
-    /// Something is as it can't be: tells of that, where nothing stops at it.
-    fn broken(&mut self, what: &str) {
-        debug_assert!(false, "{what}");
-        self.log(0, LogEvent::Note(format!("{what}: an internal error of ftsh")));
     }
 
     fn answer(&mut self, operation: OperationId, result: Result<Reply, FdError>) {

@@ -1,4 +1,5 @@
-//! What people are told of a run that goes on: the line and the page, from a look at the machine.
+//! What people are told of a run that goes on: the line and the page, from a look at the machine, and the log lines of
+//! the driver itself.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use super::supervisor::Supervision;
 use super::tty::columns;
 use crate::driver::Driver;
 use crate::machine::Machine;
+use crate::machine::record::{Level, LogEvent, Record};
 use crate::non_blocking_writer::standard_error;
 use crate::status;
 
@@ -83,5 +85,32 @@ impl ProcessDriver {
         let ours = |pid: &i32| self.children.is_command(*pid) || self.key_monitor() == Some(*pid);
         let children = || list::children_of_thread(self.children.parent, self.children.parent);
         self.scopes.adopts() && !children().is_ok_and(|children| children.iter().all(ours))
+    }
+}
+
+impl ProcessDriver {
+    /// True if the log contains processes and signals.
+    pub(super) fn logs_processes(&self) -> bool {
+        self.settings.log_level >= Level::PROCESSES
+    }
+
+    /// Writes to the log what the level asks for.
+    pub(super) fn log(&mut self, line: u32, event: LogEvent) {
+        self.log_at(event.level(), line, event);
+    }
+
+    /// Writes to a log of this level or a higher one.
+    pub(super) fn log_at(&mut self, level: Level, line: u32, event: LogEvent) {
+        if level <= self.settings.log_level {
+            self.tty.status_line.hide();
+            let record = Record::of_shell(self.now(), self.settings.file.clone(), line, event);
+            (self.settings.log)(&Record { level, ..record });
+        }
+    }
+
+    /// Reports a state that cannot be, where nothing stops at it.
+    pub(super) fn broken(&mut self, what: &str) {
+        debug_assert!(false, "{what}");
+        self.log(0, LogEvent::Note(format!("{what}: an internal error of ftsh")));
     }
 }

@@ -1,7 +1,7 @@
 //! What there is to be removed.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -52,11 +52,18 @@ impl Kind {
         !matches!(self, Self::Addition { .. })
     }
 
-    /// Removes it, if it is there.
+    /// Removes it, if it is there and nothing else has its name.
     pub fn remove(self, path: &Path) -> io::Result<()> {
+        let is_there = match path.symlink_metadata() {
+            Ok(found) => found.is_dir() == (self == Self::Tree),
+            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
+        if !is_there {
+            return Ok(());
+        }
         match self {
             Self::File => match std::fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             },
             Self::Tree => remove::tree(path),

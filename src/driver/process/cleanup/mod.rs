@@ -23,7 +23,7 @@ pub use self::kind::Kind;
 pub use self::named::{hidden_name, named_file, unlinked_file};
 pub use self::registry::{Note, Registry};
 pub use self::scratch::{Scratch, scratch_place};
-pub use self::sweep::clean_up_after_interpreter;
+pub use self::sweep::{Left, clean_up_after_interpreter};
 use crate::machine::effect::ScratchId;
 
 /// What a run has to remove.
@@ -52,14 +52,15 @@ impl Cleanup {
     }
 
     /// A job for a worker: to remove what shells left that were killed together with their supervisors;
-    /// none if there are no signs of any.
-    pub fn after_others(&self) -> Option<impl FnOnce() + Send + 'static> {
+    /// none if there are no signs of any. Its result is what will never be removed.
+    pub fn after_others(&self) -> Option<impl FnOnce() -> Left + Send + 'static> {
         let registry = self.registry.clone();
         sweep::may_have_remains().then(|| {
             let busy = registry.begin();
             move || {
-                sweep::clean_up_after_others();
+                let left = sweep::clean_up_after_others();
                 drop(busy);
+                left
             }
         })
     }

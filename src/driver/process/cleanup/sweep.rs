@@ -1,13 +1,16 @@
 //! Doing what the notes of a run say.
 
+use std::ffi::CStr;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use nix::dir::Dir;
-use nix::fcntl::{Flock, FlockArg, OFlag, readlinkat};
-use nix::sys::stat::Mode;
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, readlinkat};
+use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::kind::Kind;
@@ -16,21 +19,44 @@ use crate::user_directory;
 /// The directory of the runs, in the user's own.
 pub const RUNS: &str = "runs";
 
+/// A note that could not be carried out for this long never will be.
+const GIVEN_UP: Duration = Duration::from_secs(7 * 86_400);
+
+/// What could not be removed, and why.
+pub type Left = Vec<(PathBuf, io::Error)>;
+
 /// Removes what the notes in a run's directory name, and the notes. They may be old, or its shell ended
-/// `just_now`.
-pub fn clean(run: BorrowedFd, just_now: bool) {
+/// `just_now`. Returns what is given up.
+pub fn clean(run: BorrowedFd, just_now: bool) -> Left {
+    let mut left = Vec::new();
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return };
+    let Ok(mut notes) = Dir::openat(run, ".", flags, Mode::empty()) else { return left };
     for note in notes.iter() {
         // The iterator repeats an error for ever. Notes that stay are left to the next shell.
-        let Ok(note) = note else { return };
+        let Ok(note) = note else { return left };
         let name = note.file_name();
         let Some(kind) = Kind::of(name.to_bytes()) else { continue };
         let Ok(path) = readlinkat(run, name) else { continue };
-        if !(just_now || kind.lasts()) || kind.remove(Path::new(&path)).is_ok() {
-            let _ = unlinkat(run, name, UnlinkatFlags::NoRemoveDir);
+        if just_now || kind.lasts() {
+            match kind.remove(Path::new(&path)) {
+                Ok(()) => {}
+                Err(error) if !just_now && is_older(run, name, GIVEN_UP) => {
+                    left.push((path.into(), error));
+                }
+                Err(_) => continue,
+            }
         }
+        let _ = unlinkat(run, name, UnlinkatFlags::NoRemoveDir);
     }
+    left
+}
+
+/// True if a note was made longer ago than this.
+fn is_older(run: BorrowedFd, name: &CStr, age: Duration) -> bool {
+    fstatat(run, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|note| {
+        let made = UNIX_EPOCH + Duration::from_secs(u64::try_from(note.st_mtime).unwrap_or(0));
+        made.elapsed().is_ok_and(|since| since > age)
+    })
 }
 
 /// Removes a run's directory, and that of all runs if it was the last.
@@ -47,14 +73,16 @@ pub fn may_have_remains() -> bool {
     user_directory::path().join(RUNS).symlink_metadata().is_ok()
 }
 
-/// Removes what the user's other shells left that were killed together with their supervisors.
-pub fn clean_up_after_others() {
+/// Removes what the user's other shells left that were killed together with their supervisors. Returns what
+/// is given up.
+pub fn clean_up_after_others() -> Left {
+    let mut left = Vec::new();
     let runs = user_directory::path().join(RUNS);
     // It isn't made for this; else it must be what this shell would have made.
     if !runs.symlink_metadata().is_ok_and(|it| it.is_dir())
         || user_directory::make_private(&runs).is_err()
     {
-        return;
+        return left;
     }
     for run in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
         let path = run.path();
@@ -64,10 +92,11 @@ pub fn clean_up_after_others() {
         if let Ok(directory) = options.open(&path)
             && let Ok(directory) = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
         {
-            clean(directory.as_fd(), false);
+            left.extend(clean(directory.as_fd(), false));
             forget(&path);
         }
     }
+    left
 }
 
 /// Removes what an interpreter left that held these locks.

@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::{Mode, mkdirat};
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::{Mode, UtimensatFlags, mkdirat, utimensat};
+use nix::sys::time::TimeSpec;
 
 use super::super::sys::{self, Parcel};
 use super::named::keep_notes_in;
@@ -159,18 +160,14 @@ fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
 
 #[test]
 fn what_cannot_be_removed_stays_noted() {
-    let place = tempfile::tempdir().expect("a directory");
     let (registry, _supervisor) = registry();
-    let path = place.path().join("full");
-    fs::create_dir_all(path.join("inner")).expect("directories");
-    // It isn't a file, so the note is wrong; it isn't followed all the same.
-    drop(registry.note(Kind::File, path.clone()));
-    assert!(path.join("inner").exists());
+    // The kernel lets nobody remove this.
+    drop(registry.note(Kind::File, "/proc/version".into()));
     let run = registry.path().expect("a directory of the run");
     assert_eq!(names(&run).len(), 1);
-    fs::remove_dir_all(&path).expect("it is there");
     registry.close();
-    assert!(!run.exists());
+    assert_eq!(names(&run).len(), 1);
+    fs::remove_dir_all(&run).expect("it is there");
 }
 
 #[test]
@@ -216,4 +213,42 @@ fn much_and_deep_things_are_removed() {
     assert!(!path.exists());
     assert!(scratch.path(&registry).is_err());
     registry.close();
+}
+
+#[test]
+fn a_note_that_can_never_be_carried_out_goes_in_the_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let own = |name: &str| place.path().join(name);
+    fs::write(own("file"), "").expect("a file");
+    fs::create_dir(own("directory")).expect("a directory");
+    // The kernel lets nobody remove this.
+    let fixed = PathBuf::from("/proc/version");
+    for (kind, path, is_old, stays) in [
+        // Something else has the name by now.
+        (Kind::File, own("file/below"), false, false),
+        (Kind::Tree, own("file"), false, false),
+        (Kind::File, own("directory"), false, false),
+        (Kind::File, fixed.clone(), false, true),
+        (Kind::File, fixed, true, false),
+    ] {
+        let (registry, supervisor) = registry();
+        std::mem::forget(registry.note(kind, path));
+        let run = registry.path().expect("a directory of the run");
+        if is_old {
+            for note in names(&run) {
+                let long_ago = TimeSpec::new(1_000_000_000, 0);
+                let flag = UtimensatFlags::NoFollowSymlink;
+                utimensat(AT_FDCWD, &note, &long_ago, &long_ago, flag).expect("its times");
+            }
+        }
+        registry.die();
+        drop(supervisor);
+        let left = sweep::clean_up_after_others();
+        assert_eq!(run.exists(), stays, "{kind:?} {is_old}");
+        assert_eq!(left.iter().any(|(path, _)| path.ends_with("version")), is_old);
+        if stays {
+            fs::remove_dir_all(run).expect("a directory");
+        }
+    }
+    assert!(own("file").exists() && own("directory").exists());
 }

@@ -93,7 +93,7 @@ pub enum Answer {
     /// What came of waiting for a channel.
     Channel(Waited),
     /// What couldn't be removed, and why.
-    Left(PathBuf, io::Error),
+    Left(Vec<(PathBuf, io::Error)>),
     /// Nothing: it was cancelled.
     Cancelled,
 }

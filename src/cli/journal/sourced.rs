@@ -1,0 +1,64 @@
+//! Files that a run has sourced, compared with what they hold now.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bstr::BString;
+
+use crate::journal::Watch;
+use crate::machine::effect::{Effect, OperationId, Query};
+use crate::machine::event::{Event, Reply};
+use crate::machine::record::Record;
+
+/// Collects the files that a repeated run sources, and passes log records on.
+pub struct SourcedFiles<F> {
+    tell: F,
+    /// Files asked for and not read yet.
+    asked: HashMap<OperationId, PathBuf>,
+    /// The text that each file had when it was last sourced.
+    texts: BTreeMap<PathBuf, BString>,
+}
+
+impl<F> SourcedFiles<F> {
+    /// Collects none yet; `tell` gets the log records.
+    pub fn new(tell: F) -> Self {
+        Self { tell, asked: HashMap::new(), texts: BTreeMap::new() }
+    }
+
+    /// Returns the files that hold another text now, or are gone. Only plain files count: a pipe or a
+    /// terminal gives its text once. Relative paths count from the present directory.
+    pub fn changed(&self) -> impl Iterator<Item = &Path> {
+        let is_same = |path: &Path, text: &BString| match std::fs::metadata(path) {
+            Ok(found) if !found.is_file() => true,
+            Ok(found) if found.len() != text.len() as u64 => false,
+            _ => std::fs::read(path).is_ok_and(|now| now == **text),
+        };
+        let changed = self.texts.iter().filter(move |(path, text)| !is_same(path, text));
+        changed.map(|(path, _)| path.as_path())
+    }
+}
+
+impl<F: FnMut(&Record)> Watch for &mut SourcedFiles<F> {
+    fn logged(&mut self, record: &Record) {
+        (self.tell)(record);
+    }
+
+    fn asked(&mut self, effect: &Effect) {
+        if let Effect::Query { operation, directory, query: Query::File(path) } = effect {
+            let directory = directory.as_ref().map_or(&b""[..], |directory| &directory[..]);
+            let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path));
+            self.asked.insert(*operation, path);
+        }
+    }
+
+    fn told(&mut self, event: &Event) {
+        if let Event::Done { operation, result } = event
+            && let Some(path) = self.asked.remove(operation)
+            && let Ok(Reply::Text(text)) = result
+        {
+            self.texts.insert(path, text.clone());
+        }
+    }
+}
