@@ -168,6 +168,7 @@ mod tests {
             trace: Trace::default(),
             earlier: None,
             branches: None,
+            printed: None,
             output: None,
         }
     }

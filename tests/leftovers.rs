@@ -286,6 +286,8 @@ fn a_daemon_of_a_success_may_print_when_the_shell_has_ended() {
         "sh daemon.sh -> v",
         "try 1 time atomic; sh daemon.sh; end",
         "try 1 time atomic; sh daemon.sh; end > f",
+        "try 1 time; sh daemon.sh 1>&2; catch; echo $error_output; end 2> log",
+        "try 1 time; sh daemon.sh 1>&2; exec true; catch; echo $error_output; end 2> log",
         "forall i in 1 output grouped; sh daemon.sh; end",
         "forall i in 1 output tagged; sh daemon.sh; end",
         "forany i in 1 2 hedge after 1 hour; sh daemon.sh; end",
@@ -309,6 +311,10 @@ fn a_daemon_of_a_success_may_print_when_the_shell_has_ended() {
         run.until_gone("the daemon and its reader");
         let finished = run.wait();
         assert_eq!(finished.errors(), "", "{body}");
+        if body.contains("2> log") {
+            // What is only kept goes on to where it was to go.
+            assert_eq!(finished.read("log"), "a\nb\n", "{body}");
+        }
         finished.expect_code(0);
     }
 }

@@ -320,7 +320,7 @@ impl Alive {
                         self.forget_buffer(*id);
                     }
                 }
-                FdSource::Relay { relay: id, .. } => {
+                FdSource::Relay { relay: id, .. } | FdSource::Tee { relay: id, .. } => {
                     if let Some(relay) = self.relays.get_mut(id) {
                         relay.uses = relay.uses.saturating_add_signed(more);
                         self.forget_relay(*id);

@@ -272,7 +272,7 @@ impl Plumbing {
                 | FdSource::BufferCopy { buffer, .. }
                 | FdSource::BufferAppend(buffer)
                 | FdSource::Hold(buffer) => Lead::Buffer(*buffer),
-                FdSource::Relay { relay, .. } => {
+                FdSource::Relay { relay, .. } | FdSource::Tee { relay, .. } => {
                     self.relays.get(relay).map_or(Lead::Elsewhere, |leads| leads[here])
                 }
                 FdSource::Descriptor(from) => leads[usize::from(*from)],

@@ -52,7 +52,7 @@ impl Alive {
         let mut begun = BTreeSet::new();
         for (number, (io, table)) in self.tables.iter().enumerate() {
             for (operation, relay) in &self.relays {
-                let leads_there = |it: &FdChange| matches!(&it.source, FdSource::Relay { relay, .. } if relay == operation);
+                let leads_there = |it: &FdChange| matches!(&it.source, FdSource::Relay { relay, .. } | FdSource::Tee { relay, .. } if relay == operation);
                 if table.changes.iter().any(leads_there) && begun.insert(*operation) {
                     effects.push(Effect::Relay { operation: *operation, io: relay.io });
                 }
@@ -84,7 +84,11 @@ impl Alive {
                     FdSource::BufferAppend(*buffer)
                 }
                 FdSource::PipeReader(_) | FdSource::PipeWriter(_) => FdSource::Gone,
-                FdSource::Relay { relay, .. } if !self.relays.contains_key(relay) => FdSource::Gone,
+                FdSource::Relay { relay, .. } | FdSource::Tee { relay, .. }
+                    if !self.relays.contains_key(relay) =>
+                {
+                    FdSource::Gone
+                }
                 // What a lost attempt writes is dropped, and what it has read is read again.
                 FdSource::Draft { .. } => FdSource::Null,
                 FdSource::Replay(_) => continue,

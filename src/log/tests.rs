@@ -53,6 +53,7 @@ fn failure() -> Failure {
         }],
         earlier: None,
         branches: None,
+        printed: None,
         output: None,
     }
 }

@@ -119,7 +119,7 @@ const VARIABLES: [(&str, &str); 12] = [
     ("error_code", "the status of the command that failed"),
     ("error_command", "the command that failed"),
     ("error_line", "the line of the command that failed"),
-    ("error_output", "what the failed attempt of an atomic `try` had printed last"),
+    ("error_output", "what the failed attempt had printed last to standard error"),
     ("failed", "the words of the `forall` whose branches failed, a line each"),
     ("succeeded", "the words of the `forall` whose branches succeeded, a line each"),
     ("scratch", "a directory of this attempt's own, in an atomic `try`"),

@@ -6,8 +6,8 @@ use bstr::BString;
 
 use super::Machine;
 use super::effect::{
-    Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, Query, ReplayId, ScratchId,
-    Sink,
+    Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, OperationId, Query, ReplayId,
+    ScratchId, Sink,
 };
 use super::ending::{Retry, Thrown};
 use super::event::{Refusal, Reply};
@@ -16,14 +16,12 @@ use super::frame::FrameKind;
 use super::halt::Halt;
 use super::opening::{Redirects, Resolved, Resource, Targets, Written};
 use super::outcome::Failure;
+use super::size::MOST_TOLD;
 use super::task::{AfterEmptied, State, Task};
 use super::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
 use super::try_block::NO_TRY;
 use super::value::{Handle, Value};
 use crate::syntax::ast::{Mode, Redirect};
-
-/// So much of what a failed attempt has written is told, in bytes.
-pub const MOST_TOLD: usize = 64 * 1024;
 
 impl Machine {
     /// Where the output of all attempts is to go is known before the first, whatever they change.
@@ -76,6 +74,19 @@ impl Machine {
         let before = task.io.clone();
         let inner = Vec::new();
         let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
+        let transaction = Box::new(transaction);
+        Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
+    }
+
+    /// An attempt begins whose standard error a clause of its `try` may read: a relay keeps it.
+    pub(super) fn begin_tee(&mut self, task: &Task) -> Flow {
+        let relay = OperationId(self.next_id());
+        self.effects.push_back(Effect::Relay { operation: relay, io: task.io.id() });
+        let buffer = Handle::new(BufferId(self.next_id()), &self.released);
+        let source = FdSource::Tee { relay, buffer: buffer.id() };
+        let operation = self.new_operation(task);
+        let io = self.open_io(&task.io, task, operation, vec![FdChange { descriptor: 2, source }]);
+        let transaction = Transaction::bare(Kind::Tee { relay, buffer }, task.io.clone());
         let transaction = Box::new(transaction);
         Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
     }
@@ -168,11 +179,13 @@ impl Machine {
 
     /// The descriptors of a transaction are there, or can't be had.
     pub(super) fn begun(
+        &mut self,
         task: &mut Task,
         beginning: Beginning,
         result: Result<Reply, Refusal>,
     ) -> Flow {
         if let Err(refusal) = result {
+            self.leave_tee(&beginning.transaction.kind);
             // Where nothing has been done yet, nothing is to be hoped for.
             let is_first = task.top_try().is_some_and(|frame| frame.first_failed.is_none());
             let retry = if is_first { Retry::Never } else { Retry::AsUsual };
@@ -186,12 +199,28 @@ impl Machine {
 
     /// A transaction is left without being committed. What an attempt has written is told of it when
     /// nothing of it runs any more.
-    pub(super) fn roll_back(task: &mut Task, transaction: Transaction) {
-        task.io = transaction.before;
-        if let (Kind::Attempt { .. }, Some(frame)) = (transaction.kind, task.top_try()) {
-            let Transaction { mut held, drafts, written, .. } = transaction;
-            held.extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
-            frame.dropped = Some(Dropped { held, drafts });
+    pub(super) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
+        self.leave_tee(&transaction.kind);
+        let Transaction { kind, before, mut held, drafts, written, .. } = transaction;
+        task.io = before;
+        let Some(frame) = task.top_try() else { return };
+        match kind {
+            Kind::Attempt { .. } => {
+                held.extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
+                frame.dropped = Some(Dropped { held, drafts, is_lost: true });
+            }
+            Kind::Tee { buffer, .. } => {
+                let held = vec![(2, buffer)];
+                frame.dropped = Some(Dropped { held, drafts, is_lost: false });
+            }
+            Kind::Catch | Kind::Redirected { .. } => {}
+        }
+    }
+
+    /// Nobody waits any more for what is written on.
+    pub(super) fn leave_tee(&mut self, kind: &Kind) {
+        if let Kind::Tee { relay, .. } = kind {
+            self.abandon(*relay);
         }
     }
 
@@ -215,16 +244,20 @@ impl Machine {
         mut then: AfterEmptied,
         result: Result<Reply, Refusal>,
     ) -> Flow {
-        if let Some(frame) = task.top_try() {
-            frame.dropped = None;
-        }
+        let dropped = task.top_try().and_then(|frame| frame.dropped.take());
         if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
-            && !text.is_empty()
+            && (failure.printed.is_some() || !text.is_empty())
         {
             let failure = Arc::make_mut(failure);
-            let inside = failure.output.take();
-            let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
-            failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
+            // What was kept of an attempt inside was written to what is told of now.
+            failure.printed = None;
+            if dropped.is_some_and(|dropped| !dropped.is_lost) {
+                failure.printed = Some(Arc::new(text));
+            } else if !text.is_empty() {
+                let inside = failure.output.take();
+                let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
+                failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
+            }
         }
         self.emptied(task, then)
     }
@@ -278,7 +311,7 @@ impl Task {
         let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
             FrameKind::Transaction(transaction) => match &transaction.kind {
                 Kind::Attempt { scratch, .. } => Some(scratch),
-                Kind::Catch | Kind::Redirected { .. } => None,
+                Kind::Tee { .. } | Kind::Catch | Kind::Redirected { .. } => None,
             },
             _ => None,
         });

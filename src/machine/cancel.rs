@@ -108,8 +108,15 @@ impl Machine {
             | State::Committing(Committing::Files(operation) | Committing::Filled(operation)) => {
                 self.abandon(operation);
             }
-            State::Beginning(beginning) => self.abandon(beginning.operation),
+            State::Beginning(beginning) => {
+                self.abandon(beginning.operation);
+                self.leave_tee(&beginning.transaction.kind);
+            }
             State::Settling(settling) => self.abandon(settling.operation),
+            // It is left with its transaction.
+            State::Committing(Committing::Relay(relay)) => {
+                self.operations.remove(&relay);
+            }
             State::Committing(Committing::LettingOut(process, _)) => {
                 self.processes.remove(&process);
             }

@@ -152,6 +152,8 @@ pub enum Instruction {
         /// Whether it is an attempt.
         attempt: bool,
     },
+    /// An attempt begins whose standard error is kept.
+    Tee,
     /// It succeeded.
     EndAtomic,
     /// The `catch` block succeeded.

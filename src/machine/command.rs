@@ -33,9 +33,6 @@ use crate::syntax::vocabulary::{BUILTINS, HEADS, synonym};
 const NO_COMMAND: &str = "a command ended that nothing waits for";
 /// Tells a shell what to hide, one value a line.
 const REDACT: &str = "FTSH_REDACT";
-/// What a command dies of that writes where nobody reads any more.
-pub const SIGPIPE: i32 = 13;
-
 /// The signal that nothing catches.
 const SIGKILL: i32 = 9;
 /// More of a command's text isn't told.

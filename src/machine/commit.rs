@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::Machine;
 use super::effect::{DraftId, Effect, OperationId, ProcessId, Query, TaskId};
 use super::ending::{Retry, Thrown};
-use super::event::{Refusal, Reply};
+use super::event::{Refusal, Reply, SIGPIPE};
 use super::flow::{Flow, Step};
 use super::frame::{Frame, FrameKind};
 use super::leaving::Leaving;
@@ -42,6 +42,12 @@ impl Machine {
         then: Leaving,
     ) -> Flow {
         transaction.commit = Some(Commit { then, streams: VecDeque::new() });
+        if let Kind::Tee { relay, .. } = transaction.kind {
+            task.enter(FrameKind::Transaction(transaction));
+            self.operations.insert(relay, task.id);
+            self.effects.push_back(Effect::FinishRelay(relay));
+            return Flow::Wait(State::Committing(Committing::Relay(relay)));
+        }
         let mut drafts = std::mem::take(&mut transaction.inner);
         drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
         transaction.inner = drafts;
@@ -134,6 +140,14 @@ impl Machine {
             (Committing::Filled(_), Err(refusal)) => {
                 Flow::Throw(task.thrown(FailureKind::Builtin, 1, refusal.message, ""))
             }
+            (Committing::Relay(_), Ok(Reply::Truth(true))) => self.committed(task),
+            (Committing::Relay(_), result) => {
+                let refused = match result {
+                    Ok(_) => Refused::NobodyReads(SIGPIPE),
+                    Err(refusal) => Refused::Error(refusal.message),
+                };
+                self.not_let_out(task, 2, refused, Retry::AsUsual)
+            }
             (Committing::Filled(_) | Committing::LettingOut(..), _) => {
                 Flow::Throw(task.broken("a commit waits for something else"))
             }
@@ -180,19 +194,32 @@ impl Machine {
             let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
                 return Flow::Throw(task.broken("nothing is being let out"));
             };
-            let Err(refused) = result else { return machine.next_stream(task) };
-            let Some(transaction) = task.top_transaction() else {
-                return Flow::Throw(task.broken(NO_TRANSACTION));
-            };
-            let unread = refused.is_unread() && transaction.before.feeds(descriptor);
-            let thrown = refused.thrown(task, "what an attempt printed can't be written");
-            if unread && machine.outlasts_readers(task) {
-                machine.log_failure(task, &thrown.failure, Level::COMMANDS, false);
-                return machine.next_stream(task);
+            match result {
+                Ok(()) => machine.next_stream(task),
+                Err(refused) => machine.not_let_out(task, descriptor, refused, Retry::Never),
             }
-            let retry = if unread { Retry::Unread } else { Retry::Never };
-            Flow::Throw(Thrown { retry, ..thrown })
         });
+    }
+
+    /// What goes to a descriptor can't be written.
+    fn not_let_out(
+        &mut self,
+        task: &mut Task,
+        descriptor: u8,
+        refused: Refused,
+        retry: Retry,
+    ) -> Flow {
+        let Some(transaction) = task.top_transaction() else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        let unread = refused.is_unread() && transaction.before.feeds(descriptor);
+        let thrown = refused.thrown(task, "what an attempt printed can't be written");
+        if unread && self.outlasts_readers(task) {
+            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            return self.next_stream(task);
+        }
+        let retry = if unread { Retry::Unread } else { retry };
+        Flow::Throw(Thrown { retry, ..thrown })
     }
 
     /// All has taken place.
@@ -239,7 +266,9 @@ impl Task {
     /// Whether the attempt around this place in its structures is being committed: it makes no other.
     pub fn is_committing(&self, at: usize) -> bool {
         self.frames.get(at).is_some_and(|frame| match &frame.kind {
-            FrameKind::Transaction(transaction) => transaction.commit.is_some(),
+            FrameKind::Transaction(transaction) => {
+                transaction.commit.is_some() && !matches!(transaction.kind, Kind::Tee { .. })
+            }
             _ => false,
         })
     }

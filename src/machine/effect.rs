@@ -277,6 +277,14 @@ pub enum FdSource {
         /// What stands before each line.
         tag: Arc<BString>,
     },
+    /// A pipe into a relay without lines and tags: what comes is written on as it comes. The end of it is
+    /// also in the buffer, at most [`MOST_TOLD`](super::size::MOST_TOLD) bytes.
+    Tee {
+        /// The relay, which has no other pipe.
+        relay: OperationId,
+        /// Only to be asked for its tail.
+        buffer: BufferId,
+    },
     /// An existing buffer, at its end.
     BufferAppend(BufferId),
     /// A file that is to be written whole or not at all, by `Settle`; until then it is as it was. What is

@@ -12,6 +12,9 @@ use super::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use super::packed::EndedBranch;
 use crate::channel::Admission;
 
+/// What a command dies of that writes where nobody reads any more.
+pub const SIGPIPE: i32 = 13;
+
 /// What came of an effect, or a signal to the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {

@@ -31,6 +31,7 @@ pub fn lost(
         trace: running.walk.trace,
         earlier: running.earlier.or(caught),
         branches: None,
+        printed: None,
         output: None,
     })
 }

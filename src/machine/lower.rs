@@ -14,11 +14,16 @@ use crate::syntax::ast::{
 };
 use crate::syntax::span::{Source, Span};
 
+/// The variable that has the end of what a failed attempt has printed.
+const ERROR_OUTPUT: &str = "error_output";
+
 /// Makes a script ready to run.
 pub fn lower(script: &Script) -> Program {
     let mut lower = Lower {
         source: &script.source,
         line: 1,
+        until: script.source.text().len(),
+        calls_read: false,
         code: Vec::new(),
         lines: Vec::new(),
         functions: Vec::new(),
@@ -26,10 +31,12 @@ pub fn lower(script: &Script) -> Program {
         pending: Vec::new(),
         loops: Loops::default(),
     };
+    lower.calls_read = lower.may_read_in_functions(&script.body);
     lower.block(&script.body);
     lower.emit(Instruction::Return { value: false });
     // Bodies come after the script; functions inside functions are found on the way.
-    while let Some((name, body)) = lower.pending.pop() {
+    while let Some((name, body, until)) = lower.pending.pop() {
+        lower.until = until;
         lower.functions.push((Arc::clone(name), lower.here()));
         lower.block(body);
         lower.emit(Instruction::Return { value: false });
@@ -46,11 +53,15 @@ pub fn lower(script: &Script) -> Program {
 struct Lower<'a> {
     source: &'a Source,
     line: u32,
+    /// The end of the present command in the source, or what comes before its next sibling.
+    until: usize,
+    /// Whether functions may read `$error_output`.
+    calls_read: bool,
     code: Vec<Instruction>,
     lines: Vec<u32>,
     functions: Vec<(Name, Address)>,
     channels: Vec<Name>,
-    pending: Vec<(&'a Name, &'a Block)>,
+    pending: Vec<(&'a Name, &'a Block, usize)>,
     loops: Loops,
 }
 
@@ -75,9 +86,35 @@ impl<'a> Lower<'a> {
     }
 
     fn block(&mut self, block: &'a Block) {
-        for command in &block.commands {
+        let until = self.until;
+        for (at, command) in block.commands.iter().enumerate() {
+            self.until = block.commands.get(at + 1).map_or(until, |next| next.span.start);
             self.command(command);
         }
+        self.until = until;
+    }
+
+    /// Returns true if a function that is defined somewhere in a block may read `$error_output`.
+    fn may_read_in_functions(&self, block: &Block) -> bool {
+        let starts = block.commands.iter().map(|command| command.span.start);
+        let ends = starts.clone().skip(1).chain([self.until]);
+        let mut texts = starts.zip(ends).map(|(start, end)| self.text(start, end));
+        texts.any(|text| text.contains("function") && text.contains(ERROR_OUTPUT))
+    }
+
+    fn text(&self, start: usize, end: usize) -> &str {
+        self.source.text().get(start..end).unwrap_or_default()
+    }
+
+    /// Returns true if what comes after a failed attempt may read what that has printed.
+    fn may_read_errors(&self, details: &Try) -> bool {
+        let spans = [&details.catch, &details.finally].map(|it| it.as_ref().map(|(span, _)| *span));
+        let condition = details.condition.as_ref().map(|it| it.span);
+        let after =
+            spans.into_iter().flatten().map(|span| self.text(span.start, self.until)).next();
+        let condition = condition.map(|span| self.text(span.start, span.end));
+        let mut texts = after.into_iter().chain(condition).peekable();
+        texts.peek().is_some() && (self.calls_read || texts.any(|text| text.contains(ERROR_OUTPUT)))
     }
 
     /// A block inside so many more structures that the machine keeps account of.
@@ -151,7 +188,7 @@ impl<'a> Lower<'a> {
             }
             CommandKind::For(details) => self.for_loop(details),
             CommandKind::Try(details) => self.try_block(details, writes(&command.redirects)),
-            CommandKind::Function { name, body, .. } => self.pending.push((name, body)),
+            CommandKind::Function { name, body, .. } => self.pending.push((name, body, self.until)),
             CommandKind::Return(value) => {
                 if let Some(value) = value {
                     self.expr(value);
@@ -312,14 +349,20 @@ impl<'a> Lower<'a> {
             address
         });
         let body = self.here();
-        self.perhaps_atomic(details.clauses.atomic, true, &details.body);
+        let attempt = if details.clauses.atomic {
+            Some(Instruction::Atomic { attempt: true })
+        } else {
+            self.may_read_errors(details).then_some(Instruction::Tee)
+        };
+        self.transaction(attempt, &details.body);
         self.line = line;
         self.emit(Instruction::EndTry);
         let catch = details.catch.as_ref().map(|(span, block)| {
             let address = self.here();
             self.at(*span);
             let catch_line = self.line;
-            self.perhaps_atomic(details.clauses.atomic && redirected, false, block);
+            let holds = details.clauses.atomic && redirected;
+            self.transaction(holds.then_some(Instruction::Atomic { attempt: false }), block);
             self.emit(Instruction::EndCatch);
             (address, catch_line)
         });
@@ -330,13 +373,11 @@ impl<'a> Lower<'a> {
         self.code[head] = Instruction::Try(code);
     }
 
-    /// The block of an attempt or of a `catch`; what it writes is held if it is atomic.
-    fn perhaps_atomic(&mut self, atomic: bool, attempt: bool, block: &'a Block) {
-        if !atomic {
-            return self.inside(1, block);
-        }
+    /// The block of an attempt or of a `catch`, and what the transaction begins with if it is one.
+    fn transaction(&mut self, begins: Option<Instruction>, block: &'a Block) {
+        let Some(begins) = begins else { return self.inside(1, block) };
         let line = self.line;
-        self.emit(Instruction::Atomic { attempt });
+        self.emit(begins);
         self.inside(2, block);
         self.line = line;
         self.emit(Instruction::EndAtomic);

@@ -62,6 +62,8 @@ pub struct Failure {
     pub earlier: Option<Arc<Failure>>,
     /// What became of the branches, if it is the failure of a `forall`.
     pub branches: Option<Arc<Branches>>,
+    /// The end of what the attempt that it ended has written to standard error, if it was kept.
+    pub printed: Option<Arc<BString>>,
     /// What the atomic attempt that it ended had written last, which is dropped: standard error, then
     /// standard output.
     pub output: Option<Arc<BString>>,
@@ -258,6 +260,12 @@ impl Failure {
             way += &step.brief(seen_from);
         }
         way
+    }
+
+    /// Returns what is known of what the attempt that it ended had printed.
+    pub fn all_output(&self) -> Vec<u8> {
+        let parts = [&self.printed, &self.output];
+        parts.into_iter().flatten().flat_map(|part| part.iter().copied()).collect()
     }
 
     /// The last lines that the atomic attempt had printed which it ended, of so many at most.

@@ -289,7 +289,7 @@ impl Texts {
             line: failure.line,
             tries: tries.collect(),
             branches,
-            output: failure.output.as_deref().map(|output| BString::from(output.to_vec())),
+            output: Some(failure.all_output().into()).filter(|output: &BString| !output.is_empty()),
         }
     }
 }

@@ -152,8 +152,9 @@ impl<'a> Expander<'a> {
                 "_command" => failure.command.as_str().into(),
                 "_line" => failure.line.to_string().into(),
                 "_output" => {
-                    let output = failure.output.as_deref().map_or(&b""[..], |output| output);
-                    output.strip_suffix(b"\n").unwrap_or(output).into()
+                    let mut output = failure.all_output();
+                    output.pop_if(|last| *last == b'\n');
+                    output.into()
                 }
                 _ => return None,
             });

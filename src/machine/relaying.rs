@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use super::Machine;
-use super::command::SIGPIPE;
 use super::effect::{Effect, FdChange, FdSource, IoId, OperationId, TaskId};
-use super::event::{Refusal, Reply};
+use super::event::{Refusal, Reply, SIGPIPE};
 use super::frame::{JoinFrame, JoinKind};
 use super::join::{fork_again, top_join};
 use super::let_out::{NOT_WRITTEN, Refused};

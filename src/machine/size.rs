@@ -5,6 +5,9 @@ use thiserror::Error;
 
 use super::halt::Halt;
 
+/// So much of what a failed attempt has written is told, in bytes.
+pub const MOST_TOLD: usize = 64 * 1024;
+
 /// How many bytes a value can have, and the words of a command together.
 pub const LONGEST: usize = 64 * 1024 * 1024;
 /// How many words a command can have. The words of a loop are never all there at once.

@@ -73,7 +73,7 @@ impl Machine {
         result: Result<Reply, Refusal>,
     ) -> Flow {
         match (std::mem::replace(&mut task.state, State::Ready), result) {
-            (State::Beginning(beginning), result) => Self::begun(task, beginning, result),
+            (State::Beginning(beginning), result) => self.begun(task, beginning, result),
             (State::Asking(_), result) => self.input_told(task, &result),
             (State::Settling(settling), result) => self.files_settled(task, *settling, result),
             (State::Committing(waited), result) => self.go_on_committing(task, waited, result),
@@ -206,6 +206,7 @@ impl Machine {
             Instruction::TryAgain => return self.try_again(task),
             Instruction::Targets(redirects) => self.find_targets(task, redirects)?,
             Instruction::Atomic { attempt } => return Ok(self.begin_atomic(task, *attempt)),
+            Instruction::Tee => return Ok(self.begin_tee(task)),
             Instruction::EndAtomic => return Ok(self.end_transaction(task)),
             Instruction::EndTry => return Ok(self.try_succeeded(task)),
             Instruction::EndCatch => match task.frames.pop() {

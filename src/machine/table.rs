@@ -47,7 +47,7 @@ impl Table {
     pub fn piped_after(&self, changes: &[FdChange]) -> u16 {
         follow(self.piped, changes, |source, before| match source {
             FdSource::PipeWriter(_) => true,
-            FdSource::Relay { .. } => before,
+            FdSource::Relay { .. } | FdSource::Tee { .. } => before,
             _ => false,
         })
     }

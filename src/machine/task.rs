@@ -271,6 +271,7 @@ impl Task {
             trace: Trace::default(),
             earlier: self.caught().cloned(),
             branches: None,
+            printed: None,
             output: None,
         };
         Thrown { failure: Arc::new(failure), retry: Retry::AsUsual, logged: Logged::Not }

@@ -45,6 +45,13 @@ pub enum Kind {
         /// Its directory.
         scratch: Scratch,
     },
+    /// An attempt that is not atomic and whose standard error is kept while it is written on.
+    Tee {
+        /// What writes it on.
+        relay: OperationId,
+        /// The end of it.
+        buffer: Handle<BufferId>,
+    },
     /// The `catch` of an atomic `try`.
     Catch,
     /// A structure or a call in an atomic attempt, all of whose output to files is there when it has
@@ -82,6 +89,8 @@ pub enum Committing {
     Files(OperationId),
     /// Which descriptors were written to.
     Filled(OperationId),
+    /// A relay writes what there is.
+    Relay(OperationId),
     /// Something is let out.
     LettingOut(ProcessId, Held),
 }
@@ -93,14 +102,20 @@ pub struct Dropped {
     pub held: Vec<Held>,
     /// What was to go to files.
     pub drafts: Vec<(u8, Handle<DraftId>)>,
+    /// False if it was written on as well.
+    pub is_lost: bool,
 }
 
 impl Transaction {
+    /// A transaction that writes nothing of its own.
+    pub fn bare(kind: Kind, before: Table) -> Self {
+        let (held, drafts, inner, written) = Default::default();
+        Self { kind, before, held, drafts, inner, written, commit: None }
+    }
+
     /// What is written to these files is there when what is redirected has succeeded.
     pub fn redirected(before: Table, around_call: bool, drafts: Vec<Handle<DraftId>>) -> Self {
-        let kind = Kind::Redirected { around_call };
-        let (held, written) = (Vec::new(), Vec::new());
-        Self { kind, before, held, drafts: Vec::new(), inner: drafts, written, commit: None }
+        Self { inner: drafts, ..Self::bare(Kind::Redirected { around_call }, before) }
     }
 
     /// Whether it ends with the call inside.

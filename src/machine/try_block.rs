@@ -371,6 +371,7 @@ pub fn timeout(
         trace: running.walk.trace,
         earlier: running.earlier.or(caught),
         branches: None,
+        printed: None,
         output: None,
     })
 }

@@ -263,6 +263,7 @@ pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Ar
             trace: Trace::default(),
             earlier,
             branches,
+            printed: None,
             output: packed.output.map(Arc::new),
         }))
     })

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Machine;
-use super::command::SIGPIPE;
 use super::effect::{Effect, ScopeId};
 use super::ending::{Ending, Logged, Retry, Thrown};
+use super::event::SIGPIPE;
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind};
 use super::join::{children, outlives_a_failure};
@@ -158,7 +158,7 @@ impl Machine {
         match kind {
             FrameKind::Call(call) => Self::leave_call(task, *call),
             FrameKind::Redirected { before, .. } => task.io = before,
-            FrameKind::Transaction(transaction) => Self::roll_back(task, *transaction),
+            FrameKind::Transaction(transaction) => self.roll_back(task, *transaction),
             FrameKind::Try(frame) => {
                 self.timers.cancel(frame.deadline_timer);
                 self.timers.cancel(frame.attempt_timer);

@@ -203,6 +203,7 @@ fn lost(command: &str) -> LogEvent {
         trace: Trace::default(),
         earlier: None,
         branches: None,
+        printed: None,
         output: None,
     }))
 }

@@ -334,6 +334,57 @@ fn a_failed_attempt_tells_what_it_had_printed() {
 }
 
 #[test]
+fn the_standard_error_of_any_attempt_is_kept_for_what_reads_it() {
+    let shown = |script: &str, output: &str, errors: &str| {
+        let ran = atomic().run(script).prints(output);
+        assert_eq!(ran.world.stderr(), errors, "{script}");
+    };
+    // A condition sees what failed, and attempts go on until that is something else.
+    let script = "try 9 times backoff none while $error_output .contains. \"not ready\"\n\
+                  if $attempt .lt. 3; warn \"not ready\"; fail; end; warn broken; fail\n\
+                  catch; echo \"$error_output\"; end";
+    shown(script, "broken\n", "not ready\nnot ready\nbroken\n");
+    let told = "catch; echo \"<$error_output>\"; end";
+    // Standard output is not part of it, nor what goes elsewhere.
+    shown(
+        &format!("try; echo a; warn b; warn c 2> f; warn d 2-> v; fail; {told}"),
+        "a\n<b>\n",
+        "b\n",
+    );
+    shown(&format!("try; warn b; fail; {told} 2> f"), "<b>\n", "");
+    // All that the attempt runs is: stages, branches, calls, attempts inside.
+    shown(&format!("try; warn a | cat; fail; {told}"), "<a>\n", "a\n");
+    shown(&format!("try; forall x in a; warn $x; end; fail; {told}"), "<a>\n", "a\n");
+    shown(&format!("function f; warn a; fail; end; try; f; {told}"), "<a>\n", "a\n");
+    let inner = "try; warn a; try 1 time; warn b; fail; end";
+    shown(&format!("{inner}; {told}"), "<a\nb>\n", "a\nb\n");
+    let both = "try; warn a; try 1 time; warn b; fail; catch; echo $error_output; failure; end";
+    shown(&format!("{both}; {told}"), "b\n<a\nb>\n", "a\nb\n");
+    // What an atomic one inside had printed is lost but for the telling; and the other way round.
+    shown(&format!("try; warn a; try atomic; warn b; fail; end; {told}"), "<a\nb>\n", "a\n");
+    let both = "try atomic; warn a; try 1 time; warn b; fail; catch; x=$error_output; failure; end";
+    shown(&format!("{both}; {told}"), "<a\nb>\n", "");
+    // Functions and `finally` may read it.
+    let script = "function told; echo \"<$error_output>\"; end\n\
+                  try; warn a; fail; catch; told; end";
+    shown(script, "<a>\n", "a\n");
+    let script = "try 1 time; warn a; fail; finally; echo \"<$error_output>\"; end";
+    shown(script, "<a>\n", "a\n");
+    // A limit, and the ways out.
+    shown(&format!("try for 3 seconds or 1 time; warn a; hang; {told}"), "<a>\n", "a\n");
+    let script = "for x in 1 2 3; try; warn $x; if $x .eq. 2; break; end; continue; catch\n\
+                  echo $error_output; end; end; warn out";
+    shown(script, "", "1\n2\nout\n");
+    // 64 KiB at most, in whole lines.
+    let long = "x".repeat(100);
+    let script = format!(
+        "try; for n in 1 .to. 1000; warn {long}; end; fail\n\
+         catch; x=\"$error_output\"; n=length($x); echo $n; end"
+    );
+    atomic().run(&script).prints(&format!("{}\n", 65536 / 101 * 101 - 1));
+}
+
+#[test]
 fn an_attempt_has_a_directory_of_its_own() {
     let script = "try 2 times backoff none atomic\n\
                   x=$scratch; echo $attempt > $scratch/a\n\

@@ -65,6 +65,13 @@ impl ProcessDriver {
 
     /// The ends of what was written.
     pub(super) fn tail(&mut self, operation: OperationId, sinks: &[Sink], most: usize) {
+        for sink in sinks {
+            if let Sink::Buffer(id) = sink
+                && let Some(kept) = self.relays.take_kept(*id)
+            {
+                self.io.fill(*id, kept.into());
+            }
+        }
         let tail = self.io.tail(sinks, most).map(Reply::Text);
         self.answer(operation, tail.map_err(FdError::Unreadable));
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::os::reader::leave_reader;
+use super::os::reader::{Daemons, leave_reader};
 use super::os::signal::of_the_editor;
 use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver, sys};
@@ -154,7 +154,8 @@ impl Interactive for ProcessDriver {
 impl ProcessDriver {
     /// Leaves a process behind that reads what daemons write into pipes of this shell. Returns its id.
     pub(super) fn leave_reader(&self) -> io::Result<Option<i32>> {
-        let pipes: Vec<_> = self.io.held.pipes().chain(self.relays.pipes()).collect();
+        let pipes: Vec<_> =
+            self.io.held.pipes().map(Daemons::from).chain(self.relays.pipes()).collect();
         leave_reader(&pipes)
     }
 

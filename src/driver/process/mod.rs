@@ -494,6 +494,7 @@ impl Driver for ProcessDriver {
             Effect::Fill(buffer, bytes) => self.io.fill(buffer, bytes),
             Effect::DropBuffer(buffer) => {
                 self.io.drop_buffer(buffer);
+                self.relays.take_kept(buffer);
                 self.admission.note_free();
             }
             Effect::Settle { operation, drafts } => self.settle_drafts(operation, &drafts),

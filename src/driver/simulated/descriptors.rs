@@ -67,6 +67,8 @@ pub enum End {
     Draft(DraftId),
     PipeOut(PipeId),
     Relay(usize),
+    /// There, and into a buffer as well.
+    Tee(Box<End>, BufferId),
 }
 
 impl End {
@@ -76,7 +78,7 @@ impl End {
             (Self::Stdout, Self::Stdout)
             | (Self::Stderr, Self::Stderr)
             | (Self::Null, Self::Null) => true,
-            (Self::Buffer(a), Self::Buffer(b)) => a == b,
+            (Self::Buffer(a), Self::Buffer(b)) | (Self::Tee(_, a), Self::Tee(_, b)) => a == b,
             (Self::File(a), Self::File(b)) => a == b,
             (Self::Draft(a), Self::Draft(b)) => a == b,
             (Self::PipeOut(a), Self::PipeOut(b)) => a == b,
@@ -98,7 +100,7 @@ impl End {
     /// The buffer it leads to.
     fn buffer(&self) -> Option<BufferId> {
         match self {
-            Self::Buffer(buffer) => Some(*buffer),
+            Self::Buffer(buffer) | Self::Tee(_, buffer) => Some(*buffer),
             Self::Input(source) => match source.of {
                 Of::Buffer(buffer) => Some(buffer),
                 Of::Bytes(_) | Of::File(_) | Of::Stdin(_) | Of::Pipe(_) => None,
@@ -307,6 +309,11 @@ impl Descriptors {
                     self.count += 1;
                     End::Relay(number)
                 }
+                FdSource::Tee { buffer, .. } => {
+                    let Some(to) = table.get(descriptor).cloned() else { continue };
+                    self.buffers.entry(*buffer).or_default();
+                    End::Tee(Box::new(to), *buffer)
+                }
                 FdSource::BufferAppend(buffer) => End::Buffer(*buffer),
                 FdSource::Draft { path, .. } if path.starts_with(b"/dev/") => End::Null,
                 FdSource::Draft { draft, path, mode } => {
@@ -370,6 +377,7 @@ impl Descriptors {
         match end {
             End::PipeOut(_) => true,
             End::Stdout => self.nobody_reads,
+            End::Tee(to, _) => self.is_dead_end(to),
             End::Relay(number) => {
                 self.relayed.get(number).is_some_and(|relayed| self.is_dead_end(&relayed.to))
             }
@@ -452,6 +460,10 @@ impl Descriptors {
             End::Buffer(buffer) => self.buffers.entry(*buffer).or_default(),
             End::PipeOut(pipe) => self.pipes.entry(*pipe).or_default(),
             End::Relay(number) => return self.relay(*number, text),
+            End::Tee(to, buffer) => {
+                self.write(to, text);
+                self.buffers.entry(*buffer).or_default()
+            }
             End::Draft(draft) => match self.drafts.content(*draft) {
                 Some(content) => content,
                 None => return,

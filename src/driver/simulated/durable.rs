@@ -80,6 +80,10 @@ impl Descriptors {
         for end in self.tables.values_mut().flat_map(BTreeMap::values_mut) {
             let pipe = match (&*end, end.reads()) {
                 (End::PipeOut(pipe), _) => (*pipe, true),
+                (End::Tee(to, _), _) => match **to {
+                    End::PipeOut(pipe) => (pipe, true),
+                    _ => continue,
+                },
                 (_, Some(pipe)) => (pipe, false),
                 (End::Draft(_), _) => {
                     *end = End::Null;

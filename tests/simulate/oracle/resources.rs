@@ -51,6 +51,10 @@ impl Resources {
                 FdSource::PipeWriter(pipe) => {
                     demand(self.writers.insert(*pipe), || format!("{pipe:?} is written twice"))?;
                 }
+                FdSource::Tee { relay, buffer } => {
+                    demand(self.operations.contains(relay), || format!("{relay:?} isn't there"))?;
+                    demand(self.buffers.insert(*buffer), || format!("{buffer:?} is made twice"))?;
+                }
                 FdSource::Relay { relay, .. } => {
                     demand(self.operations.contains(relay), || format!("{relay:?} isn't there"))?;
                 }

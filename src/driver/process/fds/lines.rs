@@ -10,7 +10,8 @@ const LONGEST: usize = 64 * 1024;
 /// What comes from one place.
 #[derive(Debug)]
 pub struct Lines {
-    tag: Arc<BString>,
+    /// None if all goes out as it comes.
+    tag: Option<Arc<BString>>,
     /// The beginning of a line.
     held: Vec<u8>,
     /// Whether the beginning of a line that is too long to be held is out: nothing else may go out
@@ -19,8 +20,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Nothing has come yet.
-    pub fn new(tag: Arc<BString>) -> Self {
+    /// Nothing has come yet. Without a tag it doesn't matter what is a line.
+    pub fn new(tag: Option<Arc<BString>>) -> Self {
         Self { tag, held: Vec::new(), is_open: false }
     }
 
@@ -31,6 +32,9 @@ impl Lines {
 
     /// Takes what has come, and adds to `out` what goes out.
     pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if self.tag.is_none() {
+            return out.extend_from_slice(bytes);
+        }
         for piece in bytes.lines_with_terminator() {
             let is_end = piece.ends_with(b"\n");
             if self.is_open {
@@ -65,8 +69,10 @@ impl Lines {
     }
 
     fn begin(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.tag);
-        out.push(b'\t');
+        if let Some(tag) = &self.tag {
+            out.extend_from_slice(tag);
+            out.push(b'\t');
+        }
     }
 }
 
@@ -82,7 +88,7 @@ mod tests {
     use super::*;
 
     fn lines() -> Lines {
-        Lines::new(Arc::new("a".into()))
+        Lines::new(Some(Arc::new("a".into())))
     }
 
     #[test]

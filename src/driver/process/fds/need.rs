@@ -62,7 +62,7 @@ impl FdTables {
                 let stays = changes.descriptor > HIGHEST_STANDARD && fd.is_none();
                 if stays { Need::NOTHING } else { Need::of(2, 1) }
             }
-            FdSource::Relay { .. } => Need::of(2, 1),
+            FdSource::Relay { .. } | FdSource::Tee { .. } => Need::of(2, 1),
             FdSource::BufferRead(id) => match self.unmade(*id) {
                 None => Need::of(1, 0),
                 Some(Unmade::Bytes(_)) => Need::of(1, 1),

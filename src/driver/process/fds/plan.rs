@@ -17,7 +17,9 @@ use super::lines::Lines;
 use super::local;
 use super::path::resolve;
 use super::table::{Fd, FdTable, SIZE};
-use crate::machine::effect::{Access, Directory, DraftMode, OperationId, ReplayId, Umask};
+use crate::machine::effect::{
+    Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask,
+};
 
 /// Content up to this size is written on the loop.
 const SMALL: usize = 64 * 1024;
@@ -46,6 +48,8 @@ pub struct Relayed {
     pub descriptor: u8,
     pub reader: OwnedFd,
     pub lines: Lines,
+    /// Where the end of what comes is kept, if it is.
+    pub keeps: Option<BufferId>,
 }
 
 /// One change.

@@ -20,7 +20,7 @@ use super::place::Place;
 use super::plan::{Plan, Relayed, Replayed, Step};
 use super::table::{Fd, FdTable};
 use crate::machine::effect::{
-    BufferId, Directory, DraftId, FdChange, FdSource, IoId, PipeId, Umask,
+    BufferId, Directory, DraftId, FdChange, FdSource, IoId, OperationId, PipeId, Umask,
 };
 use crate::machine::size::LONGEST;
 
@@ -253,15 +253,16 @@ impl FdTables {
                     None => Step::Read(to, self.existing(id)?),
                 },
                 FdSource::Relay { relay, tag } => {
-                    if plan.table.get(to).is_none() {
-                        continue; // it stays closed
+                    match relayed(&mut plan, relay, to, Some(tag), None)? {
+                        Some(writer) => Step::Set(to, writer),
+                        None => continue,
                     }
-                    let (reader, writer) = io::pipe().map_err(FdError::Pipe)?;
-                    let reader = sys::move_up(reader.into()).map_err(FdError::Pipe)?;
-                    sys::add_flags(reader.as_fd(), OFlag::O_NONBLOCK).map_err(FdError::Pipe)?;
-                    let lines = Lines::new(tag);
-                    plan.relayed.push(Relayed { relay, descriptor: to, reader, lines });
-                    Step::Set(to, Fd::new(writer.into()).map_err(FdError::Pipe)?)
+                }
+                FdSource::Tee { relay, buffer } => {
+                    match relayed(&mut plan, relay, to, None, Some(buffer))? {
+                        Some(writer) => Step::Set(to, writer),
+                        None => continue,
+                    }
                 }
                 FdSource::BufferAppend(id) => Step::Set(to, self.existing(id)?.writer()),
                 FdSource::Draft { draft, path, mode } => {
@@ -468,4 +469,22 @@ impl FdTables {
         }
         Fd::new(end.ok_or(FdError::Gone("a pipe's end"))?).map_err(FdError::Pipe)
     }
+}
+
+/// Makes a pipe into a relay, and returns where to write; none if the descriptor is closed and stays so.
+fn relayed(
+    plan: &mut Plan,
+    relay: OperationId,
+    descriptor: u8,
+    tag: Option<Arc<BString>>,
+    keeps: Option<BufferId>,
+) -> Result<Option<Fd>, FdError> {
+    if plan.table.get(descriptor).is_none() {
+        return Ok(None);
+    }
+    let (reader, writer) = io::pipe().map_err(FdError::Pipe)?;
+    let reader = sys::move_up(reader.into()).map_err(FdError::Pipe)?;
+    sys::add_flags(reader.as_fd(), OFlag::O_NONBLOCK).map_err(FdError::Pipe)?;
+    plan.relayed.push(Relayed { relay, descriptor, reader, lines: Lines::new(tag), keeps });
+    Fd::new(writer.into()).map(Some).map_err(FdError::Pipe)
 }

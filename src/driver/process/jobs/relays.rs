@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, ErrorKind, IsTerminal};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -14,12 +14,14 @@ use nix::unistd::read;
 
 use super::super::fds::lines::{Lines, first_lines};
 use super::super::fds::stream::{self, Ended};
-use super::super::fds::{FdTable, FdTables, Relayed};
+use super::super::fds::{Fd, FdTable, FdTables, Relayed};
 use super::super::os::poll::{Poller, Token};
+use super::super::os::reader::Daemons;
 use super::super::os::workers::Control;
 use super::{Answer, Waiting, Work};
-use crate::machine::effect::{IoId, OperationId, ScopeId};
+use crate::machine::effect::{BufferId, IoId, OperationId, ScopeId};
 use crate::machine::event::{Event, Refusal, Reply, Status};
+use crate::machine::size::MOST_TOLD;
 use crate::os_error::plain;
 
 /// What the poller knows a source by is its number plus this.
@@ -39,6 +41,8 @@ pub struct Relays {
     /// The sources that were made for a table.
     of_table: HashMap<IoId, Vec<u64>>,
     count: u64,
+    /// The end of what has come through relays that keep it.
+    kept: HashMap<BufferId, Vec<u8>>,
     /// Scopes that are empty, which is told when what their commands have printed is written.
     empty: Vec<ScopeId>,
     /// When it is told in any case.
@@ -59,6 +63,10 @@ struct Relay {
     /// Whether a worker writes.
     is_writing: bool,
     state: State,
+    /// Where the end of what comes is kept, if it is. Such a relay tells of nothing before it is to finish.
+    keeps: Option<BufferId>,
+    /// Why it can't write any more, if that is still to be told.
+    refused: Option<Result<Reply, Refusal>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,9 +106,18 @@ impl Relays {
         targets.filter_map(|table| table.get(1)).any(|fd| fd.as_fd().is_terminal())
     }
 
-    /// Returns the pipes that somebody may still write to.
-    pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sources.values().map(|source| source.reader.as_fd())
+    /// Returns the pipes that somebody may still write to. What is written on as it comes goes on.
+    pub fn pipes(&self) -> impl Iterator<Item = Daemons<'_>> {
+        self.sources.values().map(|source| {
+            let relay = self.all.get(&source.relay).filter(|relay| relay.keeps.is_some());
+            let target = relay.and_then(|it| it.targets[usize::from(source.errors)].get(1));
+            Daemons { reader: source.reader.as_fd(), target: target.map(Fd::as_fd) }
+        })
+    }
+
+    /// Takes what is kept under a name.
+    pub fn take_kept(&mut self, buffer: BufferId) -> Option<Vec<u8>> {
+        self.kept.remove(&buffer)
     }
 
     /// How many sources there are.
@@ -144,19 +161,22 @@ impl Relays {
             line: None,
             is_writing: false,
             state: State::Open,
+            keeps: None,
+            refused: None,
         };
         self.all.insert(operation, relay);
     }
 
     /// Listens to what comes through pipes that were made for a table.
     pub fn listen(&mut self, outside: &mut Outside, io: IoId, pipes: Vec<Relayed>) {
-        for Relayed { relay: id, descriptor, reader, lines } in pipes {
+        for Relayed { relay: id, descriptor, reader, lines, keeps } in pipes {
             let Some(relay) = self.all.get_mut(&id) else { continue };
             let source = self.count;
             if outside.poller.add(reader.as_fd(), RELAYS + source).is_err() {
                 continue; // nobody reads
             }
             self.count += 1;
+            relay.keeps = keeps;
             relay.sources.insert(source);
             self.of_table.entry(io).or_default().push(source);
             let errors = descriptor == 2;
@@ -194,6 +214,10 @@ impl Relays {
     /// No more sources come; what there is is written.
     pub fn finish(&mut self, outside: &mut Outside, id: OperationId) {
         let Some(relay) = self.all.get_mut(&id) else { return };
+        if let Some(result) = relay.refused.take() {
+            self.all.remove(&id);
+            return outside.ready.push_back(Event::Done { operation: id, result });
+        }
         relay.state = State::Finishing;
         let all = relay.sources.clone();
         self.read_all(outside, id, all, true);
@@ -309,6 +333,9 @@ impl Relays {
             {
                 relay.line = is_open.then_some(number);
             }
+            if let Some(buffer) = self.all.get(&id).and_then(|relay| relay.keeps) {
+                keep(self.kept.entry(buffer).or_default(), &out);
+            }
             if is_over {
                 self.forget(outside, number);
             }
@@ -377,7 +404,7 @@ impl Relays {
 
     /// It can't be written any more: nobody reads, or something else is wrong.
     fn refused(&mut self, outside: &mut Outside, id: OperationId, why: Result<String, io::Error>) {
-        let Some(relay) = self.all.remove(&id) else { return };
+        let Some(mut relay) = self.all.remove(&id) else { return };
         for number in &relay.sources {
             let Some(source) = self.sources.remove(number) else { continue };
             if !relay.parked.contains(number) {
@@ -389,10 +416,24 @@ impl Relays {
             Err(error) => Err(Refusal { message: plain(&error) }),
             Ok(message) => Err(Refusal { message }),
         };
-        if matches!(relay.state, State::Open | State::Finishing) {
+        if relay.keeps.is_some() && relay.state == State::Open {
+            (relay.sources, relay.due) = (BTreeSet::new(), BTreeSet::new());
+            (relay.parked, relay.line) = (Vec::new(), None);
+            relay.refused = Some(result);
+            self.all.insert(id, relay);
+        } else if matches!(relay.state, State::Open | State::Finishing) {
             outside.ready.push_back(Event::Done { operation: id, result });
         }
         self.tell_empty(outside);
+    }
+}
+
+/// Adds to what is kept, and forgets the beginning of what is too much: one byte more than is told of says
+/// whether a line begins there.
+fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.extend_from_slice(bytes);
+    if kept.len() > 2 * MOST_TOLD {
+        kept.drain(..kept.len() - MOST_TOLD - 1);
     }
 }
 

@@ -112,7 +112,7 @@ impl OutputCapture {
         if status != Status::Exited(0) {
             self.show(&store, status);
         }
-        let _ = leave_reader(&[self.pipe.as_fd()]);
+        let _ = leave_reader(&[self.pipe.as_fd().into()]);
     }
 
     /// The same for an interpreter that was left alone by its supervisor.
