@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::state::Level;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -347,7 +348,7 @@ proptest! {
         let text = stored.write("clock");
         prop_assert_eq!(text.len(), SIZE);
         let read = Stored::read(&text, "clock", watched.now).expect("what was written");
-        prop_assert_eq!(read.write("clock"), text.clone(), "but for the last bit of a fraction");
+        prop_assert_eq!(read.write("clock"), text.clone());
         let other = Stored::read(&text, "other", watched.now);
         prop_assert_eq!(other, Ok(Stored::new(watched.now)), "times of another clock say nothing");
     }
@@ -381,6 +382,26 @@ fn full() -> Stored {
     admit(&mut state, &rules, Claim::Retry, 1);
     state.leave(&rules, Passed::Failed, false, 2 * SECOND);
     Stored { next: NUMBERS - 1, inside: u64::MAX, state, rules }
+}
+
+#[test]
+fn amounts_are_read_to_the_last_bit() {
+    let amounts =
+        [9.0142, 9.014_199_999_999_999, 0.1 + 0.2, 1.0 / 3.0, 5e-324, 1e18_f64.next_down()];
+    let inexact = amounts.map(|amount| {
+        let mut stored = full();
+        stored.state.tokens = Some(Level { amount, at: SECOND });
+        stored.rules.budget = Some(amount);
+        let text = stored.write("clock");
+        let read = Stored::read(&text, "clock", 9 * SECOND).expect("a stored channel");
+        assert_eq!(read.rules.budget, read.state.tokens.map(|level| level.amount));
+        (read.state != stored.state || read.write("clock") != text).then_some(amount)
+    });
+    assert_eq!(inexact, [None; 6]);
+    // A dependency of the tests enables the feature, too; programs have only their own dependencies.
+    let manifest = include_str!("../../Cargo.toml");
+    let (own, _) = manifest.split_once("[dev-dependencies").expect("dependencies of the tests");
+    assert!(own.contains("features = [\"float_roundtrip\"]"));
 }
 
 #[test]
