@@ -173,6 +173,12 @@ impl Machine {
     /// `return`, and the end of a function.
     pub(super) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
         let value = if has_value { Some(task.pop()?) } else { None };
+        if let Some(code) = value.as_ref().and_then(exit_code)
+            && !task.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Call(_)))
+        {
+            let code = FailureKind::Exit.exit_code(code);
+            return Ok(Flow::End(Ending::Exited(code)));
+        }
         self.leave_function(task, value)
     }
 
@@ -201,12 +207,8 @@ impl Machine {
             }
             let (wants_value, return_to) = (call.wants_value, call.return_to);
             let (started, command) = (call.started, call.command.take().unwrap_or_default());
-            let is_function = call.function.is_some();
             Self::leave_call(task, *call);
-            if is_function
-                && !wants_value
-                && let Some(code) = value.as_ref().and_then(exit_code)
-            {
+            if !wants_value && let Some(code) = value.as_ref().and_then(exit_code) {
                 let message = format!("`{}` returned {code}", shorten(&command));
                 let thrown = task.thrown(FailureKind::Exit, code, message, &command);
                 return Ok(Flow::Throw(thrown.after(self.now - started)));

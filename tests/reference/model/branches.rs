@@ -191,11 +191,23 @@ impl Model<'_> {
 
 /// How a branch or a stage ends that comes to this.
 pub fn ending(done: Done) -> Result<(), Failure> {
+    let done = match done {
+        Err(Stop::Return(value)) => Err(Stop::Exit(status(value.as_deref()))),
+        done => done,
+    };
     match done {
         Ok(()) | Err(Stop::Exit(0) | Stop::Return(_) | Stop::Jump(_)) => Ok(()),
         Err(Stop::Exit(code)) => {
             Err(Failure { kind: "exit", code: code.into(), fatal: false, words: None })
         }
         Err(Stop::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Returns the status of a script or a branch that ends by `return` outside a function.
+pub fn status(value: Option<&str>) -> u8 {
+    match value.map(super::numbers::whole) {
+        Some(Ok(code)) if code != 0 => code.clamp(1, 255) as u8,
+        _ => 0,
     }
 }

@@ -98,7 +98,8 @@ pub fn run(script: &Block, functions: &[Block], arguments: &[&str]) -> Option<(S
         certain: Cell::new(true),
     };
     let status = match model.block(script) {
-        Ok(()) | Err(Stop::Return(_) | Stop::Jump(_)) => 0,
+        Ok(()) | Err(Stop::Jump(_)) => 0,
+        Err(Stop::Return(value)) => branches::status(value.as_deref()),
         Err(Stop::Exit(code)) => code,
         Err(Stop::Failed(failure)) => failure.code.clamp(1, 255) as u8,
     };
