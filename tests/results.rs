@@ -71,16 +71,34 @@ fn a_branch_that_is_cut_short_has_a_line() {
         let options = ["--results", "r", "-t", "1"];
         by_word(&Ftsh::command(script).options(options).failure(code), "r")
     };
-    for (script, code) in [
-        ("forall x in a b; if $x .eq. b; sleep 100; end; sleep 20 ms; sh -c 'exit 3'; end", 3),
-        ("try for 50 ms; forall x in b c; sleep 100; end; end", 124),
-        ("try for 50 ms; forall y in a; forall x in b c; sleep 100; end; end; end", 124),
-        ("try for 50 ms; forall x in b c; try; sleep 100; finally; success; end; end; end", 124),
-        ("forall x in b c at least 2; if $x .eq. b; sleep 100; end; sh -c 'exit 4'; end", 4),
+    let (timeout, sibling) = ((124, "timeout"), (1, "cancelled"));
+    for (script, code, (status, outcome)) in [
+        (
+            "forall x in a b; if $x .eq. b; sleep 100; end; sleep 20 ms; sh -c 'exit 3'; end",
+            3,
+            sibling,
+        ),
+        ("try for 50 ms; forall x in b c; sleep 100; end; end", 124, timeout),
+        ("try for 50 ms; forall y in a; forall x in b c; sleep 100; end; end; end", 124, timeout),
+        (
+            "try for 50 ms; forall x in b c; try; sleep 100; finally; success; end; end; end",
+            124,
+            timeout,
+        ),
+        (
+            "try for 50 ms; forall x in b c; try; success; finally; sleep 100; end; end; end",
+            124,
+            timeout,
+        ),
+        (
+            "forall x in b c at least 2; if $x .eq. b; sleep 100; end; sh -c 'exit 4'; end",
+            4,
+            sibling,
+        ),
     ] {
         let lines = cut(script, code);
         let attempts = script.matches("; try;").count() as u64;
-        assert_eq!(ending(&lines["b"]), (1, "cancelled", attempts), "{script}");
+        assert_eq!(ending(&lines["b"]), (status, outcome, attempts), "{script}");
         assert_eq!(lines.len(), 2 + script.matches("forall y").count(), "{script}");
     }
     let running = Ftsh::command("forall x in a b; echo > $x; sleep 1000; end")
@@ -92,6 +110,18 @@ fn a_branch_that_is_cut_short_has_a_line() {
     finished.killed_by(Signal::SIGTERM);
     let lines = by_word(&finished, "r");
     assert_eq!(lines.keys().collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn attempts_of_tries_inside_others_are_not_counted() {
+    let script = "forall x in once twice\n\
+        try 3 times; try 3 times; success; end; try 2 times; success; end; end\n\
+        if $x .eq. twice; try 3 times backoff none; try 2 times backoff none\n\
+        test $attempt = 2; end; test $attempt = 2; end; end\n\
+        end";
+    let lines = by_word(&Ftsh::command(script).options(["--results", "r"]).success(), "r");
+    assert_eq!(ending(&lines["once"]), (0, "succeeded", 1));
+    assert_eq!(ending(&lines["twice"]), (0, "succeeded", 2));
 }
 
 #[test]

@@ -93,8 +93,7 @@ impl Machine {
     pub(super) fn leave_cut(&mut self, task: &mut Task) {
         if let Some(frame) = task.frames.pop() {
             task.stack.truncate(frame.height);
-            self.log_cut(task, &frame.kind);
-            self.abandon_frame(task, frame.kind, false);
+            self.cut_frame(task, frame.kind);
         }
     }
 
@@ -157,7 +156,7 @@ impl Machine {
 
     /// Forgets a task and those it waits for.
     pub(super) fn drop_task(&mut self, task: &mut Task) {
-        self.drop_structures(task, 0);
+        self.drop_structures(task, 0, (FailureKind::Cancelled, 1));
     }
 
     /// Cancels the branches of a `forall` that is decided.
@@ -170,7 +169,9 @@ impl Machine {
                     return Flow::keep_waiting(task);
                 }
                 let message = format!("cancelled: {why}");
-                let thrown = task.thrown(FailureKind::Cancelled, 1, message, "");
+                let failure = machine.cancelled(task, message);
+                let (retry, logged) = (Retry::AsUsual, Logged::Not);
+                let thrown = Thrown { failure, retry, logged };
                 machine.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
                 let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
                 let after = AfterEmptied::End(Ending::Failed(thrown));
@@ -258,21 +259,29 @@ impl Machine {
             let failure = match &outcome {
                 Outcome::Failed(failure) => Arc::new(Failure::clone(failure)),
                 Outcome::Interrupted(signal) => {
-                    let message = format!("cancelled by {}", signal_name(*signal));
-                    task_failure(main, message)
+                    machine.cancelled(main, format!("cancelled by {}", signal_name(*signal)))
                 }
-                Outcome::Succeeded | Outcome::Exited(_) => task_failure(main, "cancelled".into()),
+                Outcome::Succeeded | Outcome::Exited(_) => {
+                    machine.cancelled(main, "cancelled".into())
+                }
             };
             let after = AfterEmptied::Finish(outcome);
             if cleans {
                 machine.cut_down(main, 0, scope, &failure, after)
             } else {
                 let before = machine.effects.len();
-                let flow = machine.cut_off(main, 0, scope, after);
+                let flow = machine.cut_off(main, 0, scope, &failure, after);
                 machine.tell_nothing_since(before);
                 flow
             }
         });
+    }
+
+    /// Returns the failure of a task that is cancelled.
+    fn cancelled(&self, task: &Task, message: String) -> Arc<Failure> {
+        let mut failure = task.thrown(FailureKind::Cancelled, 1, message, "").failure;
+        Arc::make_mut(&mut failure).branches = self.branches_under_way(task);
+        failure
     }
 
     /// Takes back what the log would be told of what goes on later.
@@ -291,10 +300,6 @@ pub enum Cut {
     Attempt,
     /// The end of the shell that had begun the attempt.
     Loss,
-}
-
-fn task_failure(task: &Task, message: String) -> Arc<Failure> {
-    task.thrown(FailureKind::Cancelled, 1, message, "").failure
 }
 
 /// What is being handled around the structure at a position.

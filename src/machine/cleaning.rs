@@ -13,10 +13,10 @@ use super::effect::{ScopeId, TaskId};
 use super::ending::{Ending, Logged, Retry, Thrown};
 use super::finally::is_group;
 use super::flow::Flow;
-use super::frame::{Frame, FrameKind};
+use super::frame::{Frame, FrameKind, JoinKind};
 use super::join::{children, cut_short, top_join};
 use super::leaving::Leaving;
-use super::outcome::{Failure, Outcome};
+use super::outcome::{Failure, KindAndCode, Outcome};
 use super::record::{Level, LogEvent};
 use super::task::{AfterEmptied, Cleaning, State, Task};
 use super::time::Time;
@@ -61,8 +61,8 @@ impl Machine {
         let share = self.config.kill_timeout / 2;
         let (scope, ends) = (cut.scope, cut.since + self.config.kill_timeout);
         let left = ends - self.now;
-        if share.is_zero() || !self.doom(task, cut.keep) {
-            self.drop_structures(task, cut.keep);
+        if share.is_zero() || !self.doom(task, cut.keep, cut.reason()) {
+            self.drop_structures(task, cut.keep, cut.reason());
             restore(task);
             return self.empty_within(task, scope, left, cut.after);
         }
@@ -77,9 +77,10 @@ impl Machine {
         task: &mut Task,
         keep: usize,
         scope: ScopeId,
+        failure: &Failure,
         after: AfterEmptied,
     ) -> Flow {
-        self.drop_structures(task, keep);
+        self.drop_structures(task, keep, failure.reason());
         restore(task);
         self.empty(task, scope, after)
     }
@@ -95,9 +96,9 @@ impl Machine {
         after: AfterEmptied,
     ) -> Flow {
         let share = self.config.kill_timeout / 2;
-        let is_doomed = !share.is_zero() && self.doom(task, keep);
+        let is_doomed = !share.is_zero() && self.doom(task, keep, failure.reason());
         if !is_doomed {
-            self.drop_structures(task, keep);
+            self.drop_structures(task, keep, failure.reason());
         }
         self.merge_inner(scope);
         if !is_doomed {
@@ -120,10 +121,10 @@ impl Machine {
 
     /// Stops a task, and those it waits for, as far as the innermost group that is to be run;
     /// whether there is one. Groups that have begun are cut short.
-    fn doom(&mut self, task: &mut Task, keep: usize) -> bool {
+    fn doom(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
         for id in children(task) {
             if let Some(child) = self.tasks.remove(&id) {
-                self.doom_child(task, child);
+                self.doom_child(task, child, why);
             }
         }
         self.halt_task(task);
@@ -145,10 +146,10 @@ impl Machine {
     }
 
     /// Stops a task that another one waits for, and keeps it only if it has groups to run.
-    pub(super) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>) {
+    pub(super) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>, why: KindAndCode) {
         self.log_cancelled(&child);
-        let failure = cut_short(&child);
-        if self.doom(&mut child, 0) {
+        let failure = cut_short(&child, why);
+        if self.doom(&mut child, 0, why) {
             child.state = State::Doomed;
             self.tasks.insert(child.id, child);
         } else {
@@ -174,7 +175,7 @@ impl Machine {
         cleaning.scope = self.new_scope(Some(cleaning.scope));
         cleaning.emptied.get_or_insert(cleaning.scope);
         if cleaning.limit <= self.now {
-            self.drop_structures(task, cleaning.keep);
+            self.drop_structures(task, cleaning.keep, cleaning.reason());
             return self.cleaned(task, cleaning);
         }
         let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
@@ -201,10 +202,7 @@ impl Machine {
                 FrameKind::Guard(guard) => {
                     return self.begin_finally(task, *guard, Leaving::Cancelled);
                 }
-                kind => {
-                    self.log_cut(task, &kind);
-                    self.abandon_frame(task, kind, false);
-                }
+                kind => self.cut_frame(task, kind),
             }
         }
         match task.cleaning.pop() {
@@ -266,7 +264,7 @@ impl Machine {
             if cleaning.waits {
                 return machine.cut_at_once(task, cleaning);
             }
-            machine.drop_structures(task, keep);
+            machine.drop_structures(task, keep, cleaning.reason());
             machine.cleaned(task, cleaning)
         });
     }
@@ -281,7 +279,7 @@ impl Machine {
     pub(super) fn hasten(&mut self, main: &mut Task, kills: bool) -> Flow {
         if !main.cleaning.is_empty() {
             let mut cleaning = main.cleaning.remove(0);
-            self.drop_structures(main, cleaning.keep);
+            self.drop_structures(main, cleaning.keep, cleaning.reason());
             if kills {
                 cleaning.grace = Duration::ZERO;
             }
@@ -289,7 +287,7 @@ impl Machine {
         }
         match std::mem::replace(&mut main.state, State::Ready) {
             State::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
-                self.drop_structures(main, cleaning.keep);
+                self.drop_structures(main, cleaning.keep, cleaning.reason());
                 if kills {
                     self.kill(scope);
                 }
@@ -301,12 +299,12 @@ impl Machine {
 
     /// Drops all but `keep` structures of a task, with the tasks it waits for; the log is told of
     /// each group that isn't run to its end.
-    pub(super) fn drop_structures(&mut self, task: &mut Task, keep: usize) {
+    pub(super) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
         for child in children(task) {
             if let Some(mut child) = self.tasks.remove(&child) {
                 self.log_cancelled(&child);
-                let failure = cut_short(&child);
-                self.drop_structures(&mut child, 0);
+                let failure = cut_short(&child, why);
+                self.drop_structures(&mut child, 0, why);
                 self.branch_ended(task, (child.id, child.attempts), failure);
             }
         }
@@ -317,16 +315,26 @@ impl Machine {
         }
     }
 
-    /// Tells the log that a structure is left before its `finally` group, or in it.
-    pub(super) fn log_cut(&mut self, task: &Task, kind: &FrameKind) {
-        let (line, begun) = match kind {
-            FrameKind::Guard(guard) => (guard.code.line, false),
-            FrameKind::Finally(group) => (group.code.line, true),
-            _ => return,
+    /// Leaves a structure that is cut. The `finally` group around a `forall` knows of its branches; the log
+    /// says that a group is not run to its end, or not at all.
+    pub(super) fn cut_frame(&mut self, task: &mut Task, kind: FrameKind) {
+        let cut = match &kind {
+            FrameKind::Guard(guard) => Some((guard.code.line, false)),
+            FrameKind::Finally(group) => Some((group.code.line, true)),
+            FrameKind::Join(join) => {
+                if let JoinKind::Branches { tally, clauses, .. } = &join.kind {
+                    task.note_branches(tally.cut(clauses));
+                }
+                None
+            }
+            _ => None,
         };
-        let event = LogEvent::FinallyCut { begun };
-        let level = event.level();
-        self.log_at(task, line, || event, level);
+        if let Some((line, begun)) = cut {
+            let event = LogEvent::FinallyCut { begun };
+            let level = event.level();
+            self.log_at(task, line, || event, level);
+        }
+        self.abandon_frame(task, kind, false);
     }
 }
 
@@ -375,6 +383,13 @@ impl Task {
             State::Emptying(_, AfterEmptied::Clean(cleaning)) => finishing(cleaning),
             _ => None,
         }
+    }
+}
+
+impl Cleaning {
+    /// Returns the kind and the code of the failure that what is cut fails with.
+    pub fn reason(&self) -> KindAndCode {
+        self.failure.reason()
     }
 }
 

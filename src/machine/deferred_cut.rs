@@ -14,6 +14,7 @@ use super::flow::Flow;
 use super::frame::{FrameKind, TryFrame, TryPhase};
 use super::join::children;
 use super::leaving::Leaving;
+use super::outcome::KindAndCode;
 use super::task::{AfterEmptied, Cleaning, Inherited, State, Task};
 use super::time::Time;
 use super::timer::Timer;
@@ -35,11 +36,11 @@ impl Machine {
         cut.waits = true;
         cut.limit = limit;
         cut.timer = Some(self.timers.arm(limit, Timer::Cleaning { task: task.id, keep: cut.keep }));
-        let (keep, scope) = (cut.keep, cut.scope);
+        let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
         let place = task.cleaning.partition_point(|cleaning| cleaning.keep < keep);
         task.cleaning.insert(place, cut);
         let mut spared = Vec::new();
-        self.spare_groups(task, keep, limit, &mut spared);
+        self.spare_groups(task, keep, (limit, why), &mut spared);
         self.terminate_beside(scope, &spared);
         Flow::keep_waiting(task)
     }
@@ -91,12 +92,12 @@ impl Machine {
     }
 
     /// Stops all that a task does inside all but `keep` of its structures, except for the groups in
-    /// progress, which have to end by `limit`. Adds the scopes of those to `spared`.
+    /// progress, which have to end by the limit. Adds the scopes of those to `spared`.
     fn spare_groups(
         &mut self,
         task: &mut Task,
         keep: usize,
-        limit: Time,
+        (limit, why): (Time, KindAndCode),
         spared: &mut Vec<ScopeId>,
     ) {
         if let Some(at) = task.frames.iter().skip(keep).position(is_group) {
@@ -106,10 +107,10 @@ impl Machine {
             let Some(mut child) = self.tasks.remove(&id) else { continue };
             if self.has_group_in_progress(&child, 0) {
                 let limit = self.supersede(&mut child, 0, limit);
-                self.spare_groups(&mut child, 0, limit, spared);
+                self.spare_groups(&mut child, 0, (limit, why), spared);
                 self.tasks.insert(id, child);
             } else {
-                self.doom_child(task, child);
+                self.doom_child(task, child, why);
             }
         }
         self.halt_task(task);

@@ -11,7 +11,7 @@ use super::ending::{Ending, Thrown};
 use super::flow::{Flow, Step};
 use super::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
 use super::leaving::Leaving;
-use super::outcome::Failure;
+use super::outcome::{Branches, Failure};
 use super::record::{Level, LogEvent};
 use super::stages::is_read_by_sibling;
 use super::task::{AfterEmptied, Task};
@@ -22,7 +22,7 @@ const NO_GUARD: &str = "the innermost structure has no `finally`";
 impl Machine {
     /// A `try` begins that has a `finally` group.
     pub(super) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
-        let guard = GuardFrame { code: Arc::clone(code), caught: None };
+        let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
         task.enter(FrameKind::Guard(Box::new(guard)));
     }
 
@@ -48,7 +48,13 @@ impl Machine {
         let limit = cleaning.map(|cleaning| cleaning.limit);
         let failure = match &then {
             Leaving::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
-            Leaving::Cancelled => cleaning.map(|cleaning| Arc::clone(&cleaning.failure)),
+            Leaving::Cancelled => cleaning.map(|cleaning| {
+                let mut failure = Arc::clone(&cleaning.failure);
+                if let Some(branches) = guard.branches {
+                    Arc::make_mut(&mut failure).branches = Some(branches);
+                }
+                failure
+            }),
             Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) | Leaving::End(_) => None,
         };
         let error = guard.caught.or(failure);
@@ -128,6 +134,17 @@ impl Task {
     pub fn note_caught(&mut self, failure: &Arc<Failure>) {
         if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = self.frames.last_mut() {
             guard.caught = Some(Arc::clone(failure));
+        }
+    }
+
+    /// Notes what became of the branches of a `forall` that is cut, for the `finally` group around it.
+    pub fn note_branches(&mut self, branches: Arc<Branches>) {
+        let guard = self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+            FrameKind::Guard(guard) => Some(guard),
+            _ => None,
+        });
+        if let Some(guard) = guard {
+            guard.branches = Some(branches);
         }
     }
 

@@ -15,7 +15,7 @@ use super::held::Outputs;
 use super::items::Items;
 use super::leaving::Leaving;
 use super::opening::Targets;
-use super::outcome::Failure;
+use super::outcome::{Branches, Failure};
 use super::relay::Relay;
 use super::table::Table;
 use super::tally::Tally;
@@ -154,6 +154,8 @@ pub struct GuardFrame {
     pub code: Arc<FinallyCode>,
     /// What the `catch` has caught, if it came to that.
     pub caught: Option<Arc<Failure>>,
+    /// What became of the branches of a `forall` inside that was cut.
+    pub branches: Option<Arc<Branches>>,
 }
 
 /// A `finally` group that runs.

@@ -9,7 +9,7 @@ use super::ending::{Ending, Left, Retry, Thrown};
 use super::flow::Flow;
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use super::held::Outputs;
-use super::outcome::FailureKind;
+use super::outcome::{FailureKind, KindAndCode};
 use super::relay::Relay;
 use super::table::Table;
 use super::task::{AfterEmptied, State, Task};
@@ -17,9 +17,6 @@ use super::timer::TimerKey;
 
 /// What is wrong where the innermost structure isn't the one whose tasks end.
 pub const NO_JOIN: &str = "the innermost structure has no tasks";
-
-/// How a branch fails that is cancelled.
-const CANCELLED: Option<(FailureKind, i32)> = Some((FailureKind::Cancelled, 1));
 
 impl Machine {
     /// A task beside those of `task`, with a copy of what it has.
@@ -79,7 +76,7 @@ impl Machine {
             if is_doomed {
                 // What it has set is lost, as of those that had nothing to clean up.
                 let is_last = join.running.is_empty();
-                machine.branch_ended(task, (child, attempts), CANCELLED);
+                machine.branch_ended(task, (child, attempts), ending.failure());
                 return if is_last { machine.clean(task) } else { Flow::Wait(State::Doomed) };
             }
             if machine.is_lone(parent) {
@@ -172,10 +169,10 @@ impl Machine {
 
 /// What becomes of a branch that is dropped: one that only waits for the end of what it started keeps
 /// its ending.
-pub fn cut_short(branch: &Task) -> Option<(FailureKind, i32)> {
+pub fn cut_short(branch: &Task, why: KindAndCode) -> Option<KindAndCode> {
     match &branch.state {
         State::Emptying(_, AfterEmptied::End(ending)) => ending.failure(),
-        _ => CANCELLED,
+        _ => Some(why),
     }
 }
 
@@ -243,7 +240,7 @@ pub fn top_join(task: &mut Task) -> Option<&mut JoinFrame> {
 pub fn outlives_a_failure(kind: &JoinKind, thrown: &Thrown) -> bool {
     match kind {
         JoinKind::Hedge(hedge) => !thrown.retry.is_for_the_try() && hedge.outlives_a_failure(),
-        JoinKind::Branches { clauses, .. } => clauses.keep_going || clauses.at_least.is_some(),
+        JoinKind::Branches { clauses, .. } => clauses.is_counted(),
         JoinKind::Stages(_) => false,
     }
 }

@@ -30,7 +30,7 @@ pub fn lost(
         tries: running.tries,
         trace: running.walk.trace,
         earlier: running.earlier.or(caught),
-        branches: None,
+        branches: running.branches,
         printed: None,
         output: None,
     })

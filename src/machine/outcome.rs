@@ -246,7 +246,15 @@ impl Failure {
     }
 }
 
+/// The kind of a failure, and its code.
+pub type KindAndCode = (FailureKind, i32);
+
 impl Failure {
+    /// Returns the kind and the code.
+    pub fn reason(&self) -> KindAndCode {
+        (self.kind, self.code)
+    }
+
     /// The name of the script it stands in.
     pub fn file(&self) -> &Arc<str> {
         self.source.name()
@@ -266,6 +274,14 @@ impl Failure {
     pub fn all_output(&self) -> Vec<u8> {
         let parts = [&self.printed, &self.output];
         parts.into_iter().flatten().flat_map(|part| part.iter().copied()).collect()
+    }
+
+    /// Returns what became of the branches of the `forall` that failed, or that was cut short.
+    pub fn of_branches(&self) -> Option<&Arc<Branches>> {
+        let is_cut =
+            matches!(self.kind, FailureKind::Timeout | FailureKind::Cancelled | FailureKind::Lost);
+        let earlier = self.earlier.as_deref().filter(|_| is_cut);
+        self.branches.as_ref().or_else(|| earlier?.of_branches())
     }
 
     /// The last lines that the atomic attempt had printed which it ended, of so many at most.

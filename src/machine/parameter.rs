@@ -130,7 +130,7 @@ impl<'a> Expander<'a> {
     /// What `$attempt`, `$error` and their like tell, where they do.
     fn special(&self, name: &str) -> Result<Option<BString>, Halt> {
         if let "failed" | "succeeded" = name {
-            let branches = self.task.caught().and_then(|caught| caught.branches.as_ref());
+            let branches = self.task.caught().and_then(|caught| caught.of_branches());
             let list = branches.map(|branches| branches.words.list(name == "succeeded"));
             return list.transpose().map_err(|why| Halt::expression(format!("`${name}`: {why}")));
         }

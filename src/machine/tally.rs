@@ -210,7 +210,7 @@ impl Tally {
         if enough && self.broken.is_none() {
             return None;
         }
-        let counted = self.broken.is_none() && (clauses.keep_going || clauses.at_least.is_some());
+        let counted = self.broken.is_none() && clauses.is_counted();
         if let Some(broken) = self.broken.take() {
             self.first = Some(Ending::Failed(broken));
         }
@@ -222,10 +222,24 @@ impl Tally {
         } else {
             Retry::AsUsual
         };
-        let words = Arc::new(Listed { items: self.items, succeeded: self.succeeded });
-        let told = if counted { self.told } else { Vec::new() };
-        let branches = Arc::new(Branches { told, failed: self.failed, words });
+        let branches = self.so_far(counted);
         Some(Failed { first: self.first, step: self.first_step, message, retry, branches })
+    }
+
+    /// Returns what has become of the branches by now, with each failure where they are `counted`.
+    fn so_far(&self, counted: bool) -> Arc<Branches> {
+        let (items, succeeded) = (self.items.clone(), self.succeeded.clone());
+        let told = if counted { self.told.clone() } else { Vec::new() };
+        Arc::new(Branches {
+            told,
+            failed: self.failed,
+            words: Arc::new(Listed { items, succeeded }),
+        })
+    }
+
+    /// Returns what has become of the branches when something around the `forall` ends it.
+    pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<Branches> {
+        self.so_far(clauses.is_counted())
     }
 
     fn message(&self, at_least: Option<u64>) -> String {
@@ -315,7 +329,7 @@ impl Words for Listed {
 
 /// A set of places in a list, as the ranges that it has: where each begins, and where it ends. Mostly
 /// there are few.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Places {
     ranges: BTreeMap<u64, u64>,
     count: u64,

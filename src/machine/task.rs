@@ -60,7 +60,7 @@ pub struct Task {
     pub state: State,
     /// Since when it does what it does.
     pub since: Time,
-    /// How many attempts its tries have made.
+    /// The most attempts that one of its outermost tries has made.
     pub attempts: u64,
     /// The present instruction's command, once its words are expanded.
     pub expanded: Option<Arc<Expanded>>,

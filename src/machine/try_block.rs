@@ -86,7 +86,10 @@ impl Machine {
         let (number, line) = (frame.attempt, frame.code.line);
         let until = frame.deadline_timer.as_ref().map(|_| frame.deadline);
         let each = frame.clauses.each.map(|each| now + each);
-        task.attempts += 1;
+        // Those of a `try` inside another one are no retries of the task.
+        if task.tries().count() == 1 {
+            task.attempts = task.attempts.max(number);
+        }
         let event = || LogEvent::Attempt { number, until, each };
         self.log_at(task, line, event, Level::STRUCTURES);
     }
@@ -370,7 +373,7 @@ pub fn timeout(
         tries: running.tries,
         trace: running.walk.trace,
         earlier: running.earlier.or(caught),
-        branches: None,
+        branches: running.branches,
         printed: None,
         output: None,
     })

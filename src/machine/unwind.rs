@@ -8,10 +8,10 @@ use super::effect::{Effect, ScopeId};
 use super::ending::{Ending, Logged, Retry, Thrown};
 use super::event::SIGPIPE;
 use super::flow::Flow;
-use super::frame::{Frame, FrameKind};
+use super::frame::{Frame, FrameKind, JoinKind};
 use super::join::{children, outlives_a_failure};
 use super::leaving::Leaving;
-use super::outcome::{Failure, FailureKind, Outcome, Tried};
+use super::outcome::{Branches, Failure, FailureKind, Outcome, Tried};
 use super::record::{Level, LogEvent, Record};
 use super::stages::has_failed_before;
 use super::surroundings::Walk;
@@ -274,6 +274,7 @@ impl Machine {
     pub(super) fn running(&self, task: &Task) -> Running {
         let mut running = self.running_below(task);
         self.walk_out_of_branch(task, &mut running.walk);
+        running.branches = self.branches_under_way(task);
         running
     }
 
@@ -332,6 +333,18 @@ impl Machine {
         running.tries.truncate(running.tries.len() - around);
         running
     }
+
+    /// Returns what has become of the branches that a task waits for: those of the outermost `forall`.
+    pub(super) fn branches_under_way(&self, task: &Task) -> Option<Arc<Branches>> {
+        let FrameKind::Join(join) = &task.frames.last()?.kind else { return None };
+        match &join.kind {
+            JoinKind::Branches { tally, clauses, .. } => Some(tally.cut(clauses)),
+            JoinKind::Stages(_) | JoinKind::Hedge(_) => {
+                let tasks = join.running.iter().filter_map(|id| self.tasks.get(id));
+                tasks.into_iter().find_map(|task| self.branches_under_way(task))
+            }
+        }
+    }
 }
 
 /// What is cut short when a limit passes.
@@ -351,4 +364,6 @@ pub struct Running {
     pub walk: Walk,
     /// How the innermost of them failed that did.
     pub earlier: Option<Arc<Failure>>,
+    /// What has become of the branches of the outermost `forall`.
+    pub branches: Option<Arc<Branches>>,
 }

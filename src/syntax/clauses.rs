@@ -294,6 +294,11 @@ impl<N, T> ForAllClauses<N, T> {
         retry_lost: None,
     };
 
+    /// Returns true if the failure of the `forall` counts those of its branches.
+    pub fn is_counted(&self) -> bool {
+        self.keep_going || self.at_least.is_some()
+    }
+
     /// The next form of each clause, in the order of the fields; the first error ends it. Both functions
     /// are given `context`.
     pub fn try_map<'c, C, N2, T2, E>(

@@ -1,3 +1,5 @@
+use ftsh::machine::Outcome;
+
 use super::world;
 
 #[test]
@@ -22,6 +24,31 @@ fn return_leaves_loops_and_tries() {
     let script = "function f\n for n in 1 2 3\n  try 5 times\n   if $n .eql. 2\n return $n\n end\n  end\n end\nend\necho before; x=f(); echo $x";
     world().run(script).succeeds().prints("before\n2\n");
     world().run("echo a; return; echo b").succeeds().prints("a\n");
+}
+
+#[test]
+fn return_outside_a_function_ends_the_script_with_that_status() {
+    let exits = |script: &str, code: u8| {
+        let ran = world().run(script);
+        assert_eq!(ran.outcome, Outcome::Exited(code), "{script}");
+        ran
+    };
+    exits("echo a; return 2; echo b", 2).prints("a\n");
+    exits("try 5 times; if 1 .eql. 1; return 300; end; catch; echo no; end", 255);
+    exits("try; return 3; finally; echo $error_kind; end; echo no", 3).prints("\n");
+    world().run("echo a; return 0; echo b").succeeds().prints("a\n");
+    world().run("try; forall x in a; return 4; end; catch; echo $error_code; end").prints("4\n");
+}
+
+#[test]
+fn return_in_a_sourced_file_is_the_status_of_source() {
+    let sourcing = |text: &'static str| world().model(move |it| it.file("/lib.ftsh", text));
+    let script =
+        "echo a; try 1 time; source /lib.ftsh; echo went; catch; echo $error_code; end; echo b";
+    sourcing("return 2; echo no").run(script).succeeds().prints("a\n2\nb\n");
+    sourcing("return; echo no").run(script).succeeds().prints("a\nwent\nb\n");
+    let used = "function check; if $# .eql. 0; return 2; end; end\ncheck";
+    sourcing(used).run("source /lib.ftsh; echo no").fails("exit", 2).prints("");
 }
 
 #[test]

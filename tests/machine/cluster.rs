@@ -264,6 +264,15 @@ fn a_branch_that_is_told_to_begin_too_late_has_not_begun() {
 }
 
 #[test]
+fn a_limit_leaves_the_words_that_did_not_succeed_elsewhere() {
+    let script = "try for 10 seconds or 1 time\nforall x in a b c d on slurm keep going\n\
+                  if $x .eq. a; ok; else; stubborn; end\nend\n\
+                  catch\necho $succeeded, lost $failed\nend";
+    let ran = run(cluster(nodes()), script);
+    assert_eq!((ran.kind(), ran.there.world.stdout()), (None, "a, lost b c d\n".into()));
+}
+
+#[test]
 fn what_is_cut_short_is_gone_from_its_nodes_before_anything_goes_on() {
     // Nothing there obeys SIGTERM.
     let script =

@@ -1,4 +1,37 @@
+use ftsh::driver::simulated::Simulated;
+use ftsh::machine::Time;
+
 use super::{seconds, world};
+
+#[test]
+fn what_became_of_the_branches_is_known_also_when_something_ends_them() {
+    let body = "forall x in a b c d at most 3 keep going\n\
+                if $x .eq. a; ok; else; if $x .eq. b; fail 3; else; hang; end; end; end";
+    let told = "echo $succeeded, lost $failed";
+    let limited = format!("try for 2 seconds or 1 time\n{body}\ncatch; {told}; end");
+    world().run(&limited).succeeds().prints("a, lost b c d\n");
+    let group =
+        format!("try for 2 seconds or 1 time; try\n{body}\nfinally; {told}; end; catch; end");
+    world().run(&group).succeeds().prints("a, lost b c d\n");
+    let signal = |model: Simulated| model.signal_at(seconds(2.0), 15);
+    let group = format!("try\n{body}\nfinally; {told}; end");
+    world().model(signal).run(&group).prints("a, lost b c d\n");
+    let limit = Time::after(seconds(2.0));
+    world().config(|config| config.deadline = Some(limit)).run(&group).prints("a, lost b c d\n");
+    // A failing sibling; a stage of a pipeline; the branches of an inner `forall`, and of the outer one.
+    let sibling = format!("forall y in 1 2; if $y .eql. 1; work 2; fail; end; {group}; end");
+    world().run(&sibling).fails("exit", 1).prints("a, lost b c d\n");
+    let stage = format!("try for 2 seconds or 1 time\n{body} | cat\ncatch; {told}; end");
+    world().run(&stage).succeeds().prints("a, lost b c d\n");
+    let both =
+        format!("try for 2 seconds or 1 time; forall y in 1; {group}; end; catch; {told}; end");
+    world().run(&both).succeeds().prints("a, lost b c d\n, lost 1\n");
+    // The attempt before had begun them.
+    let before = format!(
+        "try for 2 seconds; if $attempt .eql. 1; forall x in a b; fail; end; end; hang; catch; {told}; end"
+    );
+    world().run(&before).succeeds().prints(", lost a b\n");
+}
 
 #[test]
 fn all_branches_run_at_once() {
