@@ -2,8 +2,10 @@
 //! standard error.
 
 mod base64;
+mod groups;
 mod json;
 mod machines;
+mod repeats;
 mod results;
 mod summary;
 mod text;
@@ -25,6 +27,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use self::groups::Groups;
+use self::repeats::{Line, Repeats};
 use crate::machine::Failure;
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::time::Time;
@@ -99,6 +103,10 @@ pub struct Log {
     withheld: Vec<Record>,
     /// How many lines are missing, for nobody read those before; and the script of the last.
     missing: Option<(u64, Arc<str>)>,
+    /// Lines of branches whose output is written as a group.
+    groups: Groups,
+    /// Failures that happen again and again.
+    repeats: Repeats,
 }
 
 impl Log {
@@ -121,6 +129,8 @@ impl Log {
             broken: false,
             withheld: Vec::new(),
             missing: None,
+            groups: Groups::default(),
+            repeats: Repeats::default(),
         })
     }
 
@@ -143,10 +153,31 @@ impl Log {
     /// Writes a record, if the level asks for it. A log that can't be written is told once, on
     /// standard error; the run goes on.
     pub fn write(&mut self, record: &Record) {
-        if record.level > self.level || self.withhold(record) {
+        if let LogEvent::GroupEnded(branch) = record.event {
+            let waiting = self.repeats.take(|repeated| repeated.group == Some(branch));
+            self.put_all(waiting);
+            if let Some(lines) = self.groups.take(branch) {
+                self.put_text(&lines, &record.file);
+            }
+            return;
+        }
+        if record.level > self.level {
             return;
         }
         let now = Timestamp::now();
+        // Higher levels tell of each attempt.
+        if self.is_read_by_people() && self.level <= Level::FAILURES {
+            if Repeats::counts(record) {
+                let due = self.repeats.add(now, record);
+                return self.put_all(due);
+            }
+            // The task has come to something else.
+            let waiting = self.repeats.take(|repeated| repeated.task == record.task);
+            self.put_all(waiting);
+        }
+        if self.withhold(record) {
+            return;
+        }
         if self.has_line && record.event.delay().is_some() && record.event.level() > self.level {
             self.held_back.push((now, record.clone()));
         } else {
@@ -181,17 +212,42 @@ impl Log {
     }
 
     fn put(&mut self, at: Timestamp, record: &Record) {
-        if let Some((count, file)) = &mut self.missing {
+        self.put_with(at, record, "");
+    }
+
+    fn put_all(&mut self, lines: Vec<Line>) {
+        for Line { at, record, words } in lines {
+            self.put_with(at, &record, &words);
+        }
+    }
+
+    /// Writes a line with these words at its end, or keeps it for after the group that it belongs to.
+    fn put_with(&mut self, at: Timestamp, record: &Record, words: &str) {
+        let mut line = self.lines.render(at, record).to_owned();
+        line.insert_str(line.len() - 1, words);
+        let group = record.group.filter(|_| self.is_read_by_people());
+        let text = match group {
+            Some(group) => self.groups.add(group, &line),
+            None => Some(line),
+        };
+        if let Some(text) = text {
+            self.put_text(&text, &record.file);
+        }
+    }
+
+    fn put_text(&mut self, text: &str, file: &Arc<str>) {
+        let count = text.lines().count() as u64;
+        if let Some((missing, last)) = &mut self.missing {
             if !self.writer.is_idle() {
-                *count += 1;
-                *file = Arc::clone(&record.file);
+                *missing += count;
+                *last = Arc::clone(file);
                 return;
             }
-            self.finish();
+            self.tell_missing();
         }
-        match self.writer.offer(self.lines.render(at, record)) {
+        match self.writer.offer(text) {
             Ok(true) => {}
-            Ok(false) => self.missing = Some((1, Arc::clone(&record.file))),
+            Ok(false) => self.missing = Some((count, Arc::clone(file))),
             // Nobody would be left to be told.
             Err(_) if self.is_error || self.broken => {}
             Err(error) => {
@@ -202,8 +258,18 @@ impl Log {
         }
     }
 
-    /// Says how many lines are missing, if any are. To be called at the end.
+    /// Writes what waits, and how many lines are missing, if any are. To be called at the end.
     pub fn finish(&mut self) {
+        let waiting = self.repeats.take(|_| true);
+        self.put_all(waiting);
+        let lines = self.groups.take_all();
+        if !lines.is_empty() {
+            self.put_text(&lines, &"".into());
+        }
+        self.tell_missing();
+    }
+
+    fn tell_missing(&mut self) {
         let Some((count, file)) = self.missing.take() else { return };
         let lines = if count == 1 { "line is" } else { "lines are" };
         let event = LogEvent::Note(format!("{count} {lines} missing here: nobody read the log"));

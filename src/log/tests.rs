@@ -27,6 +27,7 @@ fn record(event: LogEvent) -> Record {
         level: event.level(),
         task: Some(TaskId(0)),
         parent: None,
+        group: None,
         file: "backup.ftsh".into(),
         line: 3,
         attempt: None,

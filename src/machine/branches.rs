@@ -20,6 +20,7 @@ use super::loops::pop_items;
 use super::opening::Phase;
 use super::outcome::FailureKind;
 use super::record::{Level, LogEvent, Record};
+use super::relay::field;
 use super::table::Table;
 use super::tally::{Failed, Tally};
 use super::task::{State, Task};
@@ -123,11 +124,17 @@ impl Machine {
                 task.at = away;
             }
             self.pack_begun(task, &word, branch);
+            let held = held.map(|held| {
+                let word = field(self.shown_word(&word).as_bytes());
+                (held, format!("{}={word}", code.variable))
+            });
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
                 top_join(task).map(|it| &mut it.kind)
             {
                 tally.began(branch, word, now);
-                outputs.iter_mut().zip(held).for_each(|(it, held)| it.begin(branch, held));
+                for (it, (held, label)) in outputs.iter_mut().zip(held) {
+                    it.begin(branch, held, label);
+                }
             }
         }
         Flow::Fork
@@ -207,11 +214,10 @@ impl Machine {
             attempts,
             elapsed: now - started,
         };
-        let record = Record {
-            task: Some(branch),
-            parent: Some(task.id),
-            ..self.record(task, task.line(), event)
-        };
+        let record = self.record(task, task.line(), event);
+        let own = top_join(task).is_some_and(|it| it.kind.is_grouped()).then_some(branch);
+        let group = record.group.or(own);
+        let record = Record { task: Some(branch), parent: Some(task.id), group, ..record };
         self.effects.push_back(Effect::Log(record));
     }
 

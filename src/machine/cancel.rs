@@ -10,7 +10,7 @@ use super::event::Suspension;
 use super::flow::Flow;
 use super::frame::{FrameKind, TryPhase};
 use super::join::{children, top_join};
-use super::let_out::letting_out;
+use super::let_out::halt_letting_out;
 use super::loss::lost;
 use super::outcome::{Failure, FailureKind, Outcome};
 use super::record::{Level, LogEvent, Record};
@@ -135,7 +135,7 @@ impl Machine {
             State::Away(away) => self.forget_away(task.id, away),
             State::Sleeping(key) => self.timers.cancel([key]),
             State::Children | State::Forking => {
-                if let Some(process) = letting_out(task) {
+                if let Some(process) = halt_letting_out(task) {
                     self.processes.remove(&process);
                 }
                 self.leave_relay(top_join(task));
@@ -145,7 +145,12 @@ impl Machine {
             State::Emptying(scope, _) => {
                 self.emptying.remove(&scope);
             }
-            State::Ready | State::Doomed | State::Cleaning => {}
+            State::Doomed => {
+                if let Some(process) = halt_letting_out(task) {
+                    self.processes.remove(&process);
+                }
+            }
+            State::Ready | State::Cleaning => {}
         }
     }
 

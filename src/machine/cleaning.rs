@@ -3,7 +3,8 @@
 //!
 //! All that a cancelled task was doing ends, and so do the tasks it waits for; those that have groups
 //! to run are kept, doomed. When the scope is empty the task takes off its structures from the inside
-//! out, but first the tasks that it waits for do, and each guard that comes off has its group run.
+//! out, but first the tasks that it waits for do, and each guard that comes off has its group run. Output
+//! of branches that is held comes out then as well.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,7 +139,11 @@ impl Machine {
         while task.frames.len() > keep {
             match task.frames.last().map(|frame| &frame.kind) {
                 Some(FrameKind::Guard(_)) => return true,
-                Some(FrameKind::Join(join)) if !join.running.is_empty() => return true,
+                Some(FrameKind::Join(join))
+                    if !join.running.is_empty() || join.kind.holds_output() =>
+                {
+                    return true;
+                }
                 _ => self.leave_cut(task),
             }
         }
@@ -195,6 +200,9 @@ impl Machine {
             if top_join(task).is_some_and(|join| !join.running.is_empty()) {
                 self.clean_children(task);
                 return Flow::Wait(State::Doomed);
+            }
+            if let Some(flow) = self.let_out_cut(task) {
+                return flow;
             }
             let Some(frame) = task.frames.pop() else { break };
             task.stack.truncate(frame.height);
@@ -340,8 +348,17 @@ impl Machine {
 
 impl Task {
     /// How many tries it is in inside of the `finally` group that it runs because it was cancelled,
-    /// and when that must end.
+    /// and when that must end; the same of writing what its branches had printed.
     pub fn cleaning_up(&self) -> (usize, Option<Time>) {
+        let writes = |frame: &Frame| match &frame.kind {
+            FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
+            _ => false,
+        };
+        if let Some(cleaning) = self.cleaning.last()
+            && self.frames.last().is_some_and(writes)
+        {
+            return (0, Some(cleaning.limit));
+        }
         let mut tries = 0;
         for frame in self.frames.iter().rev() {
             match &frame.kind {

@@ -113,7 +113,7 @@ impl Hedge {
         let place = self.total() - self.left - 1;
         self.begun.insert(task, (place, word, now));
         if let (Some(outputs), Some(held)) = (&mut self.outputs, held) {
-            outputs.begin(task, held);
+            outputs.begin(task, held, String::new());
         }
     }
 

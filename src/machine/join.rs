@@ -210,6 +210,23 @@ impl JoinKind {
         }
     }
 
+    /// True if all that its branches print is written, each by itself.
+    pub fn is_grouped(&self) -> bool {
+        match self {
+            Self::Branches { outputs, .. } => outputs.is_some(),
+            Self::Hedge(_) | Self::Stages(_) => false,
+        }
+    }
+
+    /// True if branches have printed what is not written yet, and is to be written whatever cuts them off.
+    pub fn holds_output(&self) -> bool {
+        match self {
+            Self::Branches { outputs, .. } => outputs.as_ref().is_some_and(|it| it.is_left()),
+            // A word that is cut off has not won.
+            Self::Hedge(_) | Self::Stages(_) => false,
+        }
+    }
+
     /// What its tasks print, if that is held.
     pub fn outputs(&self) -> Option<&Outputs> {
         match self {

@@ -1,14 +1,17 @@
 //! Holds what branches print, and writes it on when its turn has come.
 
 use super::Machine;
-use super::effect::{Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
+use super::effect::{
+    Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
+};
 use super::ending::{Retry, Thrown};
 use super::event::{SpawnError, Status};
+use super::flow::Flow;
 use super::frame::{FrameKind, JoinKind};
-use super::held::{Held, LettingOut, Outputs};
+use super::held::{Group, Held, LettingOut, Outputs, Part};
 use super::join::{fork_again, top_join};
 use super::outcome::FailureKind;
-use super::record::Level;
+use super::record::{Level, LogEvent};
 use super::table::Table;
 use super::task::{State, Task};
 use super::value::Handle;
@@ -42,6 +45,7 @@ impl Machine {
         let over = match written {
             Ok(()) => false,
             Err(refused) => {
+                self.log_groups_ended(task, &outputs.tasks());
                 outputs.refuse();
                 self.output_refused(task, &io, refused)
             }
@@ -75,10 +79,33 @@ impl Machine {
         let mut failed = false;
         self.resume(task, |machine, task| {
             failed = machine.output_done(task, result);
-            fork_again(task)
+            match task.state {
+                State::Doomed => machine.clean(task),
+                _ => fork_again(task),
+            }
         });
         if failed {
             self.cancel_children(task, NOT_WRITTEN);
+        }
+    }
+
+    /// Writes on what cut off branches have printed, as part of cleaning up. Returns none once that is
+    /// done.
+    pub(super) fn let_out_cut(&mut self, task: &mut Task) -> Option<Flow> {
+        top_join(task).filter(|join| join.kind.holds_output())?;
+        let scope = task.cleaning.last()?.scope;
+        let (io, mut outputs) = take_outputs(task)?;
+        if outputs.cut(scope) {
+            self.let_out(task, io.id(), &mut outputs);
+        }
+        put_outputs(task, outputs);
+        Some(Flow::Wait(State::Doomed))
+    }
+
+    /// Tells the log that nothing more of these branches' output is written.
+    pub(super) fn log_groups_ended(&mut self, task: &Task, branches: &[TaskId]) {
+        for branch in branches {
+            self.log(task, || LogEvent::GroupEnded(*branch), Level::ENDING);
         }
     }
 
@@ -93,22 +120,39 @@ impl Machine {
 
     /// Begins to let out what comes next, if nothing is being let out.
     pub(super) fn let_out(&mut self, task: &Task, io: IoId, outputs: &mut Outputs) {
-        if let Some(held) = outputs.next() {
-            outputs.letting_out = Some(self.write_on(task, io, held, false));
+        if let Some(group) = outputs.next() {
+            let part = group.first();
+            outputs.letting_out = Some(self.write_on(task, io, outputs.scope(), group, part));
         }
     }
 
-    /// Writes what was held to where it would have gone.
-    pub(super) fn write_on(
+    /// Writes a part of what was held to where it would have gone.
+    fn write_on(
         &mut self,
         task: &Task,
         io: IoId,
-        held: Held,
-        errors: bool,
+        scope: Option<ScopeId>,
+        group: Group,
+        part: Part,
     ) -> LettingOut {
-        let buffer = if errors { held.errors.id() } else { held.output.id() };
-        let process = self.copy(task, io, buffer, if errors { 2 } else { 1 });
-        LettingOut { process, held, errors }
+        let scope = scope.unwrap_or(task.scope);
+        let from =
+            |buffer: BufferId| FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) };
+        let process = match part {
+            Part::Remark => {
+                let action = Action::Print(group.remark().into());
+                self.write_to(task, io, scope, action, Vec::new(), 2)
+            }
+            Part::Output => {
+                let redirects = vec![from(group.held.output.id())];
+                self.write_to(task, io, scope, Action::Copy, redirects, 1)
+            }
+            Part::Errors => {
+                let redirects = vec![from(group.held.errors.id())];
+                self.write_to(task, io, scope, Action::Copy, redirects, 2)
+            }
+        };
+        LettingOut { process, group, part }
     }
 
     /// Writes what a buffer has to a descriptor of a table.
@@ -119,19 +163,32 @@ impl Machine {
         buffer: BufferId,
         descriptor: u8,
     ) -> ProcessId {
-        let mut redirects = vec![FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) }];
+        let redirects = vec![FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) }];
+        self.write_to(task, io, task.scope, Action::Copy, redirects, descriptor)
+    }
+
+    /// Has something that writes to descriptor 1 write to this descriptor of a table.
+    fn write_to(
+        &mut self,
+        task: &Task,
+        io: IoId,
+        scope: ScopeId,
+        action: Action,
+        mut redirects: Vec<FdChange>,
+        descriptor: u8,
+    ) -> ProcessId {
         if descriptor != 1 {
             let source = FdSource::Descriptor(descriptor);
             redirects.push(FdChange { descriptor: 1, source });
         }
-        self.open_scope(task.scope);
+        self.open_scope(scope);
         let process = ProcessId(self.next_id());
         self.processes.insert(process, task.id);
         self.effects.push_back(Effect::Run(Box::new(Run {
             process,
             task: task.id,
-            scope: task.scope,
-            action: Action::Copy,
+            scope,
+            action,
             directory: task.directory.clone(),
             umask: task.umask,
             io,
@@ -154,8 +211,14 @@ impl Machine {
         result: Result<(), Refused>,
     ) -> Result<(), Refused> {
         result?;
-        if let Some(LettingOut { held, errors: false, .. }) = outputs.letting_out.take() {
-            outputs.letting_out = Some(self.write_on(task, io, held, true));
+        if let Some(LettingOut { group, part, .. }) = outputs.letting_out.take() {
+            match part.next() {
+                Some(part) => {
+                    let scope = outputs.scope();
+                    outputs.letting_out = Some(self.write_on(task, io, scope, group, part));
+                }
+                None => self.log_groups_ended(task, &[group.task]),
+            }
         }
         self.let_out(task, io, outputs);
         Ok(())
@@ -204,6 +267,15 @@ pub fn letting_out(task: &Task) -> Option<ProcessId> {
     match &task.frames.last()?.kind {
         FrameKind::Join(join) => join.kind.outputs()?.process(),
         _ => None,
+    }
+}
+
+/// Stops what is being let out for the branches of a task, and returns it.
+pub fn halt_letting_out(task: &mut Task) -> Option<ProcessId> {
+    match &mut top_join(task)?.kind {
+        JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
+        JoinKind::Hedge(hedge) => hedge.outputs.as_mut()?.halt(),
+        JoinKind::Stages(_) => None,
     }
 }
 

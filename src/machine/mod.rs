@@ -515,6 +515,7 @@ impl Machine {
             level: event.level(),
             task: Some(task.id),
             parent: task.parent.map(|(parent, _)| parent),
+            group: self.group(task),
             file: Arc::clone(task.program.source.name()),
             line,
             attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),

@@ -51,6 +51,8 @@ pub struct Record {
     pub task: Option<TaskId>,
     /// The task that waits for that one, if any.
     pub parent: Option<TaskId>,
+    /// The outermost branch around whose output is held, if there is one.
+    pub group: Option<TaskId>,
     /// The script.
     pub file: Arc<str>,
     /// The line, from 1; 0 if there is none.
@@ -160,6 +162,8 @@ pub enum LogEvent {
         /// Whether it had begun.
         begun: bool,
     },
+    /// The output of this branch, which was held, is written, or never will be. No log has a line of it.
+    GroupEnded(TaskId),
     /// A branch or a stage ends early: another one failed, or time ran out.
     Cancelled,
     /// A branch begins on another machine.
@@ -308,8 +312,8 @@ impl Record {
     /// What a shell tells that is no task's doing.
     pub fn of_shell(at: Time, file: Arc<str>, line: u32, event: LogEvent) -> Self {
         let level = event.level();
-        let (task, parent, attempt, uncaught) = (None, None, None, false);
-        Self { at, level, task, parent, file, line, attempt, uncaught, event }
+        let (task, parent, group, attempt, uncaught) = (None, None, None, None, false);
+        Self { at, level, task, parent, group, file, line, attempt, uncaught, event }
     }
 
     /// It without what is secret.
@@ -363,6 +367,7 @@ impl LogEvent {
             | Self::Catch
             | Self::Finally
             | Self::FinallyCut { .. }
+            | Self::GroupEnded(_)
             | Self::Cancelled
             | Self::Condition(_)
             | Self::Placed { .. }
@@ -399,6 +404,11 @@ impl LogEvent {
         }
     }
 
+    /// True if logs have a line of such events.
+    pub fn has_line(&self) -> bool {
+        !matches!(self, Self::GroupEnded(_))
+    }
+
     /// How long a `try` waits, if it tells of that.
     pub fn delay(&self) -> Option<Duration> {
         match self {
@@ -419,7 +429,9 @@ impl LogEvent {
             | Self::Resumed { .. } => Level::FAILURES,
             // A cleanup that was not done has to be known, whatever else the log holds.
             Self::FinallyCut { .. } => Level::NOTHING,
-            Self::EndedBy(_) | Self::Interrupted(_) | Self::Suspended(_) => Level::ENDING,
+            Self::EndedBy(_) | Self::Interrupted(_) | Self::Suspended(_) | Self::GroupEnded(_) => {
+                Level::ENDING
+            }
             Self::Waiting { .. }
             | Self::Queued { .. }
             | Self::CommandStarted(_)

@@ -8,6 +8,7 @@ use super::away::Away;
 use super::code::Loop;
 use super::effect::{ScopeId, TaskId};
 use super::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
+use super::let_out::letting_out;
 use super::outcome::Failure;
 use super::task::{State, Task};
 use super::time::Time;
@@ -308,6 +309,7 @@ impl Machine {
                 None => Doing::Placing,
             },
             State::Emptying(..) => Doing::Ending,
+            State::Doomed if letting_out(task).is_some() => Doing::Printing,
             State::Doomed | State::Cleaning => Doing::CleaningUp,
         }
     }

@@ -8,6 +8,7 @@ use super::frame::{CallFrame, FrameKind, JoinKind};
 use super::outcome::shorten;
 use super::task::Task;
 use super::trace::{Step, StepKind, Trace};
+use super::value::Value;
 
 /// A trace that grows outward from a failure.
 #[derive(Debug, Default)]
@@ -55,6 +56,29 @@ impl Machine {
         }
     }
 
+    /// Returns the outermost branch around a task whose output is held to be written as a group.
+    pub(super) fn group(&self, task: &Task) -> Option<TaskId> {
+        let (mut task, mut group) = (task, None);
+        while let Some((parent, _)) = task.parent
+            && let Some(parent) = self.tasks.get(&parent)
+        {
+            if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind)
+                && join.kind.is_grouped()
+            {
+                group = Some(task.id);
+            }
+            task = parent;
+        }
+        group
+    }
+
+    /// Returns a branch's word for people, shortened and without what is secret.
+    pub(super) fn shown_word(&self, word: &Value) -> String {
+        // Hidden before it is cut.
+        let word = word.brief().unwrap_or_default();
+        shorten(&self.config.secrets.hide(&word))
+    }
+
     /// The step that a branch is, if the task is one. A branch of another machine is a step there.
     pub(super) fn branch_step(&self, parent: &Task, child: TaskId, tries: usize) -> Option<Step> {
         let join = parent.frames.last().and_then(|frame| match &frame.kind {
@@ -66,9 +90,7 @@ impl Machine {
             JoinKind::Hedge(hedge) => (&hedge.code, hedge.word(child)?),
             JoinKind::Stages(_) => return None,
         };
-        // Hidden before it is cut.
-        let word = word.brief().unwrap_or_default();
-        let word = shorten(&self.config.secrets.hide(&word));
+        let word = self.shown_word(word);
         Some(Step {
             kind: StepKind::Branch { name: Arc::clone(&code.variable), word },
             file: Arc::clone(parent.program.source.name()),

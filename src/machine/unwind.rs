@@ -180,6 +180,11 @@ impl Machine {
             FrameKind::Join(mut join) => {
                 self.timers.cancel(join.timer());
                 self.leave_relay(Some(&mut join));
+                if join.kind.is_grouped()
+                    && let Some(outputs) = join.kind.outputs()
+                {
+                    self.log_groups_ended(task, &outputs.tasks());
+                }
             }
         }
     }

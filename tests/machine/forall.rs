@@ -189,7 +189,24 @@ fn what_failed_and_cancelled_branches_printed_comes_out_too() {
     let script = "forall n in 1 2 output grouped; echo $n; work $n; fail; end";
     world().run(script).fails("exit", 1).prints("1\n2\n").takes(1.0);
     let script = "try for 5 seconds; forall n in 1 9 output grouped; echo $n; work $n; end; end";
-    world().run(script).fails("timeout", 124).prints("1\n").takes(5.0);
+    world().run(script).fails("timeout", 124).prints("1\n9\n").takes(5.0);
+}
+
+/// The one that hung is the one whose output says why.
+#[test]
+fn what_was_printed_before_a_limit_comes_out_and_is_marked() {
+    let cut = |word| format!("ftsh: n={word} was cut off, after it had printed this:\n");
+    let script = "try for 5 seconds or 1 time; forall n in 1 9 8 output grouped; echo $n; echo ${n}e >&2; work $n; end; catch; echo caught; end";
+    let ran = world().run(script).succeeds().prints("1\n9\n8\ncaught\n").takes(5.0);
+    assert_eq!(ran.world.stderr(), format!("1e\n{}9e\n{}8e\n", cut(9), cut(8)));
+    let script = "try for 5 seconds or 1 time; forall n in 9 1 output grouped in order; echo $n; work $n; end; catch; end";
+    let ran = world().run(script).succeeds().prints("9\n1\n").takes(5.0);
+    assert_eq!(ran.world.stderr(), cut(9));
+    // In branches of branches, and with a `finally` in a branch.
+    let script = "try for 5 seconds or 1 time; forall m in a output grouped; forall n in 9 output grouped; try; echo $n; work $n; finally; echo f; end; end; end; catch; echo caught; end";
+    let ran = world().run(script).succeeds().prints("9\nf\ncaught\n").takes(5.0);
+    let outer = "ftsh: m=a was cut off, after it had printed this:\n";
+    assert_eq!(ran.world.stderr(), format!("{outer}{}", cut(9)));
 }
 
 #[test]

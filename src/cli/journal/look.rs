@@ -87,7 +87,7 @@ fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
     let mut out = BufWriter::new(Patient(io::stdout().lock()));
     let mut result = Ok(());
     let replayed = replay(journal, settings.config.log_level, |record: &Record| {
-        if result.is_ok() {
+        if result.is_ok() && record.event.has_line() {
             let at = timestamp(start::moment_of(journal, record.at));
             result = out.write_all(lines.render(at, record).as_bytes());
         }

@@ -61,6 +61,10 @@ pub struct Held {
     started: BTreeMap<ProcessId, [Option<Sink>; 2]>,
     /// For which tasks something could not be let out.
     refused: BTreeSet<TaskId>,
+    /// Tasks whose branches were cut off by what is around them.
+    cut: BTreeSet<TaskId>,
+    /// Tasks that say that they let out something again.
+    again: BTreeSet<TaskId>,
     count: usize,
     judged: Judged,
 }
@@ -82,6 +86,8 @@ impl Held {
             of_attempts: BTreeSet::new(),
             started: BTreeMap::new(),
             refused: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            again: BTreeSet::new(),
             count: 0,
             judged: Judged::default(),
         }
@@ -137,6 +143,16 @@ impl Held {
     fn run(&mut self, run: &Run) -> Verdict {
         let table = self.table(run.io, &run.redirects);
         self.started.insert(run.process, [1, 2].map(|number| table.get(&number).copied()));
+        if let Action::Print(text) = &run.action
+            && text.starts_with(b"ftsh: ")
+        {
+            let is_again = text.ends_with(b"some of it may stand above:\n");
+            if is_again {
+                self.again.insert(run.task)
+            } else {
+                self.again.remove(&run.task)
+            };
+        }
         let source = run.redirects.first().map(|change| &change.source);
         match (&run.action, source) {
             (Action::Copy, Some(FdSource::BufferRead(buffer)))
@@ -152,7 +168,7 @@ impl Held {
     fn copy(&mut self, parent: TaskId, process: ProcessId, buffer: BufferId) -> Verdict {
         let of = self.branches.iter().find(|(_, branch)| branch.buffers.contains(&buffer));
         let Some((&task, branch)) = of else { return Err("of no branch".into()) };
-        if !self.done.insert(buffer) {
+        if !self.done.insert(buffer) && !self.again.contains(&parent) {
             return Err("a second time".into());
         }
         if self.now.contains_key(&parent) {
@@ -173,6 +189,10 @@ impl Held {
                 Some((at, _)) if branch.begun < at => Err("of another word than the winner".into()),
                 _ => Ok(()),
             };
+        }
+        if self.cut.contains(&parent) {
+            self.judged.count("output of branches that were cut off");
+            return Ok(());
         }
         let ended = self.ended.entry(parent).or_default();
         let Some(turn) = ended.iter().position(|ended| *ended == task) else {
@@ -308,9 +328,15 @@ impl Oracle for Held {
         let waits = |task: &TaskId| {
             tasks.get(task).is_some_and(|task| matches!(task.doing, Doing::Branches(_)))
         };
+        let parents: BTreeSet<TaskId> = self.branches.values().filter_map(|it| it.parent).collect();
+        self.cut =
+            parents.into_iter().filter(|task| tasks.contains_key(task) && !waits(task)).collect();
         self.ended.retain(|task, _| waits(task));
-        self.now.retain(|task, _| waits(task));
-        self.next.retain(|task, _| waits(task));
+        let writes = |task: &TaskId| {
+            waits(task) || tasks.get(task).is_some_and(|it| matches!(it.doing, Doing::Printing))
+        };
+        self.now.retain(|task, _| writes(task));
+        self.next.retain(|task, _| writes(task));
         self.refused.retain(|task| tasks.contains_key(task));
         self.started.clear();
         Ok(())

@@ -63,7 +63,7 @@ pub trait Oracle {
 }
 
 /// What there is to judge that not every run has.
-const JUDGED: [&str; 45] = [
+const JUDGED: [&str; 46] = [
     "atomic retries",
     "attempts take place",
     "attempts take place in others",
@@ -91,6 +91,7 @@ const JUDGED: [&str; 45] = [
     "keep going",
     "output of a forall is all out",
     "output of branches",
+    "output of branches that were cut off",
     "output of winners",
     "quorum is missed",
     "quorum is missed, keep going",

@@ -1,0 +1,164 @@
+//! Failures that happen again and again: most of them are counted instead of written.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::machine::effect::TaskId;
+use crate::machine::outcome::Human;
+use crate::machine::record::{LogEvent, Record};
+
+/// Time after a line in which the same failure is only counted; it doubles up to the longest.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1800);
+/// Different failures that are remembered.
+const MAX_FAILURES: usize = 100;
+
+/// A task's failure, by its line and message.
+type What = (Option<TaskId>, u32, String);
+
+/// Failures by what was written of them.
+#[derive(Default)]
+pub struct Repeats(HashMap<What, Repeat>);
+
+struct Repeat {
+    /// When it happened first.
+    first: Timestamp,
+    /// When a line about it was written last.
+    written: Timestamp,
+    /// Time from that line to the next one.
+    pause: Duration,
+    /// How often it has happened.
+    count: u64,
+    /// The latest.
+    latest: Record,
+    /// When that was, if no line tells of it.
+    waits_since: Option<Timestamp>,
+}
+
+/// A line to be written.
+pub struct Line {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What.
+    pub record: Record,
+    /// Words to add.
+    pub words: String,
+}
+
+impl Repeats {
+    /// True if a record is of a failure that may happen again.
+    pub fn counts(record: &Record) -> bool {
+        let is_failure = matches!(record.event, LogEvent::CommandFailed(_) | LogEvent::Failed(_));
+        is_failure && !record.uncaught
+    }
+
+    /// Counts a failure. Returns the lines that are to be written now.
+    pub fn add(&mut self, now: Timestamp, record: &Record) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if self.0.len() >= MAX_FAILURES {
+            lines = self.take(|_| true);
+        }
+        let message = record.event.failure().map(|it| it.message.clone()).unwrap_or_default();
+        let repeat = self.0.entry((record.task, record.line, message)).or_insert_with(|| Repeat {
+            first: now,
+            written: now,
+            pause: Duration::ZERO,
+            count: 0,
+            latest: record.clone(),
+            waits_since: None,
+        });
+        repeat.count += 1;
+        (repeat.latest, repeat.waits_since) = (record.clone(), Some(now));
+        if elapsed(repeat.written, now) >= repeat.pause {
+            repeat.written = now;
+            repeat.pause = (2 * repeat.pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            lines.extend(repeat.line());
+        }
+        lines
+    }
+
+    /// Forgets the failures of some records. Returns the lines that were put off, the oldest first.
+    pub fn take(&mut self, which: impl Fn(&Record) -> bool) -> Vec<Line> {
+        let taken = self.0.extract_if(|_, repeat| which(&repeat.latest));
+        let mut lines: Vec<_> = taken.filter_map(|(_, mut repeat)| repeat.line()).collect();
+        lines.sort_by_key(|line| line.at);
+        lines
+    }
+}
+
+impl Repeat {
+    fn line(&mut self) -> Option<Line> {
+        let at = self.waits_since.take()?;
+        let time = Human(elapsed(self.first, at));
+        let words = match self.count {
+            1 => String::new(),
+            count => format!(" ({count} times in {time})"),
+        };
+        Some(Line { at, record: self.latest.clone(), words })
+    }
+}
+
+fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::machine::FailureKind;
+    use crate::machine::outcome::Failure;
+    use crate::machine::time::Time;
+    use crate::machine::trace::Trace;
+    use crate::syntax::Source;
+
+    fn failed(message: &str) -> Record {
+        let failure = Failure {
+            kind: FailureKind::Exit,
+            code: 1,
+            message: message.into(),
+            command: "false".into(),
+            elapsed: None,
+            source: Arc::new(Source::new("a", "")),
+            line: 1,
+            tries: Vec::new(),
+            trace: Trace::default(),
+            earlier: None,
+            branches: None,
+            output: None,
+        };
+        let event = LogEvent::CommandFailed(Box::new(failure));
+        Record::of_shell(Time::START, "a".into(), 1, event)
+    }
+
+    #[test]
+    fn the_first_is_told_at_once_and_the_others_less_and_less_often() {
+        let mut repeats = Repeats::default();
+        let mut told = Vec::new();
+        for second in (0..=3600).step_by(4) {
+            let now = Timestamp::from_second(second).expect("a time");
+            for line in repeats.add(now, &failed("no")) {
+                told.push(format!("{second}{}", line.words));
+            }
+        }
+        assert_eq!(
+            told,
+            [
+                "0",
+                "60 (16 times in 1 min)",
+                "180 (46 times in 3 min)",
+                "420 (106 times in 7 min)",
+                "900 (226 times in 15 min)",
+                "1860 (466 times in 31 min)",
+            ]
+        );
+        assert_eq!(repeats.add(Timestamp::UNIX_EPOCH, &failed("other")).len(), 1);
+        let rest = repeats.take(|_| true);
+        let rest: Vec<_> = rest.iter().map(|line| line.words.as_str()).collect();
+        assert_eq!(rest, [" (901 times in 1 h)"]);
+        assert!(repeats.take(|_| true).is_empty());
+    }
+}
