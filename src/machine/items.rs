@@ -1,5 +1,6 @@
 //! The list of a loop, never built in memory.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use bstr::BString;
@@ -8,7 +9,7 @@ use super::pieces::Pieces;
 use super::value::{Range, Value};
 
 /// Words and ranges, one after the other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Items {
     segments: Vec<Segment>,
     /// Where the next item is: in this segment, …
@@ -17,6 +18,15 @@ pub struct Items {
     at: u64,
     /// How many there are; counted when first needed.
     count: OnceLock<u64>,
+}
+
+/// Shows the words alone: their number may have been counted already, or not.
+impl fmt::Debug for Items {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { segments, segment, at, count: _ } = self;
+        let mut items = f.debug_struct("Items");
+        items.field("segments", segments).field("segment", segment).field("at", at).finish()
+    }
 }
 
 #[derive(Clone, Debug)]

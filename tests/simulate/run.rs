@@ -142,10 +142,14 @@ impl From<Violation> for Ran {
     }
 }
 
-/// The first line in which two runs differ.
+/// Returns the first line in which two runs differ, apart from what they log.
 fn difference(ready: &Ready, seed: u64, level: Level) -> Violation {
-    let first = run(ready, seed, Level::STRUCTURES, true).trace;
-    let second = run(ready, seed, level, true).trace;
+    let trace = |level| {
+        let mut lines = run(ready, seed, level, true).trace;
+        lines.retain(|line| !line.contains(" Log(Record "));
+        lines
+    };
+    let (first, second) = (trace(Level::STRUCTURES), trace(level));
     let lines = first.iter().zip(&second).find(|(one, other)| one != other);
     let what = match lines {
         Some((one, other)) => format!("at log level {}:\n{other}\ninstead of\n{one}", level.0),
