@@ -52,15 +52,16 @@ impl Kind {
         !matches!(self, Self::Addition { .. })
     }
 
-    /// Removes it, if it is there and nothing else has its name.
-    pub fn remove(self, path: &Path) -> io::Result<()> {
-        let is_there = match path.symlink_metadata() {
-            Ok(found) => found.is_dir() == (self == Self::Tree),
-            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-        };
-        if !is_there {
-            return Ok(());
+    /// True if nothing has the name any more, or something of another kind.
+    pub fn is_gone(self, path: &Path) -> bool {
+        match path.symlink_metadata() {
+            Ok(found) => found.is_dir() != (self == Self::Tree),
+            Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         }
+    }
+
+    /// Removes it, if it is there.
+    pub fn remove(self, path: &Path) -> io::Result<()> {
         match self {
             Self::File => match std::fs::remove_file(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

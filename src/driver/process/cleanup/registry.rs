@@ -16,7 +16,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use super::super::sys;
 use super::kind::Kind;
 use super::sweep;
-use crate::user_directory;
+use crate::user_directory::{self, Unusable};
 
 /// The end of a run waits no longer for workers that don't come back from a file system.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -88,10 +88,14 @@ impl Registry {
 
     fn open(&self) -> io::Result<Run> {
         let user = user_directory::path();
-        user_directory::make_private(&user).map_err(io::Error::other)?;
         let runs = user.join(sweep::RUNS);
         loop {
-            user_directory::make_private(&runs).map_err(io::Error::other)?;
+            user_directory::make_private(&user).map_err(io::Error::other)?;
+            match user_directory::make_private(&runs) {
+                // The last of the others has just ended.
+                Err(Unusable::System(error)) if error.kind() == io::ErrorKind::NotFound => continue,
+                result => result.map_err(io::Error::other)?,
+            }
             let path = runs.join(format!("{:016x}", sys::random()?));
             match DirBuilder::new().mode(0o700).create(&path) {
                 // The last of the others has just ended.

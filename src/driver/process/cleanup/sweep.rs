@@ -37,8 +37,9 @@ pub fn clean(run: BorrowedFd, just_now: bool) -> Left {
         let name = note.file_name();
         let Some(kind) = Kind::of(name.to_bytes()) else { continue };
         let Ok(path) = readlinkat(run, name) else { continue };
-        if just_now || kind.lasts() {
-            match kind.remove(Path::new(&path)) {
+        let file = Path::new(&path);
+        if (just_now || kind.lasts()) && !kind.is_gone(file) {
+            match kind.remove(file) {
                 Ok(()) => {}
                 Err(error) if !just_now && is_older(run, name, GIVEN_UP) => {
                     left.push((path.into(), error));
