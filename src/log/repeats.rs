@@ -128,6 +128,7 @@ mod tests {
             trace: Trace::default(),
             earlier: None,
             branches: None,
+            printed: None,
             output: None,
         };
         let event = LogEvent::CommandFailed(Box::new(failure));

@@ -149,7 +149,7 @@ impl Outputs {
 
     /// True if output of any branch is not written yet.
     pub fn is_left(&self) -> bool {
-        !self.refused && !(self.open.is_empty() && self.is_done())
+        !(self.refused || self.open.is_empty() && self.is_done())
     }
 
     /// Stops what is being written, and returns it: its group is to be written again, whole.

@@ -173,9 +173,9 @@ end";
     script: 0-26 succeeded; command 24-26 succeeded;
       try, line 2: attempt 0-2 succeeded; attempt 2-4 succeeded; command 0-2 succeeded; command 2-4 succeeded;
       try, line 6: attempt 4-15 failed; attempt 17-24 failed; delay 15-17 ; limit 24
-        x=1: 4-15 failed; 17-24 cancelled;
+        x=1: 4-15 failed; 17-24 failed;
           try, line 8: attempt 4-9 failed; attempt 10-15 failed; attempt 17-22 failed; attempt 24-24 cancelled; delay 9-10 ; delay 22-24 ; command 4-9 failed; command 10-15 failed; command 17-22 failed; command 24-24 cancelled; limit 9 limit 15 limit 21
-        x=2: 4-15 cancelled; 17-24 cancelled;
+        x=2: 4-15 cancelled; 17-24 failed;
           try, line 8: attempt 4-9 failed; attempt 10-15 cancelled; attempt 17-22 failed; attempt 23-24 cancelled; delay 9-10 ; delay 22-23 ; command 4-9 failed; command 10-15 cancelled; command 17-22 failed; command 23-24 cancelled; limit 9 limit 21
     ");
 }
