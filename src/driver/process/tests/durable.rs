@@ -330,10 +330,14 @@ each_alone! {
 
     fn a_signal_to_all_is_told_before_what_it_ended(world) {
         for _ in 0..20 {
-            let signals = "kill -TERM $PPID; kill -STOP $$; kill -TERM $$";
+            let signals = "kill -STOP $$; kill -TERM $PPID; kill -STOP $$; kill -TERM $$";
             let process = world.start(shell(signals));
             let pid = world.pid_of(process);
-            until("it doesn't stop", || list::stat(pid).expect("a line").contains(") T"));
+            let stops = || list::stat(pid).expect("a line").contains(") T");
+            until("it doesn't stop", stops);
+            // The start was awaited by the loop, which must not take the signal.
+            sys::kill(pid, libc::SIGCONT).expect("it is there");
+            until("it doesn't stop again", stops);
             // Any thread of the test's process may take the signal, as soon as the thread runs.
             until("no signal", || !is_pending(libc::SIGTERM));
             until("no signal", || has_data(world.driver.signals.readiness()));
