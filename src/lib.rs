@@ -4,21 +4,17 @@
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
 pub mod backoff;
-#[cfg(feature = "cluster")]
 pub mod branch;
 pub mod channel;
 pub mod cli;
-#[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;
 pub mod hint;
-#[cfg(feature = "journal")]
 pub mod journal;
 pub mod lint;
 pub mod log;
-#[cfg(feature = "lsp")]
 pub mod lsp;
 pub mod machine;
 pub mod nearest;
@@ -29,6 +25,5 @@ pub mod report;
 pub mod secrets;
 pub mod status;
 pub mod syntax;
-#[cfg(feature = "journal")]
 pub mod timeline;
 pub mod user_directory;

@@ -90,7 +90,6 @@ fn a_job_in_a_container() {
     assert!(!finished.directory.path().join("data.part").exists(), "its `finally` has run");
 }
 
-#[cfg(feature = "journal")]
 #[test]
 fn begin_again_after_a_kill_only() {
     let recipe = |batch: &str| {
@@ -121,7 +120,6 @@ fn twice(recipe: impl Fn(Ftsh) -> Recipe, first: Ftsh) -> Finished {
     finished
 }
 
-#[cfg(feature = "journal")]
 #[test]
 fn a_job_that_a_reboot_interrupts() {
     let recipe = |run: Ftsh| {
@@ -136,7 +134,6 @@ fn a_job_that_a_reboot_interrupts() {
     assert_eq!(finished.read("orders.sql"), "data of orders\n");
 }
 
-#[cfg(feature = "journal")]
 #[test]
 fn a_service_that_goes_on() {
     let recipe = |run: Ftsh| {
@@ -147,7 +144,6 @@ fn a_service_that_goes_on() {
     assert_eq!(count(&finished, "calls", "rsync -a b:/srv/ /backup/b/"), 2);
 }
 
-#[cfg(feature = "journal")]
 #[test]
 fn a_batch_that_may_be_interrupted() {
     let recipe = |run: Ftsh| {

@@ -7,12 +7,10 @@ mod support;
 
 mod atomic;
 mod bad_input;
-#[cfg(feature = "cluster")]
 mod branch;
 mod bytes;
 mod channels;
 mod cli;
-#[cfg(feature = "cluster")]
 mod cluster;
 mod cookbook;
 mod cookbook_elsewhere;
@@ -27,22 +25,17 @@ mod fuzzing;
 mod hints;
 mod idle;
 mod imports;
-#[cfg(feature = "journal")]
 mod journal;
 mod keys;
 mod kills;
-#[cfg(feature = "cluster")]
 mod lease;
 mod leftovers;
 mod live;
 mod lock;
-#[cfg(feature = "cluster")]
 mod log_schema;
 mod logging;
-#[cfg(feature = "lsp")]
 mod lsp;
 mod nesting;
-#[cfg(feature = "journal")]
 mod next_start;
 mod out_of_memory;
 mod packaging;
@@ -56,20 +49,16 @@ mod reference;
 mod replayed;
 mod resources;
 mod results;
-#[cfg(feature = "journal")]
 mod resuming;
 mod scripts;
 mod secrets;
 mod shebang;
 mod signals;
-#[cfg(feature = "cluster")]
 mod slurm;
 mod soak;
 mod sources;
-#[cfg(feature = "cluster")]
 mod ssh;
 mod stalled;
-#[cfg(feature = "journal")]
 mod storm;
 mod stress;
 mod supervision;

@@ -19,8 +19,7 @@ pub use mistake::Mistake;
 pub use policy::{Clauses, Policy};
 
 /// The policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// min(R·T·Fⁿ, M) with R = U(1, 2): spreads the load, but is never less patient than plain
     /// backoff. Thain, *Exponential Backoff in Distributed Systems*, 2009.

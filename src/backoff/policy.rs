@@ -10,8 +10,7 @@ use super::{Clause, Kind, Mistake};
 use crate::duration::{self, Exact, Unit};
 
 /// A policy with its parameters. Those that its kind doesn't take mean nothing.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Policy {
     /// The formula.
     pub kind: Kind,

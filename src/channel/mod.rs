@@ -19,8 +19,7 @@ pub use self::stored::{Damaged, NUMBERS, SIZE, Stored};
 pub type Moment = Duration;
 
 /// What a shell obeys in a channel.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Rules {
     /// `at most N` at once; at least one.
     pub places: Option<u64>,
@@ -40,8 +39,7 @@ impl Rules {
 }
 
 /// So many may begin in a time, and so many at once after a while without any.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Rate {
     /// How many; at least one.
     pub count: u64,
@@ -50,8 +48,7 @@ pub struct Rate {
 }
 
 /// When attempts aren't made any more.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Breaker {
     /// After so many failures in a row; at least one.
     pub failures: u64,

@@ -11,7 +11,6 @@ use bstr::BString;
 
 use super::journal::{Ended, Kept, Place, Recording};
 use super::telling::Telling;
-#[cfg(feature = "cluster")]
 use crate::cluster;
 use crate::driver::process::{self, AtEnd, ProcessDriver, Supervision};
 use crate::driver::{self, Driver, Interactive};
@@ -24,10 +23,7 @@ use crate::repl::{self, Story};
 use crate::secrets::Secrets;
 
 /// What carries out what a machine asks for.
-#[cfg(feature = "cluster")]
 type Real = cluster::ClusterDriver;
-#[cfg(not(feature = "cluster"))]
-type Real = ProcessDriver;
 
 /// What there is to do.
 pub enum Work {
@@ -151,10 +147,7 @@ impl Means {
         story: Option<Rc<RefCell<Story>>>,
     ) -> Result<Real> {
         let Self { file, telling, told, patience, channels, talks, lease, ship, .. } = self;
-        #[cfg(feature = "cluster")]
         let elsewhere = cluster::Settings { lease, told: told.clone(), ship };
-        #[cfg(not(feature = "cluster"))]
-        let _ = (lease, ship);
         let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
         let level = story.as_ref().map_or(level, |_| level.max(Story::LEVEL));
         let (notes, elapsed) = journal.unzip();
@@ -194,7 +187,6 @@ impl Means {
         if driver.shows_line() {
             beside.borrow_mut().log().stands_beside_line();
         }
-        #[cfg(feature = "cluster")]
         let driver = cluster::ClusterDriver::new(driver, elsewhere);
         Ok(driver)
     }

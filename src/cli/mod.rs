@@ -1,15 +1,12 @@
 //! The command line: from arguments and environment to an exit status.
 
 mod begin;
-#[cfg(feature = "cluster")]
 mod branch;
 mod channels;
 mod conduct;
 pub mod flags;
-#[cfg_attr(not(feature = "journal"), path = "no_journal.rs")]
 mod journal;
 mod lock;
-#[cfg_attr(not(feature = "lsp"), path = "no_lsp.rs")]
 mod lsp;
 mod messages;
 pub mod options;
@@ -96,7 +93,6 @@ fn is_passing(fd: impl AsFd) -> bool {
 }
 
 fn obey(words: Vec<OsString>) -> Result<Outcome> {
-    #[cfg(feature = "cluster")]
     if branch::is_asked_for(&words) {
         return branch::serve();
     }

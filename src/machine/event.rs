@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use bstr::BString;
-#[cfg(feature = "journal")]
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -97,8 +96,7 @@ impl Event {
 }
 
 /// What became of a branch that was to run elsewhere.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Returned {
     /// It has told itself how it ended.
     Ended {
@@ -128,8 +126,7 @@ pub enum Returned {
 }
 
 /// Why a branch has not begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Blame {
     /// The machine can't run it: another one may.
     Node,

@@ -82,8 +82,7 @@ pub struct Branches {
 }
 
 /// How a branch of a `forall` failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct BranchFailure {
     /// `name=word`
     pub word: String,
@@ -138,8 +137,7 @@ pub struct Tried {
 }
 
 /// The kinds of failure that scripts can tell apart as `$error_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "journal", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum FailureKind {
     /// A command exited non-zero.
     Exit,

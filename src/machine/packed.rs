@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use bstr::BString;
-#[cfg(feature = "journal")]
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{BranchFailure, FailureKind};
@@ -12,8 +11,7 @@ use crate::backoff::Policy;
 use crate::channel::Rules;
 
 /// A branch that has not begun.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedBranch {
     /// The texts it may run, and those that failures are shown in.
     pub texts: Vec<Text>,
@@ -46,8 +44,7 @@ pub struct PackedBranch {
 }
 
 /// A script, or a file that one has sourced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
     /// What it is called.
     pub name: String,
@@ -58,8 +55,7 @@ pub struct Text {
 }
 
 /// An instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Of which text.
     pub text: usize,
@@ -68,8 +64,7 @@ pub struct Place {
 }
 
 /// A variable that is set.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedVariable {
     /// Its name.
     pub name: String,
@@ -82,8 +77,7 @@ pub struct PackedVariable {
 }
 
 /// A value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PackedValue {
     /// Bytes.
     Text(BString),
@@ -98,8 +92,7 @@ pub enum PackedValue {
 }
 
 /// What a branch sees of the structures around it. Times are on the clock of the run.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
     /// The tightest limit.
     pub deadline: Option<Duration>,
@@ -120,8 +113,7 @@ pub struct Around {
 }
 
 /// A failure without the one that explains it, which comes after it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedFailure {
     /// What kind of failure.
     pub kind: FailureKind,
@@ -146,8 +138,7 @@ pub struct PackedFailure {
 }
 
 /// How often and how long a `try` tried.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedTried {
     /// The script the `try` stands in.
     pub file: String,
@@ -160,8 +151,7 @@ pub struct PackedTried {
 }
 
 /// What became of the branches of a `forall`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedBranches {
     /// The first ones that failed.
     pub told: Vec<BranchFailure>,
@@ -174,8 +164,7 @@ pub struct PackedBranches {
 }
 
 /// What a machine's configuration says, but for what it tells people.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackedSettings {
     /// `$$`
     pub pid: u32,
@@ -196,8 +185,7 @@ pub struct PackedSettings {
 }
 
 /// A branch that another machine has run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedBranch {
     /// How it ended.
     pub end: BranchEnd,
@@ -208,8 +196,7 @@ pub struct EndedBranch {
 }
 
 /// How a branch ended that another machine has run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BranchEnd {
     /// At its end, or by `exit 0`.
     Succeeded,
@@ -260,8 +247,7 @@ impl BranchEnd {
 }
 
 /// The calls and branches around a failure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedTrace {
     /// The steps, innermost first.
     pub steps: Vec<PackedStep>,
@@ -270,8 +256,7 @@ pub struct PackedTrace {
 }
 
 /// A call or a branch around a failure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedStep {
     /// Name of the function or of the loop's variable; none of a sourced file.
     pub name: Option<String>,
@@ -286,8 +271,7 @@ pub struct PackedStep {
 }
 
 /// What becomes of the `try` around a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "journal", derive(Serialize, Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Again {
     /// It tries again as its clauses say.
     AsUsual,

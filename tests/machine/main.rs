@@ -5,12 +5,10 @@ mod bytes;
 mod calls;
 mod cancelling;
 mod channels;
-#[cfg(feature = "cluster")]
 mod cluster;
 mod committing;
 mod determinism;
 mod dispatch;
-#[cfg(feature = "cluster")]
 mod elsewhere;
 mod expansion;
 mod finally;

@@ -1,6 +1,5 @@
 //! What the tests share: running the real binary under watch.
 
-#[cfg(feature = "cluster")]
 pub mod branches;
 pub mod expectations;
 pub mod home;
@@ -9,9 +8,7 @@ pub mod processes;
 pub mod rounds;
 pub mod run;
 pub mod side_by_side;
-#[cfg(feature = "cluster")]
 pub mod slurm;
-#[cfg(feature = "cluster")]
 pub mod sshd;
 pub mod terminal;
 
@@ -135,7 +132,6 @@ impl Ftsh {
         self
     }
 
-    #[cfg(feature = "cluster")]
     /// Keeps standard input open after that, as a pipe ([`Running::write`]).
     pub fn stdin_stays_open(mut self) -> Self {
         self.stays_open = true;
@@ -210,7 +206,6 @@ impl Ftsh {
     }
 
     /// Ends it with the thread that starts it, however that ends.
-    #[cfg(feature = "cluster")]
     pub fn bound(mut self) -> Self {
         self.with_thread = Some(Signal::SIGKILL);
         self

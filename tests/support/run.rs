@@ -174,7 +174,6 @@ impl Running {
     }
 
     /// Writes to standard input that stays open.
-    #[cfg(feature = "cluster")]
     pub fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("standard input stays open");
         // Whoever doesn't read it any more has ended.
@@ -182,7 +181,6 @@ impl Running {
     }
 
     /// Closes it.
-    #[cfg(feature = "cluster")]
     pub fn close_input(&mut self) {
         self.input = None;
     }

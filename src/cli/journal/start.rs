@@ -19,16 +19,9 @@ pub fn clocks() -> Clocks {
     Clocks { wall: since_1970(), since_boot: since_boot(), boot: boot.trim().to_owned() }
 }
 
-#[cfg(target_os = "linux")]
 fn since_boot() -> Duration {
     use nix::time::{ClockId, clock_gettime};
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
-}
-
-/// Nobody asks where boots can't be told apart.
-#[cfg(not(target_os = "linux"))]
-fn since_boot() -> Duration {
-    Duration::ZERO
 }
 
 /// When something happened, since 1970, as the clock stood at the start before it.

@@ -23,10 +23,7 @@ impl Clock {
         let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
         Self {
             name: boot.trim().chars().filter(|&c| is_id(c)).take(36).collect(),
-            #[cfg(target_os = "linux")]
             id: ClockId::CLOCK_BOOTTIME,
-            #[cfg(not(target_os = "linux"))]
-            id: ClockId::CLOCK_MONOTONIC,
         }
     }
 

@@ -105,10 +105,7 @@ fn open(at: BorrowedFd, name: &CStr) -> Result<Dir, Errno> {
 
 /// Gives a directory all rights that its owner can have. Not by its name: that may be a link by now.
 fn make_usable(at: BorrowedFd, name: &CStr) -> Result<(), Errno> {
-    #[cfg(target_os = "linux")]
     let access = OFlag::O_PATH;
-    #[cfg(not(target_os = "linux"))]
-    let access = OFlag::O_RDONLY;
     let flags = access | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = openat(at, name, flags, Mode::empty())?;
     let same = format!("/proc/self/fd/{}", directory.as_raw_fd());

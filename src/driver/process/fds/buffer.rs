@@ -65,13 +65,10 @@ impl Buffer {
     }
 
     fn open_reader(&self) -> io::Result<OwnedFd> {
-        #[cfg(target_os = "linux")]
-        {
-            let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-            let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
-            if let Ok(fd) = open(path.as_str(), flags, Mode::empty()) {
-                return Ok(fd);
-            }
+        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+        if let Ok(fd) = open(path.as_str(), flags, Mode::empty()) {
+            return Ok(fd);
         }
         // Without /proc: a copy.
         let mut copy = File::from(anonymous_file()?);
@@ -158,18 +155,12 @@ impl Buffer {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn anonymous_file() -> io::Result<OwnedFd> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     match memfd_create(c"ftsh", MFdFlags::MFD_CLOEXEC) {
         Ok(fd) => Ok(fd),
         Err(_) => unlinked_file(&std::env::temp_dir()),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn anonymous_file() -> io::Result<OwnedFd> {
-    unlinked_file(&std::env::temp_dir())
 }
 
 /// A file on a disk, if there is room for one; in a file system in memory if there is no other place.
@@ -192,15 +183,9 @@ pub fn file_on_disk() -> io::Result<OwnedFd> {
     result
 }
 
-#[cfg(target_os = "linux")]
 fn is_in_memory(file: &OwnedFd) -> bool {
     use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
     fstatfs(file).is_ok_and(|it| it.filesystem_type() == TMPFS_MAGIC)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_in_memory(_: &OwnedFd) -> bool {
-    false
 }
 
 const UNSHARED: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
@@ -210,7 +195,6 @@ pub fn unnamed_file_in(directory: &Path, access: OFlag, mode: Mode) -> io::Resul
     if !has_unnamed_files() {
         return Ok(None);
     }
-    #[cfg(target_os = "linux")]
     match open(directory, access | OFlag::O_TMPFILE | OFlag::O_CLOEXEC, mode) {
         Ok(fd) => return Ok(Some(fd)),
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => {}

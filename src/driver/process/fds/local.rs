@@ -102,7 +102,7 @@ fn null() -> Option<Fd> {
 
 /// Whether it is `/dev/null`, which takes everything at once.
 pub fn is_null(look: &Look) -> bool {
-    look.kind == SFlag::S_IFCHR && cfg!(target_os = "linux") && look.device == libc::makedev(1, 3)
+    look.kind == SFlag::S_IFCHR && look.device == libc::makedev(1, 3)
 }
 
 /// Whether the user may use what a descriptor names so.
@@ -110,7 +110,6 @@ pub fn is_allowed(file: &OwnedFd, how: AccessFlags) -> io::Result<bool> {
     system::check(file, how).map(|()| true).map_err(Into::into)
 }
 
-#[cfg(target_os = "linux")]
 mod system {
     use std::os::fd::OwnedFd;
     use std::path::Path;
@@ -143,29 +142,7 @@ mod system {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::os::fd::OwnedFd;
-    use std::path::Path;
-
-    use nix::errno::Errno;
-    use nix::fcntl::OFlag;
-    use nix::unistd::AccessFlags;
-
-    pub fn is_local(_: &str) -> bool {
-        false
-    }
-
-    pub fn find(_: &Path, _: OFlag) -> nix::Result<OwnedFd> {
-        Err(Errno::ENOSYS)
-    }
-
-    pub fn check(_: &OwnedFd, _: AccessFlags) -> nix::Result<()> {
-        Err(Errno::ENOSYS)
-    }
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::MetadataExt;

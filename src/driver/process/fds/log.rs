@@ -121,14 +121,9 @@ impl Log {
 
 /// Makes a hole in a file, where that can be done.
 fn give_back(file: &File, at: u64, length: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::fcntl::{FallocateFlags, fallocate};
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        let _ = fallocate(file, flags, at.cast_signed(), length.cast_signed());
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (file, at, length);
+    use nix::fcntl::{FallocateFlags, fallocate};
+    let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let _ = fallocate(file, flags, at.cast_signed(), length.cast_signed());
 }
 
 #[cfg(test)]

@@ -147,7 +147,6 @@ impl Held {
     fn link(&self, path: &Path) -> Result<(), Errno> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match linkat(AT_FDCWD, own.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW) {
-            #[cfg(target_os = "linux")]
             Err(Errno::ENOENT | Errno::EXDEV) => {
                 linkat(self.file.as_fd(), "", AT_FDCWD, path, AtFlags::AT_EMPTY_PATH)
             }

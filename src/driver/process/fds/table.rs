@@ -45,8 +45,7 @@ impl Fd {
     /// descriptor that is closed or opened the wrong way is, by programs that think they have no standard
     /// input then, and by those that open it once more by its name.
     pub fn gone() -> io::Result<Self> {
-        let kind = if cfg!(target_os = "linux") { SockType::SeqPacket } else { SockType::Stream };
-        let fd = socket(AddressFamily::Unix, kind, SockFlag::SOCK_CLOEXEC, None)?;
+        let fd = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
         Ok(Self::Gone(Arc::new(sys::move_up(fd)?)))
     }
 

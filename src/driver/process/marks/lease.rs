@@ -116,16 +116,10 @@ fn file_name(run: &str) -> String {
     format!("ftsh-leases-{run}")
 }
 
-#[cfg(target_os = "linux")]
 fn new_file(key: &Marker) -> io::Result<File> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     let fd = memfd_create(file_name(key.name()).as_str(), MFdFlags::MFD_CLOEXEC)?;
     Ok(sys::move_up(fd)?.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn new_file(_key: &Marker) -> io::Result<File> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// A lease as a mark describes it.
@@ -234,7 +228,6 @@ mod tests {
         assert!(!is_open(&lease));
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_lease_ends_with_its_scope_and_its_place_is_used_again() {
         let key = Marker::new().expect("random numbers");

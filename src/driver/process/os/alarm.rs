@@ -13,14 +13,12 @@ pub const ALARM: i32 = Signal::SIGALRM as i32;
 /// One moment of this process. Where it can, it comes also if the machine sleeps until then.
 #[derive(Default)]
 pub struct Alarm {
-    #[cfg(target_os = "linux")]
     timer: Option<nix::sys::timer::Timer>,
 }
 
 impl Alarm {
     /// Has the signal come then, instead of when it was to come.
     pub fn set(&mut self, moment: Duration) {
-        #[cfg(target_os = "linux")]
         if self.set_timer(moment).is_ok() {
             return;
         }
@@ -29,7 +27,6 @@ impl Alarm {
         alarm::set(u32::try_from(seconds).unwrap_or(u32::MAX));
     }
 
-    #[cfg(target_os = "linux")]
     fn set_timer(&mut self, moment: Duration) -> nix::Result<()> {
         use nix::sys::signal::{SigEvent, SigevNotify};
         use nix::sys::time::TimeSpec;
@@ -48,5 +45,4 @@ impl Alarm {
 }
 
 /// Nobody waits longer.
-#[cfg(target_os = "linux")]
 const LONGEST: Duration = Duration::from_secs(1 << 32);

@@ -40,10 +40,7 @@ impl Clock {
 
 /// The time since the machine was started, also what it slept of that. Nobody sets that clock.
 pub fn since_boot() -> Duration {
-    #[cfg(target_os = "linux")]
     let clock = ClockId::CLOCK_BOOTTIME;
-    #[cfg(not(target_os = "linux"))]
-    let clock = ClockId::CLOCK_MONOTONIC;
     clock.now().map(Duration::from).unwrap_or_default()
 }
 

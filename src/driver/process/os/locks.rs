@@ -15,7 +15,6 @@ pub const fn one(at: u64) -> Bytes {
     (at, at + 1)
 }
 
-#[cfg(target_os = "linux")]
 mod system {
     use std::os::fd::BorrowedFd;
 
@@ -46,24 +45,6 @@ mod system {
         let (start, length) = (request.l_start as u64, request.l_len as u64);
         let is_free = i32::from(request.l_type) == libc::F_UNLCK;
         Ok((!is_free).then(|| (start, start.saturating_add(length))))
-    }
-}
-
-/// Where locks belong to processes, they would be lost with any descriptor of the file.
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::os::fd::BorrowedFd;
-
-    use nix::errno::Errno;
-
-    use super::Bytes;
-
-    pub fn set(_: BorrowedFd, _: Bytes, _: i32, _: bool) -> nix::Result<()> {
-        Err(Errno::ENOLCK)
-    }
-
-    pub fn get(_: BorrowedFd, _: Bytes) -> nix::Result<Option<Bytes>> {
-        Err(Errno::ENOLCK)
     }
 }
 

@@ -17,7 +17,6 @@ pub type Token = u64;
 /// A set of descriptors.
 pub enum Poller {
     /// For any number.
-    #[cfg(target_os = "linux")]
     Epoll(nix::sys::epoll::Epoll),
     /// For the few of the portable fallback, which are never removed.
     Poll(Vec<(RawFd, Token, PollFlags)>),
@@ -26,7 +25,6 @@ pub enum Poller {
 impl Poller {
     /// An empty set; `portable` asks for the fallback.
     pub fn new(portable: bool) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
         if !portable {
             use nix::sys::epoll::{Epoll, EpollCreateFlags};
             let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -48,7 +46,6 @@ impl Poller {
 
     fn add_for(&mut self, fd: BorrowedFd, token: Token, flags: PollFlags) -> io::Result<()> {
         match self {
-            #[cfg(target_os = "linux")]
             Self::Epoll(epoll) => {
                 use nix::sys::epoll::{EpollEvent, EpollFlags};
                 let writes = flags.contains(PollFlags::POLLOUT);
@@ -63,7 +60,6 @@ impl Poller {
     /// Removes a descriptor.
     pub fn remove(&mut self, fd: BorrowedFd) {
         match self {
-            #[cfg(target_os = "linux")]
             Self::Epoll(epoll) => drop(epoll.delete(fd)),
             Self::Poll(descriptors) => descriptors.retain(|&(other, ..)| other != fd.as_raw_fd()),
         }
@@ -75,7 +71,6 @@ impl Poller {
         // The kernel refuses absurd times; nobody notices a wake-up once a year.
         let timeout = timeout.map(|duration| duration.min(Duration::from_secs(365 * 86400)));
         match self {
-            #[cfg(target_os = "linux")]
             Self::Epoll(epoll) => {
                 let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
                 let count = match sys::epoll_wait(epoll.0.as_fd(), &mut events, timeout) {
@@ -112,7 +107,6 @@ impl Poller {
 }
 
 /// Before Linux 5.11, and where it isn't allowed: what is ready now.
-#[cfg(target_os = "linux")]
 fn old_wait(epoll: &nix::sys::epoll::Epoll, events: &mut [libc::epoll_event]) -> usize {
     use nix::sys::epoll::{EpollEvent, EpollTimeout};
     let mut found = [EpollEvent::empty(); 64];

@@ -11,7 +11,6 @@ use nix::errno::Errno;
 use nix::unistd::read;
 
 use super::os::clock::since_boot;
-#[cfg(target_os = "linux")]
 use super::sys;
 
 pub use self::limit::Limit;
@@ -64,10 +63,7 @@ pub struct Oversight {
 impl Oversight {
     /// By who is heard on this descriptor. The limit is the one that the supervisor has.
     pub fn new(overseer: Box<dyn Overseer>, voice: OwnedFd, limit: Limit) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
         let timer = Some(sys::boot_timer()?);
-        #[cfg(not(target_os = "linux"))]
-        let timer = None;
         Ok(Self { overseer, voice: Some(voice), timer, limit })
     }
 
@@ -115,7 +111,6 @@ impl Oversight {
         self.overseer.handle_timeout(since_boot());
         let orders = std::iter::from_fn(|| self.overseer.next_order()).collect();
         self.limit.set(self.overseer.last_moment());
-        #[cfg(target_os = "linux")]
         if let Some(timer) = &self.timer {
             sys::set_boot_timer(timer.as_fd(), self.overseer.next_timeout());
         }

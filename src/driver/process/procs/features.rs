@@ -28,7 +28,7 @@ pub fn become_subreaper() -> bool {
 
 /// Whether files without a name may be asked for.
 pub fn has_unnamed_files() -> bool {
-    cfg!(target_os = "linux") && !is_asked_for(&["1", "ps"])
+    !is_asked_for(&["1", "ps"])
 }
 
 /// Whether `ps` has to be asked for processes.

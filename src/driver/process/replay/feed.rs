@@ -11,10 +11,8 @@ use super::super::os::poll::{Poller, Token};
 use super::super::sys;
 
 /// At first a pipe takes no more than that: who reads nothing has little read ahead for it.
-#[cfg(target_os = "linux")]
 const NARROW: i32 = 4096;
 /// What pipes usually take.
-#[cfg(target_os = "linux")]
 const WIDE: i32 = 64 * 1024;
 
 /// A pipe.
@@ -63,14 +61,9 @@ impl Feed {
     }
 
     fn resize(&self, wide: bool) {
-        #[cfg(target_os = "linux")]
-        {
-            use nix::fcntl::{FcntlArg, fcntl};
-            let size = if wide { WIDE } else { NARROW };
-            let _ = fcntl(&self.reader, FcntlArg::F_SETPIPE_SZ(size));
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = wide;
+        use nix::fcntl::{FcntlArg, fcntl};
+        let size = if wide { WIDE } else { NARROW };
+        let _ = fcntl(&self.reader, FcntlArg::F_SETPIPE_SZ(size));
     }
 
     /// The end that commands read from.

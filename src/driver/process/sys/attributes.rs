@@ -27,7 +27,6 @@ pub fn remove_attribute(file: BorrowedFd, name: &CStr) -> io::Result<()> {
     system::remove(file, name)
 }
 
-#[cfg(target_os = "linux")]
 mod system {
     use std::ffi::{CStr, CString};
     use std::io;
@@ -75,31 +74,6 @@ mod system {
     pub fn remove(file: BorrowedFd, name: &CStr) -> io::Result<()> {
         // SAFETY: the name is only read.
         Errno::result(unsafe { libc::fremovexattr(file.as_raw_fd(), name.as_ptr()) })?;
-        Ok(())
-    }
-}
-
-/// Where attributes aren't known, files have none.
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::ffi::CStr;
-    use std::io;
-    use std::os::fd::BorrowedFd;
-    use std::path::Path;
-
-    pub fn list(_: &Path) -> io::Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-
-    pub fn get(_: &Path, _: &CStr) -> io::Result<Vec<u8>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub fn set(_: BorrowedFd, _: &CStr, _: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub fn remove(_: BorrowedFd, _: &CStr) -> io::Result<()> {
         Ok(())
     }
 }

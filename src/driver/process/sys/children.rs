@@ -11,7 +11,6 @@ use nix::errno::Errno;
 use crate::machine::event::Status;
 
 /// A descriptor that is readable when the process has ended.
-#[cfg(target_os = "linux")]
 pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
     // SAFETY: a plain call; the new descriptor (closed on exec) belongs to nobody else.
     unsafe {
@@ -22,14 +21,7 @@ pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
 
 /// Whether the kernel has pidfds (Linux 5.3).
 pub fn has_pidfds() -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        pidfd_open(std::process::id() as pid_t).is_ok()
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        false
-    }
+    pidfd_open(std::process::id() as pid_t).is_ok()
 }
 
 /// What became of a child.
@@ -111,7 +103,6 @@ pub const NAME: usize = 16;
 /// The name of this process, as `ps` shows it.
 pub fn name() -> [u8; NAME] {
     let mut name = [0; NAME];
-    #[cfg(target_os = "linux")]
     // SAFETY: the kernel writes no more than there is room for.
     unsafe {
         libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
@@ -121,12 +112,9 @@ pub fn name() -> [u8; NAME] {
 
 /// Gives this process a name, which may be any bytes but NUL: the kernel cuts a name inside a character.
 pub fn set_name(name: &[u8]) {
-    #[cfg(target_os = "linux")]
     if let Ok(name) = std::ffi::CString::new(name) {
         let _ = nix::sys::prctl::set_name(&name);
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = name;
 }
 
 /// Sets a variable of this process's environment, or takes it out. To be called while there is one
@@ -143,27 +131,17 @@ pub fn set_variable(name: &str, value: Option<OsString>) {
 
 /// Has processes that lose their parents come to this one; false where that can't be had.
 pub fn become_subreaper(wanted: bool) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        nix::sys::prctl::set_child_subreaper(wanted).is_ok()
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = wanted;
-        false
-    }
+    nix::sys::prctl::set_child_subreaper(wanted).is_ok()
 }
 
 /// Has this process killed when its parent ends, also after an `exec`; where that can be had.
 pub fn die_with_parent() {
-    #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
 }
 
 /// Has this process continued when the thread that started it ends, should it be stopped then; where
 /// that can be had. Executing a program doesn't end a thread.
 pub fn continue_without_parent() {
-    #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT);
 }
 

@@ -165,17 +165,9 @@ pub fn take_over(number: RawFd) -> OwnedFd {
 /// Whether a number is that of a socket whose both ends this process made, perhaps before it executed
 /// this program.
 pub fn is_own_pair(number: RawFd) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-        let own = std::process::id() as pid_t;
-        number >= 0 && getsockopt(&borrow(number), PeerCredentials).is_ok_and(|it| it.pid() == own)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = number;
-        false
-    }
+    use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+    let own = std::process::id() as pid_t;
+    number >= 0 && getsockopt(&borrow(number), PeerCredentials).is_ok_and(|it| it.pid() == own)
 }
 
 /// False if a socket certainly has nothing to read.
@@ -198,26 +190,17 @@ pub fn is_passed_on(number: RawFd) -> bool {
 /// Writes without waiting; `WouldBlock` if that can't be done, `Unsupported` if the kernel can't
 /// tell.
 pub fn write_now(fd: BorrowedFd, bytes: &[u8]) -> io::Result<usize> {
-    #[cfg(target_os = "linux")]
-    {
-        let part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
-        // SAFETY: one part, which is only read; the offset -1 stands for the current position.
-        let count =
-            unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const part, 1, -1, libc::RWF_NOWAIT) };
-        match usize::try_from(count) {
-            Ok(count) => Ok(count),
-            Err(_) => match Errno::last() {
-                Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL => {
-                    Err(io::ErrorKind::Unsupported.into())
-                }
-                error => Err(error.into()),
-            },
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (fd, bytes);
-        Err(io::ErrorKind::Unsupported.into())
+    let part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+    // SAFETY: one part, which is only read; the offset -1 stands for the current position.
+    let count = unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const part, 1, -1, libc::RWF_NOWAIT) };
+    match usize::try_from(count) {
+        Ok(count) => Ok(count),
+        Err(_) => match Errno::last() {
+            Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL => {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+            error => Err(error.into()),
+        },
     }
 }
 
@@ -281,15 +264,12 @@ impl FileLimit {
 
     /// Gives a new child the limit that the shell was started with.
     pub fn restore_in(&self, pid: pid_t) {
-        #[cfg(target_os = "linux")]
         if let Some(old) = &self.raised_from {
             // SAFETY: the new limit is only read, the old one not asked for.
             unsafe {
                 libc::prlimit(pid, libc::RLIMIT_NOFILE, old, std::ptr::null_mut());
             }
         }
-        #[cfg(not(target_os = "linux"))]
-        let _ = pid;
     }
 }
 
@@ -348,7 +328,6 @@ pub fn receive_descriptors(socket: &UnixStream) -> io::Result<(Parcel, Vec<Owned
 
 /// Waits with the sharpness of nanoseconds (Linux 5.11), no longer than `timeout` (none: forever);
 /// says how many events there were.
-#[cfg(target_os = "linux")]
 pub fn epoll_wait(
     epoll: BorrowedFd,
     events: &mut [libc::epoll_event],

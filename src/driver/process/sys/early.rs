@@ -18,8 +18,7 @@ static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
-#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
-#[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
+#[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         hold_question();

@@ -9,7 +9,6 @@ use libc::{c_int, pid_t};
 /// byte. It holds nothing else open, takes no notice of any other signal that
 /// can be held back, and ends with the thread that started it. Of several that are pending the one
 /// with the lowest number comes first.
-#[cfg(target_os = "linux")]
 pub fn start_key_monitor(signals: &[c_int], writer: BorrowedFd) -> io::Result<pid_t> {
     use nix::errno::Errno;
     use std::os::fd::AsRawFd;
@@ -36,15 +35,7 @@ pub fn start_key_monitor(signals: &[c_int], writer: BorrowedFd) -> io::Result<pi
     Ok(result?)
 }
 
-/// Needs a process that ends with its parent.
-#[cfg(not(target_os = "linux"))]
-pub fn start_key_monitor(signals: &[c_int], writer: BorrowedFd) -> io::Result<pid_t> {
-    let _ = (signals, writer);
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// What runs in the child, where nothing may be allocated.
-#[cfg(target_os = "linux")]
 mod child {
     use libc::{c_int, pid_t};
 

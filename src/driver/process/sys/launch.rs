@@ -141,6 +141,5 @@ pub fn detach(but: &[BorrowedFd]) {
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
     close_all(but);
-    #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_name(c"ftsh-reader");
 }

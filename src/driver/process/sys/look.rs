@@ -20,14 +20,12 @@ pub struct Look {
 /// Looks at what a descriptor leads to.
 pub fn look(fd: BorrowedFd) -> nix::Result<Look> {
     // Before Linux 4.11 there is no such call, and some sandboxes don't let it pass.
-    #[cfg(target_os = "linux")]
     if let Ok(look) = without_times(fd) {
         return Ok(look);
     }
     with_times(fd)
 }
 
-#[cfg(target_os = "linux")]
 fn without_times(fd: BorrowedFd) -> nix::Result<Look> {
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
@@ -61,7 +59,7 @@ fn with_times(fd: BorrowedFd) -> nix::Result<Look> {
     })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::os::fd::AsFd;

@@ -119,8 +119,6 @@ pub fn with_large_stack<R>(action: impl FnOnce() -> R) -> R {
 /// Whether this program was linked statically.
 pub fn is_static() -> bool {
     // SAFETY: a plain call. Only a loader of libraries has a place.
-    #[cfg(target_os = "linux")]
-    return unsafe { libc::getauxval(libc::AT_BASE) } == 0;
-    #[cfg(not(target_os = "linux"))]
-    false
+    let loader = unsafe { libc::getauxval(libc::AT_BASE) };
+    loader == 0
 }

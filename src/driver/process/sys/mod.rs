@@ -1,7 +1,6 @@
 //! System calls that neither std nor nix offers safely: the only unsafe code of the shell.
 
 mod attributes;
-#[cfg(target_os = "linux")]
 mod boot;
 mod c_string_array;
 mod children;
@@ -11,21 +10,15 @@ mod key_monitor;
 mod launch;
 mod look;
 mod memory;
-#[cfg(target_os = "linux")]
 mod oom_score;
 mod pipes;
-#[cfg(not(target_os = "linux"))]
-mod posix_spawn;
 mod random;
-#[cfg(target_os = "linux")]
 mod share;
 mod signals;
-#[cfg(target_os = "linux")]
 mod vfork;
 mod watch;
 
 pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
-#[cfg(target_os = "linux")]
 pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
@@ -33,7 +26,6 @@ pub use children::{
     group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, name, pidfd_open,
     set_name, set_variable, stopped_child, wait_for,
 };
-#[cfg(target_os = "linux")]
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_all, close_number, duplicate,
@@ -50,16 +42,12 @@ pub use launch::{
 pub use look::{Look, look};
 pub use memory::{has_room, is_static, shared_number, stack_size, with_large_stack};
 pub use pipes::{read_now, unread};
-#[cfg(not(target_os = "linux"))]
-pub use posix_spawn::spawn;
 pub use random::random;
-#[cfg(target_os = "linux")]
 pub use share::{Sharer, close_shared, share};
 pub use signals::{
     Caught, Mask, Thread, catch, catch_children, die_by, has_pending_signal, hold_signals,
     is_ignored, keeping_children, next_signal, release_signals, suspend, suspend_self,
     without_stopping,
 };
-#[cfg(target_os = "linux")]
 pub use vfork::spawn;
 pub use watch::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};

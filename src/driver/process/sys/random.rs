@@ -10,16 +10,8 @@ pub fn random() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-#[cfg(target_os = "linux")]
 fn fill(bytes: &mut [u8; 8]) -> io::Result<()> {
     // SAFETY: no more is written than there is room for; so few are never cut short.
     let result = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn fill(bytes: &mut [u8; 8]) -> io::Result<()> {
-    // SAFETY: no more is written than there is room for.
-    let result = unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -212,10 +212,7 @@ unsafe impl Send for Thread {}
 impl Thread {
     /// The calling thread.
     pub fn current() -> Self {
-        #[cfg(target_os = "linux")]
         let id = nix::unistd::gettid().as_raw();
-        #[cfg(not(target_os = "linux"))]
-        let id = 0;
         // SAFETY: always succeeds.
         Self { handle: unsafe { libc::pthread_self() }, id }
     }
@@ -330,20 +327,9 @@ pub fn next_signal() -> Caught {
 
 /// # Safety
 /// The set must be initialised, the information live.
-#[cfg(not(target_os = "macos"))]
 unsafe fn wait_info(set: *const libc::sigset_t, info: *mut libc::siginfo_t) -> c_int {
     // SAFETY: as the caller says.
     unsafe { libc::sigwaitinfo(set, info) }
-}
-
-/// # Safety
-/// The set must be initialised, the information live.
-#[cfg(target_os = "macos")]
-unsafe fn wait_info(set: *const libc::sigset_t, _info: *mut libc::siginfo_t) -> c_int {
-    let mut signal = 0;
-    // SAFETY: as the caller says; the signal is written to a live integer.
-    unsafe { libc::sigwait(set, &raw mut signal) };
-    signal
 }
 
 /// Stops this process by a signal of the terminal's, and if `with_group` its process group before

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A descriptor that is readable when somebody changed a file, or closed it who could have.
-#[cfg(target_os = "linux")]
 pub fn watch_changes(path: &Path) -> io::Result<OwnedFd> {
     use std::os::fd::{AsRawFd, FromRawFd};
     let path = CString::new(path.as_os_str().as_bytes())?;
@@ -26,27 +25,12 @@ pub fn watch_changes(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Where the kernel has no such news.
-#[cfg(not(target_os = "linux"))]
-pub fn watch_changes(path: &Path) -> io::Result<OwnedFd> {
-    let _ = CString::new(path.as_os_str().as_bytes())?;
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Whether what was read from such a descriptor tells of somebody closing the file.
 pub fn tell_of_closing(events: &[u8]) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        // Number, mask, cookie and length of the name: the files that are watched have none.
-        let words = |event: &[u8; 16]| u32::from_ne_bytes([event[4], event[5], event[6], event[7]]);
-        let (events, _) = events.as_chunks::<16>();
-        events.iter().any(|event| words(event) & (libc::IN_CLOSE_WRITE | libc::IN_Q_OVERFLOW) != 0)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = events;
-        false
-    }
+    // Number, mask, cookie and length of the name: the files that are watched have none.
+    let words = |event: &[u8; 16]| u32::from_ne_bytes([event[4], event[5], event[6], event[7]]);
+    let (events, _) = events.as_chunks::<16>();
+    events.iter().any(|event| words(event) & (libc::IN_CLOSE_WRITE | libc::IN_Q_OVERFLOW) != 0)
 }
 
 /// Number of a watched pipe.
@@ -55,7 +39,6 @@ pub type WatchNumber = i32;
 /// A queue of the closings of pipes' ends, in their order.
 pub struct CloseEvents(OwnedFd);
 
-#[cfg(target_os = "linux")]
 impl CloseEvents {
     /// Opens an empty queue.
     pub fn new() -> io::Result<Self> {
@@ -102,23 +85,4 @@ impl CloseEvents {
             }
         }
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl CloseEvents {
-    /// Fails: the kernel has no such queue.
-    pub fn new() -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Fails, too.
-    pub fn add(&self, _: &CStr) -> io::Result<WatchNumber> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Does nothing.
-    pub fn remove(&self, _: WatchNumber) {}
-
-    /// Takes nothing.
-    pub fn take(&self, _: impl FnMut(WatchNumber, bool)) {}
 }
