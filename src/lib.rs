@@ -3,27 +3,21 @@
 //! The shell is a pure interpreter ([`machine`]) that never touches the world, and drivers
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
-pub mod backoff;
 pub mod branch;
 pub mod channel;
 pub mod cli;
 pub mod cluster;
-pub mod diagnostic;
 pub mod driver;
-pub mod duration;
-pub mod hint;
 pub mod journal;
 pub mod lint;
 pub mod log;
 pub mod lsp;
 pub mod machine;
-pub mod nearest;
 pub mod non_blocking_writer;
 pub mod os_error;
 pub mod repl;
 pub mod report;
 pub mod secrets;
 pub mod status;
-pub mod syntax;
 pub mod timeline;
 pub mod user_directory;

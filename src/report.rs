@@ -11,10 +11,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::diagnostic::{excerpt, printable};
 use crate::machine::outcome::{BranchFailure, Branches, Failure, FailureKind, Human, Tried};
 use crate::machine::trace::{INNER_STEPS, Step, StepKind, place};
 use crate::secrets::Secrets;
+use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Lines of a trace: calls, branches and tries around a failure, innermost first.
 const MAX_TRACE: usize = 8;
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
     use crate::machine::trace::Trace;
-    use crate::syntax::Source;
+    use ftsh_syntax::Source;
 
     fn failure() -> Failure {
         let text = "try 5 times\n    try 3 times\n        wget \"$url\"\n    end\nend\n";

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use ftsh::repl::lexemes::Part;
 use ftsh::repl::tokens::{Role, scan};
-use ftsh::syntax::parse::parse;
-use ftsh::syntax::vocabulary::OPERATORS;
+use ftsh_syntax::parse::parse;
+use ftsh_syntax::vocabulary::OPERATORS;
 
 /// Any grammar may do as it likes: blanks, and what is behind the name in `${name:-word}`.
 const ANY: u8 = b' ';

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use ftsh::backoff::Policy;
-use ftsh::hint::Hint;
 use ftsh::lint::{Programs, lint};
-use ftsh::syntax::{parse, parse_bytes};
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::hint::Hint;
+use ftsh_syntax::{parse, parse_bytes};
 
 use crate::support::Ftsh;
 use crate::tidy::{assert_none, code};
@@ -109,7 +109,7 @@ fn the_code_of_each_hint_works() {
             }
         }
         if let Err(errors) = parse("right", &all) {
-            problems.push(format!("{at}: {}", ftsh::diagnostic::render_all(&errors)));
+            problems.push(format!("{at}: {}", ftsh_syntax::diagnostic::render_all(&errors)));
         }
         if !case.right.is_empty() {
             let run = Ftsh::script(&case.right).stdin(&case.input).run();

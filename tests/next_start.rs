@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ftsh::journal::{Beginning, Started, Writer};
 use ftsh::machine::{Config, Time};
-use ftsh::syntax::parse;
+use ftsh_syntax::parse;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Uid, chown};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ftsh::syntax::{parse_bytes, print};
+use ftsh_syntax::{parse_bytes, print};
 
 use crate::scripts::{root, scripts};
 use crate::support::side_by_side::none;

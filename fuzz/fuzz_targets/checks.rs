@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh::syntax::{Script, parse, parse_bytes, print, unfinished};
+use ftsh_syntax::{Script, parse, parse_bytes, print, unfinished};
 use nix::time::{ClockId, clock_gettime};
 
 /// Longer texts may take longer than [`LONGEST`].
@@ -24,7 +24,7 @@ pub fn parse_and_print(bytes: &[u8]) {
             assert_eq!(missing, None, "a script lacks nothing");
             check_printing(&script);
         }
-        Err(errors) => assert!(!ftsh::diagnostic::render_all(&errors).is_empty()),
+        Err(errors) => assert!(!ftsh_syntax::diagnostic::render_all(&errors).is_empty()),
     }
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use ftsh::backoff::Policy;
 use ftsh_lab::common::{Crowd, random};
 use ftsh_lab::scenario::{occ, outage};
 use ftsh_lab::world::queue::{Host, Queue};
 use ftsh_lab::world::{World, script};
+use ftsh_syntax::backoff::Policy;
 
 fn main() {
     divan::main();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ftsh::backoff::Policy;
 use ftsh_lab::common::random;
 use ftsh_lab::scenario::outage::{last_try, retry, survivors};
+use ftsh_syntax::backoff::Policy;
 
 use crate::support::{number, of, rows};
 

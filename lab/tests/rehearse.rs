@@ -184,9 +184,9 @@ fn mistakes_in_a_script_are_told_in_the_words_of_the_shell() {
     let text = "try 3 tiems\n\ta\nend\n";
     let output = lab(folder(text).path(), &[]);
     assert_eq!(output.status.code(), Some(2));
-    let mistakes = ftsh::syntax::parse("a.ftsh", text).expect_err("a mistake");
+    let mistakes = ftsh_syntax::parse("a.ftsh", text).expect_err("a mistake");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, ftsh::diagnostic::render_all(&mistakes));
+    assert_eq!(said, ftsh_syntax::diagnostic::render_all(&mistakes));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::line;
 use super::nonce::Nonce;
 use crate::machine::packed::{EndedBranch, PackedFailure, Text};
 use crate::machine::{Failure, failure};
-use crate::syntax::Source;
+use ftsh_syntax::Source;
 
 /// More isn't told of a failure's branches and output.
 const LONGEST: usize = 1 << 22;

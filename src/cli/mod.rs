@@ -32,13 +32,13 @@ use nix::sys::stat::{SFlag, fstat};
 use self::flags::Request;
 use self::messages::{complain, tell};
 use self::settings::{Action, Settings, Surroundings};
-use crate::diagnostic;
 use crate::driver::process;
 use crate::lint::{Programs, lint};
 use crate::machine::Outcome;
 use crate::non_blocking_writer;
 use crate::repl::Known;
-use crate::syntax::print;
+use ftsh_syntax::diagnostic;
+use ftsh_syntax::print;
 
 /// The exit status of wrong usage and of anything else that keeps a script from starting.
 const NOTHING_WAS_RUN: u8 = 2;

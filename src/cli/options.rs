@@ -11,9 +11,9 @@ use anyhow::{Result, anyhow};
 use bstr::BString;
 
 use super::values::{self, BadValue, Words};
-use crate::backoff::{Kind, Policy};
 use crate::log::Format;
-use crate::syntax::clauses::On;
+use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::clauses::On;
 
 /// An option of the command line.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::machine::effect::Environment;
 use crate::machine::{Machine, Outcome, Time};
 use crate::os_error::plain;
 use crate::repl::{self, Story};
-use crate::syntax::Script;
+use ftsh_syntax::Script;
 
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
 /// means that nothing was run.

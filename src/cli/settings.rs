@@ -13,13 +13,13 @@ use super::lock::Place;
 use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
 use super::source::Program;
 use super::values::{self, BadValue};
-use crate::backoff::{Clauses, Kind, Policy};
 use crate::driver::process::Patience;
-use crate::duration::Exact;
 use crate::log::Format;
 use crate::machine::record::Level;
 use crate::machine::{Config, Time};
 use crate::secrets::Secrets;
+use ftsh_syntax::backoff::{Clauses, Kind, Policy};
+use ftsh_syntax::duration::Exact;
 
 /// Names the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";

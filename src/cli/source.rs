@@ -10,12 +10,12 @@ use anyhow::{Error, Result, anyhow};
 
 use super::messages::report;
 use super::patient::Patient;
-use crate::diagnostic;
 use crate::driver::process;
 use crate::machine::Outcome;
 use crate::os_error::plain;
 use crate::repl;
-use crate::syntax::{LONGEST, Script, SyntaxErrors, TOO_LONG, parse_bytes};
+use ftsh_syntax::diagnostic;
+use ftsh_syntax::{LONGEST, Script, SyntaxErrors, TOO_LONG, parse_bytes};
 
 /// Where the script comes from.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use super::flags::{self, Request};
 use super::options::{OTHER_VARIABLES, TABLE};
 use super::settings::{Action, Settings, Surroundings};
 use super::source::Program;
-use crate::backoff::Policy;
 use crate::driver::process::Patience;
 use crate::log::Format;
 use crate::machine::Time;
 use crate::machine::record::Level;
 use crate::repl::help;
+use ftsh_syntax::backoff::Policy;
 
 fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {
     resolve_at(false, words, environment)

@@ -5,12 +5,12 @@ use std::time::Duration;
 use bstr::BString;
 use thiserror::Error;
 
-use crate::backoff::{Mistake, Policy};
-use crate::duration::{self, Unit};
-use crate::nearest::nearest;
-use crate::syntax::clauses::{Engine, On};
-use crate::syntax::engine;
-use crate::syntax::vocabulary::is_name;
+use ftsh_syntax::backoff::{Mistake, Policy};
+use ftsh_syntax::clauses::{Engine, On};
+use ftsh_syntax::duration::{self, Unit};
+use ftsh_syntax::engine;
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::is_name;
 
 /// Why a text isn't the value that it should be. `Display` says what it should be.
 #[derive(Debug, PartialEq, Error)]

@@ -12,7 +12,7 @@ use crate::machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
 };
 use crate::machine::event::Returned;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::clauses::Engine;
 
 /// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where
 /// they are those of scopes, the process driver knows engines' commands by them.

@@ -9,7 +9,7 @@ use super::submission::Submission;
 use super::{ship, slurm, ssh};
 use crate::machine::effect::Environment;
 use crate::machine::event::Blame;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::clauses::Engine;
 
 /// The command that has an engine run something on a node, with its standard streams.
 pub fn submit(engine: Engine, submission: &Submission) -> Vec<BString> {

@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::machine::Time;
 use crate::machine::effect::{Action, Effect};
 use crate::machine::event::{Blame, Status};
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::clauses::Engine;
 
 /// How long the command has. Slurm's gives up by itself after 10 to 100 seconds, as it is configured.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -19,8 +19,8 @@ use crate::machine::effect::{Action, Dispatch, Effect, Environment};
 use crate::machine::event::{Blame, Returned};
 use crate::machine::{Event, Time};
 use crate::os_error::plain;
-use crate::syntax;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax as syntax;
+use ftsh_syntax::clauses::Engine;
 
 /// Why a branch isn't sent, and who is to blame.
 type NotSent = (String, Blame);

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::submission::Submission;
 use crate::machine::event::Blame;
-use crate::syntax::engine;
+use ftsh_syntax::engine;
 
 /// The command.
 pub const PROGRAM: &str = "ssh";

@@ -5,12 +5,12 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use crate::backoff::{Kind, Policy};
 use crate::machine::record::Level;
 use crate::machine::{Config, Machine, Time};
 use crate::secrets::Secrets;
-use crate::syntax::clauses::{Engine, On};
-use crate::syntax::{Script, parse};
+use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::clauses::{Engine, On};
+use ftsh_syntax::{Script, parse};
 
 /// All that a machine is made of, and when that was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

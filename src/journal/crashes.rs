@@ -14,7 +14,7 @@ use crate::driver::{self, Driver, Durable, Written};
 use crate::machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
 use crate::machine::record::{Level, Record};
 use crate::machine::{Config, Effect, Event, Machine, Outcome, Time};
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 /// Each step is done again if nobody knows what came of it.
 const SCRIPT: &str = "

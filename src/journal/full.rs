@@ -13,7 +13,7 @@ use crate::driver::{self, Driver, Durable, Written};
 use crate::machine::effect::{BufferId, IoId};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::{Config, Effect, Event, Machine, Time};
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 const SCRIPT: &str = "for i in 1 2 3\n try 2 times every 1 ms\n  step $i\n end\nend";
 

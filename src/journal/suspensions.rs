@@ -12,7 +12,7 @@ use crate::driver::{self, Driver, Durable, Written};
 use crate::machine::effect::{BufferId, IoId};
 use crate::machine::record::{Level, Record};
 use crate::machine::{Config, Effect, Event, Machine, Time};
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 /// A branch that is sent as soon as its descriptors are open.
 const SCRIPT: &str = "forall x in a output tagged on ssh nowhere\n step 1\nend";

@@ -10,7 +10,7 @@ use super::{Beginning, Over, Store, Unreadable, Writer, frame, read};
 use crate::machine::effect::ProcessId;
 use crate::machine::event::Status;
 use crate::machine::{Config, Event, Outcome, Time};
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 pub const RUN: u64 = 0x1234_5678_9abc_def0;
 

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, ForKind, Name};
-use crate::syntax::span::Span;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, Command, CommandKind, ForKind, Name};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut look = Look { warnings: Vec::new() };

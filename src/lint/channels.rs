@@ -1,11 +1,11 @@
 //! Channels whose rules nothing obeys.
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, Channel, CommandKind, Name, Try};
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, Channel, CommandKind, Name, Try};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut look = Look::default();

@@ -1,11 +1,11 @@
 //! Constants that leave nothing to do: empty ranges, no time between attempts.
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, CommandKind, Expr, ExprKind};
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, CommandKind, Expr, ExprKind};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind, Target};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, Command, CommandKind, Redirect, Simple, StageKind, Target};
+use ftsh_syntax::hint::hint;
 
 /// Commands after which nothing in their block is run.
 const LEAVE: [&str; 5] = ["exit", "failure", "giveup", "defer", "exec"];

@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::nearest::nearest;
-use crate::syntax::Script;
-use crate::syntax::ast::{
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
     Block, CommandKind, Expr, ExprKind, Name, Part, Pipeline, Simple, Stage, Word,
 };
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
-use crate::syntax::vocabulary::{FUNCTIONS, function};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
+use ftsh_syntax::vocabulary::{FUNCTIONS, function};
 
 /// Who calls whom.
 #[derive(Default)]

@@ -1,11 +1,11 @@
 //! Commands that swallow what the loop around them wants to read.
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple, Stage};
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, Redirect, Simple, Stage};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
 
 /// Programs that read standard input although they have nothing to read, each with the option that
 /// keeps it from that, if it has one.

@@ -1,10 +1,10 @@
 //! Braces that make a list in other shells, and are text here.
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{CommandKind, ExprKind, Part, Simple, Word};
-use crate::syntax::parse::{braces, literal};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{CommandKind, ExprKind, Part, Simple, Word};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::{braces, literal};
 
 /// Programs that understand braces themselves.
 const UNDERSTAND: [&str; 6] = ["awk", "curl", "find", "jq", "perl", "rg"];

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{Warning, walk};
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Try};
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Try};
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
 
 /// The tightest limit of the tries around, as far as it is known, and where it is.
 type Limit = Option<(Duration, Span)>;

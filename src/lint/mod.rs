@@ -25,9 +25,9 @@ mod tests;
 pub use programs::{Programs, Unknown};
 pub use schedule::{Schedule, schedules};
 
-use crate::backoff::Policy;
-use crate::syntax::Script;
-use crate::syntax::error::SyntaxError;
+use ftsh_syntax::Script;
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::error::SyntaxError;
 
 /// What looks wrong, told like a mistake; but the script can run.
 pub type Warning = SyntaxError;

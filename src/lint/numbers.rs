@@ -1,11 +1,11 @@
 //! Text where a number is meant: `n=n+1`, `$n .lt. max`.
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind};
-use crate::syntax::parse::literal;
-use crate::syntax::vocabulary::is_name;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{BinaryOperator, CommandKind, Expr, ExprKind};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::vocabulary::is_name;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{Warning, walk};
-use crate::duration::{parse_deferral, parse_pause};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{CommandKind, Simple, Word};
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{CommandKind, Simple, Word};
+use ftsh_syntax::duration::{parse_deferral, parse_pause};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
 
 /// What takes a time.
 const LOOKED_AT: [&str; 2] = ["sleep", "defer"];

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::nearest::nearest;
-use crate::syntax::Script;
-use crate::syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, Try, Word};
-use crate::syntax::parse::literal;
-use crate::syntax::span::Span;
-use crate::syntax::vocabulary::{BUILTINS, synonym};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, Try, Word};
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::Span;
+use ftsh_syntax::vocabulary::{BUILTINS, synonym};
 
 /// What is known of the programs along `PATH`. The static look itself sees nothing of the system.
 pub trait Programs {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::walk;
-use crate::backoff::Policy;
-use crate::syntax::ast::{
+use ftsh_syntax::ast::{
     self, BackoffClause, Block, Command, CommandKind, Expr, ExprKind, Try, UnaryOperator,
 };
-use crate::syntax::clauses::TryClauses;
-use crate::syntax::parse::literal;
-use crate::syntax::{Script, Span, parse};
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::clauses::TryClauses;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::{Script, Span, parse};
 
 /// A `try`, and how long it can take.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! `IFS`, which separates nothing here.
 
 use super::{Warning, walk};
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::CommandKind;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::CommandKind;
+use ftsh_syntax::hint::hint;
 
 pub fn look(script: &Script) -> Vec<Warning> {
     let mut warnings = Vec::new();

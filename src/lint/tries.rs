@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::schedule::literal_policy;
 use super::{Warning, walk};
-use crate::backoff::Policy;
-use crate::duration::Exact;
-use crate::hint::hint;
-use crate::syntax::Script;
-use crate::syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
-use crate::syntax::clauses::TryClauses;
-use crate::syntax::parse::literal;
-use crate::syntax::span::{Source, Span};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::clauses::TryClauses;
+use ftsh_syntax::duration::Exact;
+use ftsh_syntax::hint::hint;
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::span::{Source, Span};
 
 pub fn look(script: &Script, policy: &Policy) -> Vec<Warning> {
     let mut look =

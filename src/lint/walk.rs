@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::syntax::ast::{
+use ftsh_syntax::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Pipeline, Simple, Stage,
 };
-use crate::syntax::parse::literal;
+use ftsh_syntax::parse::literal;
 
 /// The blocks directly inside a command; of a pipeline, one for each structure that is a stage.
 pub fn blocks(command: &Command) -> Vec<&Block> {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::diagnostic::{excerpt, printable};
 use crate::machine::record::{LogEvent, Trouble};
+use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// So many machines are told of, those that were avoided most.
 const MOST_TOLD: usize = 10;
@@ -104,7 +104,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::syntax::clauses::Engine;
+    use ftsh_syntax::clauses::Engine;
 
     fn told(events: &[LogEvent]) -> Option<String> {
         let mut machines = Machines::default();

@@ -113,7 +113,7 @@ mod tests {
     use crate::machine::outcome::Failure;
     use crate::machine::time::Time;
     use crate::machine::trace::Trace;
-    use crate::syntax::Source;
+    use ftsh_syntax::Source;
 
     fn failed(message: &str) -> Record {
         let failure = Failure {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::machines::Machines;
 use super::text::signal_name;
-use crate::diagnostic::{excerpt, printable};
 use crate::machine::effect::TaskId;
 use crate::machine::outcome::{Human, Outcome};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::time::Time;
 use crate::machine::trace::place;
+use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// What failed at which line is told of this many, those that happened most.
 const MOST_FAILURES: usize = 10;

@@ -14,8 +14,8 @@ use crate::machine::outcome::Tried;
 use crate::machine::record::{LogEvent, Trouble};
 use crate::machine::trace::Trace;
 use crate::machine::{Failure, FailureKind, Time};
-use crate::syntax::Source;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::Source;
+use ftsh_syntax::clauses::Engine;
 
 fn style(format: Format, decimal: bool) -> Style {
     Style { format, decimal, pid: 42, run: "0123456789abcdef".into() }

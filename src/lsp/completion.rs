@@ -13,11 +13,11 @@ use super::document::Document;
 use super::hover::topic;
 use super::names::{Kind, Names};
 use super::outline;
-use crate::backoff;
 use crate::repl::tokens::{Role, scan};
 use crate::repl::{Candidate, Known, OWN, complete};
-use crate::syntax::Span;
-use crate::syntax::vocabulary::{
+use ftsh_syntax::Span;
+use ftsh_syntax::backoff;
+use ftsh_syntax::vocabulary::{
     ALONE, BUILTINS, CLAUSES, DECLARATIONS, KEYWORDS, OPERATORS, RULES, TIMES, function,
 };
 

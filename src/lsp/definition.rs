@@ -7,7 +7,7 @@ use super::document::Document;
 use super::names::{Kind, Names};
 use super::outline;
 use crate::repl::tokens::scan;
-use crate::syntax::Span;
+use ftsh_syntax::Span;
 
 /// Where what stands at a place is defined: one place for a function or a channel, for a variable all in
 /// which it is set.

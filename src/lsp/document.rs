@@ -8,8 +8,8 @@ use bstr::ByteSlice;
 use lsp_types::{Position, Range, TextDocumentContentChangeEvent, Uri};
 
 use super::position::Lines;
-use crate::syntax::error::{SyntaxError, SyntaxErrors};
-use crate::syntax::{LONGEST, Script, Source, Span, TOO_LONG, parse};
+use ftsh_syntax::error::{SyntaxError, SyntaxErrors};
+use ftsh_syntax::{LONGEST, Script, Source, Span, TOO_LONG, parse};
 
 /// A text, and what is made of it when somebody asks.
 #[derive(Debug)]

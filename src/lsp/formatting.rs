@@ -3,7 +3,7 @@
 use lsp_types::TextEdit;
 
 use super::document::Document;
-use crate::syntax::{Span, print};
+use ftsh_syntax::{Span, print};
 
 /// What is to be changed, from the first line that differs to the last, so that the cursor stays where it
 /// is; nothing in a text that isn't a script.

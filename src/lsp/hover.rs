@@ -5,15 +5,15 @@ use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
 use super::document::Document;
 use super::names::{Kind as NameKind, Names};
 use super::{meaning, schedule};
-use crate::backoff::{Kind, Policy};
 use crate::lint::{Schedule, schedules};
 use crate::machine::FailureKind;
 use crate::repl::help;
 use crate::repl::lexemes::Part;
 use crate::repl::tokens::{Role, Token, scan};
-use crate::syntax::Span;
-use crate::syntax::ast::CommandKind;
-use crate::syntax::vocabulary::{BUILTINS, DECLARATIONS, HEADS, function};
+use ftsh_syntax::Span;
+use ftsh_syntax::ast::CommandKind;
+use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::vocabulary::{BUILTINS, DECLARATIONS, HEADS, function};
 
 /// What there is to say at a place, where tries use `policy` if they name none.
 pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {

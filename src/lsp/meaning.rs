@@ -154,7 +154,7 @@ pub fn variable(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::repl::SPECIAL;
-    use crate::syntax::vocabulary::{CLAUSES, LOOP_CLAUSES, RULES, TIMES};
+    use ftsh_syntax::vocabulary::{CLAUSES, LOOP_CLAUSES, RULES, TIMES};
 
     #[test]
     fn everything_means_something() {

@@ -6,9 +6,9 @@ use lsp_types::{
 };
 
 use super::document::Document;
-use crate::backoff::Policy;
 use crate::lint::{Programs, lint};
-use crate::syntax::SyntaxError;
+use ftsh_syntax::SyntaxError;
+use ftsh_syntax::backoff::Policy;
 
 /// What is to be said of a text whose tries use `policy` where they name none, and which would find
 /// `programs`.

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use super::variables;
 use crate::lint::walk;
-use crate::syntax::ast::{
+use ftsh_syntax::ast::{
     Block, Command, CommandKind, Duration, Expr, ExprKind, Mode, Parameter, Part, Redirect, Simple,
     Stage, Target, Variable, Word,
 };
-use crate::syntax::parse::literal;
-use crate::syntax::vocabulary::is_name;
-use crate::syntax::{Script, Span};
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::vocabulary::is_name;
+use ftsh_syntax::{Script, Span};
 
 /// What has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use lsp_types::{DocumentSymbol, SymbolKind};
 
 use super::document::Document;
 use crate::repl::tokens::{Role, Token, Tokens, scan};
-use crate::syntax::Span;
-use crate::syntax::vocabulary::{DECLARATIONS, is_loop};
+use ftsh_syntax::Span;
+use ftsh_syntax::vocabulary::{DECLARATIONS, is_loop};
 
 /// What is deeper than this isn't shown: no person wrote it.
 const DEEPEST: usize = 100;

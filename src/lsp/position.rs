@@ -2,7 +2,7 @@
 
 use lsp_types::{Position, Range};
 
-use crate::syntax::Span;
+use ftsh_syntax::Span;
 
 /// Where the lines of a text begin, and where what they hold ends.
 #[derive(Debug)]

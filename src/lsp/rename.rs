@@ -7,7 +7,7 @@ use lsp_types::{Position, Range, TextEdit, WorkspaceEdit};
 use super::document::Document;
 use super::names::{Names, Occurrence};
 use super::sound::{self, Refusal};
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 /// What would be renamed.
 ///

@@ -27,8 +27,8 @@ use serde_json::Value;
 
 use super::document::Document;
 use super::{completion, definition, formatting, hover, mistakes, outline, rename};
-use crate::backoff::Policy;
 use crate::lint::Programs;
+use ftsh_syntax::backoff::Policy;
 
 /// What a server finds around it.
 pub struct Around {

@@ -2,9 +2,9 @@
 
 use super::names::{Kind, Names, Occurrence};
 use crate::repl::SPECIAL;
-use crate::syntax::ast::{Command, CommandKind};
-use crate::syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, KEYWORDS, is_name};
-use crate::syntax::{Script, Span};
+use ftsh_syntax::ast::{Command, CommandKind};
+use ftsh_syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, KEYWORDS, is_name};
+use ftsh_syntax::{Script, Span};
 
 pub(super) mod flow;
 

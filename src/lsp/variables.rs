@@ -1,6 +1,6 @@
 //! The variables that words are made of.
 
-use crate::syntax::ast::{Part, Quoted, Variable};
+use ftsh_syntax::ast::{Part, Quoted, Variable};
 
 /// The variables directly in parts of a word, quoted or not; not those in what takes their places.
 pub fn in_parts(parts: &[Part]) -> impl Iterator<Item = &Variable> {

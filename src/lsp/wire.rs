@@ -10,7 +10,7 @@ use lsp_server::{Message, RequestId};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 
-use crate::syntax::LONGEST;
+use ftsh_syntax::LONGEST;
 
 /// A longer message isn't read: the longest script, each of its characters escaped, is shorter.
 const LONGEST_MESSAGE: u64 = 8 * LONGEST as u64;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 
 use super::halt::Halt;
-use crate::duration::{parse_deferral, parse_pause};
+use ftsh_syntax::duration::{parse_deferral, parse_pause};
 
 /// What `sleep` is told.
 pub fn pause(args: &[BString]) -> Result<Duration, Halt> {

@@ -21,7 +21,7 @@ use super::task::{AfterEmptied, State, Task};
 use super::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
 use super::try_block::NO_TRY;
 use super::value::{Handle, Value};
-use crate::syntax::ast::{Mode, Redirect};
+use ftsh_syntax::ast::{Mode, Redirect};
 
 impl Machine {
     /// Where the output of all attempts is to go is known before the first, whatever they change.

@@ -11,9 +11,9 @@ use super::nodes::Shunned;
 use super::outcome::Failure;
 use super::time::Time;
 use super::timer::TimerKey;
-use crate::backoff::Backoff;
-use crate::syntax::Source;
-use crate::syntax::clauses::On;
+use ftsh_syntax::Source;
+use ftsh_syntax::backoff::Backoff;
+use ftsh_syntax::clauses::On;
 
 /// So many branches are away at once, unless the `forall` says how many: each is several processes here.
 pub const MOST_AWAY: u64 = 200;

@@ -25,7 +25,7 @@ use super::table::Table;
 use super::tally::{Failed, Tally};
 use super::task::{State, Task};
 use super::value::Value;
-use crate::syntax::clauses::{ForAllClauses, Output};
+use ftsh_syntax::clauses::{ForAllClauses, Output};
 
 /// How many branches start in a row.
 const BATCH: usize = 100;
@@ -51,7 +51,7 @@ impl Machine {
             Self::know_all(task)?;
         }
         let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
-        task.turn(clauses.values());
+        task.turn(super::code::forall_values(clauses));
         let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
             .try_map(
                 task,

@@ -24,7 +24,7 @@ use super::task::{State, Task};
 use super::timer::Timer;
 use super::value::Value;
 use super::variables::Variable;
-use crate::syntax::Among;
+use ftsh_syntax::Among;
 
 /// The exit status of a failure that will pass, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
@@ -230,7 +230,7 @@ impl Machine {
         let channels: Vec<&str> = self.channels().map(|name| &**name).collect();
         let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
         let among = Among { functions: &functions, channels: &channels };
-        let script = crate::syntax::parse_bytes_among(&name, text, among).map_err(|errors| {
+        let script = ftsh_syntax::parse_bytes_among(&name, text, among).map_err(|errors| {
             let first = &errors.errors[0];
             let line = errors.source.line(first.span.start);
             Halt::usage(format!("{name}:{line}: {}", first.message))

@@ -24,8 +24,8 @@ use super::time::Time;
 use super::try_block::{NO_TRY, length, not_zero, number};
 use super::value::Value;
 use crate::channel::{Admission, Breaker, Claim, Passed, Rate, Rules};
-use crate::syntax::ast::Name;
-use crate::syntax::clauses::ChannelClauses;
+use ftsh_syntax::ast::Name;
+use ftsh_syntax::clauses::ChannelClauses;
 
 /// The exit status of a failure that will pass, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::value::Value;
-use crate::backoff::{Clauses, Kind};
-use crate::syntax::Source;
-use crate::syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
-use crate::syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
+use ftsh_syntax::Source;
+use ftsh_syntax::ast::{BinaryOperator, FileTest, Name, Redirect, Simple, Unit, Word};
+use ftsh_syntax::backoff::{Clauses, Kind};
+use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, TryClauses};
 
 /// A place in a [`Program`].
 pub type Address = usize;
@@ -221,22 +221,18 @@ pub struct BackoffCode {
     pub clauses: Clauses<Scale, ()>,
 }
 
-impl ForAnyClauses<Scale, ()> {
-    /// How many values they have on the stack.
-    pub fn values(&self) -> usize {
-        let mut count = 0;
-        self.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
-        count
-    }
+/// Returns the number of values on the stack for the clauses of a `forany`.
+pub fn forany_values(clauses: &ForAnyClauses<Scale, ()>) -> usize {
+    let mut count = 0;
+    clauses.map(&mut count, |count, _| *count += 1, |count, ()| *count += 1);
+    count
 }
 
-impl ForAllClauses<(), ()> {
-    /// How many values they have on the stack.
-    pub fn values(&self) -> usize {
-        let mut count = 0;
-        self.map(&mut count, |count, ()| *count += 1, |count, ()| *count += 1);
-        count
-    }
+/// Returns the number of values on the stack for the clauses of a `forall`.
+pub fn forall_values(clauses: &ForAllClauses<(), ()>) -> usize {
+    let mut count = 0;
+    clauses.map(&mut count, |count, ()| *count += 1, |count, ()| *count += 1);
+    count
 }
 
 impl ChannelCode {

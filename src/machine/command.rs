@@ -24,10 +24,10 @@ use super::size;
 use super::task::{Command, Settling, State, Task};
 use super::value::{Handle, Value};
 use super::variables::Variables;
-use crate::nearest::nearest;
 use crate::secrets::Secrets;
-use crate::syntax::ast::{Name, Part, Simple, Word};
-use crate::syntax::vocabulary::{BUILTINS, HEADS, synonym};
+use ftsh_syntax::ast::{Name, Part, Simple, Word};
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::{BUILTINS, HEADS, synonym};
 
 /// What is wrong where a command ended that nothing waits for.
 const NO_COMMAND: &str = "a command ended that nothing waits for";

@@ -6,9 +6,9 @@ use bstr::BString;
 
 use super::record::Level;
 use super::time::Time;
-use crate::backoff::Policy;
 use crate::secrets::Secrets;
-use crate::syntax::clauses::On;
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::clauses::On;
 
 /// The settings of a run.
 #[derive(Clone, Debug)]

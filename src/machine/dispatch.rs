@@ -28,8 +28,8 @@ use super::task::{State, Task};
 use super::timer::Timer;
 use super::unpack::{self, failure};
 use super::value::Value;
-use crate::syntax::Source;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::Source;
+use ftsh_syntax::clauses::Engine;
 
 /// So many machines may refuse a branch before it fails.
 const MOST_REFUSALS: u32 = 10;

@@ -13,8 +13,8 @@ use super::packed::PackedBranch;
 use super::record::Record;
 use super::time::Time;
 use crate::channel::{Claim, Passed, Rules};
-use crate::syntax::ast::{FileTest, Name};
-use crate::syntax::clauses::On;
+use ftsh_syntax::ast::{FileTest, Name};
+use ftsh_syntax::clauses::On;
 
 /// A request to the driver, to be carried out in order.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::outcome::{Failure, FailureKind};
 use super::packed::Again;
 use super::trace::Step;
 use super::variables::{Change, Changes, Variables};
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// A failure on its way out.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use rand::Rng;
 use super::effect::{ProcessId, TaskId};
 use super::nodes::Nodes;
 use super::time::Time;
-use crate::backoff::{Backoff, Kind, Policy};
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::backoff::{Backoff, Kind, Policy};
+use ftsh_syntax::clauses::Engine;
 
 /// The delays after an engine, or one machine after the other, has refused: `full from 1 second to 1 minute`.
 pub fn policy() -> Policy {

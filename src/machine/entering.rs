@@ -1,7 +1,7 @@
 //! An attempt on its way into a channel, as plain data.
 
 use super::effect::{OperationId, PassId};
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// An attempt that is to go through a channel.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::size::{self, LONGEST, MOST_WORDS, TooLong};
 use super::task::Task;
 use super::time::Time;
 use super::value::{Value, canonical_integer};
-use crate::syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
+use ftsh_syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
 
 /// What words are expanded in.
 pub struct Expander<'a> {

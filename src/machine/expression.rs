@@ -22,7 +22,7 @@ use super::size;
 use super::task::Task;
 use super::value::{Range, Value};
 use super::variables::{Change, Kept};
-use crate::syntax::ast::{Name, Part, Word};
+use ftsh_syntax::ast::{Name, Part, Word};
 
 /// How deep calls may be nested.
 const DEEPEST_CALL: usize = 1000;

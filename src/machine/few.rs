@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// More are looked up in a tree, whose nodes are large.
 const MOST: usize = 8;

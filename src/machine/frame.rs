@@ -24,9 +24,9 @@ use super::timer::TimerKey;
 use super::transaction::{Dropped, Transaction};
 use super::value::Handle;
 use super::variables::Kept;
-use crate::backoff::{Backoff, Policy};
-use crate::syntax::ast::Name;
-use crate::syntax::clauses::{ForAllClauses, TryClauses};
+use ftsh_syntax::ast::Name;
+use ftsh_syntax::backoff::{Backoff, Policy};
+use ftsh_syntax::clauses::{ForAllClauses, TryClauses};
 
 /// A structure, entered and not yet left.
 #[derive(Debug)]

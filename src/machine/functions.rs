@@ -18,8 +18,8 @@ use super::subject::Subject;
 use super::task::Task;
 use super::value::Value;
 use super::value_error::ValueError;
-use crate::nearest::nearest;
-use crate::syntax::vocabulary::{FUNCTIONS, function};
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::{FUNCTIONS, function};
 
 impl Machine {
     /// Calls a function of the language, whose arguments are on the stack.
@@ -195,7 +195,7 @@ mod tests {
         for function in &FUNCTIONS {
             let arguments = values[..function.parameters.len()].join(", ");
             let text = format!("for x in {}({arguments}); y=\"$x\"; end", function.name);
-            let script = crate::syntax::parse("t", &text).expect("a right script");
+            let script = ftsh_syntax::parse("t", &text).expect("a right script");
             let mut world = crate::driver::simulated::Simulated::new(1);
             let (words, variables) = (vec!["t".into()], Vec::new());
             let mut machine =

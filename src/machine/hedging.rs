@@ -19,7 +19,7 @@ use super::task::Task;
 use super::timer::Timer;
 use super::try_block::{length, not_zero};
 use super::value::Value;
-use crate::syntax::clauses::ForAnyClauses;
+use ftsh_syntax::clauses::ForAnyClauses;
 
 impl Machine {
     /// Begins with the first word.
@@ -30,7 +30,7 @@ impl Machine {
         clauses: &ForAnyClauses<Scale, ()>,
     ) -> Step {
         let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
-        task.turn(clauses.values());
+        task.turn(super::code::forany_values(clauses));
         let clauses = clauses.try_map(
             task,
             |task, scale| length(task, *scale),

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice};
 
 use super::effect::{Action, Environment};
 use super::variables::Kept;
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// A command whose words are expanded.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::vocabulary::BUILTINS;
+    use ftsh_syntax::vocabulary::BUILTINS;
 
     #[test]
     fn every_builtin_of_the_language_is_one() {

@@ -6,7 +6,7 @@ use super::flow::Flow;
 use super::frame::{Frame, FrameKind};
 use super::leaving::Leaving;
 use super::task::Task;
-use crate::syntax::ast::Jump;
+use ftsh_syntax::ast::Jump;
 
 /// The loops around what is being lowered.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use super::items::Items;
 use super::record::{Level, LogEvent};
 use super::task::Task;
 use super::value::Value;
-use crate::syntax::clauses::ForAnyClauses;
+use ftsh_syntax::clauses::ForAnyClauses;
 
 impl Machine {
     pub(super) fn begin_for(task: &mut Task, code: &Loop) {

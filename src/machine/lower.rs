@@ -7,12 +7,12 @@ use super::code::{
 };
 use super::jumps::{Exits, Loops};
 use super::value::Value;
-use crate::syntax::Script;
-use crate::syntax::ast::{
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
     BinaryOperator, Block, Channel, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind,
     Mode, Name, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
 };
-use crate::syntax::span::{Source, Span};
+use ftsh_syntax::span::{Source, Span};
 
 /// The variable that has the end of what a failed attempt has printed.
 const ERROR_OUTPUT: &str = "error_output";

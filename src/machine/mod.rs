@@ -98,13 +98,13 @@ pub use time::Time;
 pub use unpack::failure;
 
 use crate::channel::Rules;
-use crate::syntax::Script;
-use crate::syntax::ast::{Name, Part};
 use code::{Address, Instruction, Program};
 use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
 use engines::Engines;
 use event::{Refusal, Reply, SpawnError, Status};
 use flow::Flow;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{Name, Part};
 use invocation::Builtin;
 use let_out::Refused;
 use record::{LogEvent, Record};

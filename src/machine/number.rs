@@ -4,7 +4,7 @@ use bstr::{BString, ByteSlice};
 
 use super::value::Value;
 use super::value_error::ValueError;
-use crate::syntax::ast::BinaryOperator;
+use ftsh_syntax::ast::BinaryOperator;
 
 /// A number as operators see it.
 #[derive(Clone, Copy, Debug, PartialEq)]

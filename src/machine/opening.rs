@@ -6,7 +6,7 @@ use super::effect::{BufferId, Directory, DraftId, FdChange, FdSource, OperationI
 use super::table::Table;
 use super::value::{Handle, Value};
 use super::variables::{Kept, Variables};
-use crate::syntax::ast::{Mode, Name};
+use ftsh_syntax::ast::{Mode, Name};
 
 /// Redirections whose words are expanded and that are still to be set up, from left to right.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use super::number::{self, Number};
 use super::subject::Subject;
 use super::value::Value;
 use super::value_error::ValueError;
-use crate::syntax::ast::BinaryOperator;
+use ftsh_syntax::ast::BinaryOperator;
 
 /// Computes `left operator right`; neither is a buffer.
 pub fn binary<'v>(

@@ -8,7 +8,7 @@ use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
 use super::trace::{Step, Trace, place};
-use crate::syntax::Source;
+use ftsh_syntax::Source;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use super::task::Task;
 use super::time::Time;
 use super::trace::{StepKind, Trace};
 use super::value::Value;
-use crate::syntax::Source;
+use ftsh_syntax::Source;
 
 /// What the branches of a machine are packed into, each with the task that it is here.
 pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;

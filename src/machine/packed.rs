@@ -7,8 +7,8 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{BranchFailure, FailureKind};
-use crate::backoff::Policy;
 use crate::channel::Rules;
+use ftsh_syntax::backoff::Policy;
 
 /// A branch that has not begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

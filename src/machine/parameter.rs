@@ -10,7 +10,7 @@ use super::expand::Expander;
 use super::halt::Halt;
 use super::size::{self, LONGEST, TooLong};
 use super::value::Value;
-use crate::syntax::ast::{Parameter, Part, Substitute, Variable, Word};
+use ftsh_syntax::ast::{Parameter, Part, Substitute, Variable, Word};
 
 impl<'a> Expander<'a> {
     /// The value of a variable used without a substitute, as it is.
@@ -40,7 +40,7 @@ impl<'a> Expander<'a> {
 
     fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
         let word =
-            Word { span: crate::syntax::Span::default(), parts: parts.iter().cloned().collect() };
+            Word { span: ftsh_syntax::Span::default(), parts: parts.iter().cloned().collect() };
         self.joined(&word).map(own)
     }
 

@@ -10,8 +10,8 @@ use super::id::TaskId;
 use super::outcome::{Failure, FailureKind};
 use super::time::Time;
 use crate::secrets::Secrets;
-use crate::syntax::ast::Name;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::ast::Name;
+use ftsh_syntax::clauses::Engine;
 
 /// How much a log tells: each level includes those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -19,7 +19,7 @@ use super::table::Table;
 use super::task::{State, Task};
 use super::transaction::Transaction;
 use super::value::{Handle, Value};
-use crate::syntax::ast::{Mode, Name, Redirect, Target};
+use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
 
 impl Machine {
     /// Expands the words of redirections; nothing is changed yet.

@@ -10,7 +10,7 @@ use super::task::{AfterEmptied, State, Task};
 use super::timer::{Timer, TimerKey};
 use super::transaction::Scratch;
 use crate::channel::Passed;
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// The scopes in use.
 #[derive(Debug, Default)]
@@ -324,7 +324,7 @@ mod tests {
 
     /// How many scopes there are at the end of a script.
     fn left(script: &str) -> usize {
-        let script = crate::syntax::parse("script", script).expect("a script");
+        let script = ftsh_syntax::parse("script", script).expect("a script");
         let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
         driver::run(&mut machine, &mut Simulated::new(1));
         machine.scopes.scopes.len()

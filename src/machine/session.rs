@@ -16,8 +16,8 @@ use super::task::{State, Task};
 use super::time::Time;
 use super::{MAIN, Machine, SLICE};
 use crate::secrets::Secrets;
-use crate::syntax::Script;
-use crate::syntax::ast::Name;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::Name;
 
 /// The signals by which the user of a terminal cancels what runs: SIGINT and SIGQUIT.
 const CANCELLING: [i32; 2] = [2, 3];

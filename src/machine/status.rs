@@ -14,8 +14,8 @@ use super::task::{State, Task};
 use super::time::Time;
 use super::transaction::Committing;
 use crate::secrets::Secrets;
-use crate::syntax::Source;
-use crate::syntax::ast::Name;
+use ftsh_syntax::Source;
+use ftsh_syntax::ast::Name;
 
 /// A snapshot of a run.
 #[derive(Debug)]

@@ -230,7 +230,7 @@ mod tests {
 
     /// What becomes of a machine that a script's own code can't bring about.
     fn run(code: Vec<Instruction>) -> Result<Output, String> {
-        let script = crate::syntax::parse("script", "").expect("a script");
+        let script = ftsh_syntax::parse("script", "").expect("a script");
         let config = Config::default();
         let mut machine = Machine::new(&script, Vec::new(), Environment::default(), config, 0);
         let main = machine.tasks.get_mut(&MAIN).expect("the script's task");

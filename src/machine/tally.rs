@@ -14,7 +14,7 @@ use super::size::LONGEST;
 use super::time::Time;
 use super::trace::Step;
 use super::value::Value;
-use crate::syntax::clauses::ForAllClauses;
+use ftsh_syntax::clauses::ForAllClauses;
 
 /// How many failures are told one by one.
 const MOST_TOLD: usize = 20;

@@ -24,8 +24,8 @@ use super::trace::Trace;
 use super::transaction::{Beginning, Committing, Scratch};
 use super::value::{Handle, Value};
 use super::variables::{Change, Kept, Variables};
-use crate::syntax::Source;
-use crate::syntax::ast::Name;
+use ftsh_syntax::Source;
+use ftsh_syntax::ast::Name;
 
 /// The script, a branch or a stage.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::diagnostic::printable;
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
+use ftsh_syntax::diagnostic::printable;
 
 /// Steps that a trace keeps.
 pub const MAX_STEPS: usize = 8;

@@ -18,9 +18,9 @@ use super::time::Time;
 use super::timer::Timer;
 use super::unwind::Running;
 use super::value::Value;
-use crate::backoff::{Backoff, Policy, deferral, last_attempt};
-use crate::duration;
-use crate::syntax::Source;
+use ftsh_syntax::Source;
+use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
+use ftsh_syntax::duration;
 
 /// What is wrong where the innermost structure isn't the `try` that it must be.
 pub const NO_TRY: &str = "the innermost structure is no `try`";

@@ -26,9 +26,9 @@ use super::value::{Handle, Range, Value};
 use super::variables::{Variable, Variables};
 use super::{Config, MAIN, Machine};
 use crate::secrets::Secrets;
-use crate::syntax::ast::{Block, Name};
-use crate::syntax::clauses::ForAllClauses;
-use crate::syntax::{Among, Script, Source, parse_among};
+use ftsh_syntax::ast::{Block, Name};
+use ftsh_syntax::clauses::ForAllClauses;
+use ftsh_syntax::{Among, Script, Source, parse_among};
 
 /// What a machine knows that was made for a branch.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use super::surroundings::Walk;
 use super::task::{AfterEmptied, State, Task};
 use super::value::Value;
 use crate::channel::Passed;
-use crate::syntax::Source;
-use crate::syntax::ast::Name;
+use ftsh_syntax::Source;
+use ftsh_syntax::ast::Name;
 
 impl Machine {
     /// Leaves structures up to the one that contains the failure.

@@ -3,7 +3,7 @@
 use bstr::BString;
 use thiserror::Error;
 
-use crate::syntax::ast::BinaryOperator;
+use ftsh_syntax::ast::BinaryOperator;
 
 /// What is wrong with a value, or with what is to be computed of it.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -9,7 +9,7 @@ use super::effect::Environment;
 use super::few::Few;
 use super::value::Value;
 use crate::secrets::Secrets;
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// A variable that is set.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use rustyline::{
 };
 
 use crate::machine::{Failure, FailureKind};
-use crate::syntax::Script;
-use crate::syntax::ast::CommandKind;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::CommandKind;
 
 /// Alt-R.
 pub const KEY: KeyEvent = KeyEvent(KeyCode::Char('r'), Modifiers::ALT);
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(wrapped(" wget x"), " try for 5 minutes\n  wget x\nend");
         assert_eq!(wrapped("cat <<E\n a\nE"), "try for 5 minutes\ncat <<E\n a\nE\nend");
         for text in ["wget x", "cat <<E\n a\nE", "for x in 1\n  f\nend", "a # b", "echo 'a\n b'"] {
-            assert!(crate::syntax::parse("test", &wrapped(text)).is_ok(), "{text}");
+            assert!(ftsh_syntax::parse("test", &wrapped(text)).is_ok(), "{text}");
         }
     }
 }

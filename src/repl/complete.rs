@@ -8,9 +8,9 @@ use super::help;
 use super::known::Known;
 use super::lexemes::{Part, assigned};
 use super::tokens::{Role, Token, Tokens, scan};
-use crate::backoff::Kind;
-use crate::duration::Unit;
-use crate::syntax::vocabulary::{
+use ftsh_syntax::backoff::Kind;
+use ftsh_syntax::duration::Unit;
+use ftsh_syntax::vocabulary::{
     ALONE, BUILTINS, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS,
     TIMES, is_loop,
 };

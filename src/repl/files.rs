@@ -9,7 +9,7 @@ use bstr::{BString, ByteSlice};
 
 use super::candidate::Candidate;
 use super::known::{Known, is_program};
-use crate::diagnostic::printable;
+use ftsh_syntax::diagnostic::printable;
 
 /// Nobody waits longer for a directory to be read. Of a part of one nothing is certain.
 const PATIENCE: Duration = Duration::from_secs(2);

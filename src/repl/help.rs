@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::backoff::Kind;
-use crate::nearest::nearest;
-use crate::syntax::Script;
-use crate::syntax::ast::{CommandKind, Part};
-use crate::syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, FUNCTIONS, KEYWORDS, function};
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{CommandKind, Part};
+use ftsh_syntax::backoff::Kind;
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, FUNCTIONS, KEYWORDS, function};
 
 /// The command.
 pub const COMMAND: &str = "help";
@@ -189,7 +189,7 @@ mod tests {
             let example = example.join("\n");
             // The table of operators is none.
             if !example.starts_with(".to.") {
-                let parsed = crate::syntax::parse("help", &example);
+                let parsed = ftsh_syntax::parse("help", &example);
                 assert!(parsed.is_ok(), "{example}");
             }
         }
@@ -212,7 +212,7 @@ mod tests {
         let topics = vec!["foral".to_owned()];
         assert!(answer(&topics, 80, false).contains("`forall`"));
         assert!(answer(&["timout".to_owned()], 80, false).contains("`timeout`"));
-        let asked = |text| asked(&crate::syntax::parse("test", text).expect("a script"), COMMAND);
+        let asked = |text| asked(&ftsh_syntax::parse("test", text).expect("a script"), COMMAND);
         assert_eq!(asked("help try"), Some(vec!["try".to_owned()]));
         assert_eq!(asked("help"), Some(Vec::new()));
         assert_eq!(asked("help > f"), None);

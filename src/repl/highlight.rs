@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::known::Known;
 use super::lexemes::Part;
 use super::tokens::{Role, Token, scan};
-use crate::syntax::vocabulary::function;
+use ftsh_syntax::vocabulary::function;
 
 /// What a piece of text is shown as, by its escape sequence (SGR parameters).
 type Style = &'static str;

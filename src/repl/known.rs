@@ -12,7 +12,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::abbreviations::Abbreviations;
 use crate::machine::Machine;
-use crate::syntax::vocabulary::BUILTINS;
+use ftsh_syntax::vocabulary::BUILTINS;
 
 /// Where programs are looked for if `PATH` isn't set.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::syntax::vocabulary::is_name;
+use ftsh_syntax::vocabulary::is_name;
 
 /// A part of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,6 @@ pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
 pub use self::story::Story;
-use crate::diagnostic;
 use crate::driver::process::TerminalRestore;
 use crate::driver::{self, Interactive};
 use crate::machine::event::Event;
@@ -39,9 +38,10 @@ use crate::machine::time::Time;
 use crate::machine::{Failure, FailureKind, Machine, Outcome};
 use crate::non_blocking_writer;
 use crate::secrets::Secrets;
-use crate::syntax::ast::{Block, Name};
-use crate::syntax::vocabulary::OPERATORS;
-use crate::syntax::{Among, Script, Source, parse_among, unfinished_among};
+use ftsh_syntax::ast::{Block, Name};
+use ftsh_syntax::diagnostic;
+use ftsh_syntax::vocabulary::OPERATORS;
+use ftsh_syntax::{Among, Script, Source, parse_among, unfinished_among};
 
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";

@@ -5,7 +5,7 @@ use std::path::Path;
 use thiserror::Error;
 use unicode_width::UnicodeWidthStr;
 
-use crate::syntax::Unfinished;
+use ftsh_syntax::Unfinished;
 
 /// The prompt, unless `FTSH_PROMPT` says something else.
 const DEFAULT: &str = "\\?\\w> ";

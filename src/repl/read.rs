@@ -28,7 +28,7 @@ use crate::machine::time::Time;
 use crate::machine::{Failure, Machine};
 use crate::non_blocking_writer;
 use crate::os_error;
-use crate::syntax::Script;
+use ftsh_syntax::Script;
 
 type Editor = LineEditor<Helper, MemHistory>;
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::lexemes::{Part, assigned, double, redirection, single, variable};
-use crate::syntax::vocabulary::{
+use ftsh_syntax::vocabulary::{
     ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, LOOP_CLAUSES, RULES, TIMES, is_loop, is_name,
 };
 
@@ -337,15 +337,15 @@ impl<'t> Scanner<'t> {
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,
             Some("channel")
-                if RULES.contains(&word) || crate::duration::Unit::named(word).is_some() =>
+                if RULES.contains(&word) || ftsh_syntax::duration::Unit::named(word).is_some() =>
             {
                 Role::Clause
             }
             Some("try")
                 if CLAUSES.contains(&word)
                     || TIMES.contains(&word)
-                    || crate::duration::Unit::named(word).is_some()
-                    || crate::backoff::Kind::named(word).is_some() =>
+                    || ftsh_syntax::duration::Unit::named(word).is_some()
+                    || ftsh_syntax::backoff::Kind::named(word).is_some() =>
             {
                 Role::Clause
             }

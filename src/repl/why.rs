@@ -7,11 +7,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::help::fill_hanging;
 use super::story::{Attempt, Story, Try};
-use crate::diagnostic::printable;
 use crate::machine::outcome::{Failure, Human, Tried, shorten};
 use crate::machine::time::Time;
 use crate::machine::trace::place;
 use crate::secrets::Secrets;
+use ftsh_syntax::diagnostic::printable;
 
 /// The command.
 pub const COMMAND: &str = "why";

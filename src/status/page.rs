@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::{attempt, countdown, is_enough, left, next_attempt, to_come};
-use crate::diagnostic::{excerpt, printable};
 use crate::machine::outcome::Human;
 use crate::machine::status::{Branches, Doing, Status, TaskStatus, TryStatus};
 use crate::machine::time::Time;
+use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Lines that tell of the tasks beyond the first ones.
 const MOST_GROUPS: usize = 10;

@@ -46,7 +46,7 @@ fn status(script: &str, at: f64, most: usize) -> Status {
         .command("fail", |_, _| Model::fails(7));
     let at = Time::after(Duration::from_secs_f64(at));
     let mut watched = Watched { world, at, most, taken: None };
-    let script = crate::syntax::parse("job", script).expect("a script");
+    let script = ftsh_syntax::parse("job", script).expect("a script");
     let mut machine = Machine::new(&script, vec!["job".into()], vec![], Config::default(), 7);
     driver::run(&mut machine, &mut watched);
     watched.taken.expect("a snapshot")

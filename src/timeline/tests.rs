@@ -15,7 +15,7 @@ use crate::machine::outcome::{Failure, FailureKind};
 use crate::machine::record::{Level, LogEvent, Record};
 use crate::machine::trace::Trace;
 use crate::machine::{Config, Effect, Event, Machine, Time};
-use crate::syntax::Source;
+use ftsh_syntax::Source;
 
 /// A world whose log a picture is made of.
 struct Watched(Simulated, Timeline);
@@ -39,7 +39,7 @@ impl Driver for Watched {
 
 /// The picture of a script whose commands take 2 s (`ok`), 1000 s (`hang`) or fail after 1 s (`fail`).
 fn picture(script: &str) -> Picture {
-    let script = crate::syntax::parse("script", script).expect("valid");
+    let script = ftsh_syntax::parse("script", script).expect("valid");
     let config = Config { log_level: Level::STRUCTURES, ..Config::default() };
     let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
     let takes = |seconds| move || Model::succeeds().takes(Duration::from_secs(seconds));

@@ -64,7 +64,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 /// What `show` printed of a value, in a script in which `$1`, `$FROM` and `emit` are that value.
 fn shown(script: &str, value: &[u8]) -> (Outcome, String) {
-    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let emitted = BString::from(value);
     let mut world = Simulated::new(1)
         .command("ok", |_, _| Model::succeeds())

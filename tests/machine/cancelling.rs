@@ -87,7 +87,7 @@ fn a_second_signal_cuts_the_grace_period_short() {
 fn only_a_run_that_was_told_to_end_gives_up_on_what_cannot_be_killed() {
     // How a scope whose command never ends is killed, with these events at seconds.
     let kills = |text: &str, signals: &[f64]| {
-        let script = ftsh::syntax::parse("script", text).expect("valid");
+        let script = ftsh_syntax::parse("script", text).expect("valid");
         let config = Config { kill_timeout: seconds(5.0), ..Config::default() };
         let mut machine = Machine::new(&script, vec!["s".into()], vec![], config, 1);
         let mut kills = Vec::new();

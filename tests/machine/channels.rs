@@ -117,7 +117,7 @@ fn run_in(world: Simulated, answers: &[Answer], script: &str) -> (Gate, Outcome)
         log: Vec::new(),
     };
     let script = format!("channel k at most 2; channel l at most 1\n{script}");
-    let parsed = ftsh::syntax::parse("script", &script).expect("a script");
+    let parsed = ftsh_syntax::parse("script", &script).expect("a script");
     let config = Config {
         log_level: Level::STRUCTURES,
         backoff: "exponential".parse().expect("a policy"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ftsh::cluster::simulated::{Clock, Cluster, Clustered, Fault, Node};
 use ftsh::driver::{self, Driver};
 use ftsh::machine::{Config, FailureKind, Machine, Outcome, Time};
-use ftsh::syntax::parse;
+use ftsh_syntax::parse;
 use insta::assert_snapshot;
 
 use super::{seconds, world};

@@ -43,7 +43,7 @@ fn an_attempt_that_fails_before_anything_takes_place_leaves_no_file_to_the_one_a
                   echo $attempt\n\
                   end >> f\n\
                   end";
-    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let World { simulated, config, .. } = world();
     let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
     let mut untold = Untold { world: simulated, is_told: false, answer: None };

@@ -29,7 +29,7 @@ impl Driver for Recorder {
 }
 
 fn run(script: &str, log_level: Level) -> (Vec<String>, Outcome) {
-    let script = ftsh::syntax::parse("script", script).expect("valid");
+    let script = ftsh_syntax::parse("script", script).expect("valid");
     let config = Config { log_level, ..Config::default() };
     let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
     let world = Simulated::new(1)

@@ -11,7 +11,7 @@ use ftsh::machine::event::{Blame, Returned};
 use ftsh::machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
 use ftsh::machine::record::{Level, LogEvent};
 use ftsh::machine::{Config, Effect, Event, FailureKind, Machine, Outcome, Time};
-use ftsh::syntax::parse;
+use ftsh_syntax::parse;
 
 /// What becomes of a branch that is sent.
 #[derive(Clone)]
@@ -272,7 +272,7 @@ fn no_more_are_on_the_way_than_may_run() {
 
 #[test]
 fn a_run_can_be_sent_as_a_whole_and_what_is_within_stays_there() {
-    use ftsh::syntax::clauses::{Engine, On};
+    use ftsh_syntax::clauses::{Engine, On};
     let on = Some(On { engine: Engine::Ssh, options: Some("host".into()) });
     let config = Config { on, ..Config::default() };
     let (cluster, outcome) = run_with("forall x in a b\n job\nend", Vec::new(), config);

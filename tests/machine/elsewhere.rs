@@ -9,7 +9,7 @@ use ftsh::machine::packed::{BranchEnd, PackedBranch, Unpackable};
 use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Effect, Event, Machine, Time};
 use ftsh::secrets::Secrets;
-use ftsh::syntax::parse;
+use ftsh_syntax::parse;
 
 /// A world that counts who wants to go through a channel.
 struct Counting {

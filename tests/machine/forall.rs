@@ -113,7 +113,7 @@ fn a_daemon_of_a_sibling_outlives_a_cut_attempt() {
 #[test]
 fn a_deadline_cuts_even_the_starting_of_branches() {
     let script = "try for 1 second; forall n in 1 .to. 1000000000000; hang; end; end";
-    let parsed = ftsh::syntax::parse("script", script).expect("valid");
+    let parsed = ftsh_syntax::parse("script", script).expect("valid");
     let mut machine =
         ftsh::machine::Machine::new(&parsed, vec![], vec![], ftsh::machine::Config::default(), 1);
     let (mut effects, mut looks) = (0, 0);

@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn no_event_brings_the_machine_down(events in prop::collection::vec((0..3u8, event()), 0..120)) {
-        let script = ftsh::syntax::parse("script", SCRIPT).expect("valid");
+        let script = ftsh_syntax::parse("script", SCRIPT).expect("valid");
         let mut machine = Machine::new(&script, vec!["s".into()], vec![], Config::default(), 1);
         let mut now = Time::START;
         for (later, event) in events {

@@ -15,7 +15,7 @@ use ftsh::machine::effect::{BufferId, IoId, OperationId};
 use ftsh::machine::event::{Reply, Status};
 use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
-use ftsh::syntax::parse;
+use ftsh_syntax::parse;
 
 /// A disk in memory, which may have room for so many writes only.
 #[derive(Clone, Default)]

@@ -106,7 +106,7 @@ impl World {
     }
 
     pub fn run(self, script: &str) -> Ran {
-        let parsed = ftsh::syntax::parse("script", script)
+        let parsed = ftsh_syntax::parse("script", script)
             .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
         let args = self.args.iter().map(|arg| (*arg).into()).collect();
         let environment = self

@@ -109,7 +109,7 @@ impl Driver for Interrupted {
 
 /// What a script does whose shell ends, each time at one second and for the other.
 fn run(world: World, ends: &[(f64, End)], script: &str) -> (Ran, Vec<LogEvent>) {
-    let parsed = ftsh::syntax::parse("script", script)
+    let parsed = ftsh_syntax::parse("script", script)
         .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
     let config = Config { log_level: Level::STRUCTURES, ..world.config };
     let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
@@ -209,7 +209,7 @@ fn a_pipeline_is_lost_as_a_whole() {
 #[test]
 fn what_is_being_ended_stays_that_however_often_its_shell_ends() {
     let script = "forany v in 1 2 3 4 5\nok | forall x in 1 2 keep going\nfail\nend\nend";
-    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let mut machine = Machine::new(&parsed, vec!["s".into()], vec![], Config::default(), 7);
     let mut told = BTreeSet::new();
     let mut ends = 0;
@@ -316,7 +316,7 @@ impl Driver for EndsAsking {
 
 /// What a script does whose shell ends in the middle of what it asks for.
 fn lose_asking(asked: fn(&Effect) -> bool, script: &str) -> Ran {
-    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let World { simulated, config, .. } = world();
     let mut machine = Machine::new(&parsed, vec!["script".into()], vec![], config, 7);
     let mut ends = EndsAsking { world: simulated, asked: Some(asked), told: VecDeque::new() };
@@ -467,7 +467,7 @@ fn output_that_was_being_let_out_is_lost() {
         inside: BTreeSet::new(),
         log: Vec::new(),
     };
-    let parsed = ftsh::syntax::parse("script", script).expect("a script");
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
     let mut machine = Machine::new(&parsed, vec!["s".into()], vec![], Config::default(), 7);
     let outcome = loop {
         match machine.poll_output() {

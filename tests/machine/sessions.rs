@@ -13,7 +13,7 @@ struct Session {
 
 impl World {
     fn session(self) -> Session {
-        let parsed = ftsh::syntax::parse("session", "").expect("an empty script");
+        let parsed = ftsh_syntax::parse("session", "").expect("an empty script");
         let args = ["ftsh"].map(Into::into).to_vec();
         let mut machine = Machine::new(&parsed, args, Vec::new(), self.config, 7);
         let mut world = self.simulated;
@@ -24,7 +24,7 @@ impl World {
 
 impl Session {
     fn says(&mut self, script: &str) -> Outcome {
-        let parsed = ftsh::syntax::parse("session", script)
+        let parsed = ftsh_syntax::parse("session", script)
             .unwrap_or_else(|errors| panic!("{script}\n{:#?}", errors.errors));
         self.machine.go_on(&parsed);
         driver::run(&mut self.machine, &mut self.world)
@@ -184,7 +184,7 @@ fn a_signal_to_end_ends_the_session() {
 fn a_signal_between_statements_ends_what_was_left_running() {
     let mut session = world().session();
     session.prints("daemon", "");
-    let nothing = ftsh::syntax::parse("session", "").expect("an empty script");
+    let nothing = ftsh_syntax::parse("session", "").expect("an empty script");
     session.machine.go_on(&nothing);
     session.machine.handle_event(session.world.now(), Event::Interrupted(15));
     let outcome = driver::run(&mut session.machine, &mut session.world);
@@ -228,7 +228,7 @@ fn nothing_is_in_progress_after_a_statement() {
 fn dropped_by(text: &str) -> usize {
     let mut session = world().session();
     session.prints("echo a -> v; forall i in 1 2; ok; end", "");
-    let parsed = ftsh::syntax::parse("session", text).expect("a script");
+    let parsed = ftsh_syntax::parse("session", text).expect("a script");
     session.machine.go_on(&parsed);
     let mut dropped = 0;
     loop {

@@ -1,7 +1,7 @@
-use ftsh::backoff::{Kind, Policy};
 use ftsh::machine::event::Status;
 use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
+use ftsh_syntax::backoff::{Kind, Policy};
 use insta::assert_snapshot;
 
 use super::{seconds, world};
@@ -271,7 +271,7 @@ fn a_run_has_a_trace() {
 #[test]
 fn a_deadline_cuts_a_loop_that_only_fails_and_logs() {
     let script = "try for 1 second; forany n in 1 .to. 1000000000; failure; end; end";
-    let parsed = ftsh::syntax::parse("script", script).expect("valid");
+    let parsed = ftsh_syntax::parse("script", script).expect("valid");
     let config = ftsh::machine::Config { log_level: Level::FAILURES, ..Default::default() };
     let mut machine = ftsh::machine::Machine::new(&parsed, vec![], vec![], config, 1);
     let mut outputs = 0;
@@ -335,7 +335,7 @@ fn attempts_delays_and_kills_are_in_the_trace() {
 fn a_delay_that_outlasts_the_limit_is_no_attempt() {
     // The last word has the failure, not the limit: no attempt was cut short.
     let script = "try for 10 seconds backoff fixed from 4 s; fail 7; end";
-    let script = ftsh::syntax::parse("script", script).expect("valid");
+    let script = ftsh_syntax::parse("script", script).expect("valid");
     let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
     let mut commands = 0;
     let outcome = loop {

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::backoff::{Clauses, Kind};
-use ftsh::syntax::Script;
-use ftsh::syntax::ast::{
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
     Parameter, Part, Pipeline, Quoted, Redirect, Simple, StageKind, Substitute, Target, Try,
     Variable, Word,
 };
-use ftsh::syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, Output, TryClauses};
-use ftsh::syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
+use ftsh_syntax::backoff::{Clauses, Kind};
+use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, Output, TryClauses};
+use ftsh_syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "

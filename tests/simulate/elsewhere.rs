@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use ftsh::backoff::{Kind, Policy};
 use ftsh::branch::{Frames, frame};
 use ftsh::driver::simulated::{Ask, Call, Channels, Due, Model, Shell, World};
 use ftsh::machine::effect::{Access, Action, FdChange, FdSource, ProcessId, Query, Run, TaskId};
@@ -15,7 +14,8 @@ use ftsh::machine::packed::{BranchEnd, EndedBranch, PackedBranch, Unpackable};
 use ftsh::machine::record::{Level, LogEvent};
 use ftsh::machine::{Config, Effect, Event, FailureKind, Machine, Output, Packed, Time};
 use ftsh::secrets::Secrets;
-use ftsh::syntax::parse;
+use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::parse;
 
 use crate::dice::Dice;
 use crate::program::{LIBRARY, Program, SCRIPT, generate};

@@ -11,7 +11,7 @@ use ftsh::journal::{Beginning, Recorder, Started, Writer, read, replay};
 use ftsh::machine::effect::Effect;
 use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
 
 use crate::dice::Dice;
 use crate::oracle::Violation;

@@ -6,10 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use ftsh::backoff::{Kind, Policy};
 use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Effect, Machine, Outcome, Output, Time};
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
+use ftsh_syntax::backoff::{Kind, Policy};
 
 use crate::coverage::constructs;
 use crate::dice::Dice;
@@ -67,7 +67,7 @@ struct Ready {
 impl Ready {
     fn new(program: &Program) -> Result<Self, Violation> {
         let (script, library, promises) = program.texts();
-        let script = ftsh::syntax::parse(SCRIPT, &script).map_err(|errors| Violation {
+        let script = ftsh_syntax::parse(SCRIPT, &script).map_err(|errors| Violation {
             oracle: "syntax",
             what: format!("{:?}\n{script}", errors.errors),
         })?;
@@ -216,7 +216,7 @@ impl Ran {
     ) -> Result<(), Violation> {
         let names = machine.variables().into_iter().map(|(name, _)| name.to_string());
         let text = format!("unset {}", names.collect::<Vec<_>>().join(" "));
-        machine.go_on(&ftsh::syntax::parse("session", &text).expect("names"));
+        machine.go_on(&ftsh_syntax::parse("session", &text).expect("names"));
         let outcome = self.drive(machine, world, oracles.as_deref_mut(), None)?;
         if outcome != Outcome::Succeeded {
             return Ok(()); // its deadline has passed: it holds what it held

@@ -9,7 +9,7 @@ use bstr::BString;
 use ftsh::journal::{Beginning, Started, Store, Writer, read, replay};
 use ftsh::machine::record::{Level, Record};
 use ftsh::machine::{Config, Effect, Event, Outcome, Time};
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
 
 use crate::dice::Dice;
 use crate::oracle::Violation;

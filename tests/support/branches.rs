@@ -11,7 +11,7 @@ use ftsh::driver;
 use ftsh::driver::simulated::{Model, Simulated};
 use ftsh::machine::packed::{BranchEnd, PackedBranch};
 use ftsh::machine::{Config, Machine};
-use ftsh::syntax::parse;
+use ftsh_syntax::parse;
 
 use super::FTSH;
 use super::run::Finished;

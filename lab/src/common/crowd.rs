@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ftsh::backoff::{Clause, Mistake, Policy};
-use ftsh::duration::Exact;
+use ftsh_syntax::backoff::{Clause, Mistake, Policy};
+use ftsh_syntax::duration::Exact;
 
 /// The policies of a crowd of clients, dealt out in turn: `full from 1 s + fixed` gives half of
 /// them the one and half the other.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh::duration;
+use ftsh_syntax::duration;
 
 /// A length of time above 0: `500ms`, `1.5 hours`, `1h30m`.
 pub fn length(text: &str) -> Result<Duration, String> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ftsh::backoff::{Clause, Kind, Policy};
-use ftsh::duration::Exact;
 use ftsh::lint::{Schedule, schedules};
 use ftsh::machine::outcome::Human;
-use ftsh::syntax::ast::{Block, CommandKind, Stage, StageKind, Try};
-use ftsh::syntax::{Script, parse};
+use ftsh_syntax::ast::{Block, CommandKind, Stage, StageKind, Try};
+use ftsh_syntax::backoff::{Clause, Kind, Policy};
+use ftsh_syntax::duration::Exact;
+use ftsh_syntax::{Script, parse};
 
 use super::tries::Tried;
 
@@ -221,7 +221,7 @@ fn nth<'b>(block: &'b mut Block, before: &mut usize) -> Option<&'b mut Try> {
 
 #[cfg(test)]
 mod tests {
-    use ftsh::syntax::print;
+    use ftsh_syntax::print;
 
     use super::*;
 

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::backoff::Policy;
 use ftsh::driver::simulated::Shell;
 use ftsh::machine::effect::Environment;
 use ftsh::machine::record::Level;
 use ftsh::machine::{Config, Machine};
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
+use ftsh_syntax::backoff::Policy;
 use rand::RngExt;
 
 pub use chance::{Difference, Share, difference, share};

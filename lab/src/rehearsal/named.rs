@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use bstr::BString;
-use ftsh::syntax::Script;
-use ftsh::syntax::ast::{
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Name, Part, Quoted, Simple, Stage, Word,
 };
-use ftsh::syntax::vocabulary::BUILTINS;
+use ftsh_syntax::vocabulary::BUILTINS;
 
 use super::model::{Model, last_name};
 

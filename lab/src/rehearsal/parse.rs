@@ -3,9 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use ftsh::duration::{self, Unit};
-use ftsh::nearest::nearest;
-use ftsh::syntax::vocabulary::BUILTINS;
+use ftsh_syntax::duration::{self, Unit};
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::BUILTINS;
 
 use super::model::{Fails, Length, Model, Outage};
 use super::tokens::{Token, tokens};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
 
 use super::discipline::{Discipline, Kind, compare, kinds, policies};
 use crate::common::statistics::mean;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use ftsh::duration::Exact;
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
+use ftsh_syntax::duration::Exact;
 use rand::RngExt;
 
 use super::overload::{Course, Setting, Slowness, WINDOW};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use ftsh::duration::Exact;
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
+use ftsh_syntax::duration::Exact;
 
 use super::discipline::{Discipline, Kind, compare, kinds, policies};
 use crate::common::statistics::mean;

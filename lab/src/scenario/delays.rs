@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::value_parser;
-use ftsh::backoff::{Bound, Policy};
-use ftsh::diagnostic;
 use ftsh::lint::{Schedule, schedules};
 use ftsh::machine::outcome::Human;
-use ftsh::syntax::parse_bytes;
+use ftsh_syntax::backoff::{Bound, Policy};
+use ftsh_syntax::diagnostic;
+use ftsh_syntax::parse_bytes;
 
 use crate::common::statistics::Quantiles;
 use crate::common::{

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use ftsh::backoff::Policy;
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
+use ftsh_syntax::backoff::Policy;
 use rand::RngExt;
 
 use crate::common::{Common, Crowd, Progress, Series, Style, input, labels, random, trials};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use ftsh::backoff::{Policy, State};
+use ftsh_syntax::backoff::{Policy, State};
 use rand_distr::{Distribution, Normal};
 
 use crate::common::{

@@ -11,13 +11,14 @@ pub mod service;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::backoff::Policy;
 use ftsh::driver::simulated::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
 use ftsh::machine::effect::{Dispatch, Effect, Environment, ProcessId};
 use ftsh::machine::event::Status;
 use ftsh::machine::record::Record;
 use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
-use ftsh::syntax::{self, Script};
+use ftsh_syntax as syntax;
+use ftsh_syntax::Script;
+use ftsh_syntax::backoff::Policy;
 
 use crate::common::Random;
 pub use events::Events;
@@ -388,5 +389,5 @@ impl<C: Commands> Around for One<'_, C> {
 /// Reads one of the laboratory's own scripts.
 pub fn script(name: &str, text: &str) -> anyhow::Result<Script> {
     syntax::parse(name, text)
-        .map_err(|mistakes| anyhow::anyhow!("{}", ftsh::diagnostic::render_all(&mistakes)))
+        .map_err(|mistakes| anyhow::anyhow!("{}", ftsh_syntax::diagnostic::render_all(&mistakes)))
 }

@@ -14,7 +14,7 @@ use crate::driver::simulated::Simulated;
 use crate::machine::event::{Blame, Returned};
 use crate::machine::packed::PackedBranch;
 use crate::machine::{Config, Machine, Time};
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 /// True time, in nanoseconds.
 type Moment = u64;

@@ -21,7 +21,7 @@ use crate::machine::effect::Environment;
 use crate::machine::record::Record;
 use crate::machine::{Config, Machine, Outcome, Time};
 use crate::os_error::plain;
-use crate::syntax::Script;
+use ftsh_syntax::Script;
 
 /// A run that is about to begin or to go on, and a file for it.
 pub struct Recording {

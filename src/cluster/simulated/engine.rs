@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::node::Node;
 use crate::machine::Time;
 use crate::machine::event::Blame;
-use crate::syntax::clauses::Engine;
+use ftsh_syntax::clauses::Engine;
 
 /// What an engine does with a branch.
 pub enum Choice {

@@ -7,7 +7,7 @@ use crate::channel::{Admission, Crowd, Inside, Passed};
 use crate::machine::effect::{Entry, OperationId, PassId};
 use crate::machine::event::Reply;
 use crate::machine::{Event, Time};
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// What a shell asks of the channels.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use super::model::{self, Call, Model};
 use crate::machine::effect::{Action, DraftId, FdChange, IoId, ProcessId, Query, Run, ScopeId};
 use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::machine::{Effect, Event, Time};
-use crate::syntax::ast::FileTest;
+use ftsh_syntax::ast::FileTest;
 
 /// What a writer dies of that nobody reads.
 const SIGPIPE: i32 = 13;

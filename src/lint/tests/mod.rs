@@ -15,9 +15,9 @@ mod programs;
 mod tries;
 
 use super::{Programs, lint};
-use crate::backoff::Policy;
-use crate::diagnostic::render_warnings;
-use crate::syntax::parse;
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::diagnostic::render_warnings;
+use ftsh_syntax::parse;
 
 /// All programs but those whose names begin with `no`, of which `wget` is worth a mention.
 struct Most;

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use crate::lint::walk;
 use crate::lsp::names::durations;
 use crate::lsp::variables;
-use crate::syntax::ast::{
+use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Mode, Name, Parameter, Part,
     Pipeline, Redirect, Simple, StageKind, Target, Try, Variable, Word,
 };
-use crate::syntax::parse::literal;
-use crate::syntax::{Script, Span};
+use ftsh_syntax::parse::literal;
+use ftsh_syntax::{Script, Span};
 
 /// The first place found that may read `name` before it is set, if there is one.
 pub fn read_before_set(script: &Script, name: &str) -> Option<Span> {

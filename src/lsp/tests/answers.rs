@@ -6,8 +6,8 @@ use super::*;
 use crate::lint::Unknown;
 use crate::lsp::names::{Kind, Names};
 use crate::lsp::{completion, definition, formatting, hover, mistakes, outline};
-use crate::syntax::ast::CommandKind;
-use crate::syntax::{parse, print};
+use ftsh_syntax::ast::CommandKind;
+use ftsh_syntax::{parse, print};
 
 fn diagnostics(text: &str) -> String {
     let told = mistakes::publish(&document(text), &policy(), &Unknown).diagnostics;

@@ -1,5 +1,5 @@
 use crate::lsp::sound::flow::read_before_set;
-use crate::syntax::parse;
+use ftsh_syntax::parse;
 
 /// The line in which `v` may be read before it is set; 0 if there is none.
 fn line(text: &str) -> u32 {

@@ -11,8 +11,8 @@ use bstr::BString;
 use lsp_types::{Position, Range};
 
 use super::document::Document;
-use crate::backoff::Policy;
-use crate::syntax::Span;
+use ftsh_syntax::Span;
+use ftsh_syntax::backoff::Policy;
 
 fn policy() -> Policy {
     "exponential from 1 s to 1 min".parse().expect("a policy")

@@ -1,6 +1,6 @@
 use super::*;
 use crate::lsp::rename::rename;
-use crate::syntax::vocabulary::{ALONE, BUILTINS};
+use ftsh_syntax::vocabulary::{ALONE, BUILTINS};
 
 /// The text with the name at the cursor changed, or why not.
 fn renamed(text: &str, new: &str) -> String {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ftsh::backoff::{Kind, Policy};
 use ftsh::machine::effect::TaskId;
 use ftsh::machine::record::{LogEvent, Record};
 use ftsh::machine::{Config, Effect, Time};
+use ftsh_syntax::backoff::{Kind, Policy};
 
 use super::{Oracle, Verdict};
 use crate::program::Promises;

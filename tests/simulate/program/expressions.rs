@@ -1,6 +1,6 @@
 //! Expressions.
 
-use ftsh::syntax::vocabulary::OPERATORS;
+use ftsh_syntax::vocabulary::OPERATORS;
 
 use super::generate::Generator;
 

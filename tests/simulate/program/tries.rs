@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh::backoff::{Clause, Kind};
+use ftsh_syntax::backoff::{Clause, Kind};
 
 use super::generate::{Generator, line};
 use super::{Limits, Node, Promise};

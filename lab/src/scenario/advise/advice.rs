@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ftsh::duration::Exact;
 use ftsh::machine::outcome::Human;
+use ftsh_syntax::duration::Exact;
 
 use super::{Candidate, HEADROOM, Options, round_up};
 

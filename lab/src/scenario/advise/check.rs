@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ftsh::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::{Kind, Policy};
 use rand::RngExt;
 
 use super::Options;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::value_parser;
-use ftsh::backoff::{Kind, Policy};
-use ftsh::duration::Exact;
+use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::duration::Exact;
 
 pub use self::check::{Checked, HEADROOM, check};
 use crate::common::{

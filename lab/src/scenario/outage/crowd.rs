@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use ftsh::backoff::Policy;
-use ftsh::duration::Exact;
+use ftsh_syntax::backoff::Policy;
+use ftsh_syntax::duration::Exact;
 use rayon::prelude::*;
 
 use super::Options;

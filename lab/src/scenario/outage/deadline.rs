@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ftsh::backoff::{Policy, last_attempt};
-use ftsh::duration::Exact;
+use ftsh_syntax::backoff::{Policy, last_attempt};
+use ftsh_syntax::duration::Exact;
 
 use super::{Options, crowd};
 use crate::common::{Crowd, Panel, Progress, Random, Table, random, trials};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::value_parser;
-use ftsh::duration::Exact;
+use ftsh_syntax::duration::Exact;
 
 pub use self::crowd::{Contact, Retries, check, retry, simulate};
 pub use self::deadline::{last_try, survivors};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ftsh::duration::Exact;
+use ftsh_syntax::duration::Exact;
 
 use super::{Deadline, Options, Setting, simulate};
 use crate::common::statistics::mean;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh::duration::Exact;
+use ftsh_syntax::duration::Exact;
 
 use super::{Course, Options, Setting};
 use crate::common::statistics::mean;

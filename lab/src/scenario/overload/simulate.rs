@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ftsh::backoff::{Backoff, last_attempt};
 use ftsh::machine::Time;
+use ftsh_syntax::backoff::{Backoff, last_attempt};
 use rand_distr::{Distribution, Exp1};
 
 use super::Setting;

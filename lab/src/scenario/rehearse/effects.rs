@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
 
 use super::Found;
 use super::tables::{length, percent};

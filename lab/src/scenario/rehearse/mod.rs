@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use ftsh::diagnostic;
 use ftsh::os_error::plain;
-use ftsh::syntax::{Script, parse_bytes};
+use ftsh_syntax::diagnostic;
+use ftsh_syntax::{Script, parse_bytes};
 
 use crate::common::{Common, Progress, Report, Told, input, trials};
 use crate::rehearsal::{
@@ -190,7 +190,7 @@ fn rehearsal(options: &Options, name: &str) -> Result<Rehearsal> {
     let environment = std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec()));
     let environment = environment.filter(|(name, _)| !name.starts_with(b"FTSH_"));
     let policy = match &options.common.policies[..] {
-        [] => ftsh::backoff::Policy::default(),
+        [] => ftsh_syntax::backoff::Policy::default(),
         [crowd] => match crowd.single() {
             Some(policy) => policy.clone(),
             None => bail!("--policy: the tries that name none use one policy, not several"),

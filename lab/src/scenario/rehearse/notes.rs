@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::lint::schedules;
 use ftsh::machine::FailureKind;
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
 
 use super::tables::runs;
 use super::{Changes, Found, effects};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ftsh::lint::schedules;
 use ftsh::machine::outcome::Human;
-use ftsh::syntax::Script;
+use ftsh_syntax::Script;
 
 use super::{Found, effects};
 use crate::common::statistics::Quantiles;

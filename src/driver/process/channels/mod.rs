@@ -32,7 +32,7 @@ use self::error::Unusable;
 use self::watch::Watch;
 use crate::channel::{Admission, Passed};
 use crate::machine::effect::{Entry, OperationId, PassId};
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 pub use self::around::VARIABLE;
 pub use self::list::{Listed, Seen, Shown, list_channels};

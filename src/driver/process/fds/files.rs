@@ -23,8 +23,8 @@ use super::local;
 use super::path::resolve;
 use crate::machine::effect::{Access, Directory, Query, Umask};
 use crate::machine::event::Reply;
-use crate::syntax::ast::FileTest;
-use crate::syntax::{LONGEST, TOO_LONG};
+use ftsh_syntax::ast::FileTest;
+use ftsh_syntax::{LONGEST, TOO_LONG};
 
 /// Opens a file for a redirection. It waits as long as that takes, unless it is cancelled.
 pub fn open(

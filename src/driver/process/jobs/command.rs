@@ -12,7 +12,7 @@ use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
 use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run};
 use crate::machine::event::{Reply, SpawnError};
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// A command in progress.
 pub struct Command {

@@ -10,7 +10,7 @@ use super::{Answer, Outside, Waiting};
 use crate::channel::{Admission, Passed};
 use crate::machine::effect::{Entry, OperationId, PassId, ScopeId};
 use crate::machine::event::{Event, Refusal, Reply};
-use crate::syntax::ast::Name;
+use ftsh_syntax::ast::Name;
 
 /// The channels of a shell, and who waits for them.
 pub struct Turns {

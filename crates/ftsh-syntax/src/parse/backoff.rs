@@ -1,0 +1,122 @@
+//! `backoff NAME [from D] [to D] [by F] [jitter P%]`.
+
+use super::builder::Builder;
+use super::{Pair, Result, Rule, literal};
+use crate::ast::{BackoffClause, Duration, Expr, ExprKind, Part};
+use crate::backoff::{Clause, Clauses, Kind, Mistake};
+use crate::error::SyntaxError;
+use crate::span::Span;
+
+impl Builder<'_> {
+    pub(super) fn backoff(&mut self, pair: Pair) -> Result<BackoffClause> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let policy = inner.next().expect("`backoff` is followed by a name");
+        let kind = Kind::named(policy.as_str()).ok_or_else(|| {
+            let name = policy.as_str().to_owned();
+            refused(self.span(&policy), &Mistake::UnknownPolicy(name))
+        })?;
+        let mut clause = BackoffClause { span, kind, clauses: Clauses::NONE };
+        let clauses = &mut clause.clauses;
+        for pair in inner {
+            let span = self.span(&pair);
+            let setting = match pair.as_rule() {
+                Rule::from => Clause::From,
+                Rule::to => Clause::To,
+                Rule::by => Clause::By,
+                Rule::jitter => Clause::Jitter,
+                rule => unreachable!("`backoff` holds no {rule:?}"),
+            };
+            if !kind.takes(setting) {
+                return Err(refused(span, &Mistake::NotTaken { kind, clause: setting }).into());
+            }
+            let twice = match setting {
+                Clause::From => clauses.from.replace(self.setting(pair)?).is_some(),
+                Clause::To => clauses.to.replace(self.setting(pair)?).is_some(),
+                Clause::By => clauses.by.replace(self.factor(pair)?).is_some(),
+                Clause::Jitter => clauses.jitter.replace(self.jitter(pair)?).is_some(),
+            };
+            if twice {
+                return Err(refused(span, &Mistake::Twice(setting)).into());
+            }
+        }
+        check_order(&clause.clauses)?;
+        Ok(clause)
+    }
+
+    fn setting(&mut self, pair: Pair) -> Result<Duration> {
+        self.duration(pair.into_inner().next().expect("`from` and `to` hold a duration"))
+    }
+
+    fn factor(&mut self, pair: Pair) -> Result<Expr> {
+        let factor = self.expr(pair.into_inner().next().expect("`by` holds an expression"))?;
+        let message = match literal::expr(&factor) {
+            None => return Ok(factor),
+            Some(text) => match literal::number(&text) {
+                Some(number) if number >= 1.0 => return Ok(factor),
+                Some(number) => Mistake::Factor(number).to_string(),
+                None => format!("`{text}` is not a number"),
+            },
+        };
+        Err(Box::new(SyntaxError::new(factor.span, message).label("expected a factor, like `2`")))
+    }
+
+    fn jitter(&mut self, pair: Pair) -> Result<Expr> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner();
+        let percentage = inner.next().expect("`jitter` holds an expression");
+        let mut percentage = self.expr(percentage)?;
+        let refuse = |span, message: String| {
+            Err(Box::new(
+                SyntaxError::new(span, message).label("expected a percentage, like `10%`"),
+            ))
+        };
+        if inner.next().is_none() && !strip_percent(&mut percentage) {
+            return refuse(span, "a `%` is missing after `jitter`".to_owned());
+        }
+        match literal::expr(&percentage) {
+            None => Ok(percentage),
+            Some(text) => match literal::number(&text) {
+                Some(number) if (0.0..=100.0).contains(&number) => Ok(percentage),
+                Some(number) => {
+                    refuse(percentage.span, Mistake::Jitter(number / 100.0).to_string())
+                }
+                None => refuse(percentage.span, format!("`{text}` is not a number")),
+            },
+        }
+    }
+}
+
+/// Takes the `%` off the end of a word such as `10%` or `$p%`.
+pub(super) fn strip_percent(percentage: &mut Expr) -> bool {
+    let ExprKind::Word(word) = &mut percentage.kind else { return false };
+    let Some(Part::Bare(text)) = word.parts.last_mut() else { return false };
+    if !text.ends_with('%') {
+        return false;
+    }
+    text.pop();
+    if text.is_empty() {
+        word.parts.pop();
+    }
+    !word.parts.is_empty()
+}
+
+/// Where only one is given, the other gives way.
+fn check_order(clauses: &Clauses<Duration, Expr>) -> Result<()> {
+    let (Some(from), Some(to)) = (&clauses.from, &clauses.to) else { return Ok(()) };
+    match (from.literal(), to.literal()) {
+        (Some(shortest), Some(longest)) if shortest > longest => {
+            let error = SyntaxError::new(from.span(), "`from` is longer than `to`");
+            Err(Box::new(error.related(to.span(), "`to` is here")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(span: Span, mistake: &Mistake) -> SyntaxError {
+    let error = SyntaxError::new(span, mistake.to_string());
+    match mistake.hint() {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}

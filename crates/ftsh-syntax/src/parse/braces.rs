@@ -1,0 +1,228 @@
+//! What other shells have between braces: `${x%.gz}`, `{1..3}`.
+
+use super::literal;
+use crate::ast::Word;
+use crate::hint::{Hint, hint};
+
+/// Advice for arrays.
+pub(super) fn arrays() -> Hint {
+    hint!(
+        "there are no arrays: a variable holds words, `a=\"x y\"`, that `for x in $a` takes \
+         apart, or lines, for `for x in lines($a)`"
+    )
+}
+
+/// What takes the place of a `${…}` of another shell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// Something that stands where it stood.
+    Variable(String),
+    /// The right side of an assignment.
+    Value(String),
+    /// Other code, and why.
+    Other(Hint),
+}
+
+/// What is meant by what stands `inside` a `${…}`.
+pub(super) fn meant(inside: &str) -> Option<Meant> {
+    if let Some(name) = inside.strip_prefix('#') {
+        return Some(match name_and_rest(name)? {
+            (name, "") => Meant::Value(format!("length(${name})")),
+            _ => Meant::Other(arrays()),
+        });
+    }
+    if inside.starts_with('!') {
+        return Some(Meant::Other(hint!(
+            "no variable is read by a name in another one: `printenv \"$name\" -> v` reads an \
+             exported one, and a function with an `if` for each can `return` it"
+        )));
+    }
+    let (name, rest) = name_and_rest(inside)?;
+    let replaced = |regex: &str, with: &str| {
+        Some(Meant::Value(format!("replace(${name}, '{regex}', \"{with}\")")))
+    };
+    let call = |function: &str| Some(Meant::Value(format!("{function}(${name})")));
+    match rest {
+        "%/*" => return call("dirname"),
+        "##*/" => return call("basename"),
+        "^^" | "^" => return call("upper"),
+        ",," | "," => return call("lower"),
+        _ => {}
+    }
+    if rest.starts_with('[') {
+        return Some(Meant::Other(arrays()));
+    }
+    if let Some(pattern) = rest.strip_prefix("%%") {
+        return replaced(&format!("{}$", regex(pattern, true)?), "");
+    }
+    if let Some(pattern) = rest.strip_prefix('%') {
+        return replaced(&format!("{}$", regex(pattern, false)?), "");
+    }
+    if let Some(pattern) = rest.strip_prefix("##") {
+        return replaced(&format!("^{}", regex(pattern, true)?), "");
+    }
+    if let Some(pattern) = rest.strip_prefix('#') {
+        // Of the shortest match, the first character that isn't `*` decides.
+        let lazy = regex(pattern, true)?.replace(".*", ".*?");
+        return replaced(&format!("^{lazy}"), "");
+    }
+    if let Some(rest) = rest.strip_prefix('/') {
+        let rest = rest.strip_prefix('/').unwrap_or(rest);
+        let (pattern, with) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_plain = !with.contains(['$', '\\', '"', '`']);
+        return is_plain.then(|| regex(pattern, true)).flatten().and_then(|it| replaced(&it, with));
+    }
+    let after = |mark: &str| rest.strip_prefix(mark);
+    if let Some(default) = after(":=").or_else(|| after("=")) {
+        return Some(Meant::Other(hint!("write `{name}=\"${{{name}:-{default}}}\"` first")));
+    }
+    if let Some(message) = after(":?").or_else(|| after("?")) {
+        let message = if message.is_empty() { "message" } else { message };
+        return Some(Meant::Other(hint!(
+            "write `if \"${{{name}:-}}\" .eq. \"\"`, `failure \"{message}\"` and `end` before"
+        )));
+    }
+    if let Some(default) = after("-") {
+        return Some(Meant::Variable(format!("${{{name}:-{default}}}")));
+    }
+    if let Some(alternative) = after("+") {
+        return Some(Meant::Variable(format!("${{{name}:+{alternative}}}")));
+    }
+    substring(name, after(":")?)
+}
+
+/// `${name:offset:length}`
+fn substring(name: &str, range: &str) -> Option<Meant> {
+    let (offset, length) = match range.split_once(':') {
+        Some((offset, length)) => (offset, Some(length.trim().parse::<u32>().ok()?)),
+        None => (range, None),
+    };
+    let offset: u32 = offset.trim().parse().ok()?;
+    let wanted = length.map_or(".*".to_owned(), |length| format!(".{{0,{length}}}"));
+    let regex =
+        if offset == 0 { format!("^{wanted}") } else { format!("^.{{{offset}}}({wanted})") };
+    Some(Meant::Value(format!("match(${name}, '{regex}')")))
+}
+
+/// A pattern of file names as a regular expression, if it is a simple one. A `*` takes as much as it
+/// can if it is `greedy`; else it takes as little, which only a character before it can bound.
+fn regex(pattern: &str, greedy: bool) -> Option<String> {
+    if pattern.is_empty() || pattern.contains(['\'', '"', '$', '\\', '`', '[', '{']) {
+        return None;
+    }
+    if !greedy
+        && let Some(before) = pattern.strip_suffix('*')
+        && let Some(last) = before.chars().next_back()
+        && !before.contains(['*', '?'])
+    {
+        return Some(format!("{}[^{last}]*", regex::escape(before)));
+    }
+    if !greedy && pattern.contains('*') {
+        return None;
+    }
+    let pieces = pattern.chars().map(|c| match c {
+        '*' => ".*".to_owned(),
+        '?' => ".".to_owned(),
+        c => regex::escape(c.encode_utf8(&mut [0; 4])),
+    });
+    Some(pieces.collect())
+}
+
+fn name_and_rest(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// The `{1..3}` or `{1..$n}` in a word: the range as it is written here, and whether the word is
+/// nothing else.
+pub fn range(word: &Word) -> Option<(String, bool)> {
+    range_in(&literal::written(word)?)
+}
+
+fn range_in(word: &str) -> Option<(String, bool)> {
+    let (before, rest) = word.split_once('{')?;
+    let (inside, after) = rest.split_once('}')?;
+    let mut ends = inside.split("..");
+    let (from, to, step) = (ends.next()?, ends.next()?, ends.next());
+    let number = |text: &str| text.parse::<i64>().ok();
+    let is_variable = |text: &str| {
+        text.strip_prefix('$').and_then(name_and_rest).is_some_and(|it| it.1.is_empty())
+    };
+    let is_end = |text: &str| number(text).is_some() || is_variable(text);
+    if !is_end(from) || !is_end(to) || ends.next().is_some() {
+        return None;
+    }
+    let step = match step {
+        Some(step) => number(step)?.abs(),
+        None => 1,
+    };
+    let falls = number(from).zip(number(to)).is_some_and(|(from, to)| from > to);
+    let said = match if falls { -step } else { step } {
+        1 => format!("{from} .to. {to}"),
+        step => format!("{from} .to. {to} .step. {step}"),
+    };
+    Some((said, before.is_empty() && after.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(inside: &str) -> String {
+        match meant(inside) {
+            Some(Meant::Variable(said) | Meant::Value(said)) => said,
+            Some(Meant::Other(hint)) => hint.to_string(),
+            None => "?".to_owned(),
+        }
+    }
+
+    #[test]
+    fn substitutions_become_functions() {
+        for (inside, here) in [
+            ("x%.gz", r#"replace($x, '\.gz$', "")"#),
+            ("x%%.*", r#"replace($x, '\..*$', "")"#),
+            ("x%.*", r#"replace($x, '\.[^.]*$', "")"#),
+            ("x%-*", r#"replace($x, '\-[^-]*$', "")"#),
+            ("x%/*", "dirname($x)"),
+            ("x##*/", "basename($x)"),
+            ("x##*.", r#"replace($x, '^.*\.', "")"#),
+            ("x#*:", r#"replace($x, '^.*?:', "")"#),
+            ("x#v", r#"replace($x, '^v', "")"#),
+            ("x//a?c/b", r#"replace($x, 'a.c', "b")"#),
+            ("x/ab", r#"replace($x, 'ab', "")"#),
+            ("#x", "length($x)"),
+            ("x^^", "upper($x)"),
+            ("x,,", "lower($x)"),
+            ("x:0:3", "match($x, '^.{0,3}')"),
+            ("x:2:3", "match($x, '^.{2}(.{0,3})')"),
+            ("x:2", "match($x, '^.{2}(.*)')"),
+            ("x-y", "${x:-y}"),
+            ("x+y", "${x:+y}"),
+            ("a[0]", &arrays().to_string()),
+            ("#a[@]", &arrays().to_string()),
+            ("x%*b*", "?"),
+            ("x%$y", "?"),
+            ("x@Q", "?"),
+            ("", "?"),
+        ] {
+            assert_eq!(said(inside), here, "{inside}");
+        }
+        assert!(said("x:?no x").contains(r#"`failure "no x"`"#));
+        assert!(said("x:=y").contains(r#"`x="${x:-y}"`"#));
+        assert!(said("!x").contains("by a name in another"));
+    }
+
+    #[test]
+    fn ranges_are_recognized() {
+        assert_eq!(range_in("{1..3}"), Some(("1 .to. 3".into(), true)));
+        assert_eq!(range_in("host{01..3}.x"), Some(("01 .to. 3".into(), false)));
+        assert_eq!(range_in("{9..1}"), Some(("9 .to. 1 .step. -1".into(), true)));
+        assert_eq!(range_in("{0..$n}"), Some(("0 .to. $n".into(), true)));
+        assert_eq!(range_in("{1..9..4}"), Some(("1 .to. 9 .step. 4".into(), true)));
+        for other in
+            ["{}", "{a,b}", "{1..}", "{1..2..3..4}", "{a..z}", "}1..3{", "1..3", "HEAD@{1}"]
+        {
+            assert_eq!(range_in(other), None, "{other}");
+        }
+    }
+}

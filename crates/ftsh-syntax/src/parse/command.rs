@@ -1,0 +1,133 @@
+//! Commands and redirections.
+
+use smallvec::SmallVec;
+
+use super::builder::Builder;
+use super::{Pair, Result, Rule, bashisms, literal};
+use crate::ast::{Mode, Name, Part, Redirect, Simple, Target, Word};
+use crate::error::SyntaxError;
+use crate::hint::{Hint, hint};
+use crate::span::Span;
+
+impl Builder<'_> {
+    /// A `command` or an `inner_command`.
+    pub(super) fn simple(&mut self, pair: Pair) -> Result<Simple> {
+        let span = self.span(&pair);
+        let mut simple =
+            Simple { span, assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::environment => {
+                    simple.assignments.push(self.environment(pair)?);
+                }
+                Rule::redirection | Rule::inner_redirection => {
+                    simple.redirects.push(self.redirect(pair)?);
+                }
+                _ => simple.words.push(self.word(pair)?),
+            }
+        }
+        bashisms::command(&simple, &self.functions, self.text)?;
+        if simple.assignments.is_empty() {
+            simple.words.iter_mut().skip(1).for_each(join);
+        }
+        Ok(simple)
+    }
+
+    fn environment(&mut self, pair: Pair) -> Result<(Name, Word)> {
+        let end = self.span(&pair).end;
+        let mut inner = pair.into_inner();
+        let name = inner.next().expect("an assignment begins with a name");
+        let name = Self::name(&name);
+        let mut word = match inner.next() {
+            Some(word) => self.word(word)?,
+            None => Word { span: Span::new(end, end), parts: SmallVec::new() },
+        };
+        if word.parts.is_empty() {
+            word.parts.push(Part::Single(String::new()));
+        }
+        Ok((name, word))
+    }
+
+    /// A `redirection` or an `inner_redirection`.
+    pub(super) fn redirect(&mut self, pair: Pair) -> Result<Redirect> {
+        let span = self.span(&pair);
+        let mut inner = pair.into_inner().peekable();
+        let descriptor = inner
+            .next_if(|pair| pair.as_rule() == Rule::descriptor)
+            .and_then(|pair| pair.as_str().parse().ok());
+        let operator = inner.next().expect("a redirection has an operator").as_str();
+        let word = inner.next().expect("a redirection has a target");
+        let word = self.word(word)?;
+        let refuse = |message: &str, hint: Hint| {
+            Err(Box::new(SyntaxError::new(span, message.to_owned()).hint(hint)))
+        };
+
+        let adjacent = self.text[span.start..word.span.start].ends_with(operator);
+        if matches!(operator, "<" | ">")
+            && adjacent
+            && matches!(word.parts.first(), Some(Part::Bare(text)) if text.starts_with('('))
+        {
+            return Err(bashisms::process_substitution(span, operator).into());
+        }
+
+        let with_errors = operator.contains('&') && operator != "<&";
+        let mode = match operator.trim_matches(['-', '&']) {
+            ">>" => Mode::Append,
+            ">" => Mode::Write,
+            _ => Mode::Read,
+        };
+        if operator == "<<-" || operator == "-<<" {
+            return refuse(
+                &format!("there is no `{operator}`"),
+                hint!("write `<<WORD`; the lines up to WORD are taken as they are"),
+            );
+        }
+        if matches!(operator, ">&" | ">>&" | "<&")
+            && let Some(text) = literal::bare(&word)
+        {
+            if let &[digit @ b'0'..=b'9'] = text.as_bytes() {
+                let target = Target::Descriptor(digit - b'0');
+                let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
+                return Ok(Redirect { span, descriptor, mode, with_errors: false, target });
+            }
+            if text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return refuse(
+                    "descriptors are the digits 0 to 9",
+                    hint!("to write to a file of that name, `{operator} ./{text}`"),
+                );
+            }
+            if text == "-" {
+                return refuse(
+                    "a descriptor can't be closed",
+                    hint!("to throw output away, `> /dev/null`"),
+                );
+            }
+        }
+        if operator == "<&" || with_errors && descriptor.is_some() {
+            return refuse(
+                &format!("after a digit, `{operator}` goes to another descriptor: a digit"),
+                hint!("`2>&1` sends errors where output goes, `>& file` sends both to a file"),
+            );
+        }
+        let target = match operator {
+            "<<<" => Target::HereString(word),
+            "<<" => self.here_document(span, &word)?,
+            _ if operator.starts_with('-') => Target::Variable(word),
+            _ => Target::File(word),
+        };
+        let descriptor = descriptor.unwrap_or(u8::from(mode != Mode::Read));
+        Ok(Redirect { span, descriptor, mode, with_errors, target })
+    }
+}
+
+/// Makes one of parts that come from joined lines. Only of the arguments of plain commands:
+/// elsewhere a keyword, an assignment or an operator could arise.
+fn join(word: &mut Word) {
+    word.parts.dedup_by(|part, before| match (before, part) {
+        (Part::Bare(before), Part::Bare(text)) if !before.ends_with('$') => {
+            before.push_str(text);
+            true
+        }
+        _ => false,
+    });
+}

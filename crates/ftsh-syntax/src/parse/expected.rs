@@ -1,0 +1,356 @@
+//! What to say where the grammar found something else than it expected.
+
+use pest::error::{ErrorVariant, InputLocation};
+
+use super::Rule;
+use super::bashisms;
+use super::braces::arrays;
+use super::builder::too_nested;
+use crate::error::SyntaxError;
+use crate::hint::{Hint, hint};
+use crate::nearest::nearest;
+use crate::span::Span;
+use crate::vocabulary::{HEADS, OPERATORS};
+
+/// Explains a failed parse of the text from `base` on, whose command begins at `start`.
+pub(super) fn explain(
+    text: &str,
+    base: usize,
+    start: usize,
+    error: &pest::error::Error<Rule>,
+) -> SyntaxError {
+    let (InputLocation::Pos(at) | InputLocation::Span((at, _))) = error.location;
+    let at = (base + at).max(start);
+    let found = Found::at(text, at);
+    let rules = match &error.variant {
+        ErrorVariant::ParsingError { positives, .. } => &positives[..],
+        // A limit was reached; the only one that input can reach is the stack's.
+        ErrorVariant::CustomError { .. } => return too_nested(found.span),
+    };
+    if let Some(error) = structure_asked(&text[..at], start) {
+        return error;
+    }
+    let start = last_head(text, start, at);
+    let statement = &text[start..];
+    let keyword = first_word(statement);
+    let before = text[start..at].trim_end();
+    let expected = if before.is_empty() { "a command" } else { expected(rules, keyword, before) };
+    if let Some(error) = condition_of_test(statement, start) {
+        return error;
+    }
+    if let Some(error) = unknown_operator(before, start) {
+        return error;
+    }
+    let error = if found.text.is_empty() {
+        SyntaxError::new(found.span, format!("expected {expected}")).label("the command ends here")
+    } else {
+        SyntaxError::new(found.span, format!("unexpected `{}`", found.text))
+            .label(format!("expected {expected}"))
+    };
+    if found.text.is_empty() && expected == "a command" {
+        if before.ends_with('|') {
+            return error;
+        }
+        if before.rsplit_once('|').is_some_and(|(_, stage)| assigns(stage.trim_start())) {
+            return error.hint(no_assignment());
+        }
+        return error.hint(if before.contains(['<', '>']) {
+            hint!("to make an empty file, `echo -n > file`")
+        } else {
+            hint!("write one assignment a line, or `;` between them")
+        });
+    }
+    match advice(keyword, statement, before, found.text) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// Something in the shape of an operator is a plain word if there is no such operator; then what
+/// follows is where the grammar stops.
+fn unknown_operator(before: &str, start: usize) -> Option<SyntaxError> {
+    let word = before.rsplit([' ', '\t', '(']).next()?;
+    if !bashisms::is_operator(word) || OPERATORS.contains(&word) {
+        return None;
+    }
+    let meant = nearest(word, OPERATORS)?;
+    let end = start + before.len();
+    let error =
+        SyntaxError::new(Span::new(end - word.len(), end), format!("unknown operator `{word}`"));
+    Some(error.hint(hint!("did you mean `{meant}`?")))
+}
+
+/// A structure inside of `.succeeds. ( … )`, up to where the grammar stops: it ends at the first `;`.
+fn structure_asked(text: &str, start: usize) -> Option<SyntaxError> {
+    let (_, asked) = text[start..].split_once(".succeeds.")?;
+    let asked = asked.trim_start().strip_prefix('(')?;
+    let mut from = text.len() - asked.len();
+    for stage in asked.split('|').take_while(|stage| !stage.contains(')')) {
+        let words = stage.trim_start_matches(['&', ' ', '\t']);
+        let word = words.split([' ', '\t', ';']).next().unwrap_or_default();
+        if HEADS.contains(&word) {
+            let at = from + stage.len() - words.len();
+            return Some(asks_no_structure(Span::new(at, at + word.len()), word));
+        }
+        from += stage.len() + 1;
+    }
+    None
+}
+
+/// What to say of a structure where a command is asked.
+pub(super) fn asks_no_structure(span: Span, head: &str) -> SyntaxError {
+    SyntaxError::new(span, format!("`.succeeds.` asks commands, and no `{head}`"))
+        .hint(hint!("put it into a function, and ask that"))
+}
+
+/// Advice for an assignment among stages.
+fn no_assignment() -> Hint {
+    hint!(
+        "an assignment can't be a stage of a pipeline; \
+         `command -> name` assigns the output of a command"
+    )
+}
+
+/// What stands where something else was expected.
+struct Found<'t> {
+    text: &'t str,
+    span: Span,
+}
+
+impl<'t> Found<'t> {
+    /// A word, or a symbol; nothing at the end of a command.
+    fn at(text: &'t str, at: usize) -> Self {
+        const SYMBOLS: [char; 7] = ['|', '&', '<', '>', '(', ')', ','];
+        let rest = &text[at..];
+        let rest = &rest[..rest.find(['\n', ';']).unwrap_or(rest.len())];
+        let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
+        let (at, rest) = (at + blanks, &rest[blanks..]);
+        let symbol = rest.chars().next().filter(|c| SYMBOLS.contains(c));
+        let length = match symbol {
+            Some('<' | '>') if rest[1..].starts_with('=') => 2,
+            Some(symbol @ ('|' | '&' | '<' | '>')) if rest[1..].starts_with(symbol) => 2,
+            Some(_) => 1,
+            None if rest.starts_with('#') => 0,
+            None => rest
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| c.is_whitespace() || SYMBOLS.contains(c) || matches!(c, '"' | '\''))
+                .map_or(rest.len(), |(length, _)| length),
+        };
+        Self { text: &rest[..length], span: Span::new(at, at + length.max(1).min(rest.len())) }
+    }
+}
+
+/// The rules that begin where a word is missing.
+const WORDS: [Rule; 6] = [
+    Rule::word,
+    Rule::bare,
+    Rule::inner_word,
+    Rule::inner_bare,
+    Rule::inner_command,
+    Rule::inner_pipeline,
+];
+
+/// Where the head of a structure begins that comes after a `|`, if what is wrong is in that; else where the
+/// whole command does.
+fn last_head(text: &str, start: usize, at: usize) -> usize {
+    let Some((before, _)) = text[start..at].rsplit_once('|') else { return start };
+    let rest = &text[start + before.len() + 1..];
+    let rest = rest.strip_prefix('&').unwrap_or(rest).trim_start();
+    let head = text.len() - rest.len();
+    if head < at && HEADS.contains(&first_word(rest)) { head } else { start }
+}
+
+/// What would have matched after `before`, in the words of the language.
+fn expected(rules: &[Rule], keyword: &str, before: &str) -> &'static str {
+    let has = |any: &[Rule]| any.iter().any(|rule| rules.contains(rule));
+    let last_word = before.rsplit([' ', '\t']).next().unwrap_or_default();
+    if keyword == "try" {
+        match last_word {
+            "every" | "each" | "from" | "to" => return "a duration, like `5 minutes`",
+            "for" | "or" => return "a limit, like `5 times` or `10 minutes`",
+            "by" => return "a factor, like `2`",
+            "jitter" => return "a percentage, like `10%`",
+            "backoff" => return "the name of a policy, like `full`",
+            _ => {}
+        }
+    }
+    if has(&[Rule::open]) {
+        "`(` and a command"
+    } else if has(&[Rule::close]) {
+        "`)`"
+    } else if has(&[Rule::in_word]) {
+        "`in` and a list"
+    } else if has(&[Rule::EOI, Rule::terminator]) {
+        match keyword {
+            "if" | "while" | "return" | "shift" => "an operator, or the end of the command",
+            "else" if last_word != "else" => "an operator, or the end of the command",
+            _ => "the end of the command",
+        }
+    } else if keyword == "function" && last_word == keyword {
+        "a name for the function"
+    } else if keyword.starts_with("for") && last_word == keyword {
+        "the name of the loop's variable"
+    } else if before.ends_with(['<', '>', '&']) && has(&WORDS) {
+        if before.ends_with("->") || before.ends_with("-<") {
+            "a variable's name"
+        } else {
+            "a file"
+        }
+    } else if has(&WORDS) || before.ends_with('|') {
+        "a command"
+    } else {
+        "a value"
+    }
+}
+
+/// `if [ … ]`, `while test …`: the mistake is the whole idea, not where it stops making sense.
+fn condition_of_test(statement: &str, start: usize) -> Option<SyntaxError> {
+    let line = statement.lines().next()?;
+    let head = line.strip_prefix("else").map_or(line, str::trim_start);
+    let (keyword, rest) = head.split_at(first_word(head).len());
+    let rest = rest.trim_start();
+    let (test, condition) = rest.split_once([' ', '\t'])?;
+    if !matches!(keyword, "if" | "while") || !matches!(test, "[" | "[[" | "test") {
+        return None;
+    }
+    let start = start + line.len() - rest.len();
+    let span = Span::new(start, start + test.len());
+    let error = SyntaxError::new(span, format!("`{keyword}` takes an expression, not `{test}`"));
+    Some(error.hint(match bashisms::test(condition) {
+        Some(said) => hint!("write `{keyword} {said}`"),
+        None => hint!(
+            "compare with operators: `{keyword} $a .eq. $b`, `{keyword} $n .lt. 5`, `{keyword} .isfile. $f`"
+        ),
+    }))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default()
+}
+
+/// Advice for what a line seems to mean in another shell.
+fn advice(keyword: &str, statement: &str, before: &str, found: &str) -> Option<Hint> {
+    let line = statement.lines().next().unwrap_or_default();
+    let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
+    let first = rest.split([' ', '\t', ';']).next().unwrap_or_default();
+    let asks = matches!(keyword, "if" | "while") || line.starts_with("else if");
+    let expression = asks || matches!(keyword, "return" | "shift") || assigns(line);
+    if expression && let Some(hint) = bashisms::operator_hint(found) {
+        return Some(hint);
+    }
+    if bashisms::is_operator(found)
+        && let Some(meant) = nearest(found, OPERATORS).filter(|meant| *meant != found)
+    {
+        return Some(hint!("did you mean `{meant}`?"));
+    }
+    let dotted = format!(".{}.", found.trim_matches('.'));
+    if expression && OPERATORS.contains(&dotted.as_str()) && found != dotted {
+        return Some(hint!("an operator stands between dots: `{dotted}`"));
+    }
+    if asks && matches!(first, "not" | "!") && bashisms::is_operator(found) {
+        return Some(hint!("`{first}` is written `.not.`"));
+    }
+    if before.ends_with(".succeeds.") && !found.is_empty() {
+        let command = line.rsplit(".succeeds.").next().unwrap_or_default();
+        let command = command.split([';', '#']).next().unwrap_or_default().trim();
+        return Some(hint!("the command stands in parentheses: `.succeeds. ({command})`"));
+    }
+    let tested = line.split_once(' ').filter(|it| matches!(it.0, "[" | "[[" | "test"));
+    if let Some((_, condition)) = tested
+        && matches!(found, "&&" | "||")
+        && let Some(condition) = bashisms::test(condition.split(found).next().unwrap_or_default())
+    {
+        let condition = if found == "||" { format!(".not. ({condition})") } else { condition };
+        return Some(hint!("write `if {condition}`, the commands, and `end`"));
+    }
+    let advice = match (keyword, found) {
+        (_, "then" | "do") if asks => bashisms::block(),
+        ("for" | "forany" | "forall", ",") if before.split_whitespace().count() == 2 => {
+            hint!("one variable a loop: `{keyword} x in a b c`")
+        }
+        ("for" | "forany" | "forall", ",") => {
+            let list = rest.split([';', '#']).next().unwrap_or_default().replace(',', " ");
+            let list = list.replace(['{', '}'], " ");
+            let list: Vec<_> = list.split_whitespace().collect();
+            let list = list.join(" ");
+            hint!("blanks separate the words of a list, not commas: `{keyword} {list}`")
+        }
+        (_, "||") => {
+            hint!(
+                "`||` isn't needed: a group stops at the first failure; `try … catch … end` reacts to one"
+            )
+        }
+        (_, "&&") => hint!("`&&` isn't needed: each command runs only if the one before succeeded"),
+        (_, "&") => bashisms::at_once(),
+        ("if" | "while", _) if is_command(first) && before.ends_with(first) => {
+            let command = rest.split([';', '#']).next().unwrap_or_default().trim();
+            let negated = command.strip_prefix("! ").or_else(|| command.strip_prefix("not "));
+            let (not, command) = negated.map_or(("", command), |command| (".not. ", command));
+            let read = bashisms::read_command(command);
+            let command = read.as_deref().unwrap_or(command);
+            let asked = super::parse("hint", &format!("if .succeeds. ({command})\nend"));
+            let command = if asked.is_ok() { command } else { "command" };
+            hint!(
+                "`{keyword}` takes an expression; to ask a command, `{keyword} {not}.succeeds. ({command})`"
+            )
+        }
+        ("try" | "if" | "while" | "for" | "forany" | "forall", "|") => {
+            hint!("what a structure prints is piped after its `end`: `end | sort`")
+        }
+        ("return" | "shift" | "function" | "catch" | "else", "|") => {
+            hint!("a stage of a pipeline is a command, a call or a structure")
+        }
+        (_, "|") if assigns(before.rsplit('|').next().unwrap_or(line).trim_start()) => {
+            no_assignment()
+        }
+        ("function", "(" | "{") => {
+            hint!("a function is its name alone, its arguments are `$1`, `$2`, …: `function name`")
+        }
+        ("for" | "forany" | "forall", _) if rest.starts_with("((") => {
+            hint!("count with a range: `for n in 1 .to. 10`")
+        }
+        ("for", _) if matches!(first, "all" | "any" | "each") => {
+            let keyword = if first == "each" { "for" } else { &format!("for{first}") };
+            hint!("it is one word: `{keyword} x in …`")
+        }
+        ("for" | "forany" | "forall", "=" | ":=") => {
+            hint!("count with a range: `for n in 1 .to. 10`; else `for x in a b c`")
+        }
+        ("for" | "forany" | "forall", "from" | "of" | ":") => hint!("write `in`: `for x in a b c`"),
+        ("for" | "forany" | "forall", "(") => {
+            hint!("no parentheses: `for x in a b c`, or `for n in 1 .to. 10` to count")
+        }
+        ("catch", found) if !found.is_empty() => {
+            hint!("the failure is in `$error`; put the command on the next line, or after a `;`")
+        }
+        ("try", _) if before.ends_with(" or for") => {
+            hint!("limits follow each other: `try for 10 minutes or 5 times`")
+        }
+        ("try", _) if before.ends_with(" up to") => hint!("`try 5 times` makes at most 5 attempts"),
+        ("else" | "catch" | "end", found) if !found.is_empty() => {
+            hint!("put the command on the next line, or after a `;`")
+        }
+        ("try", _) if before.ends_with(" from") || before.ends_with(" to") => {
+            hint!(
+                "`from`, `to`, `by` and `jitter` belong to a policy: `backoff full from 1 second`"
+            )
+        }
+        _ if !found.is_empty() && assigns(line) && before.contains("=(") => arrays(),
+        _ => return None,
+    };
+    Some(advice)
+}
+
+/// Whether a line looks like `name=…`.
+fn assigns(line: &str) -> bool {
+    line.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+/// Whether a word looks like a program's name.
+fn is_command(word: &str) -> bool {
+    let program = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
+    word == "!" || program && !bashisms::is_operator(word) && !word.contains('(')
+}

@@ -1,0 +1,227 @@
+//! Expressions: the grammar yields operands and operators in a row, this finds what binds to what.
+
+use super::builder::Builder;
+use super::operator::{self, Tightness};
+use super::{MAX_EXPRESSION_DEPTH, Pair, Pairs, Result, Rule, literal};
+use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
+use crate::error::SyntaxError;
+use crate::hint::hint;
+use crate::span::Span;
+use crate::vocabulary::function;
+
+/// An operator that waits for its right operand.
+struct Waiting {
+    operator: Operator,
+    tightness: Tightness,
+    span: Span,
+}
+
+#[derive(Clone, Copy)]
+enum Operator {
+    Prefix(UnaryOperator),
+    Infix(BinaryOperator),
+    Range { step: bool },
+}
+
+/// An expression and how deep its tree is.
+struct Operand {
+    expr: Expr,
+    depth: usize,
+}
+
+impl Builder<'_> {
+    /// An `expression`, or a pair whose inner pairs are `operations`.
+    pub(super) fn expr(&mut self, pair: Pair) -> Result<Expr> {
+        Ok(self.measured(pair)?.expr)
+    }
+
+    fn measured(&mut self, pair: Pair) -> Result<Operand> {
+        self.operations(pair.into_inner())
+    }
+
+    /// Dijkstra's two stacks: the tree is as deep as the operators say, the native stack is not.
+    pub(super) fn operations_of(&mut self, pairs: Pairs) -> Result<Expr> {
+        Ok(self.operations(pairs)?.expr)
+    }
+
+    fn operations(&mut self, pairs: Pairs) -> Result<Operand> {
+        let mut operands = Vec::new();
+        let mut waiting = Vec::new();
+        for pair in pairs {
+            let span = self.span(&pair);
+            let rule = pair.as_rule();
+            if let Some(operator) = operator::prefix(rule) {
+                let operator = Operator::Prefix(operator);
+                waiting.push(Waiting { operator, tightness: Tightness::Prefix, span });
+            } else if let Some((operator, tightness)) = operator::infix(rule) {
+                settle(&mut waiting, &mut operands, tightness, span)?;
+                waiting.push(Waiting { operator: Operator::Infix(operator), tightness, span });
+            } else if rule == Rule::range {
+                let tightness = Tightness::Range;
+                settle(&mut waiting, &mut operands, tightness, span)?;
+                let operator = Operator::Range { step: false };
+                waiting.push(Waiting { operator, tightness, span });
+            } else if rule == Rule::step {
+                step(&mut waiting, &mut operands, span)?;
+            } else {
+                operands.push(self.primary(pair)?);
+            }
+        }
+        while let Some(operator) = waiting.pop() {
+            apply(&operator, &mut operands)?;
+        }
+        Ok(operands.pop().expect("the grammar begins every expression with an operand"))
+    }
+
+    fn primary(&mut self, pair: Pair) -> Result<Operand> {
+        let span = self.span(&pair);
+        let (kind, depth) = match pair.as_rule() {
+            Rule::group => self.nested(span, |this| {
+                let inner = pair.into_inner().next().expect("a group holds an expression");
+                let Operand { expr, depth } = this.measured(inner)?;
+                Ok((ExprKind::Group(Box::new(expr)), depth))
+            })?,
+            Rule::call => self.nested(span, |this| {
+                let mut inner = pair.into_inner();
+                let name = inner.next().expect("a call begins with a name");
+                let name = Self::name(&name);
+                let mut args = Vec::new();
+                let mut depth = 0;
+                for argument in inner.filter(|pair| pair.as_rule() == Rule::expression) {
+                    let argument = this.measured(argument)?;
+                    depth = depth.max(argument.depth);
+                    args.push(argument.expr);
+                }
+                this.check_call(span, &name, &args)?;
+                Ok((ExprKind::Call { name, args }, depth))
+            })?,
+            Rule::succeeds => self.nested(span, |this| {
+                let pipeline = pair
+                    .into_inner()
+                    .find(|pair| pair.as_rule() == Rule::inner_pipeline)
+                    .expect("`.succeeds.` holds a command");
+                Ok((ExprKind::Succeeds(Box::new(this.pipeline(pipeline)?)), 0))
+            })?,
+            _ => {
+                let word = pair.into_inner().next().expect("a value is one word");
+                (ExprKind::Word(self.word(word)?), 0)
+            }
+        };
+        Ok(Operand { expr: Expr { span, kind }, depth: depth + 1 })
+    }
+}
+
+impl Builder<'_> {
+    /// Refuses a call of one of the language's own functions that can't be right. What a sourced file
+    /// defines isn't known.
+    fn check_call(&self, span: Span, name: &str, args: &[Expr]) -> Result<()> {
+        let Some(function) = function(name).filter(|_| !self.functions.contains(name)) else {
+            return Ok(());
+        };
+        if function.parameters.len() != args.len() {
+            if self.text.contains("source") {
+                return Ok(());
+            }
+            let error = SyntaxError::new(span, function.wrong(args.len()));
+            return Err(error.hint(hint!("{}", function.meaning)).into());
+        }
+        match function.parameters.iter().position(|parameter| *parameter == "regex") {
+            Some(at) => literal::check_pattern(&args[at]),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Applies the operators that bind tighter than one of `tightness` at `span`.
+fn settle(
+    waiting: &mut Vec<Waiting>,
+    operands: &mut Vec<Operand>,
+    tightness: Tightness,
+    span: Span,
+) -> Result<()> {
+    while let Some(last) = waiting.pop_if(|last| {
+        last.tightness > tightness || last.tightness == tightness && !tightness.stands_alone()
+    }) {
+        apply(&last, operands)?;
+    }
+    match waiting.last() {
+        Some(last) if last.tightness == tightness => {
+            Err(stands_alone(last.span, span, tightness).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `.step.` belongs to the `.to.` before it.
+fn step(waiting: &mut Vec<Waiting>, operands: &mut Vec<Operand>, span: Span) -> Result<()> {
+    while let Some(last) = waiting.pop_if(|last| last.tightness > Tightness::Range) {
+        apply(&last, operands)?;
+    }
+    match waiting.last_mut().map(|last| &mut last.operator) {
+        Some(Operator::Range { step }) if !*step => {
+            *step = true;
+            Ok(())
+        }
+        Some(_) => Err(Box::new(SyntaxError::new(span, "a range has only one `.step.`"))),
+        None => Err(Box::new(
+            SyntaxError::new(span, "`.step.` without `.to.`")
+                .hint(hint!("write `1 .to. 100 .step. 5`")),
+        )),
+    }
+}
+
+/// Joins an operator with its operands.
+fn apply(waiting: &Waiting, operands: &mut Vec<Operand>) -> Result<()> {
+    let mut pop = || operands.pop().expect("the grammar gives every operator its operands");
+    let right = pop();
+    let mut depth = right.depth;
+    let mut span = right.expr.span.to(waiting.span);
+    let right = Box::new(right.expr);
+    let mut left = || {
+        let left = pop();
+        depth = depth.max(left.depth);
+        span = span.to(left.expr.span);
+        Box::new(left.expr)
+    };
+    let kind = match waiting.operator {
+        Operator::Prefix(operator) => ExprKind::Unary { operator, operand: right },
+        Operator::Infix(operator) => {
+            if operator == BinaryOperator::Matches {
+                literal::check_pattern(&right)?;
+            }
+            ExprKind::Binary { operator, left: left(), right }
+        }
+        Operator::Range { step: false } => ExprKind::Range { from: left(), to: right, step: None },
+        Operator::Range { step: true } => {
+            let to = left();
+            ExprKind::Range { from: left(), to, step: Some(right) }
+        }
+    };
+    let expr = Expr { span, kind };
+    if depth == MAX_EXPRESSION_DEPTH {
+        let message =
+            format!("an expression has at most {MAX_EXPRESSION_DEPTH} operators in a row");
+        let error = SyntaxError::new(waiting.span, message)
+            .hint(hint!("assign a part of it to a variable first"));
+        return Err(Box::new(error));
+    }
+    operands.push(Operand { expr, depth: depth + 1 });
+    Ok(())
+}
+
+fn stands_alone(first: Span, second: Span, tightness: Tightness) -> SyntaxError {
+    let (message, hint) = if tightness == Tightness::Range {
+        ("a range can't begin or end with a range", hint!("use parentheses if it is meant"))
+    } else {
+        (
+            "comparisons don't chain",
+            hint!(
+                "use parentheses, or join two comparisons with `.and.`: `1 .lt. $x .and. $x .lt. 9`"
+            ),
+        )
+    };
+    SyntaxError::new(second, message)
+        .label("needs parentheses")
+        .related(first, "the other one is here")
+        .hint(hint)
+}

@@ -1,0 +1,202 @@
+//! The heads of `for`, `forany` and `forall`.
+
+use super::builder::Builder;
+use super::duration::check_count;
+use super::{Pair, Result, Rule, bashisms, literal};
+use crate::ast::{Block, Duration, Expr, For, ForKind};
+use crate::clauses::{Engine, ForAllClauses, ForAnyClauses, On, Output};
+use crate::engine;
+use crate::error::SyntaxError;
+use crate::hint::{Hint, hint};
+use crate::span::Span;
+use crate::vocabulary::LOOP_CLAUSES;
+
+/// What is true of all words that begin clauses.
+const QUOTE: &str = "quote the words if they belong to the list";
+
+impl Builder<'_> {
+    /// A `for_head`.
+    pub(super) fn for_head(&mut self, pair: Pair) -> Result<For> {
+        let mut inner = pair.into_inner();
+        let keyword = inner.next().expect("a loop begins with its keyword").as_str();
+        let variable = inner.next().expect("a loop has a variable");
+        let variable = Self::name(&variable);
+        let mut list = Vec::new();
+        let mut any = ForAnyClauses::NONE;
+        let mut all = ForAllClauses::NONE;
+        let mut seen = Vec::new();
+        let mut alone = None;
+        for pair in inner {
+            let rule = pair.as_rule();
+            match rule {
+                Rule::in_word => continue,
+                Rule::expression => {
+                    list.push(self.expr(pair)?);
+                    continue;
+                }
+                _ => {}
+            }
+            let span = self.span(&pair);
+            if rule == Rule::stray {
+                return Err(stray(span, pair.as_str().trim_end()).into());
+            }
+            let clause = phrase(pair.as_str());
+            if rule == Rule::in_order && all.output == Some(Output::Tagged) {
+                let error = SyntaxError::new(span, "lines that are tagged come as they come");
+                return Err(error
+                    .hint(hint!("`output grouped in order` prints what each word printed in the order of the words"))
+                    .into());
+            }
+            check_owner(span, keyword, &clause)?;
+            if seen.contains(&rule) {
+                return Err(SyntaxError::new(span, format!("`{clause}` stands there twice")).into());
+            }
+            if matches!(rule, Rule::grouped | Rule::tagged) && all.output.is_some() {
+                let error = SyntaxError::new(span, "output is either grouped or tagged");
+                return Err(error
+                    .hint(hint!("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends"))
+                    .into());
+            }
+            seen.push(rule);
+            match rule {
+                Rule::in_order => any.in_order = true,
+                Rule::hedge_after => any.hedge_after = Some(self.after(pair, &clause)?),
+                Rule::at_most if keyword == "forany" => {
+                    let hint = || {
+                        hint!(
+                            "`forany x in … hedge after 5s at most 2` has two running at once; {QUOTE}"
+                        )
+                    };
+                    any.at_most = Some(self.count(pair, &clause, hint)?);
+                    alone = Some(span);
+                }
+                Rule::at_most => {
+                    let hint = || hint!("`forall x in … at most 8` runs 8 at once; {QUOTE}");
+                    all.at_most = Some(self.count(pair, &clause, hint)?);
+                }
+                Rule::at_least => {
+                    let hint = || hint!("`forall x in … at least 2` succeeds once 2 have; {QUOTE}");
+                    all.at_least = Some(self.count(pair, &clause, hint)?);
+                }
+                Rule::grouped => {
+                    let in_order = pair.into_inner().next().is_some();
+                    all.output = Some(Output::Grouped { in_order });
+                }
+                Rule::tagged => all.output = Some(Output::Tagged),
+                Rule::on_engine => all.on = Some(self.on(pair)?),
+                Rule::retry_lost => {
+                    let hint = || {
+                        hint!(
+                            "`forall x in … on slurm retry lost 3 times` restarts a branch whose machine died; {QUOTE}"
+                        )
+                    };
+                    all.retry_lost = Some(self.count(pair, &clause, hint)?);
+                }
+                _ => all.keep_going = true,
+            }
+        }
+        if let Some(span) = alone
+            && any.hedge_after.is_none()
+        {
+            let error = SyntaxError::new(span, "`forany` takes `at most` only with `hedge after`");
+            return Err(error
+                .hint(hint!("without it the words run one after the other; {QUOTE}"))
+                .into());
+        }
+        bashisms::list(&list, &format!("{keyword} {variable} in"))?;
+        let kind = match keyword {
+            "forany" => ForKind::Any(any),
+            "forall" => ForKind::All(Box::new(all)),
+            _ => ForKind::Each,
+        };
+        Ok(For { kind, variable, list, body: Block::default() })
+    }
+
+    /// The length of time after a clause's words.
+    fn after(&mut self, pair: Pair, clause: &str) -> Result<Duration> {
+        let span = self.span(&pair);
+        let Some(length) = pair.into_inner().next() else {
+            let message = format!("expected a length of time after `{clause}`");
+            return Err(SyntaxError::new(span, message)
+                .hint(hint!(
+                    "`forany x in … hedge after 5 seconds` begins the next word when one takes \
+                     longer; {QUOTE}"
+                ))
+                .into());
+        };
+        let (span, text) = (self.span(&length), length.as_str().trim().to_owned());
+        self.duration(length).map_err(|error| match literal::number(&text) {
+            Some(_) => {
+                let error = SyntaxError::new(span, format!("`{text}` of what? A unit is missing"));
+                Box::new(
+                    error.hint(hint!(
+                        "write `hedge after {text} seconds`, or `{text}m` for minutes"
+                    )),
+                )
+            }
+            None => error,
+        })
+    }
+
+    /// An `on_engine`.
+    fn on(&mut self, pair: Pair) -> Result<On<Expr>> {
+        let mut inner = pair.into_inner();
+        let engine = inner.next().expect("an engine is named");
+        let named = Engine::named(engine.as_str()).expect("the grammar knows no others");
+        let options = inner.next().map(|pair| self.expr(pair)).transpose()?;
+        if let Some(options) = &options
+            && let Some(word) = literal::expr(options)
+            && let Some(why) = engine::mistake(named, &word)
+        {
+            return Err(SyntaxError::new(options.span, why).into());
+        }
+        Ok(On { engine: named, options })
+    }
+
+    /// The number after a clause's words.
+    fn count(&mut self, pair: Pair, clause: &str, hint: impl Fn() -> Hint) -> Result<Expr> {
+        let span = self.span(&pair);
+        let Some(count) = self.optional(pair)? else {
+            let error = SyntaxError::new(span, format!("expected a number after `{clause}`"));
+            return Err(error.hint(hint()).into());
+        };
+        check_count(&count)?;
+        Ok(count)
+    }
+}
+
+/// The two words that begin a clause.
+fn phrase(text: &str) -> String {
+    let words =
+        text.split(|c: char| c.is_whitespace() || c == '\\').filter(|word| !word.is_empty());
+    words.take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Refuses the clause of another loop.
+fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
+    let mut owners = LOOP_CLAUSES.iter().filter(|(_, words)| words.join(" ") == clause);
+    if owners.clone().any(|(owner, _)| *owner == keyword) {
+        return Ok(());
+    }
+    let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
+    let owner = owners.next().map_or("forall", |(owner, _)| owner);
+    Err(Box::new(error.hint(hint!("`{owner}` does; {QUOTE}"))))
+}
+
+/// Something after the clauses that is none.
+fn stray(span: Span, text: &str) -> SyntaxError {
+    let error = SyntaxError::new(span, format!("`{text}` is no clause"));
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let meant = LOOP_CLAUSES.iter().find(|(_, words)| words[0] == first);
+    error.hint(match meant {
+        Some((owner, words)) => {
+            hint!("did you mean `{}`, which `{owner}` takes?", words.join(" "))
+        }
+        None => {
+            hint!(
+                "the words of the list come before the clauses; put what begins one in quotes if \
+                 it is a word of the list"
+            )
+        }
+    })
+}

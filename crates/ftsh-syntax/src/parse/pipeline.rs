@@ -1,0 +1,115 @@
+//! Pipelines: commands, and structures whose heads or ends are on the line.
+
+use super::builder::Builder;
+use super::expected::asks_no_structure;
+use super::line::{End, Piped};
+use super::{Pair, Result, Rule, jump};
+use crate::ast::{Pipeline, Redirect, Stage, StageKind, Target};
+use crate::error::SyntaxError;
+use crate::hint::hint;
+use crate::span::Span;
+use crate::vocabulary::{HEADS, KEYWORDS};
+
+impl Builder<'_> {
+    /// An `inner_pipeline`, which has commands alone.
+    pub(super) fn pipeline(&mut self, pair: Pair) -> Result<Pipeline> {
+        Ok(Pipeline { stages: self.piped(pair)?.stages })
+    }
+
+    /// A `pipeline`.
+    pub(super) fn piped(&mut self, pair: Pair) -> Result<Piped> {
+        let start = self.span(&pair).start;
+        self.stages(pair.into_inner(), start, None, false)
+    }
+
+    /// An `end_line`.
+    pub(super) fn end(&mut self, pair: Pair) -> Result<End> {
+        let start = self.span(&pair).start;
+        let mut inner = pair.into_inner().peekable();
+        let mut redirects = Vec::new();
+        while let Some(pair) = inner.next_if(|pair| pair.as_rule() == Rule::redirection) {
+            redirects.push(self.redirect(pair)?);
+        }
+        let Some(pipe) = inner.next() else { return Ok(End { redirects, after: None }) };
+        let piped = self.stages(inner, start, document(&redirects), true)?;
+        Ok(End { redirects, after: Some((pipe.as_str() == "|&", piped)) })
+    }
+
+    /// Commands with pipes between them, and a head, on a line that begins at `start`. The text of a
+    /// here-document begins with the line after the one that names it, even if a pipeline goes on there.
+    fn stages<'i>(
+        &mut self,
+        pairs: impl Iterator<Item = Pair<'i>>,
+        start: usize,
+        mut document: Option<Span>,
+        follows: bool,
+    ) -> Result<Piped> {
+        let mut piped = Piped::default();
+        let mut pairs = pairs.peekable();
+        while let Some(pair) = pairs.next() {
+            let span = self.span(&pair);
+            let goes_on = |from: usize| self.text[from..span.start].contains('\n');
+            if let Some(document) = document.filter(|document| goes_on(document.end)) {
+                return Err(in_the_way(document, span).into());
+            }
+            let is_inner = pair.as_rule() == Rule::inner_command;
+            if !is_inner && pair.as_rule() != Rule::command {
+                piped.on_one_line = !goes_on(start);
+                piped.head = Some((self.head(pair)?, span));
+                break;
+            }
+            let is_alone = !follows && piped.stages.is_empty() && pairs.peek().is_none();
+            if is_inner || !is_alone {
+                self.check_stage(pair.as_str(), span, is_inner)?;
+            }
+            let simple = self.simple(pair)?;
+            document = document.or_else(|| self::document(&simple.redirects));
+            let pipe_errors = pairs.next().is_some_and(|pipe| pipe.as_str() == "|&");
+            piped.stages.push(Stage { kind: StageKind::Simple(simple), pipe_errors });
+        }
+        Ok(piped)
+    }
+
+    /// Refuses what is no stage: what would be about the script, where each stage runs by itself.
+    pub(super) fn check_stage(&self, text: &str, span: Span, is_inner: bool) -> Result<()> {
+        let stages = || hint!("a stage is a command, a call or a structure");
+        let ends = |c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '<' | '>' | ')');
+        let word = text.split(ends).next().unwrap_or_default();
+        let is_all = word.len() == text.trim_end().len();
+        let (message, hint) = match word {
+            _ if self.functions.contains(word) => return Ok(()),
+            _ if is_inner && HEADS.contains(&word) => {
+                let span = Span::new(span.start, span.start + word.len());
+                return Err(Box::new(asks_no_structure(span, word)));
+            }
+            _ if is_inner => return Ok(()),
+            "function" => (
+                "a function's definition can't be a stage of a pipeline".to_owned(),
+                hint!("define it on lines of its own, and call it here"),
+            ),
+            "local" => ("an assignment can't be a stage of a pipeline".to_owned(), stages()),
+            "break" | "continue" if is_all => {
+                (format!("`{word}` can't be a stage of a pipeline"), jump::ends())
+            }
+            "return" => ("`return` can't be a stage of a pipeline".to_owned(), jump::ends()),
+            _ if KEYWORDS.contains(&word) => {
+                (format!("`{word}` can't be a stage of a pipeline"), stages())
+            }
+            _ => return Ok(()),
+        };
+        let span = Span::new(span.start, span.start + word.len());
+        Err(Box::new(SyntaxError::new(span, message).hint(hint)))
+    }
+}
+
+/// The first here-document among redirections.
+fn document(redirects: &[Redirect]) -> Option<Span> {
+    let is_document = |it: &&Redirect| matches!(it.target, Target::HereDocument { .. });
+    redirects.iter().find(is_document).map(|it| it.span)
+}
+
+fn in_the_way(document: Span, stage: Span) -> SyntaxError {
+    SyntaxError::new(stage, "the text of a here-document is in the way of this pipeline")
+        .related(document, "it begins on the line after this")
+        .hint(hint!("write the whole pipeline on one line, then the text"))
+}

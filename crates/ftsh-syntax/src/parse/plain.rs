@@ -1,0 +1,286 @@
+//! Lines that are plain enough to be understood without the grammar: most lines of most scripts, in a
+//! fraction of the time.
+//!
+//! Whatever isn't certain here is left to the grammar; a test holds both to the same tree, with the same
+//! places, of every script and text that there is. Plain are comments, `end`, `else` and `catch` alone,
+//! pipelines of commands of words with redirections to files, and assignments of one word, where words are of letters, digits, harmless signs,
+//! `$name` and strings on one line without escapes.
+
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::bashisms;
+use super::builder::Builder;
+use super::line::{End, Line};
+use crate::ast::{
+    CommandKind, Expr, ExprKind, Mode, Parameter, Part, Pipeline, Quoted, Redirect, Simple, Stage,
+    StageKind, Target, Variable, Word,
+};
+use crate::span::Span;
+use crate::vocabulary::{ALONE, DECLARATIONS, KEYWORDS};
+
+/// A line that was understood.
+pub(super) struct Plain<'s> {
+    /// What is before it.
+    pub(super) spacing: &'s str,
+    /// Where its statement or comment is.
+    pub(super) span: Span,
+    /// Its statement; none if it is a comment.
+    pub(super) statement: Option<Line>,
+    /// Where the next line begins.
+    pub(super) next: usize,
+}
+
+impl<'s> Builder<'s> {
+    /// The line that begins at a place of the text, if it is plain.
+    pub(super) fn plain(&self, at: usize) -> Option<Plain<'s>> {
+        let mut cursor = Cursor { text: self.text, at };
+        cursor.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
+        let (spacing, start) = (&self.text[at..cursor.at], cursor.at);
+        let mut end = start;
+        let statement = if cursor.peek()? == b'#' {
+            end += cursor.skip(|byte| byte != b'\n').len();
+            None
+        } else {
+            let line = self.statement(&mut cursor)?;
+            end += self.text[start..cursor.at].trim_end_matches([' ', '\t']).len();
+            Some(line)
+        };
+        let next = cursor.at + usize::from(cursor.at < self.text.len());
+        Some(Plain { spacing, span: Span::new(start, end), statement, next })
+    }
+
+    /// A statement up to the end of its line.
+    fn statement(&self, cursor: &mut Cursor<'s>) -> Option<Line> {
+        let start = cursor.at;
+        let first = cursor.skip(is_in_command);
+        if cursor.peek() == Some(b'=') {
+            return assignment(first, cursor);
+        }
+        if cursor.ends_line() {
+            match first {
+                "end" => return Some(Line::End(End::default())),
+                "else" => return Some(Line::Else),
+                "catch" => return Some(Line::Catch),
+                _ => {}
+            }
+        }
+        cursor.at = start;
+        let mut stages = vec![self.stage(cursor)?];
+        while !cursor.ends_line() {
+            cursor.pipe()?;
+            stages.push(self.stage(cursor)?);
+        }
+        if stages.len() > 1 {
+            for stage in stages.iter().filter_map(Stage::simple) {
+                self.check_stage(&self.text[Range::from(stage.span)], stage.span, false).ok()?;
+            }
+        }
+        Some(Line::Command(CommandKind::Pipeline(Pipeline { stages })))
+    }
+
+    /// A command with its arguments and redirections.
+    fn stage(&self, cursor: &mut Cursor<'s>) -> Option<Stage> {
+        let start = cursor.at;
+        let first = cursor.skip(is_in_command);
+        let means_more = |among: &[&str]| among.contains(&first);
+        if first.is_empty()
+            || !cursor.ends_word()
+            || first == "local"
+            || means_more(&KEYWORDS)
+            || means_more(&ALONE)
+            || means_more(&DECLARATIONS)
+        {
+            return None;
+        }
+        let mut span = Span::new(start, cursor.at);
+        let mut words = vec![Word { span, parts: smallvec![Part::Bare(first.to_owned())] }];
+        let mut redirects = Vec::new();
+        while !cursor.ends_line() && cursor.peek() != Some(b'|') {
+            if cursor.is_at_redirection() {
+                let redirect = cursor.redirection()?;
+                span.end = redirect.span.end;
+                redirects.push(redirect);
+            } else {
+                let word = cursor.word()?;
+                span.end = word.span.end;
+                words.push(word);
+            }
+        }
+        let simple = Simple { span, assignments: Vec::new(), words, redirects };
+        bashisms::command(&simple, &self.functions, self.text).ok()?;
+        Some(Stage { kind: StageKind::Simple(simple), pipe_errors: false })
+    }
+}
+
+/// `name=word`, from the `=` on.
+fn assignment(name: &str, cursor: &mut Cursor) -> Option<Line> {
+    let is_name = name.bytes().all(is_in_name) && !name.starts_with(|c: char| c.is_ascii_digit());
+    cursor.at += 1;
+    // What begins with a point may be an operator, and what stands beside strings.
+    if !is_name
+        || name.is_empty()
+        || matches!(cursor.peek(), None | Some(b'.' | b' ' | b'\t' | b'\n'))
+    {
+        return None;
+    }
+    let word = cursor.word()?;
+    let is_string = |part: &Part| matches!(part, Part::Single(_) | Part::Double(_));
+    let has_comma = |part: &Part| matches!(part, Part::Bare(text) if text.contains(','));
+    if word.parts.len() > 1 && word.parts.iter().any(is_string)
+        || word.parts.iter().any(has_comma)
+        || !cursor.ends_line()
+    {
+        return None;
+    }
+    let value = Some(Expr { span: word.span, kind: ExprKind::Word(word) });
+    Some(Line::Command(CommandKind::Assign { name: name.into(), value, local: false }))
+}
+
+/// A place in the text.
+struct Cursor<'s> {
+    text: &'s str,
+    at: usize,
+}
+
+impl<'s> Cursor<'s> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip(&mut self, counts: impl Fn(u8) -> bool) -> &'s str {
+        let start = self.at;
+        while self.peek().is_some_and(&counts) {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+
+    fn ends_word(&self) -> bool {
+        matches!(self.peek(), None | Some(b' ' | b'\t' | b'\n'))
+    }
+
+    /// Skips blanks; whether nothing more is on the line.
+    fn ends_line(&mut self) -> bool {
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+        matches!(self.peek(), None | Some(b'\n'))
+    }
+
+    fn word(&mut self) -> Option<Word> {
+        let start = self.at;
+        let mut parts = SmallVec::new();
+        loop {
+            match self.peek() {
+                None | Some(b' ' | b'\t' | b'\n') => break,
+                Some(b'$') => parts.push(Part::Variable(Box::new(self.variable()?))),
+                Some(b'\'') => {
+                    let text = self.string(|byte| !matches!(byte, b'\'' | b'\\' | b'\r' | b'\n'));
+                    parts.push(Part::Single(text.to_owned()));
+                    self.take(b'\'')?;
+                }
+                Some(b'"') => parts.push(Part::Double(self.double()?)),
+                Some(_) => {
+                    let text = self.skip(is_harmless);
+                    if text.is_empty() {
+                        return None;
+                    }
+                    parts.push(Part::Bare(text.to_owned()));
+                }
+            }
+        }
+        Some(Word { span: Span::new(start, self.at), parts })
+    }
+
+    /// The bar between two commands on a line.
+    fn pipe(&mut self) -> Option<()> {
+        self.take(b'|')?;
+        let goes_on = !matches!(self.peek(), Some(b'|' | b'&'));
+        (goes_on && !self.ends_line()).then_some(())
+    }
+
+    fn is_at_redirection(&self) -> bool {
+        let after = &self.text.as_bytes()[self.at..];
+        matches!(after, [b'<' | b'>', ..] | [b'0'..=b'9', b'<' | b'>', ..])
+    }
+
+    /// `< word`, `> word`, `>> word`, `2>&1`, with any descriptor.
+    fn redirection(&mut self) -> Option<Redirect> {
+        let start = self.at;
+        let digits = self.skip(|byte| byte.is_ascii_digit());
+        let mode = match self.skip(|byte| matches!(byte, b'<' | b'>' | b'&')) {
+            "<" => Mode::Read,
+            ">" => Mode::Write,
+            ">>" => Mode::Append,
+            ">&" if self.text[self.at..].starts_with('1') && digits == "2" => Mode::Write,
+            _ => return None,
+        };
+        let copies = self.text[..self.at].ends_with('&');
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+        let word = self.word().filter(|word| !word.parts.is_empty())?;
+        let target = match &word.parts[..] {
+            [Part::Bare(text)] if copies && text == "1" => Target::Descriptor(1),
+            _ if copies => return None,
+            _ => Target::File(word),
+        };
+        let descriptor = digits.parse().unwrap_or(u8::from(mode != Mode::Read));
+        let span = Span::new(start, self.at);
+        Some(Redirect { span, descriptor, mode, with_errors: false, target })
+    }
+
+    fn string(&mut self, counts: impl Fn(u8) -> bool) -> &'s str {
+        self.at += 1;
+        self.skip(counts)
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek() == Some(byte)).then(|| self.at += 1)
+    }
+
+    fn double(&mut self) -> Option<Vec<Quoted>> {
+        let is_text = |byte| !matches!(byte, b'"' | b'$' | b'`' | b'\\' | b'\r' | b'\n');
+        let mut pieces = Vec::new();
+        let mut text = self.string(is_text);
+        loop {
+            if !text.is_empty() {
+                pieces.push(Quoted::Text(text.to_owned()));
+            }
+            if self.peek() != Some(b'$') {
+                self.take(b'"')?;
+                return Some(pieces);
+            }
+            pieces.push(Quoted::Variable(Box::new(self.variable()?)));
+            text = self.skip(is_text);
+        }
+    }
+
+    /// `$name`
+    fn variable(&mut self) -> Option<Variable> {
+        let start = self.at;
+        let name = self.string(is_in_name);
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let span = Span::new(start, self.at);
+        Some(Variable { span, parameter: Parameter::Named(name.into()), substitute: None })
+    }
+}
+
+fn is_in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// What commands are called.
+fn is_in_command(byte: u8) -> bool {
+    is_in_name(byte) || matches!(byte, b'.' | b'/' | b'-' | b'+')
+}
+
+/// What means nothing wherever it stands in a word.
+fn is_harmless(byte: u8) -> bool {
+    is_in_command(byte)
+        || !byte.is_ascii()
+        || matches!(
+            byte,
+            b'=' | b':' | b',' | b'%' | b'@' | b'^' | b'~' | b'*' | b'?' | b'[' | b']'
+        )
+}

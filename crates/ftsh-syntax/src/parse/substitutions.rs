@@ -1,0 +1,174 @@
+//! Substitutions that other shells make where a `$` or a backquote stands, and what is written here.
+
+use super::bashisms::operator;
+use super::braces;
+use crate::error::SyntaxError;
+use crate::hint::{Hint, hint};
+use crate::span::Span;
+use crate::vocabulary::is_name;
+
+/// Programs that are run in `$( )` without arguments, where they look like variables.
+const PROGRAMS: [&str; 13] = [
+    "arch", "date", "hostname", "id", "ls", "mktemp", "nproc", "pwd", "tty", "uname", "uptime",
+    "who", "whoami",
+];
+
+/// Longer commands aren't said again in a hint.
+const LONGEST: usize = 40;
+
+/// Those of [`PROGRAMS`] that are meant as programs if they stand in `$( )`: the text doesn't
+/// mention them otherwise, as it would have to for a variable.
+pub(super) fn programs(text: &str) -> Vec<&'static str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_other_use = |at: usize, name: &str| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        !before.ends_with(is_word) && !after.starts_with(is_word) && !before.ends_with("$(")
+    };
+    if !text.contains("$(") {
+        return Vec::new();
+    }
+    let unknown = |name: &&str| !text.match_indices(*name).any(|(at, _)| is_other_use(at, name));
+    PROGRAMS.into_iter().filter(unknown).collect()
+}
+
+/// The `` `command` `` at `span` of a script's `text`.
+pub(super) fn backquotes(span: Span, text: &str) -> SyntaxError {
+    let command = text[span.start..span.end].trim_matches('`').trim();
+    SyntaxError::new(span, "backquotes don't run commands").hint(collected(command, span, text))
+}
+
+/// The `$` at `span` of a script's `text` that begins something unknown.
+pub(super) fn variable(span: Span, text: &str) -> SyntaxError {
+    let span = Span::new(span.start, span.end.max(closed(text, span.start)));
+    let (written, after) = (&text[span.start..span.end], &text[span.end..]);
+    let (message, hint) = if let Some(sum) = written.strip_prefix("$((") {
+        let (target, _) = target(span, text);
+        let target = if target == "v" { "n" } else { target };
+        let sum = words_for(sum.strip_suffix("))").unwrap_or(sum).trim())
+            .filter(|sum| is_script(&format!("{target}={sum}")))
+            .unwrap_or_else(|| "$a .add. 1".to_owned());
+        (
+            "`$(( ))` doesn't calculate",
+            hint!("an assignment does, with operators that are words: `{target}={sum}`"),
+        )
+    } else if let Some(command) = written.strip_prefix("$(") {
+        let command = command.strip_suffix(')').unwrap_or(command).trim();
+        ("`$( )` doesn't run commands", collected(command, span, text))
+    } else if written.starts_with("${") && !written.ends_with('}') && after.starts_with('"') {
+        (
+            "a `${` can't hold quotes inside quotes",
+            hint!("assign the default to a variable first, or use it without the inner quotes"),
+        )
+    } else if written.starts_with("${") && !written.ends_with('}') {
+        ("this `${` has no `}`", hint!("write `${{name}}`"))
+    } else if let Some(inside) = written.strip_prefix("${") {
+        let hint = match braces::meant(inside.trim_end_matches('}')) {
+            Some(braces::Meant::Variable(said)) => hint!("write `{said}`"),
+            Some(braces::Meant::Value(said)) => {
+                let (target, then) = target(span, text);
+                hint!("write `{target}={said}`{then}")
+            }
+            Some(braces::Meant::Other(hint)) => hint,
+            None => hint!(
+                "there are `${{name}}`, `${{name:-default}}` and `${{name:+alternative}}`; \
+                 functions do the rest, like `v=replace($name, 'regex', \"text\")`"
+            ),
+        };
+        ("unknown kind of substitution", hint)
+    } else if written == "$?" {
+        (
+            "there is no `$?`: a failure can't be passed over",
+            hint!("in `catch`, `$error_code` has the exit code and `$error` the story"),
+        )
+    } else if written == "$!" {
+        ("there is no `$!`", hint!("`forall` runs commands at once and waits for them"))
+    } else {
+        (
+            "no variable can have this name",
+            hint!("for the characters themselves, write `\\{written}`"),
+        )
+    };
+    SyntaxError::new(span, message).hint(hint)
+}
+
+/// End of the parentheses of a `$(` at `start`, if they are closed on its line; else `start`.
+fn closed(text: &str, start: usize) -> usize {
+    let Some(inside) = text[start..].strip_prefix('$').filter(|it| it.starts_with('(')) else {
+        return start;
+    };
+    let mut depth = 0;
+    for (at, c) in inside.char_indices().take_while(|(_, c)| *c != '\n') {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return start + 1 + at + 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    start
+}
+
+/// Advice for the output of `command`.
+fn collected(command: &str, span: Span, text: &str) -> Hint {
+    let (target, then) = target(span, text);
+    if let Some((name @ ("basename" | "dirname"), path)) = command.split_once(' ')
+        && !path.contains([' ', '"', '\''])
+    {
+        return hint!("write `{target}={name}({path})`{then}");
+    }
+    // The directory that the builtin prints has no links in it, with `-P` or without.
+    let command = if matches!(command, "pwd -P" | "pwd -L") { "pwd" } else { command };
+    let read = command.strip_prefix('<').map(|file| format!("cat {}", file.trim_start()));
+    let command = read.as_deref().unwrap_or(command);
+    let is_short = !command.is_empty() && command.len() <= LONGEST && !command.contains('\n');
+    let fits = is_short && is_script(&format!("{command} -> {target}"));
+    hint!("write `{} -> {target}`{then}", if fits { command } else { "command" })
+}
+
+/// True if a proposal can be a script.
+fn is_script(text: &str) -> bool {
+    super::parse("hint", text).is_ok()
+}
+
+/// The variable that is to have the value of what stands at `span`, and what is to be done then:
+/// in `name=$(…)` it is `name`, and nothing.
+fn target(span: Span, text: &str) -> (&str, &'static str) {
+    let (before, after) = (&text[..span.start], &text[span.end..]);
+    let before = before.strip_suffix('"').unwrap_or(before);
+    let after = after.strip_prefix('"').unwrap_or(after);
+    let line = before.rsplit(['\n', ';']).next().unwrap_or_default().trim_start();
+    match line.strip_suffix('=') {
+        Some(name) if is_name(name) && is_end(after) => (name, ""),
+        _ => ("v", ", then use `$v`"),
+    }
+}
+
+fn is_end(text: &str) -> bool {
+    let text = text.trim_start_matches([' ', '\t', '\r']);
+    text.is_empty() || text.starts_with(['\n', ';', '#'])
+}
+
+/// A sum in the operators of this shell, if it is one of numbers and variables.
+fn words_for(sum: &str) -> Option<String> {
+    // The longer symbol comes first: `**` is none of `*`.
+    let symbols = ["**", "+", "-", "*", "/", "%", "(", ")"];
+    let mut words = Vec::new();
+    let mut rest = sum.trim_start();
+    while !rest.is_empty() {
+        let symbol = symbols.iter().find(|symbol| rest.starts_with(**symbol));
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '{' | '}')));
+        let length = symbol.map_or(end.unwrap_or(rest.len()), |symbol| symbol.len());
+        let (word, after) = rest.split_at(length);
+        let name = word.strip_prefix('$').unwrap_or(word);
+        let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        words.push(match word {
+            "(" | ")" => word.to_owned(),
+            _ if is_name(name) => format!("${name}"),
+            _ if word.parse::<u64>().is_ok() => word.to_owned(),
+            _ => operator(word)?.to_owned(),
+        });
+        rest = after.trim_start();
+    }
+    Some(words.join(" ").replace("( ", "(").replace(" )", ")"))
+}

@@ -1,0 +1,54 @@
+//! What scripts mean, seen through the printer; and what is said of wrong ones.
+
+mod adversarial;
+mod bashisms;
+mod bashisms_in_commands;
+mod channels;
+mod mistakes;
+mod mistakes_in_words;
+mod pipelines;
+mod plain;
+mod programs;
+mod roundtrip;
+mod tries;
+mod unfinished;
+mod words;
+
+use super::*;
+use crate::diagnostic;
+use crate::print;
+
+/// The tidied program, checked to read back as itself.
+fn tidied(text: &str) -> String {
+    let script = match parse("t", text) {
+        Ok(script) => script,
+        Err(errors) => panic!("{}", diagnostic::render_all(&errors)),
+    };
+    let printed = print(&script);
+    let again = match parse("t", &printed) {
+        Ok(script) => script,
+        Err(errors) => panic!("printed:\n{printed}\n{}", diagnostic::render_all(&errors)),
+    };
+    assert_eq!(shape(&again), shape(&script), "of:\n{text}\nprinted:\n{printed}");
+    assert_eq!(print(&again), printed);
+    printed
+}
+
+/// A tree without its places.
+fn shape(script: &Script) -> String {
+    let debug = format!("{:?}", script.body);
+    let mut shape = String::with_capacity(debug.len());
+    for (at, piece) in debug.split("Span { start: ").enumerate() {
+        let rest = if at == 0 { piece } else { piece.split_once('}').map_or("", |it| it.1) };
+        shape.push_str(rest);
+    }
+    shape
+}
+
+/// The mistakes of a script, rendered.
+fn mistakes(text: &str) -> String {
+    match parse("t", text) {
+        Ok(script) => panic!("no mistake in:\n{}", print(&script)),
+        Err(errors) => diagnostic::render_all(&errors),
+    }
+}

@@ -1,0 +1,109 @@
+//! Lines that are read without the grammar mean what the grammar says.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::{Among, reader};
+
+/// Trees with their places, or mistakes, by both ways.
+fn same(text: &str) {
+    let quickly = reader::script(text, Among::default());
+    let by_grammar = reader::script_by_grammar(text);
+    assert_eq!(format!("{quickly:?}"), format!("{by_grammar:?}"), "of:\n{text}");
+}
+
+/// All texts below some folders, but for what isn't UTF-8.
+fn texts() -> Vec<String> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut folders: Vec<_> = ["fuzz/corpus", "tests/scripts", "examples", "lab/scripts", "docs"]
+        .map(|it| root.join(it))
+        .into();
+    let mut texts = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            if entry.file_type().expect("its type").is_dir() {
+                folders.push(entry.path());
+            } else {
+                texts.extend(fs::read_to_string(entry.path()).ok());
+            }
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_text_has_the_same_tree_by_the_grammar_alone() {
+    let texts = texts();
+    assert!(texts.len() > 300, "{} texts", texts.len());
+    for text in &texts {
+        same(text);
+        // Each line by itself as well: mistakes elsewhere hide nothing.
+        text.lines().filter(|line| line.len() < 1000).for_each(same);
+    }
+}
+
+#[test]
+fn what_is_nearly_plain_has_the_same_tree() {
+    let starts = [
+        "", "a", "end", "else", "finally", "local", "channel", "x=", "if=", "1=", "try", "export",
+        "é", "\n\n\t", "; ",
+    ];
+    let parts = [
+        "",
+        " ",
+        "a",
+        " b",
+        ".add.",
+        ".add. 1",
+        "$x",
+        "$1",
+        "$",
+        "\"",
+        "\"\"",
+        "\"a$b c\"",
+        "'",
+        "'a'",
+        "'a\\'b'",
+        "=",
+        "=b",
+        "#",
+        " #c",
+        ",",
+        " (a)",
+        "\r",
+        "\\",
+        "\\\n",
+        "\n",
+        ";",
+        "|",
+        " | b",
+        " | if a",
+        " | break",
+        " || b",
+        " |& b",
+        " > f",
+        " 2>> f",
+        " 2>&1",
+        " 2>&",
+        " >&2",
+        " << E",
+        " <<< a",
+        " < f",
+        " > ",
+        " -> v",
+        " 12> f",
+        "~",
+        "*",
+        "``",
+        "é",
+        "\u{feff}",
+    ];
+    for start in starts {
+        for first in parts {
+            same(&format!("{start} {first}\nend"));
+            for second in parts {
+                same(&format!("{start}{first}{second}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The head of a `try`: limits and clauses in any order.
+
+use super::builder::Builder;
+use super::duration::Limit;
+use super::{Pair, Result, Rule};
+use crate::ast::{Block, Try};
+use crate::clauses::TryClauses;
+use crate::error::SyntaxError;
+use crate::hint::hint;
+use crate::span::Span;
+
+impl Builder<'_> {
+    pub(super) fn try_head(&mut self, pair: Pair) -> Result<Try> {
+        let mut head = Try {
+            clauses: TryClauses::NONE,
+            condition: None,
+            through: None,
+            body: Block::default(),
+            catch: None,
+            finally: None,
+        };
+        let mut given: Vec<(&'static str, Span)> = Vec::new();
+        for pair in pair.into_inner() {
+            let span = self.span(&pair);
+            let clause = self.clause(&mut head, pair)?;
+            if let Some((_, first)) = given.iter().find(|(before, _)| *before == clause) {
+                let error = SyntaxError::new(span, format!("{clause} is given twice"))
+                    .related(*first, "first given here");
+                let is_delay = clause == "the time limit"
+                    && given.last().is_some_and(|(before, _)| *before == "`backoff`");
+                return Err(Box::new(if is_delay {
+                    error.hint(hint!(
+                        "a policy's delays begin with `from`: `backoff fixed from 100 ms`"
+                    ))
+                } else {
+                    error
+                }));
+            }
+            given.push((clause, span));
+        }
+        let place = |name: &str| given.iter().find(|(clause, _)| *clause == name).map(|it| it.1);
+        if let (Some(every), Some(backoff)) = (place("`every`"), place("`backoff`")) {
+            let (first, second) =
+                if every.start < backoff.start { (every, backoff) } else { (backoff, every) };
+            return Err(Box::new(
+                SyntaxError::new(second, "`every` and `backoff` can't be combined")
+                    .related(first, "the other one is here")
+                    .hint(hint!(
+                        "`every` fixes when attempts start, `backoff` how long to wait between them"
+                    )),
+            ));
+        }
+        Ok(head)
+    }
+
+    /// Adds one clause to the head; says which.
+    fn clause(&mut self, head: &mut Try, pair: Pair) -> Result<&'static str> {
+        let rule = pair.as_rule();
+        let clauses = &mut head.clauses;
+        if rule == Rule::backoff {
+            clauses.backoff = Some(self.backoff(pair)?);
+            return Ok("`backoff`");
+        }
+        if rule == Rule::atomic {
+            clauses.atomic = true;
+            return Ok("`atomic`");
+        }
+        if rule == Rule::through {
+            head.through = Some(self.through(pair)?);
+            return Ok("`through`");
+        }
+        let value = pair.into_inner().last().expect("a clause ends with its value");
+        Ok(match rule {
+            Rule::every => {
+                clauses.every = Some(self.interval(value)?);
+                "`every`"
+            }
+            Rule::each => {
+                clauses.each = Some(self.duration(value)?);
+                "`each`"
+            }
+            Rule::try_while => {
+                head.condition = Some(self.expr(value)?);
+                "`while`"
+            }
+            Rule::limit => match self.limit(value)? {
+                Limit::Time(duration) => {
+                    clauses.time = Some(duration);
+                    "the time limit"
+                }
+                Limit::Times(times) => {
+                    clauses.times = Some(times);
+                    "the number of times"
+                }
+            },
+            rule => unreachable!("the head of a `try` holds no {rule:?}"),
+        })
+    }
+}

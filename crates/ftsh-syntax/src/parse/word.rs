@@ -1,0 +1,175 @@
+//! Words and their parts.
+
+use super::builder::Builder;
+use super::{Pair, Pairs, Result, Rule, substitutions};
+use crate::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
+use crate::error::SyntaxError;
+use crate::span::Span;
+
+impl Builder<'_> {
+    /// A `word`, an `inner_word` or an `operand`.
+    pub(super) fn word(&mut self, pair: Pair) -> Result<Word> {
+        let span = self.span(&pair);
+        Ok(Word { span, parts: self.parts(pair.into_inner())?.into() })
+    }
+
+    fn parts(&mut self, pairs: Pairs) -> Result<Vec<Part>> {
+        pairs.map(|pair| self.part(pair)).collect()
+    }
+
+    fn part(&mut self, pair: Pair) -> Result<Part> {
+        let span = self.span(&pair);
+        Ok(match pair.as_rule() {
+            Rule::single => Part::Single(self.single(pair)?),
+            Rule::double => Part::Double(self.double(pair)?),
+            Rule::variable | Rule::double_variable => {
+                Part::Variable(Box::new(self.variable(pair)?))
+            }
+            Rule::backquotes => return Err(substitutions::backquotes(span, self.text).into()),
+            Rule::escape | Rule::double_escape => {
+                Part::Escaped(pair.as_str()[1..].chars().next().ok_or_else(|| {
+                    Box::new(SyntaxError::new(span, "a `\\` must be followed by a character"))
+                })?)
+            }
+            _ => Part::Bare(pair.as_str().to_owned()),
+        })
+    }
+
+    fn single(&mut self, pair: Pair) -> Result<String> {
+        self.check_end(&pair)?;
+        let mut text = String::new();
+        for inner in pair.into_inner() {
+            unescape(inner.as_str(), &['\'', '"', '\\'], false, &mut text);
+        }
+        Ok(text)
+    }
+
+    fn double(&mut self, pair: Pair) -> Result<Vec<Quoted>> {
+        self.check_end(&pair)?;
+        self.quoted(pair.into_inner(), &['"', '\'', '$', '\\', '`'])
+    }
+
+    /// Refuses a string that never ends.
+    fn check_end(&mut self, pair: &Pair) -> Result<()> {
+        let span = self.span(pair);
+        if !pair.clone().into_inner().any(|inner| inner.as_rule() == Rule::unterminated) {
+            if self.long_string.is_none() && pair.as_str().contains('\n') {
+                self.long_string = Some(span);
+            }
+            return Ok(());
+        }
+        self.endless_string = Some(span.start);
+        let quote = Span::new(span.start, span.start + 1);
+        let error = SyntaxError::new(quote, "a string that never ends")
+            .label(format!("its closing `{}` is missing", &self.text[quote.start..quote.end]));
+        Err(Box::new(match self.long_string {
+            Some(long) => error.related(
+                Span::new(long.start, long.start + 1),
+                "or is it this one that should end earlier?",
+            ),
+            None => error,
+        }))
+    }
+
+    /// The pieces of a double-quoted string or a here-document.
+    pub(super) fn quoted(&mut self, pairs: Pairs, escapable: &[char]) -> Result<Vec<Quoted>> {
+        let mut pieces = Vec::new();
+        for pair in pairs {
+            match pair.as_rule() {
+                Rule::double_text | Rule::document_text => {
+                    let mut text = String::new();
+                    unescape(pair.as_str(), escapable, true, &mut text);
+                    if !text.is_empty() {
+                        pieces.push(Quoted::Text(text));
+                    }
+                }
+                Rule::double_variable => {
+                    pieces.push(Quoted::Variable(Box::new(self.variable(pair)?)));
+                }
+                Rule::EOI => {}
+                _ => return Err(substitutions::backquotes(self.span(&pair), self.text).into()),
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn variable(&mut self, pair: Pair) -> Result<Variable> {
+        let span = self.span(&pair);
+        let text = pair.as_str();
+        let mut variable = None;
+        let mut substitute = None;
+        let mut inner: Vec<Pair> = pair.into_inner().collect();
+        if let [only] = &inner[..]
+            && matches!(only.as_rule(), Rule::braced | Rule::double_braced | Rule::round)
+        {
+            inner = only.clone().into_inner().collect();
+        }
+        for pair in inner {
+            match pair.as_rule() {
+                Rule::name if text.starts_with("$(") && self.programs.contains(&pair.as_str()) => {
+                    return Err(substitutions::variable(span, self.text).into());
+                }
+                Rule::name => variable = Some(Parameter::Named(Self::name(&pair))),
+                Rule::digit | Rule::number => {
+                    let number = pair.as_str().parse().map_err(|_| {
+                        Box::new(SyntaxError::new(span, "there are never that many arguments"))
+                    })?;
+                    variable = Some(Parameter::Positional(number));
+                }
+                Rule::sigil => {
+                    variable = Some(match pair.as_str() {
+                        "#" => Parameter::Count,
+                        "*" => Parameter::Star,
+                        "@" => Parameter::At,
+                        _ => Parameter::Pid,
+                    });
+                }
+                Rule::substitute | Rule::double_substitute => {
+                    substitute = Some(self.nested(span, |this| this.substitute(pair))?);
+                }
+                _ => return Err(substitutions::variable(span, self.text).into()),
+            }
+        }
+        match variable {
+            Some(parameter) => Ok(Variable { span, parameter, substitute }),
+            None => Err(substitutions::variable(span, self.text).into()),
+        }
+    }
+
+    fn substitute(&mut self, pair: Pair) -> Result<(Substitute, Vec<Part>)> {
+        let mut inner = pair.into_inner();
+        let mark = match inner.next().map(|mark| mark.as_str()) {
+            Some(":+") => Substitute::Alternative,
+            _ => Substitute::Default,
+        };
+        Ok((mark, self.parts(inner)?))
+    }
+}
+
+/// Appends what quoted text stands for. Line endings become newlines; `\` before a newline joins
+/// the lines if `joins`.
+fn unescape(quoted: &str, escapable: &[char], joins: bool, text: &mut String) {
+    let mut rest = quoted;
+    while let Some(at) = rest.find(['\\', '\r']) {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let after = &rest[1..];
+        let line_end = after.trim_start_matches('\r');
+        if rest.starts_with('\r') {
+            // Only the carriage returns of a line ending go.
+            if !line_end.starts_with('\n') {
+                text.push_str(&rest[..rest.len() - line_end.len()]);
+            }
+            rest = line_end;
+        } else if joins && line_end.starts_with('\n') {
+            rest = &line_end[1..];
+        } else if let Some(escaped) = after.chars().next().filter(|c| escapable.contains(c)) {
+            text.push(escaped);
+            rest = &after[escaped.len_utf8()..];
+        } else {
+            text.push('\\');
+            rest = after;
+        }
+    }
+    text.push_str(rest);
+}

@@ -1,0 +1,144 @@
+//! Expressions, durations and backoff clauses.
+
+use super::Printer;
+use crate::ast::{BackoffClause, Channel, Duration, Expr, ExprKind, Part, Word};
+use crate::backoff::Clauses;
+use crate::clauses::ChannelClauses;
+
+impl Printer {
+    /// Parentheses are nodes of the tree, so none are added. The recursion is as deep as the parser
+    /// lets expressions be.
+    pub(super) fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Word(word) => self.word(word),
+            ExprKind::Group(inner) => {
+                self.text.push('(');
+                self.expr(inner);
+                self.text.push(')');
+            }
+            ExprKind::Call { name, args } => {
+                self.text.push_str(name);
+                self.text.push('(');
+                for (at, argument) in args.iter().enumerate() {
+                    if at > 0 {
+                        self.text.push_str(", ");
+                    }
+                    self.expr(argument);
+                }
+                self.text.push(')');
+            }
+            ExprKind::Unary { operator, operand } => {
+                self.text.push_str(operator.spelling());
+                self.text.push(' ');
+                self.expr(operand);
+            }
+            ExprKind::Binary { operator, left, right } => {
+                self.infix(left, operator.spelling(), right);
+            }
+            ExprKind::Range { from, to, step } => {
+                self.infix(from, ".to.", to);
+                if let Some(step) = step {
+                    self.text.push_str(" .step. ");
+                    self.expr(step);
+                }
+            }
+            ExprKind::Succeeds(pipeline) => {
+                self.text.push_str(".succeeds. (");
+                self.stages(&pipeline.stages, &mut Vec::new());
+                self.text.push(')');
+            }
+        }
+    }
+
+    fn infix(&mut self, left: &Expr, operator: &str, right: &Expr) {
+        self.expr(left);
+        self.text.push(' ');
+        self.text.push_str(operator);
+        self.text.push(' ');
+        self.expr(right);
+    }
+
+    pub(super) fn times(&mut self, times: &Expr) {
+        self.expr(times);
+        self.text.push_str(if is_one(times) { " time" } else { " times" });
+    }
+
+    pub(super) fn duration(&mut self, duration: &Duration) {
+        match duration {
+            Duration::Amount { amount, unit } => {
+                self.expr(amount);
+                self.text.push(' ');
+                self.text.push_str(unit.spelling(is_one(amount)));
+            }
+            Duration::Joined(word) => self.word(word),
+        }
+    }
+
+    pub(super) fn backoff(&mut self, clause: &BackoffClause) {
+        self.text.push_str(" backoff ");
+        self.text.push_str(clause.kind.name());
+        let Clauses { from, to, by, jitter } = &clause.clauses;
+        if let Some(from) = from {
+            self.text.push_str(" from ");
+            self.duration(from);
+        }
+        if let Some(to) = to {
+            self.text.push_str(" to ");
+            self.duration(to);
+        }
+        if let Some(by) = by {
+            self.text.push_str(" by ");
+            self.expr(by);
+        }
+        if let Some(jitter) = jitter {
+            self.text.push_str(" jitter ");
+            self.percentage(jitter);
+        }
+    }
+
+    fn percentage(&mut self, value: &Expr) {
+        self.expr(value);
+        self.text.push_str(if matches!(value.kind, ExprKind::Word(_)) { "%" } else { " %" });
+    }
+
+    pub(super) fn channel(&mut self, channel: &Channel) {
+        self.text.push_str("channel ");
+        self.text.push_str(&channel.name);
+        let ChannelClauses { at_most, rate, budget, breaker } = &channel.rules;
+        if let Some(places) = at_most {
+            self.text.push_str(" at most ");
+            self.expr(places);
+        }
+        if let Some((count, per)) = rate {
+            self.text.push_str(" rate ");
+            self.expr(count);
+            self.text.push_str(" per ");
+            self.per(per);
+        }
+        if let Some(budget) = budget {
+            self.text.push_str(" budget ");
+            self.percentage(budget);
+        }
+        if let Some((count, open)) = breaker {
+            self.text.push_str(" breaker ");
+            self.expr(count);
+            self.text.push_str(if is_one(count) { " failure " } else { " failures " });
+            self.duration(open);
+        }
+    }
+
+    /// `per second` rather than `per 1 second`.
+    fn per(&mut self, time: &Duration) {
+        match time {
+            Duration::Amount { amount, unit } if is_one(amount) => {
+                self.text.push_str(unit.spelling(true));
+            }
+            _ => self.duration(time),
+        }
+    }
+}
+
+fn is_one(amount: &Expr) -> bool {
+    let ExprKind::Word(Word { parts, .. }) = &amount.kind else { return false };
+    matches!(&parts[..], [Part::Bare(text)] if text == "1")
+}

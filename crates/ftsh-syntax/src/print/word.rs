@@ -1,0 +1,183 @@
+//! Words, strings, variables, here-documents.
+
+use super::Printer;
+use crate::ast::{Parameter, Part, Quoted, Variable, Word};
+
+/// Where text stands decides what must be escaped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Context {
+    Quotes,
+    Document,
+}
+
+impl Printer {
+    pub(super) fn word(&mut self, word: &Word) {
+        self.parts(&word.parts);
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        for (at, part) in parts.iter().enumerate() {
+            let next = parts.get(at + 1);
+            match part {
+                Part::Bare(text) => {
+                    self.text.push_str(text);
+                    // Two such parts come from lines that were joined inside a word. Joined
+                    // otherwise they could become a keyword, an operator or a variable.
+                    let dollar = text.ends_with('$') && matches!(next, Some(Part::Variable(_)));
+                    if dollar || matches!(next, Some(Part::Bare(_))) {
+                        self.text.push_str("\\\n");
+                    }
+                }
+                Part::Escaped(escaped) => {
+                    self.text.push('\\');
+                    self.text.push(*escaped);
+                }
+                Part::Single(text) => self.single(text),
+                Part::Double(pieces) => {
+                    self.text.push('"');
+                    self.pieces(pieces, Context::Quotes);
+                    self.text.push('"');
+                }
+                Part::Variable(variable) => {
+                    let glued = matches!(next, Some(Part::Bare(text)) if goes_on(text));
+                    self.variable(variable, glued);
+                }
+            }
+        }
+    }
+
+    fn single(&mut self, text: &str) {
+        self.text.push('\'');
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            let escape = match c {
+                '\'' => true,
+                '\\' => matches!(rest.peek(), None | Some('\'' | '"' | '\\')),
+                _ => false,
+            };
+            if escape {
+                self.text.push('\\');
+            }
+            self.text.push(c);
+        }
+        self.text.push('\'');
+    }
+
+    /// The inside of a double-quoted string or a here-document.
+    fn pieces(&mut self, pieces: &[Quoted], context: Context) {
+        for (at, piece) in pieces.iter().enumerate() {
+            let next = pieces.get(at + 1);
+            match piece {
+                Quoted::Text(text) => {
+                    let before_variable = matches!(next, Some(Quoted::Variable(_)));
+                    self.quoted_text(text, before_variable, context);
+                }
+                Quoted::Variable(variable) => {
+                    let glued = matches!(next, Some(Quoted::Text(text)) if goes_on(text));
+                    self.variable(variable, glued);
+                }
+            }
+        }
+    }
+
+    fn quoted_text(&mut self, text: &str, before_variable: bool, context: Context) {
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            let next = rest.peek();
+            let escape = match c {
+                '"' => context == Context::Quotes,
+                '`' => true,
+                '$' => match next {
+                    Some(next) => next.is_ascii_alphanumeric() || "_{(#*@$?!-".contains(*next),
+                    None => before_variable,
+                },
+                '\\' => match next {
+                    Some('"' | '\'') => context == Context::Quotes,
+                    None | Some('$' | '\\' | '`' | '\n' | '\r') => true,
+                    Some(_) => false,
+                },
+                _ => false,
+            };
+            if escape {
+                self.text.push('\\');
+            }
+            self.text.push(c);
+        }
+    }
+
+    /// `glued` if the next character would be taken for a part of the name.
+    fn variable(&mut self, variable: &Variable, glued: bool) {
+        let name = match &variable.parameter {
+            Parameter::Named(name) => name.to_string(),
+            Parameter::Positional(number) => number.to_string(),
+            Parameter::Count => "#".to_owned(),
+            Parameter::Star => "*".to_owned(),
+            Parameter::At => "@".to_owned(),
+            Parameter::Pid => "$".to_owned(),
+        };
+        let long = matches!(&variable.parameter, Parameter::Positional(10..));
+        let named = matches!(&variable.parameter, Parameter::Named(_) | Parameter::Positional(_));
+        if let Some((substitute, parts)) = &variable.substitute {
+            self.text.push_str("${");
+            self.text.push_str(&name);
+            self.text.push_str(substitute.spelling());
+            self.parts(parts);
+            self.text.push('}');
+        } else if long || glued && named {
+            self.text.push_str("${");
+            self.text.push_str(&name);
+            self.text.push('}');
+        } else {
+            self.text.push('$');
+            self.text.push_str(&name);
+        }
+    }
+
+    /// Writes the delimiter, and keeps the text for the end of the line.
+    pub(super) fn here_document(&mut self, delimiter: &str, body: &Word) {
+        let mut document = Self::default();
+        match &body.parts[..] {
+            [Part::Single(text)] => {
+                self.single(delimiter);
+                document.text.push_str(text);
+            }
+            parts => {
+                self.text.push_str(delimiter);
+                for part in parts {
+                    if let Part::Double(pieces) = part {
+                        document.pieces(pieces, Context::Document);
+                    }
+                }
+                document.keep_from_ending(delimiter);
+            }
+        }
+        document.text.push_str(delimiter);
+        document.text.push('\n');
+        self.documents.push(document.text);
+    }
+
+    /// Joins the line with the next, where a line of the text would be taken for the delimiter, and
+    /// the last with nothing, if it doesn't end.
+    fn keep_from_ending(&mut self, delimiter: &str) {
+        let mut text = String::new();
+        for line in self.text.split_inclusive('\n') {
+            let content = line.trim_end_matches(['\n', '\r']);
+            let ended = line.ends_with('\n');
+            if content == delimiter && ended {
+                text.push_str(content);
+                text.push_str("\\\n\n");
+            } else {
+                text.push_str(line);
+                if !ended {
+                    text.push_str("\\\n");
+                }
+            }
+        }
+        self.text = text;
+    }
+}
+
+/// Whether text would lengthen a variable's name before it.
+fn goes_on(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+}

@@ -1,0 +1,219 @@
+//! The words of the language, each list once: what the parser, the prompt and the hints for slips
+//! know them by. A test holds them to the grammar.
+
+/// Keywords that open a structure.
+pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
+
+/// Keywords: words that mean something at the start of a command, and can't be its name there
+/// unless quoted.
+pub const KEYWORDS: [&str; 12] = [
+    "try", "catch", "if", "else", "end", "while", "for", "forany", "forall", "function", "return",
+    "shift",
+];
+
+/// Words that mean something alone on their line. A script's own functions win over them.
+pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
+
+/// Words that begin a statement which says what is to hold from there on. A script's own functions win
+/// over them.
+pub const DECLARATIONS: [&str; 1] = ["channel"];
+
+/// Words that begin a clause in the head of a `try`, or join limits.
+pub const CLAUSES: [&str; 12] = [
+    "for", "or", "every", "each", "while", "atomic", "backoff", "through", "from", "to", "by",
+    "jitter",
+];
+
+/// The words of a channel's rules.
+pub const RULES: [&str; 8] =
+    ["at", "most", "rate", "per", "budget", "breaker", "failures", "failure"];
+
+/// What follows a number of attempts.
+pub const TIMES: [&str; 2] = ["times", "time"];
+
+/// The clauses of loops, word for word, each with the keyword that takes it.
+pub const LOOP_CLAUSES: [(&str, [&str; 2]); 11] = [
+    ("forany", ["in", "order"]),
+    ("forany", ["hedge", "after"]),
+    ("forall", ["at", "most"]),
+    ("forany", ["at", "most"]),
+    ("forall", ["at", "least"]),
+    ("forall", ["keep", "going"]),
+    ("forall", ["output", "grouped"]),
+    ("forall", ["output", "tagged"]),
+    ("forall", ["on", "slurm"]),
+    ("forall", ["on", "ssh"]),
+    ("forall", ["retry", "lost"]),
+];
+
+/// Commands that the shell itself carries out. A script's own functions win over them.
+pub const BUILTINS: [&str; 16] = [
+    "cd", "defer", "echo", "exec", "exit", "export", "failure", "giveup", "local", "pwd", "read",
+    "sleep", "source", "success", "umask", "unset",
+];
+
+/// A function of the language. A script's own functions win over it.
+#[derive(Debug)]
+pub struct Function {
+    /// What it is called.
+    pub name: &'static str,
+    /// What its values are called.
+    pub parameters: &'static [&'static str],
+    /// What it gives, for people.
+    pub meaning: &'static str,
+}
+
+/// The functions of the language, in expressions and in lists of loops.
+#[rustfmt::skip]
+pub const FUNCTIONS: [Function; 14] = [
+    Function::new("lines", &["text"], "in a list: a word for each line, whatever is in it"),
+    Function::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
+    Function::new("length", &["text"], "how many characters; bytes, if it isn't UTF-8"),
+    Function::new("lower", &["text"], "in small letters"),
+    Function::new("upper", &["text"], "in capital letters"),
+    Function::new("trim", &["text"], "without white space at both ends"),
+    Function::new("replace", &["text", "regex", "with"], "with every match replaced; `$1` in `with`, in single quotes, is a group"),
+    Function::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
+    Function::new("basename", &["path"], "the last name of a path"),
+    Function::new("dirname", &["path"], "a path without its last name"),
+    Function::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
+    Function::new("stem", &["path"], "the last name without its suffix"),
+    Function::new("now", &[], "the seconds since 1970, with a fraction"),
+    Function::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),
+];
+
+impl Function {
+    const fn new(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        meaning: &'static str,
+    ) -> Self {
+        Self { name, parameters, meaning }
+    }
+
+    /// How it is called: `split(text, separator)`.
+    pub fn call(&self) -> String {
+        format!("{}({})", self.name, self.parameters.join(", "))
+    }
+
+    /// Why it can't be called with so many values.
+    pub fn wrong(&self, given: usize) -> String {
+        let values = match self.parameters.len() {
+            0 => "no value".to_owned(),
+            1 => "one value".to_owned(),
+            count => format!("{count} values"),
+        };
+        format!("`{}` takes {values}, not {given}", self.call())
+    }
+}
+
+/// The function of the language that has this name.
+pub fn function(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name == name)
+}
+
+/// All operators, with their dots.
+#[rustfmt::skip]
+pub const OPERATORS: [&str; 33] = [
+    ".to.", ".step.",
+    ".or.", ".and.",
+    ".eq.", ".ne.", ".eql.", ".neql.", ".lt.", ".le.", ".gt.", ".ge.", ".contains.", ".matches.",
+    ".add.", ".sub.", ".mul.", ".div.", ".mod.", ".pow.",
+    ".not.", ".succeeds.",
+    ".exists.", ".isr.", ".isw.", ".isx.",
+    ".isfile.", ".isdir.", ".islink.", ".ispipe.", ".issock.", ".isblock.", ".ischar.",
+];
+
+/// What other languages call a structure, and ours. Programs may have such names, but not with an
+/// `end`.
+pub const FOREIGN_HEADS: [(&str, &str); 16] = [
+    ("attempt", "try"),
+    ("begin", "try"),
+    ("def", "function"),
+    ("fn", "function"),
+    ("fun", "function"),
+    ("func", "function"),
+    ("foreach", "for"),
+    ("loop", "while"),
+    ("parallel", "forall"),
+    ("proc", "function"),
+    ("repeat", "try"),
+    ("retry", "try"),
+    ("sub", "function"),
+    ("unless", "if"),
+    ("until", "while"),
+    ("when", "if"),
+];
+
+/// The command that other languages call `name`, which may also be a program here.
+pub fn synonym(name: &str) -> Option<&'static str> {
+    matches!(name, "abort" | "die" | "fail").then_some("failure")
+}
+
+/// Whether a keyword begins a loop over words.
+pub fn is_loop(keyword: &str) -> bool {
+    matches!(keyword, "for" | "forany" | "forall")
+}
+
+/// Whether a text can be the name of a variable.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const GRAMMAR: &str = include_str!("../grammar/ftsh.pest");
+
+    /// The strings in the definition of a rule.
+    fn strings(rule: &str) -> BTreeSet<&'static str> {
+        let mut lines = GRAMMAR.lines().skip_while(|line| {
+            line.split_once(" = ").is_none_or(|(name, _)| name.trim_end() != rule)
+        });
+        let first = lines.next().unwrap_or_else(|| panic!("the grammar has a rule `{rule}`"));
+        let rest = lines.take_while(|line| line.starts_with([' ', '}']));
+        std::iter::once(first)
+            .chain(rest)
+            .flat_map(|line| line.split('"').skip(1).step_by(2))
+            .collect()
+    }
+
+    #[test]
+    fn the_grammar_has_the_same_words() {
+        assert_eq!(strings("keyword"), BTreeSet::from(KEYWORDS));
+        assert_eq!(strings("clause_word"), BTreeSet::from(CLAUSES));
+        assert_eq!(strings("rule_word"), BTreeSet::from(RULES));
+        let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
+        assert_eq!(strings("for_kind"), loops);
+        let ours = LOOP_CLAUSES.iter().map(|(_, words)| words);
+        let clauses: BTreeSet<_> = ours.flatten().copied().collect();
+        assert_eq!(strings("opener"), clauses);
+        let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);
+        let operators =
+            GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));
+        assert_eq!(operators.collect::<BTreeSet<_>>(), BTreeSet::from(OPERATORS));
+    }
+
+    #[test]
+    fn the_parser_takes_the_same_names() {
+        for name in ["a", "_", "a1", "_1", "A_b", "", "1", "1a", "a-b", "a.b", "ä", "aä", "a b"] {
+            let taken = crate::parse::parse("names", &format!("for {name} in x\nend"));
+            assert_eq!(taken.is_ok(), is_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn heads_are_keywords() {
+        assert!(HEADS.iter().all(|head| KEYWORDS.contains(head)));
+        assert!(
+            FOREIGN_HEADS
+                .iter()
+                .all(|(foreign, ours)| { HEADS.contains(ours) && !KEYWORDS.contains(foreign) })
+        );
+        assert!(LOOP_CLAUSES.iter().all(|(keyword, _)| is_loop(keyword)));
+    }
+}
