@@ -4,7 +4,6 @@
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
 pub mod branch;
-pub mod channel;
 pub mod cli;
 pub mod cluster;
 pub mod driver;
@@ -12,12 +11,9 @@ pub mod journal;
 pub mod lint;
 pub mod log;
 pub mod lsp;
-pub mod machine;
 pub mod non_blocking_writer;
 pub mod os_error;
 pub mod repl;
 pub mod report;
-pub mod secrets;
-pub mod status;
 pub mod timeline;
 pub mod user_directory;

@@ -11,9 +11,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::machine::outcome::{BranchFailure, Branches, Failure, FailureKind, Human, Tried};
-use crate::machine::trace::{INNER_STEPS, Step, StepKind, place};
-use crate::secrets::Secrets;
+use ftsh_machine::outcome::{BranchFailure, Branches, Failure, FailureKind, Human, Tried};
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::trace::{INNER_STEPS, Step, StepKind, place};
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Lines of a trace: calls, branches and tries around a failure, innermost first.
@@ -151,7 +151,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::machine::trace::Trace;
+    use ftsh_machine::trace::Trace;
     use ftsh_syntax::Source;
 
     fn failure() -> Failure {

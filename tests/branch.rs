@@ -9,8 +9,8 @@ use std::time::Duration;
 use ftsh::branch::{
     Branch, Frames, Go, Hello, Identity, Listener, Piece, ToHead, ToNode, frame, too_late,
 };
-use ftsh::machine::FailureKind;
-use ftsh::machine::packed::{Again, BranchEnd};
+use ftsh_machine::FailureKind;
+use ftsh_machine::packed::{Again, BranchEnd};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

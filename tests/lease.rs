@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ftsh::branch::{Listener, Piece, ToNode, frame};
-use ftsh::machine::packed::BranchEnd;
+use ftsh_machine::packed::BranchEnd;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::Duration;
 
 use ftsh::journal::{Beginning, Started, Writer};
-use ftsh::machine::{Config, Time};
+use ftsh_machine::{Config, Time};
 use ftsh_syntax::parse;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Uid, chown};

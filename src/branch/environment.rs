@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bstr::BString;
 
-use crate::machine::packed::{PackedValue, PackedVariable};
+use ftsh_machine::packed::{PackedValue, PackedVariable};
 
 /// What an engine, a login or a machine says of itself.
 const OF_NODE: [&str; 14] = [

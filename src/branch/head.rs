@@ -14,8 +14,8 @@ use super::listen::{Listener, Piece};
 use super::nonce::Nonce;
 use super::record::Record;
 use super::{Branch, Go, Hello, ToHead, ToNode};
-use crate::machine::Time;
-use crate::machine::event::{Blame, Returned};
+use ftsh_machine::Time;
+use ftsh_machine::event::{Blame, Returned};
 
 /// A node that is there answers sooner, or isn't used; besides it has [`PACE`] for what it is sent.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -72,7 +72,7 @@ pub use self::listen::{Listener, Piece};
 pub use self::nonce::Nonce;
 pub use self::record::Record;
 pub use self::request::Request;
-use crate::machine::packed::PackedBranch;
+use ftsh_machine::packed::PackedBranch;
 
 /// What a head says to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

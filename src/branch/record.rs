@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::line;
 use super::nonce::Nonce;
-use crate::machine::packed::{EndedBranch, PackedFailure, Text};
-use crate::machine::{Failure, failure};
+use ftsh_machine::packed::{EndedBranch, PackedFailure, Text};
+use ftsh_machine::{Failure, failure};
 use ftsh_syntax::Source;
 
 /// More isn't told of a failure's branches and output.

@@ -14,10 +14,10 @@ use super::settings::Settings;
 use super::source::Program;
 use crate::driver::process::OutputCapture;
 use crate::log::Log;
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::{Outcome, Time};
 use crate::non_blocking_writer::NonBlockingWriter;
 use crate::os_error::plain;
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::{Outcome, Time};
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;

@@ -19,13 +19,14 @@ use crate::branch::{
     BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
     too_late,
 };
+use crate::driver::process;
 use crate::driver::process::Overseer;
-use crate::driver::{self, Interactive, process};
-use crate::machine::record::Level;
-use crate::machine::{Machine, Outcome, Time};
 use crate::non_blocking_writer;
 use crate::os_error::plain;
-use crate::secrets::Secrets;
+use ftsh_machine::driver::{self, Interactive};
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Machine, Outcome, Time};
 
 /// What says that this is wanted; nothing may stand beside it.
 const OPTION: &str = "--branch";

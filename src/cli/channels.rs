@@ -7,8 +7,8 @@ use anyhow::{Result, anyhow};
 
 use super::messages::tell;
 use crate::driver::process::{Listed, Seen, Shown, list_channels};
-use crate::machine::Outcome;
-use crate::machine::outcome::Human;
+use ftsh_machine::Outcome;
+use ftsh_machine::outcome::Human;
 
 const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "BREAKER"];
 

@@ -13,14 +13,14 @@ use super::journal::{Ended, Kept, Place, Recording};
 use super::telling::Telling;
 use crate::cluster;
 use crate::driver::process::{self, AtEnd, ProcessDriver, Supervision};
-use crate::driver::{self, Driver, Interactive};
-use crate::machine::event::Status;
-use crate::machine::record::Level;
-use crate::machine::{Machine, Outcome, Time};
 use crate::non_blocking_writer;
 use crate::os_error::plain;
 use crate::repl::{self, Story};
-use crate::secrets::Secrets;
+use ftsh_machine::driver::{self, Driver, Interactive};
+use ftsh_machine::event::Status;
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Machine, Outcome, Time};
 
 /// What carries out what a machine asks for.
 type Real = cluster::ClusterDriver;

@@ -11,9 +11,9 @@ use anyhow::{Result, anyhow};
 use super::Along;
 use super::messages::complain;
 use crate::lsp::{Around, serve as converse};
-use crate::machine::Outcome;
 use crate::os_error::plain;
 use crate::repl::Known;
+use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
 
 /// Serves an editor until it ends the conversation.

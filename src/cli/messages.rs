@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::patient::Patient;
-use crate::machine::Outcome;
 use crate::non_blocking_writer::{self, NonBlockingWriter};
 use crate::os_error::plain;
-use crate::secrets::Secrets;
+use ftsh_machine::Outcome;
+use ftsh_machine::secrets::Secrets;
 
 /// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
 const INTERNAL_ERROR: i32 = 70;

@@ -34,9 +34,9 @@ use self::messages::{complain, tell};
 use self::settings::{Action, Settings, Surroundings};
 use crate::driver::process;
 use crate::lint::{Programs, lint};
-use crate::machine::Outcome;
 use crate::non_blocking_writer;
 use crate::repl::Known;
+use ftsh_machine::Outcome;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::print;
 

@@ -17,10 +17,10 @@ use super::source::{Program, Unusable};
 use super::telling::Telling;
 use super::{begin, end, options};
 use crate::driver::process;
-use crate::machine::effect::Environment;
-use crate::machine::{Machine, Outcome, Time};
 use crate::os_error::plain;
 use crate::repl::{self, Story};
+use ftsh_machine::effect::Environment;
+use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_syntax::Script;
 
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error

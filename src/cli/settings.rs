@@ -15,9 +15,9 @@ use super::source::Program;
 use super::values::{self, BadValue};
 use crate::driver::process::Patience;
 use crate::log::Format;
-use crate::machine::record::Level;
-use crate::machine::{Config, Time};
-use crate::secrets::Secrets;
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Config, Time};
 use ftsh_syntax::backoff::{Clauses, Kind, Policy};
 use ftsh_syntax::duration::Exact;
 

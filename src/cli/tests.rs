@@ -10,9 +10,9 @@ use super::settings::{Action, Settings, Surroundings};
 use super::source::Program;
 use crate::driver::process::Patience;
 use crate::log::Format;
-use crate::machine::Time;
-use crate::machine::record::Level;
 use crate::repl::help;
+use ftsh_machine::Time;
+use ftsh_machine::record::Level;
 use ftsh_syntax::backoff::Policy;
 
 fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {

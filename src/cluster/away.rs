@@ -7,11 +7,11 @@ use super::connection::{Connection, Pipe};
 use super::engine::{self, Reason};
 use crate::branch::Head;
 use crate::driver::process::CLIENTS;
-use crate::machine::Time;
-use crate::machine::effect::{
+use ftsh_machine::Time;
+use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
 };
-use crate::machine::event::Returned;
+use ftsh_machine::event::Returned;
 use ftsh_syntax::clauses::Engine;
 
 /// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where

@@ -7,8 +7,8 @@ use bstr::{BStr, BString};
 use super::listed::Listed;
 use super::submission::Submission;
 use super::{ship, slurm, ssh};
-use crate::machine::effect::Environment;
-use crate::machine::event::Blame;
+use ftsh_machine::effect::Environment;
+use ftsh_machine::event::Blame;
 use ftsh_syntax::clauses::Engine;
 
 /// The command that has an engine run something on a node, with its standard streams.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 
-use crate::machine::effect::ScopeId;
+use ftsh_machine::effect::ScopeId;
 
 /// The scopes that are open, and those that wait for branches elsewhere.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::machine::Time;
+use ftsh_machine::Time;
 
 /// How soon after something was sent there is a first look, and after one that has missed something another.
 const SOON: Duration = Duration::from_secs(5);

@@ -4,8 +4,8 @@ use std::io;
 
 use super::ClusterDriver;
 use crate::driver::process::{BackgroundJob, Edited};
-use crate::driver::{Attended, Interactive};
-use crate::machine::{Machine, Outcome, Time};
+use ftsh_machine::driver::{Attended, Interactive};
+use ftsh_machine::{Machine, Outcome, Time};
 
 impl Interactive for ClusterDriver {
     type Job<T> = BackgroundJob<T>;
@@ -54,6 +54,8 @@ impl Interactive for ClusterDriver {
     fn restore_terminal(&self) {
         self.inner.restore_terminal();
     }
+
+    type Edited = Edited;
 
     fn edited(&self) -> Edited {
         self.inner.edited()

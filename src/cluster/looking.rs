@@ -11,10 +11,10 @@ use super::away::{Away, Errand, Names};
 use super::connection::{Connection, Heard, Pipe};
 use super::engine::{self, Reason};
 use super::listed::Listed;
-use crate::driver::Driver;
-use crate::machine::Time;
-use crate::machine::effect::{Action, Effect};
-use crate::machine::event::{Blame, Status};
+use ftsh_machine::Time;
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::{Action, Effect};
+use ftsh_machine::event::{Blame, Status};
 use ftsh_syntax::clauses::Engine;
 
 /// How long the command has. Slurm's gives up by itself after 10 to 100 seconds, as it is configured.

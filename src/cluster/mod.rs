@@ -38,10 +38,10 @@ use self::sending::Program;
 use self::ssh::Hosts;
 use crate::branch::Lease;
 use crate::driver::process::ProcessDriver;
-use crate::driver::{Driver, Durable, Written};
-use crate::machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
-use crate::machine::event::{Blame, SpawnErrorKind, Status};
-use crate::machine::{Event, Machine, Time};
+use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
+use ftsh_machine::event::{Blame, SpawnErrorKind, Status};
+use ftsh_machine::{Event, Machine, Time};
 
 /// What a cluster driver is told.
 pub struct Settings {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::family::Families;
-use crate::machine::Time;
-use crate::machine::effect::{Dispatch, ScopeId};
+use ftsh_machine::Time;
+use ftsh_machine::effect::{Dispatch, ScopeId};
 
 /// Those that may go on, and what waits for their end.
 #[derive(Debug, Default)]

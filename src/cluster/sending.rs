@@ -14,11 +14,12 @@ use super::connection::Connection;
 use super::submission::Submission;
 use super::{engine, ship};
 use crate::branch::{Branch, Head, Identity, Nonce};
-use crate::driver::{Driver, process};
-use crate::machine::effect::{Action, Dispatch, Effect, Environment};
-use crate::machine::event::{Blame, Returned};
-use crate::machine::{Event, Time};
+use crate::driver::process;
 use crate::os_error::plain;
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::{Action, Dispatch, Effect, Environment};
+use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::{Event, Time};
 use ftsh_syntax as syntax;
 use ftsh_syntax::clauses::Engine;
 

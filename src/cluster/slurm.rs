@@ -5,7 +5,7 @@ use nix::unistd::geteuid;
 
 use super::listed::Listed;
 use super::submission::Submission;
-use crate::machine::event::Blame;
+use ftsh_machine::event::Blame;
 
 /// The command.
 pub const PROGRAM: &str = "srun";

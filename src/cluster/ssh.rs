@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::submission::Submission;
-use crate::machine::event::Blame;
+use ftsh_machine::event::Blame;
 use ftsh_syntax::engine;
 
 /// The command.

@@ -8,10 +8,10 @@ use bstr::BString;
 
 use super::plumbing::{Input, Plumbing};
 use super::read::NoMemory;
-use crate::machine::effect::{
+use ftsh_machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,
 };
-use crate::machine::{Effect, Event, Time};
+use ftsh_machine::{Effect, Event, Time};
 
 /// The world of a run.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::started::Started;
-use crate::machine::Time;
+use ftsh_machine::Time;
 
 /// What the clocks of the system say.
 #[derive(Clone, Debug, PartialEq, Eq)]

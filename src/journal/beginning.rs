@@ -5,9 +5,9 @@ use std::time::Duration;
 use bstr::{BString, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::record::Level;
-use crate::machine::{Config, Machine, Time};
-use crate::secrets::Secrets;
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Config, Machine, Time};
 use ftsh_syntax::backoff::{Kind, Policy};
 use ftsh_syntax::clauses::{Engine, On};
 use ftsh_syntax::{Script, parse};

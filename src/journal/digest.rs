@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crc32fast::Hasher;
 
-use crate::machine::effect::{Action, Dispatch, Effect, FdChange, FdSource, Run};
+use ftsh_machine::effect::{Action, Dispatch, Effect, FdChange, FdSource, Run};
 
 /// A checksum of effects. What is logged doesn't count: that depends on the log's level.
 #[derive(Clone, Default)]

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::beginning::Beginning;
 use super::started::Started;
-use crate::channel::Admission;
-use crate::machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
-use crate::machine::event::{
+use ftsh_machine::channels::Admission;
+use ftsh_machine::effect::{BufferId, OperationId, ProcessId, ScopeId};
+use ftsh_machine::event::{
     Event, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
 };
-use crate::machine::outcome::Outcome;
-use crate::machine::record::LogEvent;
+use ftsh_machine::outcome::Outcome;
+use ftsh_machine::record::LogEvent;
 
 /// What frames hold before their entries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,10 +9,10 @@ use super::crashes::{Disk, started};
 use super::entry::{Entry, Told};
 use super::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
 use crate::driver::simulated::{Model, Simulated};
-use crate::driver::{self, Driver, Durable, Written};
-use crate::machine::effect::{BufferId, IoId};
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::{Config, Effect, Event, Machine, Time};
+use ftsh_machine::driver::{self, Driver, Durable, Written};
+use ftsh_machine::effect::{BufferId, IoId};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_syntax::parse;
 
 const SCRIPT: &str = "for i in 1 2 3\n try 2 times every 1 ms\n  step $i\n end\nend";

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::alive::Alive;
 use super::lengths::Lengths;
 use super::plumbing::{Input, Plumbing, Reading};
-use crate::driver::Written;
-use crate::machine::effect::{BufferId, FdSource, OperationId, Query};
-use crate::machine::event::Reply;
-use crate::machine::{Effect, Event};
+use ftsh_machine::driver::Written;
+use ftsh_machine::effect::{BufferId, FdSource, OperationId, Query};
+use ftsh_machine::event::Reply;
+use ftsh_machine::{Effect, Event};
 
 /// Less than this isn't worth looking for among what is recorded.
 const SHORT: usize = 64;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
 use super::alive::Alive;
-use crate::driver::Written;
-use crate::machine::Effect;
-use crate::machine::effect::{BufferId, FdChange, FdSource};
+use ftsh_machine::Effect;
+use ftsh_machine::driver::Written;
+use ftsh_machine::effect::{BufferId, FdChange, FdSource};
 
 /// Lengths and checksums of the buffers there are.
 #[derive(Default)]

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::scopes::Scopes;
-use crate::machine::effect::{
+use ftsh_machine::effect::{
     Access, BufferId, Dispatch, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, Run,
     ScopeId,
 };
-use crate::machine::{Effect, Event};
+use ftsh_machine::{Effect, Event};
 
 /// An input that tables share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use super::behind;
 use super::entry::{Entry, Head, Over};
 use super::frame::{self, Frames, Start};
 use super::started::Started;
-use crate::machine::Time;
+use ftsh_machine::Time;
 
 /// A journal that was read.
 #[derive(Debug)]

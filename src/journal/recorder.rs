@@ -13,14 +13,14 @@ use super::remake::without_files;
 use super::replay::World;
 use super::store::Store;
 use super::writer::{Writer, changes_the_world};
-use crate::driver::{Driver, Durable};
-use crate::machine::effect::{Effect, IoId, OperationId};
-use crate::machine::event::{
+use ftsh_machine::driver::{Driver, Durable};
+use ftsh_machine::effect::{Effect, IoId, OperationId};
+use ftsh_machine::event::{
     Blame, Refusal, Reply, Returned, SpawnError, SpawnErrorKind, Status, Suspension,
 };
-use crate::machine::outcome::Human;
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::{Event, Machine, Outcome, Time};
+use ftsh_machine::outcome::Human;
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::{Event, Machine, Outcome, Time};
 
 /// What a run is suspended by when its journal can't be written: SIGTERM.
 const END: i32 = 15;

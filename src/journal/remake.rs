@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::alive::{Alive, Buffer, Table};
 use super::plumbing::Input;
-use crate::machine::Effect;
-use crate::machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
+use ftsh_machine::Effect;
+use ftsh_machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
 
 /// What is asked for only to seek the shell's own standard input.
 const SEEK: (OperationId, IoId) = (OperationId(u64::MAX), IoId(u64::MAX));

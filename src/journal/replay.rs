@@ -13,10 +13,10 @@ use super::digest::Digest;
 use super::entry::{Answer, Entry, Head, Told};
 use super::plumbing::Input;
 use super::read::{Journal, NoMemory};
-use crate::machine::effect::{BufferId, Effect, IoId, ScopeId};
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::{Event, Machine, Outcome, Output, Time};
-use crate::secrets::Secrets;
+use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Event, Machine, Outcome, Output, Time};
 
 /// How far a run was repeated.
 pub struct Replayed {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{ProcessId, ScopeId};
 
 /// The scopes that are open, and the commands in them. Whatever happens to one costs what is in it, however
 /// many there are.

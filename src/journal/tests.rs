@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::entry::Entry;
 use super::{Beginning, Over, Store, Unreadable, Writer, frame, read};
-use crate::machine::effect::ProcessId;
-use crate::machine::event::Status;
-use crate::machine::{Config, Event, Outcome, Time};
+use ftsh_machine::effect::ProcessId;
+use ftsh_machine::event::Status;
+use ftsh_machine::{Config, Event, Outcome, Time};
 use ftsh_syntax::parse;
 
 pub const RUN: u64 = 0x1234_5678_9abc_def0;

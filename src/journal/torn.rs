@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::entry::Entry;
 use super::tests::{RUN, beginning, exited};
 use super::{Journal, Last, Over, Store, Unreadable, Writer, frame, last, read, report};
-use crate::machine::effect::ProcessId;
-use crate::machine::event::Status;
-use crate::machine::{Event, Outcome, Time};
+use ftsh_machine::effect::ProcessId;
+use ftsh_machine::event::Status;
+use ftsh_machine::{Event, Outcome, Time};
 
 /// A file in memory.
 #[derive(Clone, Default)]

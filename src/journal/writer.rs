@@ -19,11 +19,11 @@ use super::read::{Journal, NoMemory};
 use super::replay::Replayed;
 use super::started::Started;
 use super::store::Store;
-use crate::driver::Written;
-use crate::machine::effect::{Access, BufferId, Effect, FdSource};
-use crate::machine::event::Suspension;
-use crate::machine::record::Record;
-use crate::machine::{Event, Outcome, Time};
+use ftsh_machine::driver::Written;
+use ftsh_machine::effect::{Access, BufferId, Effect, FdSource};
+use ftsh_machine::event::Suspension;
+use ftsh_machine::record::Record;
+use ftsh_machine::{Event, Outcome, Time};
 
 /// Room is made for so much at once: then writing needn't change what is known of the file.
 const ROOM: usize = 64 * 1024;

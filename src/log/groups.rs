@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::effect::TaskId;
+use ftsh_machine::effect::TaskId;
 
 /// Bytes that lines of all groups may take before those of the present one are written at once.
 const MAX_BYTES: usize = 1 << 20;

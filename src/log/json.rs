@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::Style;
 use super::base64::base64;
 use super::text::signal_name;
-use crate::machine::outcome::{Failure, FailureKind};
-use crate::machine::record::{LogEvent, Record};
-use crate::machine::trace::{Step, StepKind};
+use ftsh_machine::outcome::{Failure, FailureKind};
+use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::trace::{Step, StepKind};
 
 /// Appends `record` to `out`, without a newline.
 pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::machine::record::{LogEvent, Trouble};
+use ftsh_machine::record::{LogEvent, Trouble};
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// So many machines are told of, those that were avoided most.

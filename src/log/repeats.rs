@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::Human;
-use crate::machine::record::{LogEvent, Record};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::Human;
+use ftsh_machine::record::{LogEvent, Record};
 
 /// Time after a line in which the same failure is only counted; it doubles up to the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
@@ -109,10 +109,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::machine::FailureKind;
-    use crate::machine::outcome::Failure;
-    use crate::machine::time::Time;
-    use crate::machine::trace::Trace;
+    use ftsh_machine::FailureKind;
+    use ftsh_machine::outcome::Failure;
+    use ftsh_machine::time::Time;
+    use ftsh_machine::trace::Trace;
     use ftsh_syntax::Source;
 
     fn failed(message: &str) -> Record {

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::machines::Machines;
 use super::text::signal_name;
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::{Human, Outcome};
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::time::Time;
-use crate::machine::trace::place;
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::{Human, Outcome};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::time::Time;
+use ftsh_machine::trace::place;
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// What failed at which line is told of this many, those that happened most.

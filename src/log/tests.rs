@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
 use super::*;
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::Tried;
-use crate::machine::record::{LogEvent, Trouble};
-use crate::machine::trace::Trace;
-use crate::machine::{Failure, FailureKind, Time};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::Tried;
+use ftsh_machine::record::{LogEvent, Trouble};
+use ftsh_machine::trace::Trace;
+use ftsh_machine::{Failure, FailureKind, Time};
 use ftsh_syntax::Source;
 use ftsh_syntax::clauses::Engine;
 

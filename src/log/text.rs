@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::Style;
-use crate::machine::outcome::Human;
-use crate::machine::record::{LONG_DELAY, LogEvent, Record, Trouble};
+use ftsh_machine::outcome::Human;
+use ftsh_machine::record::{LONG_DELAY, LogEvent, Record, Trouble};
 
 /// Appends `record` to `out`, without a newline.
 pub fn line(out: &mut String, now: Timestamp, zone: &TimeZone, style: &Style, record: &Record) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lint::Schedule;
-use crate::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 
 /// So many delays are shown one by one.
 const SHOWN: usize = 5;

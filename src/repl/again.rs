@@ -8,7 +8,7 @@ use rustyline::{
     RepeatCount,
 };
 
-use crate::machine::{Failure, FailureKind};
+use ftsh_machine::{Failure, FailureKind};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::CommandKind;
 

@@ -154,7 +154,7 @@ pub fn fill_hanging(text: &str, first: &str, further: &str, columns: usize) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::FailureKind;
+    use ftsh_machine::FailureKind;
 
     #[test]
     fn everything_is_explained() {

@@ -11,7 +11,7 @@ use bstr::{BString, ByteSlice};
 use nix::unistd::{AccessFlags, access};
 
 use super::abbreviations::Abbreviations;
-use crate::machine::Machine;
+use ftsh_machine::Machine;
 use ftsh_syntax::vocabulary::BUILTINS;
 
 /// Where programs are looked for if `PATH` isn't set.

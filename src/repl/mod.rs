@@ -31,13 +31,13 @@ pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
 pub use self::story::Story;
-use crate::driver::process::TerminalRestore;
-use crate::driver::{self, Interactive};
-use crate::machine::event::Event;
-use crate::machine::time::Time;
-use crate::machine::{Failure, FailureKind, Machine, Outcome};
+use crate::driver::process::{Edited, TerminalRestore};
 use crate::non_blocking_writer;
-use crate::secrets::Secrets;
+use ftsh_machine::driver::{self, Interactive};
+use ftsh_machine::event::Event;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::time::Time;
+use ftsh_machine::{Failure, FailureKind, Machine, Outcome};
 use ftsh_syntax::ast::{Block, Name};
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::vocabulary::OPERATORS;
@@ -61,7 +61,11 @@ pub fn restore() -> Option<TerminalRestore> {
 
 /// Talks with the user of the terminal until one of them has enough. Whoever hears of the records tells
 /// the story of them.
-pub fn run(machine: Machine, driver: impl Interactive, story: Rc<RefCell<Story>>) -> Outcome {
+pub fn run(
+    machine: Machine,
+    driver: impl Interactive<Edited = Edited>,
+    story: Rc<RefCell<Story>>,
+) -> Outcome {
     let capable = read::is_capable();
     let colours = capable && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut session = Session {
@@ -84,7 +88,7 @@ pub fn run(machine: Machine, driver: impl Interactive, story: Rc<RefCell<Story>>
     }
 }
 
-struct Session<D: Interactive> {
+struct Session<D: Interactive<Edited = Edited>> {
     machine: Machine,
     driver: D,
     reader: Reader<D>,
@@ -109,7 +113,7 @@ enum Input {
     Timeout,
 }
 
-impl<D: Interactive> Session<D> {
+impl<D: Interactive<Edited = Edited>> Session<D> {
     /// One statement; the outcome of the session if that was the last.
     fn turn(&mut self) -> Option<Outcome> {
         let text = match self.input() {

@@ -22,12 +22,13 @@ use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
 use super::why;
-use crate::driver::{Attended, Interactive};
-use crate::machine::event::Event;
-use crate::machine::time::Time;
-use crate::machine::{Failure, Machine};
+use crate::driver::process::Edited;
 use crate::non_blocking_writer;
 use crate::os_error;
+use ftsh_machine::driver::{Attended, Interactive};
+use ftsh_machine::event::Event;
+use ftsh_machine::time::Time;
+use ftsh_machine::{Failure, Machine};
 use ftsh_syntax::Script;
 
 type Editor = LineEditor<Helper, MemHistory>;
@@ -62,7 +63,7 @@ fn slot(remark: &Remark) -> std::sync::MutexGuard<'_, Option<String>> {
 }
 
 /// Reads lines.
-pub struct Reader<D: Interactive> {
+pub struct Reader<D: Interactive<Edited = Edited>> {
     /// None where the terminal can't do more than print.
     editor: Option<Box<Editor>>,
     /// A line that is being read, though not for the prompt it was asked for.
@@ -89,7 +90,7 @@ pub fn is_capable() -> bool {
     !["", "dumb", "emacs", "cons25"].iter().any(|dumb| term.eq_ignore_ascii_case(dumb))
 }
 
-impl<D: Interactive> Reader<D> {
+impl<D: Interactive<Edited = Edited>> Reader<D> {
     /// For the terminal at standard input and output.
     pub fn new(capable: bool, colours: bool) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(Into::into);

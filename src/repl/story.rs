@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::{Tried, shorten};
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::time::Time;
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::{Tried, shorten};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::time::Time;
 
 /// Of one `try` so many attempts are kept, the first ones and the last.
 const FIRST: usize = 3;

@@ -7,10 +7,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::help::fill_hanging;
 use super::story::{Attempt, Story, Try};
-use crate::machine::outcome::{Failure, Human, Tried, shorten};
-use crate::machine::time::Time;
-use crate::machine::trace::place;
-use crate::secrets::Secrets;
+use ftsh_machine::outcome::{Failure, Human, Tried, shorten};
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::time::Time;
+use ftsh_machine::trace::place;
 use ftsh_syntax::diagnostic::printable;
 
 /// The command.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 
 /// Steps that people count in, in milliseconds, after those of seconds.
 const OF_PEOPLE: [u64; 16] = [

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::rows::Rows;
 use super::{Bar, End, Gap, Kind};
-use crate::machine::Time;
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::{Failure, FailureKind, Human};
-use crate::machine::record::{LogEvent, Record};
+use ftsh_machine::Time;
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::{Failure, FailureKind, Human};
+use ftsh_machine::record::{LogEvent, Record};
 
 /// What is said of one bar is no longer than this, about.
 const LONGEST_TEXT: usize = 400;

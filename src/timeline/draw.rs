@@ -8,7 +8,7 @@ use super::axis;
 use super::thin::thin;
 use super::words::{escaped, shortened, width};
 use super::{Bar, End, Gap, Kind, Picture, Row};
-use crate::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 
 const STYLE: &str = include_str!("style.css");
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::course::{Course, Scene};
 use super::rows::Rows;
 use super::{End, Gap, Picture};
-use crate::machine::Outcome;
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::FailureKind;
-use crate::machine::record::{LogEvent, Record};
+use ftsh_machine::Outcome;
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::FailureKind;
+use ftsh_machine::record::{LogEvent, Record};
 
 const SCRIPT: TaskId = TaskId(0);
 

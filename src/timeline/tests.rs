@@ -9,12 +9,12 @@ use super::thin::thin;
 use super::words::{escaped, shortened, width};
 use super::{Bar, End, Kind, Picture, Row, Timeline, axis, html, svg};
 use crate::driver::simulated::{Model, Simulated};
-use crate::driver::{self, Driver};
-use crate::machine::effect::TaskId;
-use crate::machine::outcome::{Failure, FailureKind};
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::trace::Trace;
-use crate::machine::{Config, Effect, Event, Machine, Time};
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::outcome::{Failure, FailureKind};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::trace::Trace;
+use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_syntax::Source;
 
 /// A world whose log a picture is made of.

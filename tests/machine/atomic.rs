@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::machine::Outcome;
-use ftsh::machine::record::Level;
+use ftsh_machine::Outcome;
+use ftsh_machine::record::Level;
 
 use super::{Ran, World, world};
 

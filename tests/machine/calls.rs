@@ -1,4 +1,4 @@
-use ftsh::machine::Outcome;
+use ftsh_machine::Outcome;
 
 use super::world;
 

@@ -1,5 +1,5 @@
-use ftsh::machine::effect::Effect;
-use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
+use ftsh_machine::effect::Effect;
+use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 
 use super::{seconds, world};
 
@@ -125,7 +125,7 @@ fn no_command_runs_after_a_signal() {
 
 #[test]
 fn the_run_has_a_deadline_of_its_own() {
-    let deadline = ftsh::machine::Time::after(seconds(4.0));
+    let deadline = ftsh_machine::Time::after(seconds(4.0));
     let ran = world()
         .config(|config| config.deadline = Some(deadline))
         .run("try for 1 day; hang; catch; hang; end");
@@ -135,7 +135,7 @@ fn the_run_has_a_deadline_of_its_own() {
 
 #[test]
 fn a_signal_just_after_the_deadline_leaves_the_commands_their_grace() {
-    let deadline = ftsh::machine::Time::after(seconds(4.0));
+    let deadline = ftsh_machine::Time::after(seconds(4.0));
     let signals = |count: u32| {
         world()
             .config(|config| {

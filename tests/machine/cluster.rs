@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ftsh::cluster::simulated::{Clock, Cluster, Clustered, Fault, Node};
-use ftsh::driver::{self, Driver};
-use ftsh::machine::{Config, FailureKind, Machine, Outcome, Time};
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::{Config, FailureKind, Machine, Outcome, Time};
 use ftsh_syntax::parse;
 use insta::assert_snapshot;
 

@@ -1,9 +1,9 @@
 //! The same script, seed and events give the same run, to the last effect and at any log level.
 
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::driver::{self, Driver};
-use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::record::Level;
+use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
 
 /// A world that keeps what is asked of it, but for the log.
 struct Recorder {

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::driver::{self, Driver};
-use ftsh::machine::event::{Blame, Returned};
-use ftsh::machine::packed::{BranchEnd, PackedBranch, Unpackable};
-use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Effect, Event, Machine, Time};
-use ftsh::secrets::Secrets;
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::packed::{BranchEnd, PackedBranch, Unpackable};
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Config, Effect, Event, Machine, Time};
 use ftsh_syntax::parse;
 
 /// A world that counts who wants to go through a channel.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::machine::record::Level;
-use ftsh::machine::{Outcome, Time};
+use ftsh_machine::record::Level;
+use ftsh_machine::{Outcome, Time};
 
 use super::{World, seconds, world};
 
@@ -205,8 +205,7 @@ fn a_group_in_progress_has_its_share_after_the_cut() {
     let alone = "try; ok; finally; work 4; echo f; end; echo no";
     let ran = cleaning().model(signaled(1.0)).run(alone).prints("f\n").takes(4.0);
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
-    let run =
-        |config: &mut ftsh::machine::Config| config.deadline = Some(Time::after(seconds(1.0)));
+    let run = |config: &mut ftsh_machine::Config| config.deadline = Some(Time::after(seconds(1.0)));
     cleaning().config(run).run(alone).fails("timeout", 124).prints("f\n").takes(4.0);
 }
 

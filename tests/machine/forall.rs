@@ -1,5 +1,5 @@
 use ftsh::driver::simulated::Simulated;
-use ftsh::machine::Time;
+use ftsh_machine::Time;
 
 use super::{seconds, world};
 
@@ -115,16 +115,16 @@ fn a_deadline_cuts_even_the_starting_of_branches() {
     let script = "try for 1 second; forall n in 1 .to. 1000000000000; hang; end; end";
     let parsed = ftsh_syntax::parse("script", script).expect("valid");
     let mut machine =
-        ftsh::machine::Machine::new(&parsed, vec![], vec![], ftsh::machine::Config::default(), 1);
+        ftsh_machine::Machine::new(&parsed, vec![], vec![], ftsh_machine::Config::default(), 1);
     let (mut effects, mut looks) = (0, 0);
     while looks < 10 {
         match machine.poll_output() {
-            ftsh::machine::Output::Effect(ftsh::machine::Effect::Open { operation, .. }) => {
-                let result = Ok(ftsh::machine::event::Reply::Truth(true));
-                let done = ftsh::machine::Event::Done { operation, result };
-                machine.handle_event(ftsh::machine::Time::START, done);
+            ftsh_machine::Output::Effect(ftsh_machine::Effect::Open { operation, .. }) => {
+                let result = Ok(ftsh_machine::event::Reply::Truth(true));
+                let done = ftsh_machine::Event::Done { operation, result };
+                machine.handle_event(ftsh_machine::Time::START, done);
             }
-            ftsh::machine::Output::Effect(_) => effects += 1,
+            ftsh_machine::Output::Effect(_) => effects += 1,
             _ => looks += 1,
         }
         assert!(effects < 1_000_000, "the machine must look at the clock");

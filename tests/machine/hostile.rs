@@ -1,8 +1,8 @@
 //! A driver that tells nonsense must not bring the machine down.
 
-use ftsh::machine::effect::{OperationId, ProcessId, ScopeId};
-use ftsh::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension};
-use ftsh::machine::{Config, Event, Machine, Output, Time};
+use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
+use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status, Suspension};
+use ftsh_machine::{Config, Event, Machine, Output, Time};
 use proptest::prelude::*;
 
 use super::seconds;

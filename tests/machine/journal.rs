@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::driver::{self, Driver, Durable, Written};
 use ftsh::journal::{
     Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay,
 };
-use ftsh::machine::effect::{BufferId, IoId, OperationId};
-use ftsh::machine::event::{Reply, Status};
-use ftsh::machine::record::{Level, Record};
-use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_machine::driver::{self, Driver, Durable, Written};
+use ftsh_machine::effect::{BufferId, IoId, OperationId};
+use ftsh_machine::event::{Reply, Status};
+use ftsh_machine::record::{Level, Record};
+use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
 use ftsh_syntax::parse;
 
 /// A disk in memory, which may have room for so many writes only.

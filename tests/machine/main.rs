@@ -13,6 +13,7 @@ mod elsewhere;
 mod expansion;
 mod finally;
 mod forall;
+mod functions;
 mod hedge;
 mod hostile;
 mod journal;
@@ -21,15 +22,17 @@ mod pipelines;
 mod plumbing;
 mod properties;
 mod resuming;
+mod scopes;
 mod sessions;
+mod status_text;
 mod trying;
 
 use std::time::Duration;
 
 use ftsh::driver::simulated::{Call, Model, Simulated};
-use ftsh::driver::{self, Driver};
-use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Machine, Outcome};
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::record::Level;
+use ftsh_machine::{Config, Machine, Outcome};
 
 /// A world to run a script in.
 struct World {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::machine::Outcome;
-use ftsh::machine::event::Status;
-use ftsh::machine::record::Level;
+use ftsh_machine::Outcome;
+use ftsh_machine::event::Status;
+use ftsh_machine::record::Level;
 
 use super::{World, world};
 

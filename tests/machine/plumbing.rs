@@ -1,4 +1,4 @@
-use ftsh::machine::record::Level;
+use ftsh_machine::record::Level;
 
 use super::world;
 
@@ -52,7 +52,7 @@ fn stages_feed_each_other() {
 #[test]
 fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
     use ftsh::driver::simulated::Model;
-    use ftsh::machine::event::Status;
+    use ftsh_machine::event::Status;
     let yes = |simulated: ftsh::driver::simulated::Simulated| {
         simulated.command("yes", |_, _| Model::ends(Status::Signaled(13)))
     };
@@ -71,7 +71,7 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
 #[test]
 fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
     use ftsh::driver::simulated::Model;
-    use ftsh::machine::event::Status;
+    use ftsh_machine::event::Status;
     let lost = |simulated: ftsh::driver::simulated::Simulated| {
         simulated.command("lose", |_, _| Model::ends(Status::Lost))
     };

@@ -1,6 +1,6 @@
 //! What holds for every program, whatever its commands do.
 
-use ftsh::machine::Outcome;
+use ftsh_machine::Outcome;
 use proptest::prelude::*;
 
 use super::{seconds, world};

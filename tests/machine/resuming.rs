@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use ftsh::channel::{Admission, Passed};
 use ftsh::driver::simulated::{Model, Simulated};
-use ftsh::driver::{self, Driver};
-use ftsh::machine::effect::{Action, OperationId, PassId, ProcessId, ScopeId};
-use ftsh::machine::event::{Reply, Status, Suspension};
-use ftsh::machine::record::{Level, LogEvent};
-use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
+use ftsh_machine::channels::{Admission, Passed};
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::effect::{Action, OperationId, PassId, ProcessId, ScopeId};
+use ftsh_machine::event::{Reply, Status, Suspension};
+use ftsh_machine::record::{Level, LogEvent};
+use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 
 use super::{Ran, World, seconds, world};
 

@@ -1,7 +1,7 @@
 use ftsh::driver::simulated::Simulated;
-use ftsh::driver::{self, Driver};
-use ftsh::machine::event::Reply;
-use ftsh::machine::{Effect, Event, Machine, Outcome, Output, Time};
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::event::Reply;
+use ftsh_machine::{Effect, Event, Machine, Outcome, Output, Time};
 
 use super::{World, seconds, world};
 
@@ -194,8 +194,8 @@ fn a_signal_between_statements_ends_what_was_left_running() {
 
 #[test]
 fn the_deadline_of_a_session_cuts_its_statement_short() {
-    let ends = |config: &mut ftsh::machine::Config| {
-        config.deadline = Some(ftsh::machine::Time::after(seconds(10.0)));
+    let ends = |config: &mut ftsh_machine::Config| {
+        config.deadline = Some(ftsh_machine::Time::after(seconds(10.0)));
     };
     let mut session = world().config(ends).session();
     session.prints("work 4; daemon", "");

@@ -1,6 +1,6 @@
-use ftsh::machine::event::Status;
-use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
+use ftsh_machine::event::Status;
+use ftsh_machine::record::Level;
+use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
 use ftsh_syntax::backoff::{Kind, Policy};
 use insta::assert_snapshot;
 
@@ -272,10 +272,10 @@ fn a_run_has_a_trace() {
 fn a_deadline_cuts_a_loop_that_only_fails_and_logs() {
     let script = "try for 1 second; forany n in 1 .to. 1000000000; failure; end; end";
     let parsed = ftsh_syntax::parse("script", script).expect("valid");
-    let config = ftsh::machine::Config { log_level: Level::FAILURES, ..Default::default() };
-    let mut machine = ftsh::machine::Machine::new(&parsed, vec![], vec![], config, 1);
+    let config = ftsh_machine::Config { log_level: Level::FAILURES, ..Default::default() };
+    let mut machine = ftsh_machine::Machine::new(&parsed, vec![], vec![], config, 1);
     let mut outputs = 0;
-    while let ftsh::machine::Output::Effect(_) = machine.poll_output() {
+    while let ftsh_machine::Output::Effect(_) = machine.poll_output() {
         outputs += 1;
         assert!(outputs < 100_000, "the machine must look at the clock");
     }

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::driver::Driver;
 use ftsh::journal::{Beginning, Recorder, Started, Writer, read, replay};
-use ftsh::machine::effect::Effect;
-use ftsh::machine::record::{Level, Record};
-use ftsh::machine::{Config, Event, Machine, Outcome, Output, Time};
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::Effect;
+use ftsh_machine::record::{Level, Record};
+use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
 use ftsh_syntax::Script;
 
 use crate::dice::Dice;

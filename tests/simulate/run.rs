@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Effect, Machine, Outcome, Output, Time};
+use ftsh_machine::record::Level;
+use ftsh_machine::{Config, Effect, Machine, Outcome, Output, Time};
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::{Kind, Policy};
 

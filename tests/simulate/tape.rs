@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh::journal::{Beginning, Started, Store, Writer, read, replay};
-use ftsh::machine::record::{Level, Record};
-use ftsh::machine::{Config, Effect, Event, Outcome, Time};
+use ftsh_machine::record::{Level, Record};
+use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 use ftsh_syntax::Script;
 
 use crate::dice::Dice;

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh::driver::simulated::Shell;
-use ftsh::machine::effect::Environment;
-use ftsh::machine::record::Level;
-use ftsh::machine::{Config, Machine};
+use ftsh_machine::effect::Environment;
+use ftsh_machine::record::Level;
+use ftsh_machine::{Config, Machine};
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;
 use rand::RngExt;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bstr::BString;
 use ftsh::driver::simulated::{Call, Model as Course};
-use ftsh::machine::event::Status;
-use ftsh::machine::outcome::Outcome;
-use ftsh::machine::record::Record;
-use ftsh::machine::{Failure, Time};
+use ftsh_machine::event::Status;
+use ftsh_machine::outcome::Outcome;
+use ftsh_machine::record::Record;
+use ftsh_machine::{Failure, Time};
 use rand::RngExt;
 
 use super::model::{Fails, Model, last_name};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ftsh::log::{Told, one_line};
-use ftsh::machine::Time;
-use ftsh::machine::effect::TaskId;
-use ftsh::machine::record::{LogEvent, Record};
+use ftsh_machine::Time;
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::record::{LogEvent, Record};
 
 /// Counts what becomes of tries, by their lines.
 #[derive(Clone, Debug, Default)]

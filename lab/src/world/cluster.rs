@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 use ftsh::driver::simulated::{Call, Model};
-use ftsh::machine::effect::{Dispatch, Environment, ProcessId};
-use ftsh::machine::event::{Blame, Returned, Status};
-use ftsh::machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
-use ftsh::machine::{Event, FailureKind, Time};
+use ftsh_machine::effect::{Dispatch, Environment, ProcessId};
+use ftsh_machine::event::{Blame, Returned, Status};
+use ftsh_machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
+use ftsh_machine::{Event, FailureKind, Time};
 use rand::RngExt;
 
 use super::{Agenda, Commands, Program};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 use ftsh::driver::simulated::{Call, Model};
-use ftsh::machine::event::Status;
+use ftsh_machine::event::Status;
 use rand::RngExt;
 
 use super::{Agenda, Commands, Program};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use ftsh::machine::Time;
+use ftsh_machine::Time;
 
 /// A clock, and what is to happen when. What is due at one moment happens in the order in which it
 /// was scheduled.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 use ftsh::driver::simulated::{Call, Model};
-use ftsh::machine::Time;
-use ftsh::machine::event::Status;
+use ftsh_machine::Time;
+use ftsh_machine::event::Status;
 
 use super::{Agenda, Commands, Program};
 

@@ -11,9 +11,9 @@ use super::{identity, nonce, record};
 use crate::branch::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
 use crate::driver::process::{Order, Overseer};
 use crate::driver::simulated::Simulated;
-use crate::machine::event::{Blame, Returned};
-use crate::machine::packed::PackedBranch;
-use crate::machine::{Config, Machine, Time};
+use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::packed::PackedBranch;
+use ftsh_machine::{Config, Machine, Time};
 use ftsh_syntax::parse;
 
 /// True time, in nanoseconds.
@@ -27,7 +27,7 @@ pub(super) fn branch() -> Branch {
         let script = parse("script", "forall x in a; end").expect("a script");
         let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
         machine.pack_branches();
-        crate::driver::run(&mut machine, &mut Simulated::new(1));
+        ftsh_machine::driver::run(&mut machine, &mut Simulated::new(1));
         machine.take_packed().swap_remove(0).1.expect("a branch")
     };
     let packed = PACKED.get_or_init(pack).clone();

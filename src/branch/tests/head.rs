@@ -7,8 +7,8 @@ use crate::branch::head::PACE;
 use crate::branch::{
     Branch, Frames, Head, Hello, Nonce, Output, Request, Stream, ToHead, ToNode, frame, too_late,
 };
-use crate::machine::Time;
-use crate::machine::event::{Blame, Returned};
+use ftsh_machine::Time;
+use ftsh_machine::event::{Blame, Returned};
 
 const LEASE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(30);

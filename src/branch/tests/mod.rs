@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Frames, Go, Hello, Identity, Listener, Nonce, Piece, Record, ToNode, frame, merge};
-use crate::machine::FailureKind;
-use crate::machine::packed::{
+use ftsh_machine::FailureKind;
+use ftsh_machine::packed::{
     Again, BranchEnd, EndedBranch, PackedFailure, PackedValue, PackedVariable, Text,
 };
 

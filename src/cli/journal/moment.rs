@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
-use crate::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 
 /// Now, since 1970.
 pub fn since_1970() -> Duration {

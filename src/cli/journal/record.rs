@@ -15,12 +15,12 @@ use super::moment::since_1970;
 use super::place::Place;
 use super::start;
 use crate::driver::process::Lifelines;
-use crate::driver::{self, Durable};
 use crate::journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
-use crate::machine::effect::Environment;
-use crate::machine::record::Record;
-use crate::machine::{Config, Machine, Outcome, Time};
 use crate::os_error::plain;
+use ftsh_machine::driver::{self, Durable};
+use ftsh_machine::effect::Environment;
+use ftsh_machine::record::Record;
+use ftsh_machine::{Config, Machine, Outcome, Time};
 use ftsh_syntax::Script;
 
 /// A run that is about to begin or to go on, and a file for it.

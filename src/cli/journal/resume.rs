@@ -16,9 +16,9 @@ use super::sourced::SourcedFiles;
 use super::start;
 use crate::driver::process;
 use crate::journal::{Journal, Over, replay};
-use crate::machine::record::{Level, Record};
-use crate::machine::{Outcome, Time};
-use crate::secrets::Secrets;
+use ftsh_machine::record::{Level, Record};
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Outcome, Time};
 
 /// What became of a run that an earlier start began.
 pub enum Found {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use bstr::BString;
 
 use crate::journal::Watch;
-use crate::machine::effect::{Effect, OperationId, Query};
-use crate::machine::event::{Event, Reply};
-use crate::machine::record::Record;
+use ftsh_machine::effect::{Effect, OperationId, Query};
+use ftsh_machine::event::{Event, Reply};
+use ftsh_machine::record::Record;
 
 /// Collects the files that a repeated run sources, and passes log records on.
 pub struct SourcedFiles<F> {

@@ -3,9 +3,9 @@
 use bstr::BString;
 
 use super::job::Job;
-use crate::machine::Time;
-use crate::machine::effect::{ProcessId, ScopeId, TaskId};
-use crate::machine::packed::EndedBranch;
+use ftsh_machine::Time;
+use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
+use ftsh_machine::packed::EndedBranch;
 
 /// A branch that has begun on a node.
 #[derive(Clone, Debug)]

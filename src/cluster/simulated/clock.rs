@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::machine::Time;
+use ftsh_machine::Time;
 
 /// A clock that shows the time since the world began, as far as it knows.
 #[derive(Clone, Copy, Debug)]

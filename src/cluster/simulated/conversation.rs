@@ -12,9 +12,9 @@ use super::there::There;
 use super::{Attempt, Cluster, Families, Fault, NOTICE, Node, Orphans};
 use crate::branch::{Branch, Head, Hello, Identity, Nonce, Output, Stream};
 use crate::driver::simulated::{Shell, World};
-use crate::machine::effect::{Dispatch, Effect, ScopeId};
-use crate::machine::event::{Blame, Returned};
-use crate::machine::{Event, Time};
+use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
+use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::{Event, Time};
 
 const SIGTERM: i32 = 15;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::node::Node;
-use crate::machine::Time;
-use crate::machine::event::Blame;
+use ftsh_machine::Time;
+use ftsh_machine::event::Blame;
 use ftsh_syntax::clauses::Engine;
 
 /// What an engine does with a branch.

@@ -6,9 +6,9 @@ use super::link::{Said, Told, Way};
 use super::node::{Fault, Node};
 use super::there::There;
 use crate::branch::Head;
-use crate::machine::Time;
-use crate::machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
-use crate::machine::packed::PackedValue;
+use ftsh_machine::Time;
+use ftsh_machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
+use ftsh_machine::packed::PackedValue;
 
 /// Names of tables that the machine doesn't give.
 const OWN: u64 = 0x5a << 56;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::branch::Stream;
-use crate::machine::Time;
+use ftsh_machine::Time;
 
 /// One direction of a connection: what is sent comes later, in its order.
 #[derive(Debug)]

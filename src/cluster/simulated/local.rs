@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use crate::driver::simulated::{Ask, Call, Channels, Due, Model, Shell, World};
-use crate::machine::effect::ProcessId;
-use crate::machine::{Event, Time};
+use ftsh_machine::effect::ProcessId;
+use ftsh_machine::{Event, Time};
 
 /// A node, as a shell there finds it.
 pub struct Here<'a, W> {

@@ -29,8 +29,8 @@ use super::family::Families;
 use super::orphans::Orphans;
 use crate::branch::Lease;
 use crate::driver::simulated::{Shell, World};
-use crate::machine::effect::{Dispatch, Effect, ScopeId};
-use crate::machine::{Event, Time};
+use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
+use ftsh_machine::{Event, Time};
 
 /// How long an engine takes to notice that it can't reach a node.
 const NOTICE: Duration = Duration::from_secs(30);

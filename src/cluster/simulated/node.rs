@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use crate::driver::simulated::Channels;
-use crate::machine::Time;
+use ftsh_machine::Time;
 
 /// A machine that branches can be sent to.
 #[derive(Debug)]

@@ -13,10 +13,10 @@ use crate::branch::{
 };
 use crate::driver::process::{Order, Overseer};
 use crate::driver::simulated::{Due, Shell, World};
-use crate::machine::packed::EndedBranch;
-use crate::machine::record::Level;
-use crate::machine::{Event, Machine, Output, Time};
-use crate::secrets::Secrets;
+use ftsh_machine::packed::EndedBranch;
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Event, Machine, Output, Time};
 
 const SIGTERM: i32 = 15;
 /// What channels say takes its way: attempts that begin through one and fail at once take time.

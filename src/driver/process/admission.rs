@@ -18,10 +18,10 @@ use super::fds::{Need, Part, Place, Step};
 use super::jobs::{Command, Stage};
 use super::sys::FileLimit;
 use super::{ProcessDriver, sys};
-use crate::machine::effect::{
+use ftsh_machine::effect::{
     Directory, Effect, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
 };
-use crate::machine::time::Time;
+use ftsh_machine::time::Time;
 
 /// No more is left for structures that come before others.
 const MOST_SPARE: usize = 16;

@@ -16,12 +16,12 @@ use super::os::reader::{Daemons, leave_reader};
 use super::os::signal::of_the_editor;
 use super::tty::{Edited, TerminalRestore};
 use super::{BACKGROUND, ProcessDriver, sys};
-use crate::driver::{Attended, Driver, Interactive};
-use crate::machine::Machine;
-use crate::machine::event::Event;
-use crate::machine::outcome::Outcome;
-use crate::machine::time::Time;
 use crate::non_blocking_writer;
+use ftsh_machine::Machine;
+use ftsh_machine::driver::{Attended, Driver, Interactive};
+use ftsh_machine::event::Event;
+use ftsh_machine::outcome::Outcome;
+use ftsh_machine::time::Time;
 
 /// Who told the shell to end needn't wait longer for somebody who doesn't read.
 const BRIEFLY: Duration = Duration::from_secs(1);
@@ -98,6 +98,8 @@ impl Interactive for ProcessDriver {
             restore.settle();
         }
     }
+
+    type Edited = Edited;
 
     fn edited(&self) -> Edited {
         self.tty.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()

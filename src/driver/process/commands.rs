@@ -13,12 +13,12 @@ use super::os::workers::Control;
 use super::program::{Program, Replacement, Started};
 use super::scopes::EndedCommand;
 use super::{ProcessDriver, sys};
-use crate::machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
-use crate::machine::event::{Event, SpawnError, SpawnErrorKind, Status};
-use crate::machine::record::LogEvent;
-use crate::machine::time::Time;
 use crate::non_blocking_writer;
 use crate::os_error::plain;
+use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
+use ftsh_machine::event::{Event, SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::time::Time;
 
 /// Whether an `exec` is still wanted is looked at this often while it waits.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -11,9 +11,9 @@ use super::procs::features::needs_ps;
 use super::procs::{kill_tree, list};
 use super::scopes::{Action, ScopeTree};
 use super::{CHILDREN, ProcessDriver, sys};
-use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::event::{Event, Status};
-use crate::machine::record::{Level, LogEvent};
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::event::{Event, Status};
+use ftsh_machine::record::{Level, LogEvent};
 
 /// Orphans that have ended are looked for after so many commands, if not earlier.
 const BETWEEN_ORPHANS: usize = 64;

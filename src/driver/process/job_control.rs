@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::tty::{KeySignalMonitor, Keys, Use};
 use super::{KEYS, ProcessDriver, sys};
-use crate::machine::event::{Event, Status};
+use ftsh_machine::event::{Event, Status};
 
 impl ProcessDriver {
     /// Takes note of the children that were stopped, perhaps because they want the terminal.

@@ -75,16 +75,16 @@ use self::program::Found;
 use self::replay::Replays;
 use self::scopes::ScopeTree;
 use self::tty::{StatusLine, Terminal, Tty};
-use super::{Driver, Durable, Written};
-use crate::machine::Machine;
-use crate::machine::effect::{
+use crate::non_blocking_writer;
+use ftsh_machine::Machine;
+use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::effect::{
     BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
 };
-use crate::machine::event::{Event, Refusal, Reply};
-use crate::machine::record::{Level, LogEvent, Record};
-use crate::machine::size::{LONGEST, TooLong};
-use crate::machine::time::Time;
-use crate::non_blocking_writer;
+use ftsh_machine::event::{Event, Refusal, Reply};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::size::{LONGEST, TooLong};
+use ftsh_machine::time::Time;
 
 /// What a command's last line may end with isn't part of the value.
 const LINE_END: u64 = 2;

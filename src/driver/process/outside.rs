@@ -7,7 +7,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use super::fds::{Fd, FdTable};
 use super::os::poll::Token;
 use super::{ProcessDriver, sys};
-use crate::machine::effect::{IoId, ScopeId};
+use ftsh_machine::effect::{IoId, ScopeId};
 
 /// What the poller knows such a descriptor by is its key plus this.
 pub const OUTSIDE: Token = 1 << 40;

@@ -8,8 +8,8 @@ use super::os::signal;
 use super::oversight::{Order, Oversight};
 use super::procs::{kill_tree, list};
 use super::{MOMENT, ProcessDriver, VOICE};
-use crate::machine::event::Event;
 use crate::non_blocking_writer;
+use ftsh_machine::event::Event;
 
 /// Who oversees this shell, and whether it was told to end.
 pub struct Overseen {

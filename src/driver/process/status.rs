@@ -10,11 +10,11 @@ use super::ProcessDriver;
 use super::procs::list;
 use super::supervisor::Supervision;
 use super::tty::columns;
-use crate::driver::Driver;
-use crate::machine::Machine;
-use crate::machine::record::{Level, LogEvent, Record};
 use crate::non_blocking_writer::standard_error;
-use crate::status;
+use ftsh_machine::Machine;
+use ftsh_machine::driver::Driver;
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::status_text as status;
 
 /// How often a line that counts tenths of seconds changes.
 const FAST: Duration = Duration::from_millis(100);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::channel::{Admission, Crowd, Inside, Passed};
-use crate::machine::effect::{Entry, OperationId, PassId};
-use crate::machine::event::Reply;
-use crate::machine::{Event, Time};
+use ftsh_machine::channels::{Admission, Crowd, Inside, Passed};
+use ftsh_machine::effect::{Entry, OperationId, PassId};
+use ftsh_machine::event::Reply;
+use ftsh_machine::{Event, Time};
 use ftsh_syntax::ast::Name;
 
 /// What a shell asks of the channels.

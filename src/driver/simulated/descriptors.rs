@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::drafts::{Drafts, Files};
 use super::inputs::{Of, Replays, Source};
 use super::model::Model;
-use crate::machine::effect::{
+use ftsh_machine::effect::{
     Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run, Sink,
 };
 

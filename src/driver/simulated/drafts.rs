@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bstr::BString;
 
-use crate::machine::effect::{DraftId, DraftMode, ScratchId};
+use ftsh_machine::effect::{DraftId, DraftMode, ScratchId};
 
 /// Files by their paths.
 pub type Files = BTreeMap<BString, BString>;

@@ -7,8 +7,8 @@ use super::Simulated;
 use super::descriptors::{Descriptors, End};
 use super::inputs::Of;
 use super::shell::Shell;
-use crate::driver::{Durable, Written};
-use crate::machine::effect::{BufferId, IoId, ProcessId, Run};
+use ftsh_machine::driver::{Durable, Written};
+use ftsh_machine::effect::{BufferId, IoId, ProcessId, Run};
 
 impl Shell {
     /// Whether a command is in progress.

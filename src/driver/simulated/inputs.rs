@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bstr::BString;
 
-use crate::machine::effect::{BufferId, PipeId, ReplayId};
+use ftsh_machine::effect::{BufferId, PipeId, ReplayId};
 
 /// What is read, and how far it has been.
 pub struct Source {

@@ -24,10 +24,10 @@ pub use channels::{Ask, Channels};
 pub use model::{Call, Model};
 pub use shell::{Due, Ending, Shell, World};
 
-use crate::driver::Driver;
-use crate::machine::effect::ProcessId;
-use crate::machine::outcome::Human;
-use crate::machine::{Effect, Event, Time};
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::ProcessId;
+use ftsh_machine::outcome::Human;
+use ftsh_machine::{Effect, Event, Time};
 
 type Command = Box<dyn FnMut(&Call, &mut ChaCha8Rng) -> Model>;
 

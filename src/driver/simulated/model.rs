@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::machine::Time;
-use crate::machine::effect::{Environment, Umask};
-use crate::machine::event::Status;
+use ftsh_machine::Time;
+use ftsh_machine::effect::{Environment, Umask};
+use ftsh_machine::event::Status;
 
 /// A command as it is run.
 #[derive(Debug)]

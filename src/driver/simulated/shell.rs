@@ -10,9 +10,9 @@ use bstr::{BStr, BString, ByteSlice};
 use super::channels::Ask;
 use super::descriptors::{Descriptors, Missing};
 use super::model::{self, Call, Model};
-use crate::machine::effect::{Action, DraftId, FdChange, IoId, ProcessId, Query, Run, ScopeId};
-use crate::machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
-use crate::machine::{Effect, Event, Time};
+use ftsh_machine::effect::{Action, DraftId, FdChange, IoId, ProcessId, Query, Run, ScopeId};
+use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::{Effect, Event, Time};
 use ftsh_syntax::ast::FileTest;
 
 /// What a writer dies of that nobody reads.

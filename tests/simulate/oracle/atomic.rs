@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::machine::effect::{
+use ftsh_machine::effect::{
     self, Action, BufferId, DraftId, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
     ReplayId, Run, ScratchId,
 };
-use ftsh::machine::event::{Reply, Status};
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::event::{Reply, Status};
+use ftsh_machine::{Effect, Event, Time};
 
 use super::{Judged, Oracle, Verdict};
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::machine::effect::TaskId;
-use ftsh::machine::record::{LogEvent, Record};
-use ftsh::machine::{Effect, Time};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::{Effect, Time};
 
 use super::{Oracle, Verdict};
 use crate::program::{Limits, Promises};

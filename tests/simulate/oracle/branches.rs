@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
-use ftsh::machine::event::Status;
-use ftsh::machine::record::LogEvent;
-use ftsh::machine::status::Doing;
-use ftsh::machine::{Effect, Event};
+use ftsh_machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
+use ftsh_machine::event::Status;
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::status::Doing;
+use ftsh_machine::{Effect, Event};
 
 use super::Look;
 use crate::program::Site;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ftsh::channel::{Admission, Claim, Rules};
-use ftsh::machine::effect::{OperationId, PassId};
-use ftsh::machine::event::Reply;
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::channels::{Admission, Claim, Rules};
+use ftsh_machine::effect::{OperationId, PassId};
+use ftsh_machine::event::Reply;
+use ftsh_machine::{Effect, Event, Time};
 
 use super::{Judged, Oracle, Verdict};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ftsh::machine::effect::TaskId;
-use ftsh::machine::record::LogEvent;
-use ftsh::machine::{Config, Effect, Time};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::{Config, Effect, Time};
 
 use super::families::Within;
 use super::{Look, Oracle, Verdict};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ftsh::machine::effect::TaskId;
-use ftsh::machine::record::{LogEvent, Record};
-use ftsh::machine::{Config, Effect, Time};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::{Config, Effect, Time};
 use ftsh_syntax::backoff::{Kind, Policy};
 
 use super::{Oracle, Verdict};

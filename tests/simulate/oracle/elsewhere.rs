@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use ftsh::cluster::simulated::Attempt;
-use ftsh::machine::effect::{ProcessId, ScopeId, TaskId};
-use ftsh::machine::event::{Blame, Returned};
-use ftsh::machine::packed::BranchEnd;
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
+use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::packed::BranchEnd;
+use ftsh_machine::{Effect, Event, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
-use ftsh::machine::status::{Status, TaskStatus};
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::effect::{Action, ProcessId, Run, ScopeId, TaskId};
+use ftsh_machine::status::{Status, TaskStatus};
+use ftsh_machine::{Effect, Event, Time};
 
 /// A command that was started.
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ftsh::machine::effect::{ProcessId, TaskId};
-use ftsh::machine::event::Status;
-use ftsh::machine::outcome::FailureKind;
-use ftsh::machine::record::{LogEvent, Record};
-use ftsh::machine::{Config, Effect, Event, Time};
+use ftsh_machine::effect::{ProcessId, TaskId};
+use ftsh_machine::event::Status;
+use ftsh_machine::outcome::FailureKind;
+use ftsh_machine::record::{LogEvent, Record};
+use ftsh_machine::{Config, Effect, Event, Time};
 
 use super::{Judged, Look, Oracle, Verdict};
 use crate::program::{Group, Promises};

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use ftsh::machine::effect::{Action, OperationId, ProcessId, Query, TaskId};
-use ftsh::machine::event::{Reply, Status};
-use ftsh::machine::outcome::FailureKind;
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::effect::{Action, OperationId, ProcessId, Query, TaskId};
+use ftsh_machine::event::{Reply, Status};
+use ftsh_machine::outcome::FailureKind;
+use ftsh_machine::{Effect, Event, Time};
 
 use super::branches::{Branches, said};
 use super::{Judged, Look, Oracle, Verdict};

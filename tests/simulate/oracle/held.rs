@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ftsh::machine::effect::{Action, BufferId, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
-use ftsh::machine::event::Status;
-use ftsh::machine::record::LogEvent;
-use ftsh::machine::status::Doing;
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::effect::{Action, BufferId, FdChange, FdSource, IoId, ProcessId, Run, TaskId};
+use ftsh_machine::event::Status;
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::status::Doing;
+use ftsh_machine::{Effect, Event, Time};
 
 use super::branches::said;
 use super::{Judged, Look, Oracle, Verdict};

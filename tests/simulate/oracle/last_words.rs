@@ -1,7 +1,7 @@
 //! Whatever a run fails by, the quietest log tells it.
 
-use ftsh::machine::record::{Level, LogEvent};
-use ftsh::machine::{Effect, Outcome, Time};
+use ftsh_machine::record::{Level, LogEvent};
+use ftsh_machine::{Effect, Outcome, Time};
 
 use super::{Look, Oracle, Verdict};
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use ftsh::machine::Outcome;
-use ftsh::machine::effect::ScopeId;
-use ftsh::machine::status::{Doing, InProgress};
+use ftsh_machine::Outcome;
+use ftsh_machine::effect::ScopeId;
+use ftsh_machine::status::{Doing, InProgress};
 
 use super::{Look, Oracle, Verdict};
 

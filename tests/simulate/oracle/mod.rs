@@ -20,10 +20,10 @@ mod resources;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::cluster::simulated::Attempt;
-use ftsh::machine::effect::{ProcessId, TaskId};
-use ftsh::machine::event::Status as ProcessStatus;
-use ftsh::machine::status::{InProgress, Status, TaskStatus};
-use ftsh::machine::{Config, Effect, Event, Outcome, Time};
+use ftsh_machine::effect::{ProcessId, TaskId};
+use ftsh_machine::event::Status as ProcessStatus;
+use ftsh_machine::status::{InProgress, Status, TaskStatus};
+use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 
 use self::families::{Families, Start};
 use crate::program::Promises;

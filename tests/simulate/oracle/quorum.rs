@@ -1,8 +1,8 @@
 //! A `forall` succeeds if enough of its branches do, and fails if they can't any more; what it says of
 //! them is true, and of those that did not succeed nothing is left.
 
-use ftsh::machine::effect::TaskId;
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::effect::TaskId;
+use ftsh_machine::{Effect, Event, Time};
 
 use super::branches::{Branch, Branches, said};
 use super::{Judged, Look, Oracle, Verdict};

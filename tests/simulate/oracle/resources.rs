@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::machine::effect::{
+use ftsh_machine::effect::{
     BufferId, FdChange, FdSource, IoId, OperationId, PipeId, ProcessId, Query, Run, ScopeId,
 };
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::{Effect, Event, Time};
 
 use super::{Oracle, Verdict};
 

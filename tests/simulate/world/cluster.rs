@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftsh::cluster::simulated::{Clock, Cluster, Fault, Node};
-use ftsh::machine::Time;
+use ftsh_machine::Time;
 
 use crate::dice::Dice;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::machine::effect::{OperationId, ProcessId, ScopeId};
-use ftsh::machine::{Effect, Event};
+use ftsh_machine::effect::{OperationId, ProcessId, ScopeId};
+use ftsh_machine::{Effect, Event};
 
 #[derive(Default)]
 pub struct Ledger {

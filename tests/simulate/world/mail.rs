@@ -1,8 +1,8 @@
 //! Events on their way to the machine, which come in any legal order: what happened to a process in
 //! the order in which it happened, and that a scope is empty after the end of its commands.
 
-use ftsh::machine::effect::ProcessId;
-use ftsh::machine::{Event, Time};
+use ftsh_machine::effect::ProcessId;
+use ftsh_machine::{Event, Time};
 
 use crate::dice::Dice;
 

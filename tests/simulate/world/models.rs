@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftsh::driver::simulated::{Call, Model};
-use ftsh::machine::event::Status;
+use ftsh_machine::event::Status;
 
 use crate::dice::Dice;
 

@@ -5,10 +5,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ftsh::driver::{Driver, Durable, Written};
-use ftsh::machine::effect::{BufferId, Dispatch, IoId, ScopeId};
-use ftsh::machine::event::Reply;
-use ftsh::machine::{Effect, Event, Time};
+use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::effect::{BufferId, Dispatch, IoId, ScopeId};
+use ftsh_machine::event::Reply;
+use ftsh_machine::{Effect, Event, Time};
 
 use super::{Faulty, Told};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ftsh::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 use ftsh_syntax::duration::Exact;
 
 use super::{Candidate, HEADROOM, Options, round_up};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ftsh::machine::Time;
+use ftsh_machine::Time;
 use ftsh_syntax::backoff::{Backoff, last_attempt};
 use rand_distr::{Distribution, Exp1};
 

@@ -1,7 +1,7 @@
 //! Says what helps where a run does too much to be gone on with.
 
 use anyhow::{Result, bail};
-use ftsh::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 
 use crate::rehearsal::{
     MOST_AT_ONCE, MOST_EVENTS, MOST_EVENTS_UNTIL, Model, Rehearsal, Stop, Trial,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ftsh::lint::schedules;
-use ftsh::machine::FailureKind;
+use ftsh_machine::FailureKind;
 use ftsh_syntax::Script;
 
 use super::tables::runs;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ftsh::lint::schedules;
-use ftsh::machine::outcome::Human;
+use ftsh_machine::outcome::Human;
 use ftsh_syntax::Script;
 
 use super::{Found, effects};

@@ -24,7 +24,8 @@ impl Around {
     fn read(text: &str) -> Self {
         let place = |text: &str| {
             let (name, number) = text.split_once(':')?;
-            let number = number.parse().ok().filter(|number| *number < crate::channel::NUMBERS)?;
+            let number =
+                number.parse().ok().filter(|number| *number < ftsh_machine::channels::NUMBERS)?;
             is_name(name).then(|| (name.to_owned(), number))
         };
         Self(text.split(',').filter_map(place).collect())

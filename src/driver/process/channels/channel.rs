@@ -15,8 +15,8 @@ use super::locks::{self, ATTEMPTS, PROBE};
 use super::member::{Fate, Pass, Waiter};
 use super::wait::{Reason, Wait, Waited};
 use super::watch::Watch;
-use crate::channel::{Admission, Inside, Moment, Passed, Rules, Stored, Verdict};
-use crate::machine::effect::{Entry, OperationId, PassId};
+use ftsh_machine::channels::{Admission, Inside, Moment, Passed, Rules, Stored, Verdict};
+use ftsh_machine::effect::{Entry, OperationId, PassId};
 
 /// Somebody may have died without a word: who is next looks again after this time at first, then
 /// less and less often.

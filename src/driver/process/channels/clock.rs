@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::channel::Moment;
+use ftsh_machine::channels::Moment;
 
 /// Where the system tells its boots apart.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";

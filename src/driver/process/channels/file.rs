@@ -11,7 +11,7 @@ use super::super::sys;
 use super::directory::Directory;
 use super::error::Unusable;
 use super::locks::{self, STATE};
-use crate::channel::{Damaged, SIZE};
+use ftsh_machine::channels::{Damaged, SIZE};
 
 /// A channel's file, open.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::error::Unusable;
 use super::file::{ChannelFile, is_name};
 use super::locks::{self, ATTEMPTS};
-use crate::channel::{NUMBERS, Stored};
+use ftsh_machine::channels::{NUMBERS, Stored};
 
 /// A text that is just being written may look damaged.
 const LOOKS: usize = 3;

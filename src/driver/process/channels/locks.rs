@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 pub use super::super::os::locks::{Bytes, find, one, try_lock, unlock, wait_until_free};
-use crate::channel::NUMBERS;
+use ftsh_machine::channels::NUMBERS;
 
 /// Who waits has the byte of its number here.
 const QUEUE: u64 = NUMBERS;

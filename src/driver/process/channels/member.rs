@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::file::ChannelFile;
 use super::locks::{self, PROBE};
 use super::wait::Reason;
-use crate::channel::{Admission, NUMBERS, Rules, Stored};
-use crate::machine::effect::Entry;
+use ftsh_machine::channels::{Admission, NUMBERS, Rules, Stored};
+use ftsh_machine::effect::Entry;
 
 /// What becomes of somebody.
 pub enum Fate {

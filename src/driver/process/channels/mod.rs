@@ -30,8 +30,8 @@ use self::clock::Clock;
 use self::directory::Directory;
 use self::error::Unusable;
 use self::watch::Watch;
-use crate::channel::{Admission, Passed};
-use crate::machine::effect::{Entry, OperationId, PassId};
+use ftsh_machine::channels::{Admission, Passed};
+use ftsh_machine::effect::{Entry, OperationId, PassId};
 use ftsh_syntax::ast::Name;
 
 pub use self::around::VARIABLE;

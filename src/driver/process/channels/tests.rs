@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::super::os::workers::Control;
 use super::*;
-use crate::channel::{Breaker, Claim, Crowd, Rate, Rules, SIZE, Stored};
+use ftsh_machine::channels::{Breaker, Claim, Crowd, Rate, Rules, SIZE, Stored};
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// Nothing here takes as long.

@@ -24,7 +24,7 @@ pub use self::named::{hidden_name, named_file, unlinked_file};
 pub use self::registry::{Note, Registry};
 pub use self::scratch::{Scratch, scratch_place};
 pub use self::sweep::{Left, clean_up_after_interpreter};
-use crate::machine::effect::ScratchId;
+use ftsh_machine::effect::ScratchId;
 
 /// What a run has to remove.
 pub struct Cleanup {

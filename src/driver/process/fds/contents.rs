@@ -6,8 +6,8 @@ use bstr::{BString, ByteSlice};
 
 use super::draft::Draft;
 use super::tables::{FdTables, Unmade};
-use crate::driver::Written;
-use crate::machine::effect::{BufferId, Sink};
+use ftsh_machine::driver::Written;
+use ftsh_machine::effect::{BufferId, Sink};
 
 impl FdTables {
     /// Those of these buffers that hold anything.

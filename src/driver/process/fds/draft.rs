@@ -21,7 +21,7 @@ use super::super::sys;
 use super::buffer::{file_on_disk, unnamed_file_in};
 use super::error::FdError;
 use super::rights::{set_mode, take_after};
-use crate::machine::effect::{DraftMode, Umask};
+use ftsh_machine::effect::{DraftMode, Umask};
 
 /// As many links one after the other lead anywhere.
 const MOST_LINKS: usize = 40;

@@ -21,8 +21,8 @@ use super::error::FdError;
 use super::glob;
 use super::local;
 use super::path::resolve;
-use crate::machine::effect::{Access, Directory, Query, Umask};
-use crate::machine::event::Reply;
+use ftsh_machine::effect::{Access, Directory, Query, Umask};
+use ftsh_machine::event::Reply;
 use ftsh_syntax::ast::FileTest;
 use ftsh_syntax::{LONGEST, TOO_LONG};
 

@@ -8,7 +8,7 @@ use bstr::{BString, decode_utf8};
 use super::super::os::workers::Control;
 use super::error::FdError;
 use super::path::resolve;
-use crate::machine::effect::Directory;
+use ftsh_machine::effect::Directory;
 
 /// The sorted names of the existing files that match. In the pattern, `*`, `?` and `[…]` are
 /// special unless preceded by a backslash; a leading dot is matched only by a dot.

@@ -16,7 +16,7 @@ use super::super::os::poll::{Poller, Token};
 use super::super::sys;
 pub use super::log::Content;
 use super::log::Log;
-use crate::machine::effect::BufferId;
+use ftsh_machine::effect::BufferId;
 
 /// What the poller knows a pipe by is its number plus this.
 pub const HELD: Token = 1 << 37;

@@ -19,7 +19,7 @@ use nix::unistd::{AccessFlags, geteuid};
 use super::super::sys::{self, Look};
 use super::path::resolve;
 use super::table::Fd;
-use crate::machine::effect::{Access, Directory};
+use ftsh_machine::effect::{Access, Directory};
 
 /// To empty a larger file may take its time.
 const LARGE: u64 = 1024 * 1024;

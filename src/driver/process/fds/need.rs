@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use super::super::sys;
 use super::table::Fd;
 use super::tables::{FdTables, HIGHEST_STANDARD, Unmade};
-use crate::machine::effect::{BufferId, FdChange, FdSource, IoId};
+use ftsh_machine::effect::{BufferId, FdChange, FdSource, IoId};
 
 /// How many descriptors something needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::BStr;
 
-use crate::machine::effect::Directory;
+use ftsh_machine::effect::Directory;
 
 /// A path as seen from a task's directory.
 pub fn resolve(directory: &Directory, path: &[u8]) -> PathBuf {

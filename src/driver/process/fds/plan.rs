@@ -17,9 +17,7 @@ use super::lines::Lines;
 use super::local;
 use super::path::resolve;
 use super::table::{Fd, FdTable, SIZE};
-use crate::machine::effect::{
-    Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask,
-};
+use ftsh_machine::effect::{Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask};
 
 /// Content up to this size is written on the loop.
 const SMALL: usize = 64 * 1024;

@@ -13,7 +13,7 @@ use super::super::sys;
 use super::closings::{Closings, Watch};
 use super::plan::Plan;
 use super::table::Fd;
-use crate::machine::event::Status;
+use ftsh_machine::event::Status;
 
 /// Exit status of a shell whose last command died of SIGPIPE.
 const EXITED_BY_SIGPIPE: i32 = 128 + libc::SIGPIPE;

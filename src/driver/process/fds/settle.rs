@@ -18,7 +18,7 @@ use super::super::cleanup::{Kind, Registry, hidden_name};
 use super::super::os::workers::Control;
 use super::draft::{Draft, Held, How, State};
 use super::error::FdError;
-use crate::machine::event::Reply;
+use ftsh_machine::event::Reply;
 
 /// What is added is written in pieces of this size.
 const BLOCK: usize = 256 * 1024;

@@ -14,9 +14,9 @@ use super::super::os::workers::Control;
 use super::super::sys;
 use super::local::is_null;
 use super::{Fd, FdError, FdTable};
-use crate::machine::event::{SpawnError, SpawnErrorKind, Status};
-use crate::machine::size::{LONGEST, TooLong};
 use crate::os_error::plain;
+use ftsh_machine::event::{SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::size::{LONGEST, TooLong};
 
 /// A pipe that polls as writable takes as many bytes without waiting.
 pub const PIPE_ROOM: usize = libc::PIPE_BUF;

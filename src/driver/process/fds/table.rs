@@ -13,7 +13,7 @@ use nix::unistd::{Whence, lseek};
 use super::super::sys;
 use super::error::FdError;
 use super::place::Place;
-use crate::machine::effect::ReplayId;
+use ftsh_machine::effect::ReplayId;
 
 /// How many descriptors a table has.
 pub const SIZE: usize = 10;

@@ -19,10 +19,10 @@ use super::lines::Lines;
 use super::place::Place;
 use super::plan::{Plan, Relayed, Replayed, Step};
 use super::table::{Fd, FdTable};
-use crate::machine::effect::{
+use ftsh_machine::effect::{
     BufferId, Directory, DraftId, FdChange, FdSource, IoId, OperationId, PipeId, Umask,
 };
-use crate::machine::size::LONGEST;
+use ftsh_machine::size::LONGEST;
 
 /// What is written to descriptors up to this one is held even where nobody would read it.
 pub(super) const HIGHEST_STANDARD: u8 = 2;

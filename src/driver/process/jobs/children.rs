@@ -20,8 +20,8 @@ use nix::errno::Errno;
 use super::super::os::cgroup::KillCount;
 use super::super::procs::list;
 use super::super::sys;
-use crate::machine::effect::ProcessId;
-use crate::machine::event::Status;
+use ftsh_machine::effect::ProcessId;
+use ftsh_machine::event::Status;
 
 /// What the system says of the children of this process.
 pub trait System {

@@ -10,8 +10,8 @@ use super::super::fds::stream::Ended;
 use super::super::fds::{Fd, FdError, FdTable, Need, Place, Readers};
 use super::super::os::workers::Handle;
 use super::super::program::{Program, Started};
-use crate::machine::effect::{Action, IoId, OperationId, ProcessId, Run};
-use crate::machine::event::{Reply, SpawnError};
+use ftsh_machine::effect::{Action, IoId, OperationId, ProcessId, Run};
+use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_syntax::ast::Name;
 
 /// A command in progress.

@@ -7,9 +7,9 @@ use super::super::channels::{Channels, Entered, Reason, Turn, Waited};
 use super::super::fds::Need;
 use super::super::os::workers::Handle;
 use super::{Answer, Outside, Waiting};
-use crate::channel::{Admission, Passed};
-use crate::machine::effect::{Entry, OperationId, PassId, ScopeId};
-use crate::machine::event::{Event, Refusal, Reply};
+use ftsh_machine::channels::{Admission, Passed};
+use ftsh_machine::effect::{Entry, OperationId, PassId, ScopeId};
+use ftsh_machine::event::{Event, Refusal, Reply};
 use ftsh_syntax::ast::Name;
 
 /// The channels of a shell, and who waits for them.

@@ -14,7 +14,7 @@ use super::super::scopes::{Orphans, System};
 use super::super::sys;
 use super::super::tty::Terminal;
 use super::{Answer, Children, Command, Stage};
-use crate::machine::effect::ProcessId;
+use ftsh_machine::effect::ProcessId;
 
 /// What there is to look at, and to ask.
 pub struct View<'a> {

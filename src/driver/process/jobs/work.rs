@@ -5,7 +5,7 @@ use std::io;
 
 use super::super::os::workers::{Handle, Ticket, WorkerPool};
 use super::{Answer, Waiting};
-use crate::machine::effect::OperationId;
+use ftsh_machine::effect::OperationId;
 
 /// Jobs of workers that aren't over, or whose answers nobody has dealt with.
 pub struct Work {

@@ -18,8 +18,8 @@ use bstr::BString;
 
 use super::super::sys;
 use super::mark::{self, Marker};
-use crate::machine::effect::ScopeId;
-use crate::machine::time::Time;
+use ftsh_machine::effect::ScopeId;
+use ftsh_machine::time::Time;
 
 /// The variable that holds a limit, in seconds since 1970.
 pub const VARIABLE: &str = "FTSH_DEADLINE";

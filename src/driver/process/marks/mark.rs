@@ -8,7 +8,7 @@ use bstr::BString;
 use nix::errno::Errno::ESRCH;
 
 use super::super::sys;
-use crate::machine::effect::ScopeId;
+use ftsh_machine::effect::ScopeId;
 
 /// The variable. Its value is a list of `run.scope;note;note`, from the outermost nested shell inwards.
 pub const VARIABLE: &str = "FTSH_SCOPE";

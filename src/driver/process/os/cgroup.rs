@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::machine::event::Status;
+use ftsh_machine::event::Status;
 
 /// A hierarchy of control groups that bounds memory.
 struct Hierarchy {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::ClockId;
 
-use crate::machine::time::Time;
+use ftsh_machine::time::Time;
 
 /// Tells the time since the run began.
 pub struct Clock {

@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
     use crate::driver::process::marks::VARIABLE;
-    use crate::machine::effect::ScopeId;
+    use ftsh_machine::effect::ScopeId;
 
     #[test]
     fn a_mark_is_read_once_for_each_program() {

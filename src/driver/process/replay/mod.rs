@@ -19,7 +19,7 @@ use self::source::Source;
 use self::tape::{Rest, Tape};
 use super::fds::{Fd, FdError, FdTable, Plan, Replayed};
 use super::os::poll::{Poller, Token};
-use crate::machine::effect::ReplayId;
+use ftsh_machine::effect::ReplayId;
 
 /// What the poller knows inputs and pipes by is a number plus this.
 pub const REPLAYS: Token = 1 << 36;

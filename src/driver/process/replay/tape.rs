@@ -12,7 +12,7 @@ use super::super::fds::log::Log;
 use super::super::os::poll::{Poller, Token};
 use super::feed::{Fed, Feed};
 use super::source::{self, Source};
-use crate::machine::effect::ReplayId;
+use ftsh_machine::effect::ReplayId;
 
 /// No more is read at once for a program that takes the shell's place.
 const MOST_AT_ONCE: u64 = 1024 * 1024;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::system::System;
 use super::tree::Tree;
-use crate::machine::effect::ScopeId;
+use ftsh_machine::effect::ScopeId;
 
 /// A process of a scope that isn't a command's first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

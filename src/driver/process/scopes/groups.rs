@@ -11,7 +11,7 @@ use super::containment::{Containment, Other};
 use super::emptying::FIRST_LOOK;
 use super::system::System;
 use super::tree::Tree;
-use crate::machine::effect::ScopeId;
+use ftsh_machine::effect::ScopeId;
 
 /// Nobody is told of the end of orphans.
 const SLOWEST_LOOK: Duration = Duration::from_millis(40);

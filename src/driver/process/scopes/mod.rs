@@ -23,8 +23,8 @@ use self::groups::Groups;
 use self::subreaper::Subreaper;
 use self::tree::Tree;
 use super::marks::Leases;
-use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::record::LogEvent;
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::record::LogEvent;
 
 /// What is to be done, in the order in which it is said.
 #[derive(Clone, Debug, PartialEq, Eq)]

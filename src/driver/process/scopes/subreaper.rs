@@ -10,8 +10,8 @@ use super::Action;
 use super::containment::{Containment, Other};
 use super::system::System;
 use super::tree::Tree;
-use crate::machine::effect::ScopeId;
-use crate::machine::record::LogEvent;
+use ftsh_machine::effect::ScopeId;
+use ftsh_machine::record::LogEvent;
 
 /// A process that is being loaded for this long isn't.
 const LOADING: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::marks::Mark;
 use super::super::procs::list::{Marked, Process};
-use crate::machine::effect::ProcessId;
+use ftsh_machine::effect::ProcessId;
 
 /// What the system says of processes.
 pub trait System {

@@ -8,8 +8,8 @@ use super::containment::Other;
 use super::emptying::{Emptying, FIRST_LOOK};
 use super::system::System;
 use super::{Action, ScopeTree};
-use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::record::LogEvent;
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::record::LogEvent;
 
 /// A program that is being loaded for this long hangs.
 const LOADING: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use super::Action;
 use super::emptying::Emptying;
 use super::system::System;
-use crate::machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::effect::{ProcessId, ScopeId};
 
 /// More names of scopes that ended well than this are forgotten.
 const MOST_HANDED: usize = 100_000;

@@ -35,7 +35,7 @@ use super::procs::list;
 use super::program::Replacement;
 use super::sys;
 use super::tty::TerminalRestore;
-use crate::machine::event::Status;
+use ftsh_machine::event::Status;
 
 pub use self::capture::OutputCapture;
 pub use self::lifelines::{Life, Lifelines, life};

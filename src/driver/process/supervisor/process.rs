@@ -22,8 +22,8 @@ use super::super::sys::{self, CStringArray, Parcel};
 use super::super::tty::TerminalRestore;
 use super::AtEnd;
 use super::capture::{OutputCapture, Patient};
-use crate::machine::event::Status;
 use crate::os_error::plain;
+use ftsh_machine::event::Status;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access, getpgrp};

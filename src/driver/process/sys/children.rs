@@ -8,7 +8,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
 
-use crate::machine::event::Status;
+use ftsh_machine::event::Status;
 
 /// A descriptor that is readable when the process has ended.
 pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {

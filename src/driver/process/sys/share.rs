@@ -10,7 +10,7 @@ use libc::{c_int, pid_t};
 use nix::errno::Errno;
 
 use super::exit_now;
-use crate::machine::event::Status;
+use ftsh_machine::event::Status;
 
 /// A process that shares this one's memory.
 pub struct Sharer {

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use super::super::channels::{Channels, Turn};
 use super::*;
-use crate::channel::{Admission, Claim, Passed, Rate, Rules};
-use crate::machine::effect::{Entry, PassId};
+use ftsh_machine::channels::{Admission, Claim, Passed, Rate, Rules};
+use ftsh_machine::effect::{Entry, PassId};
 
 struct Place {
     _around: TempDir,
@@ -184,7 +184,7 @@ each_alone! {
             places: Some(4),
             rate: Some(Rate { count: 1_000_000, per: Duration::from_millis(1) }),
             budget: Some(10.0),
-            breaker: Some(crate::channel::Breaker { failures: 3, open: LONG }),
+            breaker: Some(ftsh_machine::channels::Breaker { failures: 3, open: LONG }),
         };
         for (name, rules) in [("places", places(4)), ("all rules", all)] {
             let begun = Instant::now();

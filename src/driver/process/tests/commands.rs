@@ -7,7 +7,7 @@ use bstr::BString;
 
 use super::super::sys;
 use super::*;
-use crate::machine::effect::Access;
+use ftsh_machine::effect::Access;
 
 /// The shell's own, and one that a command has to be given.
 const UMASKS: [Option<u16>; 2] = [None, Some(0o123)];

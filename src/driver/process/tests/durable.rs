@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::*;
-use crate::channel::Passed;
 use crate::driver::process::fds::{Fd, FdTable};
 use crate::driver::process::procs::list;
 use crate::driver::process::sys;
-use crate::driver::{Durable, Interactive, Written};
-use crate::machine::Outcome;
-use crate::machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
 use crate::os_error::plain;
+use ftsh_machine::Outcome;
+use ftsh_machine::channels::Passed;
+use ftsh_machine::driver::{Durable, Interactive, Written};
+use ftsh_machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
 
 const TABLE: IoId = IoId(1);
 const OUTER: IoId = IoId(2);
@@ -260,7 +260,7 @@ each_alone! {
 
     fn more_than_a_value_can_be_is_a_file_all_the_same(world) {
         let buffer = BufferId(world.id());
-        let most = crate::machine::size::LONGEST;
+        let most = ftsh_machine::size::LONGEST;
         for _ in 0..2 {
             world.driver.perform(Effect::Fill(buffer, vec![b'x'; most].into()));
         }

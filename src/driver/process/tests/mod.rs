@@ -21,13 +21,13 @@ use bstr::BString;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::{ProcessDriver, Settings, sys};
-use crate::driver::Driver;
-use crate::machine::effect::{
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query, Run,
     ScopeId, ScratchId, TaskId,
 };
-use crate::machine::event::{Event, Refusal, Reply, Status};
-use crate::machine::time::Time;
+use ftsh_machine::event::{Event, Refusal, Reply, Status};
+use ftsh_machine::time::Time;
 
 /// Nothing here takes as long.
 const LONG: Duration = Duration::from_secs(20);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::machine::effect::{Access, PipeId};
+use ftsh_machine::effect::{Access, PipeId};
 
 fn file(path: &std::path::Path, access: Access) -> FdSource {
     FdSource::File { path: path.to_str().expect("a name").into(), access }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 use crate::driver::process::fds::{Fd, FdTable};
-use crate::machine::effect::{PipeId, ReplayId};
+use ftsh_machine::effect::{PipeId, ReplayId};
 
 /// The table whose input is looked at, and those of attempts.
 const BASE: IoId = IoId(1);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::machine::effect::{Access, DraftId, DraftMode, Sink};
+use ftsh_machine::effect::{Access, DraftId, DraftMode, Sink};
 
 /// A directory for files.
 fn place() -> tempfile::TempDir {

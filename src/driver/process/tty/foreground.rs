@@ -18,7 +18,7 @@ use super::key_monitor::KeySignalMonitor;
 use super::keys::Keys;
 use super::queue::{TerminalQueue, Use};
 use super::restore::settings;
-use crate::machine::event::Status;
+use ftsh_machine::event::Status;
 
 /// Time from the start of a command with the terminal to the first look at the signals that it catches. Each
 /// further look comes after twice the time.

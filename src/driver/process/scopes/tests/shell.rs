@@ -10,8 +10,8 @@ use super::world::{Happening, SHELL, Worker, World};
 use crate::driver::process::jobs::{Child, Children};
 use crate::driver::process::marks::Mark;
 use crate::driver::process::procs::list::{Marked, Process};
-use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::event::Status;
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::event::Status;
 
 /// One thing that happens, or that the shell does.
 #[derive(Clone, Debug)]

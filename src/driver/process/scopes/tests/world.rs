@@ -8,8 +8,8 @@ use nix::errno::Errno;
 
 use crate::driver::process::jobs::children;
 use crate::driver::process::procs::list;
-use crate::machine::effect::{ProcessId, ScopeId};
-use crate::machine::event::Status;
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::event::Status;
 
 /// The first thread of the shell; workers are below 0, others have positive numbers.
 pub const SHELL: i32 = 0;

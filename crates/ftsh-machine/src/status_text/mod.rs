@@ -2,17 +2,15 @@
 
 mod line;
 mod page;
-#[cfg(test)]
-mod tests;
 
 pub use self::line::line;
 pub use self::page::page;
 
 use std::time::Duration;
 
-use crate::machine::outcome::Human;
-use crate::machine::status::{Branches, Doing, Status, TryStatus};
-use crate::machine::time::Time;
+use crate::outcome::Human;
+use crate::status::{Branches, Doing, Status, TryStatus};
+use crate::time::Time;
 
 /// Tasks that a page shows one by one.
 pub const TASKS_ON_PAGE: usize = 20;

@@ -17,7 +17,7 @@ use super::record::{Level, LogEvent, Record};
 use super::task::{AfterEmptied, State, Task};
 use super::transaction::Committing;
 use super::try_block::{NO_TRY, timeout};
-use crate::channel::Passed;
+use crate::channels::Passed;
 
 impl Machine {
     /// The time limit of a `try` passed.

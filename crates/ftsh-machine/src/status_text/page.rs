@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::{attempt, countdown, is_enough, left, next_attempt, to_come};
-use crate::machine::outcome::Human;
-use crate::machine::status::{Branches, Doing, Status, TaskStatus, TryStatus};
-use crate::machine::time::Time;
+use crate::outcome::Human;
+use crate::status::{Branches, Doing, Status, TaskStatus, TryStatus};
+use crate::time::Time;
 use ftsh_syntax::diagnostic::{excerpt, printable};
 
 /// Lines that tell of the tasks beyond the first ones.

@@ -23,7 +23,7 @@ use super::task::{State, Task};
 use super::time::Time;
 use super::try_block::{NO_TRY, length, not_zero, number};
 use super::value::Value;
-use crate::channel::{Admission, Breaker, Claim, Passed, Rate, Rules};
+use crate::channels::{Admission, Breaker, Claim, Passed, Rate, Rules};
 use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ChannelClauses;
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::effect::{BufferId, OperationId, ProcessId, ScopeId};
 use super::packed::EndedBranch;
-use crate::channel::Admission;
+use crate::channels::Admission;
 
 /// What a command dies of that writes where nobody reads any more.
 pub const SIGPIPE: i32 = 13;

@@ -399,7 +399,7 @@ fn amounts_are_read_to_the_last_bit() {
     });
     assert_eq!(inexact, [None; 6]);
     // A dependency of the tests enables the feature, too; programs have only their own dependencies.
-    let manifest = include_str!("../../Cargo.toml");
+    let manifest = include_str!("../../../../Cargo.toml");
     let (own, _) = manifest.split_once("[dev-dependencies").expect("dependencies of the tests");
     assert!(own.contains("features = [\"float_roundtrip\"]"));
 }

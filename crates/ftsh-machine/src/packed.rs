@@ -7,7 +7,7 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{BranchFailure, FailureKind};
-use crate::channel::Rules;
+use crate::channels::Rules;
 use ftsh_syntax::backoff::Policy;
 
 /// A branch that has not begun.

@@ -190,27 +190,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_function_of_the_language_does_something() {
-        let values = ["7", "9", "8"].map(|text| format!("'{text}'"));
-        for function in &FUNCTIONS {
-            let arguments = values[..function.parameters.len()].join(", ");
-            let text = format!("for x in {}({arguments}); y=\"$x\"; end", function.name);
-            let script = ftsh_syntax::parse("t", &text).expect("a right script");
-            let mut world = crate::driver::simulated::Simulated::new(1);
-            let (words, variables) = (vec!["t".into()], Vec::new());
-            let mut machine =
-                Machine::new(&script, words, variables, crate::machine::Config::default(), 1);
-            let outcome = crate::driver::run(&mut machine, &mut world);
-            let fails = matches!(&outcome, crate::machine::Outcome::Failed(failure)
-                if failure.message.starts_with("nothing matches"));
-            assert!(
-                outcome.exit_code() == 0 || function.name == "match" && fails,
-                "{text}: {outcome:?}"
-            );
-        }
-    }
-
-    #[test]
     fn paths_have_pieces() {
         for (path, directory, name, stem, suffix) in [
             ("a/b.tar.gz", "a", "b.tar.gz", "b.tar", ".gz"),

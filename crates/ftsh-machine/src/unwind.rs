@@ -17,7 +17,7 @@ use super::stages::has_failed_before;
 use super::surroundings::Walk;
 use super::task::{AfterEmptied, State, Task};
 use super::value::Value;
-use crate::channel::Passed;
+use crate::channels::Passed;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{TENTHS, countdown, is_enough, left, next_attempt};
-use crate::machine::outcome::{Failure, Human};
-use crate::machine::status::{Branches, Doing, Status, TaskStatus};
-use crate::machine::time::Time;
+use crate::outcome::{Failure, Human};
+use crate::status::{Branches, Doing, Status, TaskStatus};
+use crate::time::Time;
 use ftsh_syntax::diagnostic::printable;
 
 /// Columns that are left for what failed, or the rest is said in fewer words.

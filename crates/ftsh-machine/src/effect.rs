@@ -12,7 +12,7 @@ pub use super::id::{
 use super::packed::PackedBranch;
 use super::record::Record;
 use super::time::Time;
-use crate::channel::{Claim, Passed, Rules};
+use crate::channels::{Claim, Passed, Rules};
 use ftsh_syntax::ast::{FileTest, Name};
 use ftsh_syntax::clauses::On;
 

@@ -9,7 +9,7 @@ use super::flow::Flow;
 use super::task::{AfterEmptied, State, Task};
 use super::timer::{Timer, TimerKey};
 use super::transaction::Scratch;
-use crate::channel::Passed;
+use crate::channels::Passed;
 use ftsh_syntax::ast::Name;
 
 /// The scopes in use.
@@ -311,33 +311,6 @@ impl Machine {
                 self.outcome = Some(outcome);
                 Flow::Wait(State::Ready)
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver;
-    use crate::driver::simulated::Simulated;
-    use crate::machine::Config;
-
-    /// How many scopes there are at the end of a script.
-    fn left(script: &str) -> usize {
-        let script = ftsh_syntax::parse("script", script).expect("a script");
-        let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
-        driver::run(&mut machine, &mut Simulated::new(1));
-        machine.scopes.scopes.len()
-    }
-
-    #[test]
-    fn what_is_cut_short_leaves_no_scope() {
-        for script in [
-            "try for 1 second or 1 time\ntry 2 times\nsleep 9\nend\ncatch # late\nend\n",
-            "try for 1 second or 1 time\nforall x in a b\ntry\nsleep 9\nend\nend\ncatch # late\nend\n",
-            "try 1 time\nforall x in 1 2\ntry 1 time\nsleep $x\nfailure\nend\nend\ncatch # one\nend\n",
-        ] {
-            assert_eq!(left(script), left(&script.repeat(20)), "{script}");
         }
     }
 }

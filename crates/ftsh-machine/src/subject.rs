@@ -82,7 +82,7 @@ fn decode(bytes: &[u8]) -> Result<Decoded, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::operators::regex;
+    use crate::operators::regex;
 
     /// The first match, in the original text.
     fn first<'t>(text: &'t [u8], pattern: &str) -> Option<&'t [u8]> {
