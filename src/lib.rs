@@ -12,7 +12,6 @@ pub mod lint;
 pub mod log;
 pub mod lsp;
 pub mod non_blocking_writer;
-pub mod os_error;
 pub mod repl;
 pub mod report;
 pub mod timeline;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-use crate::os_error::plain;
+use ftsh_sys::os_error::plain;
 
 /// Where it is: the same for runs by cron, at a prompt and as a service, so it depends on nothing but
 /// the user.

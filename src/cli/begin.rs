@@ -15,9 +15,9 @@ use super::source::Program;
 use crate::driver::process::OutputCapture;
 use crate::log::Log;
 use crate::non_blocking_writer::NonBlockingWriter;
-use crate::os_error::plain;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{Outcome, Time};
+use ftsh_sys::os_error::plain;
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;

@@ -22,11 +22,11 @@ use crate::branch::{
 use crate::driver::process;
 use crate::driver::process::Overseer;
 use crate::non_blocking_writer;
-use crate::os_error::plain;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_sys::os_error::plain;
 
 /// What says that this is wanted; nothing may stand beside it.
 const OPTION: &str = "--branch";

@@ -14,13 +14,13 @@ use super::telling::Telling;
 use crate::cluster;
 use crate::driver::process::{self, AtEnd, ProcessDriver, Supervision};
 use crate::non_blocking_writer;
-use crate::os_error::plain;
 use crate::repl::{self, Story};
 use ftsh_machine::driver::{self, Driver, Interactive};
 use ftsh_machine::event::Status;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_sys::os_error::plain;
 
 /// What carries out what a machine asks for.
 type Real = cluster::ClusterDriver;

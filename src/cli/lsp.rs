@@ -11,10 +11,10 @@ use anyhow::{Result, anyhow};
 use super::Along;
 use super::messages::complain;
 use crate::lsp::{Around, serve as converse};
-use crate::os_error::plain;
 use crate::repl::Known;
 use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
+use ftsh_sys::os_error::plain;
 
 /// Serves an editor until it ends the conversation.
 pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::patient::Patient;
 use crate::non_blocking_writer::{self, NonBlockingWriter};
-use crate::os_error::plain;
 use ftsh_machine::Outcome;
 use ftsh_machine::secrets::Secrets;
+use ftsh_sys::os_error::plain;
 
 /// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.
 const INTERNAL_ERROR: i32 = 70;

@@ -17,11 +17,11 @@ use super::source::{Program, Unusable};
 use super::telling::Telling;
 use super::{begin, end, options};
 use crate::driver::process;
-use crate::os_error::plain;
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_syntax::Script;
+use ftsh_sys::os_error::plain;
 
 /// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
 /// means that nothing was run.

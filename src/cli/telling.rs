@@ -8,11 +8,11 @@ use anyhow::{Result, anyhow};
 use super::messages;
 use super::settings::Settings;
 use crate::log::{Log, Results, Style, Summary};
-use crate::os_error::plain;
 use crate::report;
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Failure, Outcome, Time};
+use ftsh_sys::os_error::plain;
 
 /// Tells people and programs of a run.
 pub struct Telling {

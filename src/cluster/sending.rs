@@ -15,13 +15,13 @@ use super::submission::Submission;
 use super::{engine, ship};
 use crate::branch::{Branch, Head, Identity, Nonce};
 use crate::driver::process;
-use crate::os_error::plain;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Dispatch, Effect, Environment};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_syntax as syntax;
 use ftsh_syntax::clauses::Engine;
+use ftsh_sys::os_error::plain;
 
 /// Why a branch isn't sent, and who is to blame.
 type NotSent = (String, Blame);

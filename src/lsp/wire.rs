@@ -40,7 +40,7 @@ pub struct Trouble(pub String);
 
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
-        Self(format!("can't read what the editor says: {}", crate::os_error::plain(&error)))
+        Self(format!("can't read what the editor says: {}", ftsh_sys::os_error::plain(&error)))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, RepeatCount};
 
 use super::tokens::{Role, scan};
-use crate::os_error::plain;
+use ftsh_sys::os_error::plain;
 
 /// A file with more bytes is something else.
 const LARGEST: u64 = 64 * 1024;

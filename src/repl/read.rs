@@ -24,12 +24,12 @@ use super::prompt::Shown;
 use super::why;
 use crate::driver::process::Edited;
 use crate::non_blocking_writer;
-use crate::os_error;
 use ftsh_machine::driver::{Attended, Interactive};
 use ftsh_machine::event::Event;
 use ftsh_machine::time::Time;
 use ftsh_machine::{Failure, Machine};
 use ftsh_syntax::Script;
+use ftsh_sys::os_error;
 
 type Editor = LineEditor<Helper, MemHistory>;
 

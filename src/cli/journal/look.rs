@@ -15,12 +15,12 @@ use super::place::{content, is_done_with, is_locked, latest_pid};
 use super::start;
 use crate::journal::{Journal, Over, Unreadable, elapsed, replay};
 use crate::log::{Lines, Style, signal_name};
-use crate::os_error::plain;
 use crate::timeline::{self, Timeline};
 use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::status_text as status;
 use ftsh_machine::{Outcome, Time};
+use ftsh_sys::os_error::plain;
 
 /// Shows what is recorded in a file.
 pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {

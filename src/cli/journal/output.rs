@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 
 use super::place::Place;
-use crate::os_error::plain;
+use ftsh_sys::os_error::plain;
 
 /// Opens the file, for a run that begins or goes on. One that belongs to nobody's run is left alone.
 pub fn open(place: &Place, begins: bool) -> Result<File> {

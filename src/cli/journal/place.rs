@@ -16,7 +16,7 @@ use nix::unistd::geteuid;
 
 use crate::driver::process::{Life, Lifelines, life};
 use crate::journal::{Journal, Over, Unreadable};
-use crate::os_error::plain;
+use ftsh_sys::os_error::plain;
 
 /// Who ends needs a moment for it, and who only looks whether a run is on holds its lock as short.
 const PATIENCE: Duration = Duration::from_millis(200);

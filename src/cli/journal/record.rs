@@ -16,12 +16,12 @@ use super::place::Place;
 use super::start;
 use crate::driver::process::Lifelines;
 use crate::journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
-use crate::os_error::plain;
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::Record;
 use ftsh_machine::{Config, Machine, Outcome, Time};
 use ftsh_syntax::Script;
+use ftsh_sys::os_error::plain;
 
 /// A run that is about to begin or to go on, and a file for it.
 pub struct Recording {

@@ -10,8 +10,8 @@ use nix::unistd::getuid;
 use super::moment::since_1970;
 use crate::driver::process;
 use crate::journal::{Clocks, Journal, Started};
-use crate::os_error::plain;
 use ftsh_machine::Time;
+use ftsh_sys::os_error::plain;
 
 /// What the clocks say.
 pub fn clocks() -> Clocks {

@@ -11,8 +11,8 @@ use super::output;
 use super::place::Place;
 use crate::driver::process::AtEnd;
 use crate::journal::{Over, last, report};
-use crate::os_error::plain;
 use ftsh_machine::event::Status;
+use ftsh_sys::os_error::plain;
 
 /// What is to be done when a shell has told all that it had to, with what it kept of the output.
 pub fn at_end(place: &Place, keeps_output: bool) -> Result<AtEnd> {

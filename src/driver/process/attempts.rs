@@ -13,10 +13,10 @@ use super::os::poll::Token;
 use super::program::Program;
 use super::replay::FEED;
 use super::{FdError, ProcessDriver, sys};
-use crate::os_error::plain;
 use ftsh_machine::effect::{DraftId, IoId, OperationId, ReplayId, ScratchId, Sink};
 use ftsh_machine::event::{Reply, SpawnError};
 use ftsh_machine::record::LogEvent;
+use ftsh_sys::os_error::plain;
 
 impl ProcessDriver {
     /// Has drafts take their places.

@@ -14,11 +14,11 @@ use super::program::{Program, Replacement, Started};
 use super::scopes::EndedCommand;
 use super::{ProcessDriver, sys};
 use crate::non_blocking_writer;
-use crate::os_error::plain;
 use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{Event, SpawnError, SpawnErrorKind, Status};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::time::Time;
+use ftsh_sys::os_error::plain;
 
 /// Whether an `exec` is still wanted is looked at this often while it waits.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -14,11 +14,11 @@ use super::tty::Terminal;
 use super::{
     ANSWERS, BACKGROUND, CHILDREN, KEYS, MOMENT, ProcessDriver, SIGNALS, SUPERVISOR, VOICE, sys,
 };
-use crate::os_error::plain;
 use ftsh_machine::driver::Interactive;
 use ftsh_machine::event::Reply;
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::time::Time;
+use ftsh_sys::os_error::plain;
 
 /// Only a wait that lasts longer is worth catching SIGCHLD for, so that orphans don't pile up.
 const BRIEF: Duration = Duration::from_millis(50);

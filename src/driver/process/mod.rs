@@ -25,7 +25,6 @@ mod replay;
 mod scopes;
 mod status;
 mod supervisor;
-mod sys;
 #[cfg(test)]
 mod tests;
 mod tty;
@@ -36,6 +35,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bstr::BString;
+use ftsh_sys as sys;
 
 pub use self::background::BackgroundJob;
 pub use self::channels::{Listed, Seen, Shown, list_channels};
@@ -50,11 +50,11 @@ pub use self::procs::{CLIENTS, end_marked};
 pub use self::supervisor::{
     AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
 };
-pub use self::sys::{
+pub use self::tty::{Edited, TerminalRestore, columns};
+pub use ftsh_sys::{
     duplicate, exit_now, has_room, ignore_only, ignored_signals, random, size, was_closed,
     with_large_stack,
 };
-pub use self::tty::{Edited, TerminalRestore, columns};
 
 use self::admission::{Admission, Request};
 use self::cleanup::Cleanup;

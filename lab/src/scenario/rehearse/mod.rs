@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use ftsh::os_error::plain;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::{Script, parse_bytes};
+use ftsh_sys::os_error::plain;
 
 use crate::common::{Common, Progress, Report, Told, input, trials};
 use crate::rehearsal::{

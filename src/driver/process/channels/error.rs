@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::os_error::plain;
 use crate::user_directory;
+use ftsh_sys::os_error::plain;
 
 /// Why a channel's file can't be used.
 #[derive(Debug, Error)]

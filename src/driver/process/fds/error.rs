@@ -7,8 +7,8 @@ use bstr::{BString, ByteSlice};
 use thiserror::Error;
 
 use super::path::shown;
-use crate::os_error::plain;
 use ftsh_machine::size::TooLong;
+use ftsh_sys::os_error::plain;
 
 /// What went wrong; it reads as one line for people.
 #[derive(Debug, Error)]

@@ -14,9 +14,9 @@ use super::super::os::workers::Control;
 use super::super::sys;
 use super::local::is_null;
 use super::{Fd, FdError, FdTable};
-use crate::os_error::plain;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind, Status};
 use ftsh_machine::size::{LONGEST, TooLong};
+use ftsh_sys::os_error::plain;
 
 /// A pipe that polls as writable takes as many bytes without waiting.
 pub const PIPE_ROOM: usize = libc::PIPE_BUF;

@@ -18,6 +18,7 @@ use std::time::Instant;
 use nix::errno::Errno;
 
 use super::super::os::cgroup::KillCount;
+use super::super::os::ending;
 use super::super::procs::list;
 use super::super::sys;
 use ftsh_machine::effect::ProcessId;
@@ -43,7 +44,7 @@ impl System for Real {
 
     fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno> {
         Ok(match sys::wait_for(pid, false)? {
-            Some((_, sys::Change::Ended(status))) => Some(status),
+            Some((_, sys::Change::Ended(ended))) => Some(ending::status(ended)),
             _ => None,
         })
     }

@@ -19,10 +19,10 @@ use super::super::os::poll::{Poller, Token};
 use super::super::os::reader::Daemons;
 use super::super::os::workers::Control;
 use super::{Answer, Waiting, Work};
-use crate::os_error::plain;
 use ftsh_machine::effect::{BufferId, IoId, OperationId, ScopeId};
 use ftsh_machine::event::{Event, Refusal, Reply, Status};
 use ftsh_machine::size::MOST_TOLD;
+use ftsh_sys::os_error::plain;
 
 /// What the poller knows a source by is its number plus this.
 pub const RELAYS: Token = 1 << 33;

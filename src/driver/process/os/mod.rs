@@ -3,6 +3,7 @@
 pub mod alarm;
 pub mod cgroup;
 pub mod clock;
+pub mod ending;
 pub mod locks;
 pub mod poll;
 pub mod reader;

@@ -21,9 +21,9 @@ use super::super::fds::path::resolve;
 use super::super::os::umask::umask as own_umask;
 use super::super::sys::{self, CStringArray};
 use super::spawn::{Program, SHELL, error_of, interpreter, is_text, start_of};
-use crate::os_error::plain;
 use ftsh_machine::effect::Umask;
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
+use ftsh_sys::os_error::plain;
 
 /// The kernel's limit for one argument or variable, its NUL included.
 const LONGEST: usize = 128 * 1024;

@@ -15,9 +15,9 @@ use super::super::fds::FdTable;
 use super::super::fds::path::resolve;
 use super::super::os::umask::umask as own_umask;
 use super::super::sys::{self, CStringArray};
-use crate::os_error::plain;
 use ftsh_machine::effect::{Directory, Environment, Umask};
 use ftsh_machine::event::{SpawnError, SpawnErrorKind};
+use ftsh_sys::os_error::plain;
 
 /// More bytes than any system takes, which aren't worth a copy.
 const MOST_ARGUMENTS: usize = 16 * 1024 * 1024;

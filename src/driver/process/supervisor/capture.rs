@@ -20,8 +20,8 @@ use super::super::fds::buffer::file_on_disk;
 use super::super::os::reader::leave_reader;
 use super::super::sys;
 use super::spill::SpillBuffer;
-use crate::os_error::plain;
 use ftsh_machine::event::Status;
+use ftsh_sys::os_error::plain;
 
 const STANDARD_OUTPUT: i32 = 1;
 const STANDARD_ERROR: i32 = 2;

@@ -238,7 +238,7 @@ fn accompany(
     mut supervisor: SupervisorProcess,
     mut successor: Successor,
 ) -> ! {
-    if let Some(Status::Exited(code)) = interpreter.wait(MOMENT)
+    if let Some(sys::ExitStatus::Exited(code)) = interpreter.wait(MOMENT)
         && !(code == 0 && sys::may_have_data(supervisor.socket.as_fd()))
         && !sys::has_pending_signal()
     {

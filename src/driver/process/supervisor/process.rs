@@ -12,6 +12,7 @@ use super::super::cleanup::clean_up_after_interpreter;
 use super::super::marks::Marker;
 use super::super::os::alarm::{ALARM, Alarm};
 use super::super::os::cgroup::KillCount;
+use super::super::os::ending;
 use super::super::os::signal::is_ending;
 use super::super::oversight::Limit;
 use super::super::procs::features::has_pidfds;
@@ -22,8 +23,8 @@ use super::super::sys::{self, CStringArray, Parcel};
 use super::super::tty::TerminalRestore;
 use super::AtEnd;
 use super::capture::{OutputCapture, Patient};
-use crate::os_error::plain;
 use ftsh_machine::event::Status;
+use ftsh_sys::os_error::plain;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access, getpgrp};
@@ -233,7 +234,8 @@ fn accompany(interpreter: i32, limit: Option<Limit>, mut note: impl FnMut(i32)) 
         let is_passed_on =
             |caught: &sys::Caught| caught.sender != interpreter && !is_for_both(caught);
         match sys::wait_for(interpreter, true) {
-            Ok(Some((_, sys::Change::Ended(status)))) => {
+            Ok(Some((_, sys::Change::Ended(ended)))) => {
+                let status = ending::status(ended);
                 while sys::has_pending_signal() {
                     let late = sys::next_signal();
                     if is_ending(late.signal) && is_passed_on(&late) {

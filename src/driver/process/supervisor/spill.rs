@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use crate::os_error::plain;
+use ftsh_sys::os_error::plain;
 
 /// How much is kept in memory when the disk is full: the end of the text, which says most.
 const TAIL: usize = 1 << 18;

@@ -8,12 +8,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::*;
 use crate::driver::process::fds::{Fd, FdTable};
 use crate::driver::process::procs::list;
-use crate::driver::process::sys;
-use crate::os_error::plain;
 use ftsh_machine::Outcome;
 use ftsh_machine::channels::Passed;
 use ftsh_machine::driver::{Durable, Interactive, Written};
 use ftsh_machine::effect::{Access, DraftId, PassId, PipeId, ReplayId};
+use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
 
 const TABLE: IoId = IoId(1);
 const OUTER: IoId = IoId(2);

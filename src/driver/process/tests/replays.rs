@@ -203,7 +203,7 @@ each_alone! {
         let copy = reader.try_clone().expect("a descriptor");
         read_from(world, reader.into());
         begin(world, 1, OUTER, BASE);
-        let unread = || crate::driver::process::sys::unread(copy.as_fd()).expect("a pipe");
+        let unread = || ftsh_sys::unread(copy.as_fd()).expect("a pipe");
         let process = world.start_from(OUTER, Action::Print("x".into()));
         let _ = world.end_of(process);
         assert_eq!(unread(), LINES.len());

@@ -198,7 +198,7 @@ each_alone! {
         if std::env::var("FTSH_TEST_FALLBACK").is_ok_and(|fallback| fallback != "1") {
             assert!(!lives(pid));
         } else {
-            let _ = crate::driver::process::sys::kill(pid, libc::SIGKILL); // can't be known
+            let _ = ftsh_sys::kill(pid, libc::SIGKILL); // can't be known
         }
     }
 

@@ -10,7 +10,7 @@ use libc::{c_int, pid_t};
 use nix::errno::Errno;
 
 use super::exit_now;
-use ftsh_machine::event::Status;
+use crate::ExitStatus;
 
 /// A process that shares this one's memory.
 pub struct Sharer {
@@ -110,7 +110,7 @@ pub fn close_shared(number: RawFd) {
 
 impl Sharer {
     /// Waits until it has ended, but no longer than this; says how it did. It stays a zombie.
-    pub fn wait(&self, limit: Duration) -> Option<Status> {
+    pub fn wait(&self, limit: Duration) -> Option<ExitStatus> {
         let mut poll =
             libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let limit =
@@ -128,8 +128,8 @@ impl Sharer {
             let info = info.assume_init_ref();
             match info.si_code {
                 _ if info.si_pid() == 0 => None,
-                libc::CLD_EXITED => Some(Status::Exited(info.si_status())),
-                _ => Some(Status::Signaled(info.si_status())),
+                libc::CLD_EXITED => Some(ExitStatus::Exited(info.si_status())),
+                _ => Some(ExitStatus::Signaled(info.si_status())),
             }
         }
     }

@@ -8,8 +8,6 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
 
-use ftsh_machine::event::Status;
-
 /// A descriptor that is readable when the process has ended.
 pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
     // SAFETY: a plain call; the new descriptor (closed on exec) belongs to nobody else.
@@ -24,11 +22,20 @@ pub fn has_pidfds() -> bool {
     pidfd_open(std::process::id() as pid_t).is_ok()
 }
 
+/// Exit of a child process as the kernel reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// The process exited with this code.
+    Exited(c_int),
+    /// This signal killed the process.
+    Signaled(c_int),
+}
+
 /// What became of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It ended.
-    Ended(Status),
+    Ended(ExitStatus),
     /// This signal stopped it.
     Stopped(c_int),
 }
@@ -46,9 +53,9 @@ pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, Change)>
     let change = if libc::WIFSTOPPED(status) {
         Change::Stopped(libc::WSTOPSIG(status))
     } else if libc::WIFSIGNALED(status) {
-        Change::Ended(Status::Signaled(libc::WTERMSIG(status)))
+        Change::Ended(ExitStatus::Signaled(libc::WTERMSIG(status)))
     } else {
-        Change::Ended(Status::Exited(libc::WEXITSTATUS(status)))
+        Change::Ended(ExitStatus::Exited(libc::WEXITSTATUS(status)))
     };
     Ok(Some((found, change)))
 }

@@ -11,6 +11,7 @@ mod launch;
 mod look;
 mod memory;
 mod oom_score;
+pub mod os_error;
 mod pipes;
 mod random;
 mod share;
@@ -22,9 +23,9 @@ pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
 pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
-    Change, NAME, become_subreaper, continue_without_parent, die_with_parent, ended_child,
-    group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, name, pidfd_open,
-    set_name, set_variable, stopped_child, wait_for,
+    Change, ExitStatus, NAME, become_subreaper, continue_without_parent, die_with_parent,
+    ended_child, group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, name,
+    pidfd_open, set_name, set_variable, stopped_child, wait_for,
 };
 pub use descriptors::epoll_wait;
 pub use descriptors::{
@@ -32,7 +33,6 @@ pub use descriptors::{
     install, is_own, is_own_pair, is_passed_on, may_have_data, move_up, pass_on,
     receive_descriptors, send_descriptors, set_foreground, size, take_over, write_now,
 };
-#[cfg(test)]
 pub use early::was_ignored;
 pub use early::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
 pub use key_monitor::start_key_monitor;
