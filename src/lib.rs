@@ -11,8 +11,6 @@ pub mod journal;
 pub mod lint;
 pub mod log;
 pub mod lsp;
-pub mod non_blocking_writer;
 pub mod repl;
 pub mod report;
 pub mod timeline;
-pub mod user_directory;

@@ -8,7 +8,7 @@ use super::frame::Frames;
 use super::nonce::Nonce;
 use super::request::Request;
 use super::{Go, ToNode};
-use crate::driver::process::{Order, Overseer};
+use ftsh_machine::control::{Order, Overseer};
 
 /// It is asked for more time so often in a lease.
 const REQUESTS: u32 = 3;

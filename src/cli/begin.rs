@@ -12,11 +12,11 @@ use super::lock::{self, Holder, Taken};
 use super::messages::{complain, speak_through};
 use super::settings::Settings;
 use super::source::Program;
-use crate::driver::process::OutputCapture;
 use crate::log::Log;
-use crate::non_blocking_writer::NonBlockingWriter;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{Outcome, Time};
+use ftsh_process::OutputCapture;
+use ftsh_process::non_blocking_writer::NonBlockingWriter;
 use ftsh_sys::os_error::plain;
 
 /// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.

@@ -19,13 +19,13 @@ use crate::branch::{
     BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
     too_late,
 };
-use crate::driver::process;
-use crate::driver::process::Overseer;
-use crate::non_blocking_writer;
+use ftsh_machine::control::Overseer;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_process as process;
+use ftsh_process::non_blocking_writer;
 use ftsh_sys::os_error::plain;
 
 /// What says that this is wanted; nothing may stand beside it.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::messages::tell;
-use crate::driver::process::{Listed, Seen, Shown, list_channels};
 use ftsh_machine::Outcome;
 use ftsh_machine::outcome::Human;
+use ftsh_process::{Listed, Seen, Shown, list_channels};
 
 const HEAD: [&str; 6] = ["CHANNEL", "PLACES", "WAITING", "TOKENS", "FAILURES", "BREAKER"];
 

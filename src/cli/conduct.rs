@@ -12,14 +12,15 @@ use bstr::BString;
 use super::journal::{Ended, Kept, Place, Recording};
 use super::telling::Telling;
 use crate::cluster;
-use crate::driver::process::{self, AtEnd, ProcessDriver, Supervision};
-use crate::non_blocking_writer;
 use crate::repl::{self, Story};
 use ftsh_machine::driver::{self, Driver, Interactive};
 use ftsh_machine::event::Status;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_process as process;
+use ftsh_process::non_blocking_writer;
+use ftsh_process::{AtEnd, ProcessDriver, Supervision};
 use ftsh_sys::os_error::plain;
 
 /// What carries out what a machine asks for.

@@ -17,8 +17,8 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
 
 use crate::log::local_zone;
-use crate::user_directory;
 use ftsh_machine::outcome::Human;
+use ftsh_process::user_directory;
 use ftsh_sys::os_error::plain;
 
 /// How the file of a lock begins. A file that begins otherwise is something else, and left alone.

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::patient::Patient;
-use crate::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_machine::Outcome;
 use ftsh_machine::secrets::Secrets;
+use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_sys::os_error::plain;
 
 /// The exit status of a bug in the shell, `EX_SOFTWARE` of sysexits.h.

@@ -32,11 +32,11 @@ use nix::sys::stat::{SFlag, fstat};
 use self::flags::Request;
 use self::messages::{complain, tell};
 use self::settings::{Action, Settings, Surroundings};
-use crate::driver::process;
 use crate::lint::{Programs, lint};
-use crate::non_blocking_writer;
 use crate::repl::Known;
 use ftsh_machine::Outcome;
+use ftsh_process as process;
+use ftsh_process::non_blocking_writer;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::print;
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::driver::process;
+use ftsh_process as process;
 
 /// An end of the shell's own that waits where it would say that nothing can be done at present.
 pub struct Patient<T>(pub T);

@@ -16,10 +16,10 @@ use super::settings::{DEADLINE, Settings};
 use super::source::{Program, Unusable};
 use super::telling::Telling;
 use super::{begin, end, options};
-use crate::driver::process;
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_process as process;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
 

@@ -13,11 +13,11 @@ use super::lock::Place;
 use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
 use super::source::Program;
 use super::values::{self, BadValue};
-use crate::driver::process::Patience;
 use crate::log::Format;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Time};
+use ftsh_process::Patience;
 use ftsh_syntax::backoff::{Clauses, Kind, Policy};
 use ftsh_syntax::duration::Exact;
 

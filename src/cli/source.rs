@@ -10,9 +10,9 @@ use anyhow::{Error, Result, anyhow};
 
 use super::messages::report;
 use super::patient::Patient;
-use crate::driver::process;
 use crate::repl;
 use ftsh_machine::Outcome;
+use ftsh_process as process;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::{LONGEST, Script, SyntaxErrors, TOO_LONG, parse_bytes};
 use ftsh_sys::os_error::plain;

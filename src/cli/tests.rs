@@ -8,11 +8,11 @@ use super::flags::{self, Request};
 use super::options::{OTHER_VARIABLES, TABLE};
 use super::settings::{Action, Settings, Surroundings};
 use super::source::Program;
-use crate::driver::process::Patience;
 use crate::log::Format;
 use crate::repl::help;
 use ftsh_machine::Time;
 use ftsh_machine::record::Level;
+use ftsh_process::Patience;
 use ftsh_syntax::backoff::Policy;
 
 fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {

@@ -6,12 +6,12 @@ use super::backlog::Backlog;
 use super::connection::{Connection, Pipe};
 use super::engine::{self, Reason};
 use crate::branch::Head;
-use crate::driver::process::CLIENTS;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
 };
 use ftsh_machine::event::Returned;
+use ftsh_process::CLIENTS;
 use ftsh_syntax::clauses::Engine;
 
 /// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where

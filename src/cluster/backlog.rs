@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use crate::branch::Stream;
-use crate::driver::process::SpillingLog;
+use ftsh_process::SpillingLog;
 
 /// What is to be printed, in the order in which it came.
 #[derive(Debug, Default)]

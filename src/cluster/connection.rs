@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-use crate::driver::process::{ProcessDriver, Ready};
+use ftsh_process::{ProcessDriver, Ready};
 
 /// So much is read at once.
 const BLOCK: usize = 64 * 1024;

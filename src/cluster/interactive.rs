@@ -3,9 +3,9 @@
 use std::io;
 
 use super::ClusterDriver;
-use crate::driver::process::{BackgroundJob, Edited};
 use ftsh_machine::driver::{Attended, Interactive};
 use ftsh_machine::{Machine, Outcome, Time};
+use ftsh_process::{BackgroundJob, Edited};
 
 impl Interactive for ClusterDriver {
     type Job<T> = BackgroundJob<T>;

@@ -37,11 +37,11 @@ use self::orphans::Orphans;
 use self::sending::Program;
 use self::ssh::Hosts;
 use crate::branch::Lease;
-use crate::driver::process::ProcessDriver;
 use ftsh_machine::driver::{Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
 use ftsh_machine::event::{Blame, SpawnErrorKind, Status};
 use ftsh_machine::{Event, Machine, Time};
+use ftsh_process::ProcessDriver;
 
 /// What a cluster driver is told.
 pub struct Settings {

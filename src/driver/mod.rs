@@ -1,4 +1,3 @@
 //! Drivers of the machine.
 
-pub mod process;
 pub mod simulated;

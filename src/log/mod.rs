@@ -29,10 +29,10 @@ use jiff::tz::TimeZone;
 
 use self::groups::Groups;
 use self::repeats::{Line, Repeats};
-use crate::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_machine::Failure;
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::time::Time;
+use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

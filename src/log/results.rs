@@ -12,9 +12,9 @@ use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 
 use super::{Style, json, local_zone};
-use crate::non_blocking_writer::{self, NonBlockingWriter};
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{FailureKind, field};
+use ftsh_process::non_blocking_writer::{self, NonBlockingWriter};
 
 /// The first line of GNU parallel's job log.
 const COLUMNS: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";

@@ -377,7 +377,7 @@ fn the_failure_that_ends_the_run_is_left_to_the_report() {
 
 #[test]
 fn lines_that_nobody_reads_are_counted() {
-    crate::non_blocking_writer::allow_threads();
+    ftsh_process::non_blocking_writer::allow_threads();
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");

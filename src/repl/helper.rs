@@ -19,7 +19,7 @@ use super::complete::complete;
 use super::highlight::{highlight, plain};
 use super::known::Known;
 use super::screen::{self, Screen, Written};
-use crate::driver::process::Edited;
+use ftsh_process::Edited;
 
 /// Of a longer line, colours are shown so fast: each change shows all of it anew, and what is typed by
 /// a program comes without a pause.

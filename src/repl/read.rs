@@ -22,12 +22,12 @@ use super::history::{self, History, KEPT};
 use super::known::Known;
 use super::prompt::Shown;
 use super::why;
-use crate::driver::process::Edited;
-use crate::non_blocking_writer;
 use ftsh_machine::driver::{Attended, Interactive};
 use ftsh_machine::event::Event;
 use ftsh_machine::time::Time;
 use ftsh_machine::{Failure, Machine};
+use ftsh_process::Edited;
+use ftsh_process::non_blocking_writer;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error;
 

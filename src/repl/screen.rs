@@ -5,7 +5,7 @@ use std::io;
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::driver::process;
+use ftsh_process as process;
 
 const TAB: usize = 8;
 

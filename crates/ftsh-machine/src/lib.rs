@@ -14,6 +14,7 @@ mod code;
 mod command;
 mod commit;
 pub mod config;
+pub mod control;
 mod deferred_cut;
 mod dispatch;
 pub mod driver;

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::{identity, nonce, record};
 use crate::branch::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
-use crate::driver::process::{Order, Overseer};
 use crate::driver::simulated::Simulated;
+use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::PackedBranch;
 use ftsh_machine::{Config, Machine, Time};

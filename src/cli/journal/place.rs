@@ -14,8 +14,8 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 
-use crate::driver::process::{Life, Lifelines, life};
 use crate::journal::{Journal, Over, Unreadable};
+use ftsh_process::{Life, Lifelines, life};
 use ftsh_sys::os_error::plain;
 
 /// Who ends needs a moment for it, and who only looks whether a run is on holds its lock as short.

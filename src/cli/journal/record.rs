@@ -14,12 +14,12 @@ use super::super::messages::complain;
 use super::moment::since_1970;
 use super::place::Place;
 use super::start;
-use crate::driver::process::Lifelines;
 use crate::journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::Record;
 use ftsh_machine::{Config, Machine, Outcome, Time};
+use ftsh_process::Lifelines;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
 

@@ -14,11 +14,11 @@ use super::place::{Earlier, Place};
 use super::record::{Course, Recording, write_end};
 use super::sourced::SourcedFiles;
 use super::start;
-use crate::driver::process;
 use crate::journal::{Journal, Over, replay};
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Outcome, Time};
+use ftsh_process as process;
 
 /// What became of a run that an earlier start began.
 pub enum Found {

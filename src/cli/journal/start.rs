@@ -8,9 +8,9 @@ use anyhow::{Result, anyhow, bail};
 use nix::unistd::getuid;
 
 use super::moment::since_1970;
-use crate::driver::process;
 use crate::journal::{Clocks, Journal, Started};
 use ftsh_machine::Time;
+use ftsh_process as process;
 use ftsh_sys::os_error::plain;
 
 /// What the clocks say.

@@ -9,9 +9,9 @@ use anyhow::Result;
 use super::super::messages::complain;
 use super::output;
 use super::place::Place;
-use crate::driver::process::AtEnd;
 use crate::journal::{Over, last, report};
 use ftsh_machine::event::Status;
+use ftsh_process::AtEnd;
 use ftsh_sys::os_error::plain;
 
 /// What is to be done when a shell has told all that it had to, with what it kept of the output.

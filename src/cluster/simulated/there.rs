@@ -11,8 +11,8 @@ use super::local::{Here, Local};
 use crate::branch::{
     Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
 };
-use crate::driver::process::{Order, Overseer};
 use crate::driver::simulated::{Due, Shell, World};
+use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::packed::EndedBranch;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;

@@ -1,0 +1,425 @@
+//! What has to wait for descriptors.
+//!
+//! Running out of them is no failure as long as something in progress will give some back: what needs
+//! more waits until enough are free. What waits is served in the order of the tree of structures
+//! (`place`), so that what has begun is finished before more begins; and a structure that will hold some
+//! while it asks for more begins only if enough are left for those before it. So what can be done
+//! one after the other is done, however much is asked for at once.
+//!
+//! A command that writes to a pipe, or reads from one, may wait for a stage that waits here. When
+//! nothing else is in progress, the first request goes on that can, whatever is left for others; and
+//! if none can, and nothing comes free for a while, it is tried all the same: it works or fails, but
+//! nothing waits for ever.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use super::ProcessDriver;
+use super::fds::{Need, Part, Place, Step};
+use super::jobs::{Command, Stage};
+use ftsh_machine::effect::{
+    Directory, Effect, Entry, FdChange, FdSource, IoId, OperationId, PipeId, Query, Run,
+};
+use ftsh_machine::time::Time;
+use ftsh_sys as sys;
+use ftsh_sys::FileLimit;
+
+/// No more is left for structures that come before others.
+const MOST_SPARE: usize = 16;
+/// So many are left however long nothing happens.
+const LEAST_SPARE: usize = 8;
+/// What a pidfd leaves for others: the end of a command can be noticed without one.
+const SPARE_OF_PIDFDS: usize = 16;
+
+/// When no descriptor came free for this long, commands go on that hold up nobody.
+const PAUSE: Duration = Duration::from_millis(20);
+/// When no descriptor came free for this long, fewer are left for others: they may need what waits.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// When no descriptor came free for this long although commands run that hold some, they wait for
+/// what waits here.
+const LONG_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Something that needs descriptors.
+pub enum Request {
+    /// To start a command.
+    Run(Box<Run>),
+    /// To replace the shell.
+    Exec(Box<Run>),
+    /// To open files.
+    Open(Effect),
+    /// To look at files.
+    Query(OperationId, Directory, Query),
+    /// To go through a channel.
+    Enter(Box<Entry>),
+}
+
+impl Request {
+    /// How it changes which table.
+    fn redirects(&self) -> (IoId, &[FdChange]) {
+        match self {
+            Self::Run(run) | Self::Exec(run) => (run.io, &run.redirects),
+            Self::Open(Effect::Open { base, redirects, .. }) => (*base, redirects),
+            Self::Open(_) | Self::Query(..) | Self::Enter(_) => (IoId::INHERITED, &[]),
+        }
+    }
+}
+
+impl Request {
+    /// The operation that asked for it, by which it is withdrawn.
+    fn operation(&self) -> Option<OperationId> {
+        match self {
+            Self::Open(Effect::Open { operation, .. }) | Self::Query(operation, ..) => {
+                Some(*operation)
+            }
+            Self::Enter(entry) => Some(entry.operation),
+            Self::Run(_) | Self::Exec(_) | Self::Open(_) => None,
+        }
+    }
+}
+
+fn reads(redirects: &[FdChange]) -> Option<PipeId> {
+    redirects.iter().find_map(|changes| match changes.source {
+        FdSource::PipeReader(id) => Some(id),
+        _ => None,
+    })
+}
+
+fn writes(redirects: &[FdChange]) -> Option<PipeId> {
+    redirects.iter().find_map(|changes| match changes.source {
+        FdSource::PipeWriter(id) => Some(id),
+        _ => None,
+    })
+}
+
+/// Where a request stands in the queue; those of one place by age.
+type Key = (Place, u64);
+
+/// What is in progress while something waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Nothing.
+    Nothing,
+    /// Nothing that gives a descriptor back.
+    Useless,
+    /// Commands that may wait for what waits here.
+    Unsure,
+    /// Something that ends by itself.
+    Sure,
+}
+
+/// All that waits for descriptors.
+pub struct Admission {
+    /// In the order in which they are served.
+    queue: BTreeMap<Key, Request>,
+    /// Where operations stand in it.
+    operations: HashMap<OperationId, Key>,
+    /// The pipelines of the pipes that a stage is still to read from.
+    pipelines: HashMap<PipeId, u64>,
+    /// How many requests have waited.
+    count: u64,
+    /// When a descriptor last came free, or a request was carried out.
+    moved: Instant,
+    /// When to look again, if nothing happens.
+    pub(super) due: Option<Instant>,
+    /// How many descriptors there can be.
+    pub(super) limit: FileLimit,
+}
+
+impl Admission {
+    /// Nothing waits.
+    pub fn new(now: Instant) -> Self {
+        let (queue, operations, pipelines) = Default::default();
+        Self {
+            queue,
+            operations,
+            pipelines,
+            count: 0,
+            moved: now,
+            due: None,
+            limit: FileLimit::default(),
+        }
+    }
+
+    /// A descriptor may have come free.
+    pub fn note_free(&mut self) {
+        if !self.queue.is_empty() {
+            self.moved = Instant::now();
+        }
+    }
+
+    /// Takes an operation out, if it waits.
+    pub fn abandon(&mut self, operation: OperationId) -> Option<Request> {
+        self.queue.remove(&self.operations.remove(&operation)?)
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Request> {
+        let request = self.queue.remove(key)?;
+        if let Some(operation) = request.operation() {
+            self.operations.remove(&operation);
+        }
+        Some(request)
+    }
+}
+
+impl ProcessDriver {
+    /// Carries a request out, at once or when there are enough descriptors.
+    pub(super) fn request(&mut self, request: Request) {
+        let opens = matches!(request, Request::Open(_));
+        let need = self.need(&request);
+        let is_free = self.admission.queue.is_empty() && self.is_far_from_limit(need.total());
+        if !opens && (is_free || need.is_nothing()) {
+            return self.carry_out(request, &Place::default());
+        }
+        let place = self.place(&request);
+        if is_free || need.is_nothing() {
+            return self.carry_out(request, &place);
+        }
+        let first = self.admission.queue.first_key_value();
+        if first.is_none_or(|((first, _), _)| place < *first) {
+            let spare = if self.must_spare(&request, &place) { self.spare() } else { 0 };
+            if self.has_room(need, spare) {
+                return self.carry_out(request, &place);
+            }
+        }
+        self.io.put_off(request.redirects().1);
+        self.admission.count += 1;
+        let key = (place, self.admission.count);
+        if let Request::Run(run) | Request::Exec(run) = &request {
+            self.enter(run.process, run.scope, Command::queued(run));
+        }
+        if let Some(operation) = request.operation() {
+            self.admission.operations.insert(operation, key.clone());
+        }
+        if self.admission.queue.is_empty() {
+            self.admission.moved = Instant::now();
+        }
+        self.admission.queue.insert(key, request);
+    }
+
+    /// Forgets a request that nobody waits for any more; false if it doesn't wait.
+    pub(super) fn withdraw(&mut self, operation: OperationId) -> bool {
+        let Some(request) = self.admission.abandon(operation) else { return false };
+        let redirects = request.redirects().1;
+        reads(redirects).into_iter().chain(writes(redirects)).for_each(|id| self.io.drop_pipe(id));
+        self.admission.note_free();
+        true
+    }
+
+    /// What a request needs; with nothing it never waits.
+    fn need(&self, request: &Request) -> Need {
+        match request {
+            Request::Query(_, _, Query::Buffer(id)) => self.io.need_to_read(*id),
+            Request::Query(
+                ..,
+                Query::Test(..) | Query::Tail(..) | Query::Filled(_) | Query::InputEnded(_),
+            ) => Need::NOTHING,
+            Request::Query(..) => Need::of(0, 2),
+            Request::Enter(entry) => self.turns.need(&entry.channel),
+            Request::Run(_) | Request::Exec(_) | Request::Open(_) => {
+                let (io, redirects) = request.redirects();
+                let need = self.io.need(io, redirects);
+                // It may get a pipe, and what was read of it a file.
+                if self.replays.has_tapes() { Need::of(need.kept + 3, need.passing) } else { need }
+            }
+        }
+    }
+
+    /// Where a request stands. The stages of a pipeline ask for theirs one after the other.
+    fn place(&mut self, request: &Request) -> Place {
+        let (io, redirects) = request.redirects();
+        let around = self.io.place(io);
+        let whole = |unit| Step { unit, part: Part::Whole };
+        around.inside(match request {
+            Request::Run(run) | Request::Exec(run) => whole(run.process.0),
+            Request::Open(Effect::Open { io, .. }) => {
+                let (reads, writes) = (reads(redirects), writes(redirects));
+                let begun = reads.and_then(|id| self.admission.pipelines.remove(&id));
+                let unit = begun.unwrap_or(io.0);
+                if let Some(id) = writes {
+                    self.admission.pipelines.insert(id, unit);
+                }
+                let piped = reads.or(writes).is_some();
+                Step { unit, part: if piped { Part::Opening(io.0) } else { Part::Whole } }
+            }
+            Request::Open(_) | Request::Query(..) | Request::Enter(_) => whole(0),
+        })
+    }
+
+    /// Whether a request must leave some descriptors for structures before it. What is over by itself
+    /// gives back what it takes; but what writes to a pipe may have to wait.
+    fn must_spare(&self, request: &Request, place: &Place) -> bool {
+        let holds = match request {
+            Request::Run(_) | Request::Exec(_) => place.stages().next().is_some(),
+            Request::Open(_) => reads(request.redirects().1).is_none(), // else it has begun
+            Request::Query(..) | Request::Enter(_) => false,
+        };
+        holds && self.io.first_holder().is_some_and(|first| first < place)
+    }
+
+    /// How many descriptors are left for structures that come before others.
+    fn spare(&mut self) -> usize {
+        (self.admission.limit.usable() / 3 + 4).min(MOST_SPARE)
+    }
+
+    /// Carries out what waits, as far as there are descriptors. `until` is when the machine goes on
+    /// by itself.
+    pub(super) fn admit(&mut self, until: Time) {
+        self.admission.due = None;
+        while let Some(key) = self.next_in_turn(until) {
+            let Some(request) = self.admission.take(&key) else {
+                return self.broken("what it is the turn of doesn't wait");
+            };
+            match request {
+                Request::Run(run) => self.begin_queued(run, Request::Run, &key.0),
+                Request::Exec(run) => self.begin_queued(run, Request::Exec, &key.0),
+                request => self.carry_out(request, &key.0),
+            }
+            self.admission.moved = Instant::now();
+        }
+    }
+
+    fn begin_queued(&mut self, mut run: Box<Run>, kind: fn(Box<Run>) -> Request, place: &Place) {
+        if let Some((_, ended)) = self.leave(run.process).filter(|(_, ended)| ended.wanted) {
+            run.scope = ended.scope; // it may have been handed over
+            self.carry_out(kind(run), place);
+        }
+    }
+
+    /// The request that is to be carried out now, if one can be.
+    fn next_in_turn(&mut self, until: Time) -> Option<Key> {
+        let (key, request) = self.admission.queue.first_key_value()?;
+        if !self.is_wanted(request) {
+            return Some(key.clone());
+        }
+        let (key, need) = (key.clone(), self.need(request));
+        let spare = if self.must_spare(request, &key.0) { self.spare() } else { 0 };
+        let quiet = self.admission.moved.elapsed();
+        let spare = if quiet < PATIENCE { spare } else { spare.min(LEAST_SPARE) };
+        if self.has_room(need, spare) {
+            return Some(key);
+        }
+        let progress = self.progress();
+        let found = match progress {
+            Progress::Sure if quiet < PAUSE => None,
+            Progress::Sure => self.first_that_fits(|request, place| {
+                matches!(request, Request::Run(_)) && place.stages().next().is_none()
+            }),
+            // What holds up the others is the first, or in what has begun.
+            Progress::Unsure if self.can_open(need, 0) => Some(key.clone()),
+            Progress::Unsure => {
+                self.first_that_fits(|request, place| !self.must_spare(request, place))
+            }
+            Progress::Useless | Progress::Nothing => self.first_that_fits(|_, _| true),
+        };
+        if found.is_some() {
+            return found;
+        }
+        let patience = match progress {
+            Progress::Sure => Duration::MAX,
+            Progress::Unsure => LONG_PATIENCE,
+            Progress::Nothing if until == Time::NEVER => Duration::ZERO,
+            Progress::Useless | Progress::Nothing => PATIENCE,
+        };
+        if quiet >= patience {
+            return Some(key);
+        }
+        let next = [PAUSE, PATIENCE, patience].into_iter().find(|&next| quiet < next);
+        self.admission.due = next.and_then(|next| self.admission.moved.checked_add(next));
+        None
+    }
+
+    fn first_that_fits(&self, counts: impl Fn(&Request, &Place) -> bool) -> Option<Key> {
+        let mut queue = self.admission.queue.iter();
+        let fits = |request| self.can_open(self.need(request), 0);
+        let wanted = |request| self.is_wanted(request);
+        queue
+            .find(|((place, _), request)| {
+                counts(request, place) && wanted(request) && fits(request)
+            })
+            .map(|(key, _)| key.clone())
+    }
+
+    /// Whether somebody still waits for it.
+    fn is_wanted(&self, request: &Request) -> bool {
+        match request {
+            Request::Run(run) | Request::Exec(run) => self.commands.contains_key(&run.process),
+            Request::Open(_) | Request::Query(..) | Request::Enter(_) => true, // they are withdrawn
+        }
+    }
+
+    /// What is going on while something waits.
+    fn progress(&self) -> Progress {
+        if !self.ready.is_empty() || !self.work.operations.is_empty() || self.scopes.is_emptying() {
+            return Progress::Sure;
+        }
+        // What waits inside of each pipeline; none if in several stages.
+        let mut waiting: HashMap<u64, Option<Part>> = HashMap::new();
+        for ((place, _), request) in &self.admission.queue {
+            if self.is_wanted(request) {
+                for Step { unit, part } in place.stages() {
+                    let known = waiting.entry(unit).or_insert(Some(part));
+                    known.take_if(|known| *known != part);
+                }
+            }
+        }
+        let is_free = |step: Step| waiting.get(&step.unit).is_none_or(|it| *it == Some(step.part));
+        let mut progress = Progress::Nothing;
+        for command in self.commands.values().filter(|it| !matches!(it.stage, Stage::Queued)) {
+            if command.need.kept == 0 && command.place.steps().is_empty() {
+                progress = progress.max(Progress::Useless);
+            } else if command.place.stages().all(is_free) {
+                return Progress::Sure;
+            } else {
+                progress = Progress::Unsure;
+            }
+        }
+        progress
+    }
+
+    fn is_far_from_limit(&mut self, count: usize) -> bool {
+        let known =
+            self.children.len() + self.io.size() + self.relays.count() + self.replays.size();
+        self.admission.limit.is_far_from(4 * known + count)
+    }
+
+    /// Whether so many descriptors can be had and some spared, besides what workers may be taking.
+    fn can_open(&self, need: Need, spare: usize) -> bool {
+        let working = self.commands.values().filter(|it| matches!(it.stage, Stage::Working(_)));
+        let promised: usize = working.map(|it| it.need.total()).sum();
+        let own = need.kept + spare + promised + 2 * self.work.operations.len();
+        sys::can_open(own, own + need.passing)
+    }
+
+    /// The same, after all that can be done for it.
+    fn has_room(&mut self, need: Need, spare: usize) -> bool {
+        self.is_far_from_limit(need.total() + spare)
+            || self.can_open(need, spare)
+            || self.admission.limit.raise() && self.can_open(need, spare)
+            || self.put_away() && self.can_open(need, spare)
+    }
+
+    /// Whether there is room for a pidfd.
+    pub(super) fn has_room_for_pidfd(&mut self) -> bool {
+        let (need, spare) = (Need::of(0, 1), SPARE_OF_PIDFDS);
+        self.is_far_from_limit(1 + spare) || self.can_open(need, spare)
+    }
+
+    fn carry_out(&mut self, request: Request, place: &Place) {
+        match request {
+            Request::Run(run) => {
+                let need = self.io.need(run.io, &run.redirects);
+                let (process, around) = (run.process, self.io.place(run.io));
+                self.run(*run);
+                if let Some(command) = self.commands.get_mut(&process) {
+                    (command.need, command.place) = (need, around);
+                }
+            }
+            Request::Exec(run) => self.exec(*run),
+            Request::Open(effect) => self.open(effect, place.opened()),
+            Request::Query(operation, directory, query) => self.query(operation, directory, query),
+            Request::Enter(entry) => {
+                self.take_turns(|turns, outside| turns.enter(outside, *entry));
+            }
+        }
+    }
+}

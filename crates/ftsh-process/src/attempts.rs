@@ -1,0 +1,160 @@
+//! What atomic attempts ask for: input that is read anew, files that take their places, directories of
+//! their own.
+
+use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::cleanup::scratch_place;
+use super::fds::{ended, settle, stream};
+use super::jobs::Answer;
+use super::os::poll::Token;
+use super::program::Program;
+use super::replay::FEED;
+use super::{FdError, ProcessDriver};
+use ftsh_machine::effect::{DraftId, IoId, OperationId, ReplayId, ScratchId, Sink};
+use ftsh_machine::event::{Reply, SpawnError};
+use ftsh_machine::record::LogEvent;
+use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
+
+impl ProcessDriver {
+    /// Has drafts take their places.
+    pub(super) fn settle_drafts(&mut self, operation: OperationId, drafts: &[DraftId]) {
+        let drafts = self.io.drafts(drafts);
+        if drafts.is_empty() {
+            return self.answer(operation, Ok(Reply::Truth(true)));
+        }
+        let registry = self.cleanup.registry.clone();
+        self.operate(operation, move |control| {
+            Answer::Reply(settle::settle(&drafts, &registry, control))
+        });
+    }
+
+    /// What was read by an attempt is read for good.
+    pub(super) fn keep_input(&mut self, replay: ReplayId) {
+        self.replays.keep(replay, &mut self.poller);
+    }
+
+    /// No further attempt comes.
+    pub(super) fn drop_replay(&mut self, replay: ReplayId) {
+        self.replays.drop(replay, &mut self.poller);
+        self.admission.note_free();
+    }
+
+    /// Tells where an attempt's directory is, once it is there.
+    pub(super) fn find_scratch(&mut self, operation: OperationId, id: ScratchId) {
+        let (scratch, registry) = (self.cleanup.scratch(id), self.cleanup.registry.clone());
+        self.operate(operation, move |_| {
+            let path = scratch.path(&registry);
+            let path = path.map_err(|error| FdError::Scratch { place: scratch_place(), error });
+            Answer::Reply(path.map(|path| Reply::Text(path.into_os_string().into_vec().into())))
+        });
+    }
+
+    /// Removes an attempt's directory.
+    pub(super) fn drop_scratch(&mut self, id: ScratchId) {
+        let Some(scratch) = self.cleanup.take_scratch(id) else { return };
+        let registry = self.cleanup.registry.clone();
+        // Without a worker it is removed at the end.
+        let _ = self.work.pool.submit(move |_| match scratch.remove(&registry) {
+            Ok(()) => Answer::Cancelled,
+            Err(left) => Answer::Left(vec![left]),
+        });
+    }
+
+    /// The ends of what was written.
+    pub(super) fn tail(&mut self, operation: OperationId, sinks: &[Sink], most: usize) {
+        for sink in sinks {
+            if let Sink::Buffer(id) = sink
+                && let Some(kept) = self.relays.take_kept(*id)
+            {
+                self.io.fill(*id, kept.into());
+            }
+        }
+        let tail = self.io.tail(sinks, most).map(Reply::Text);
+        self.answer(operation, tail.map_err(FdError::Unreadable));
+    }
+
+    /// Whether nothing more comes from descriptor 0 of a table.
+    pub(super) fn look_at_input(&mut self, operation: OperationId, io: IoId) {
+        let table = self.io.table(io);
+        let known = table.and_then(|table| self.replays.has_ended(table));
+        let is_so = || table.and_then(|table| table.get(0)).is_some_and(ended::has_ended);
+        let has_ended = known.unwrap_or_else(is_so);
+        self.answer(operation, Ok(Reply::Truth(has_ended)));
+    }
+
+    /// Reads all that is still to come from a descriptor.
+    pub(super) fn read_input(&mut self, operation: OperationId, io: IoId, number: u8) {
+        let plan = self.io.plan(io, &None, None, Vec::new()).and_then(|mut plan| {
+            let kept = self.replays.connect(&mut plan, &mut self.poller);
+            Ok((plan, kept.map_err(FdError::Pipe)?))
+        });
+        let (plan, kept) = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.answer(operation, Err(error)),
+        };
+        self.operate(operation, move |control| {
+            let table = plan.carry_out(control);
+            let text = table.and_then(|table| stream::read_all(&table, number, control));
+            drop(kept);
+            Answer::Reply(text.map(Reply::Text))
+        });
+    }
+
+    /// Has others feed the program that takes the shell's place what was read ahead, and then what comes.
+    pub(super) fn start_feeders(&mut self) -> Result<Vec<i32>, SpawnError> {
+        let environment = std::env::vars_os()
+            .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
+            .collect();
+        let feeder = Program {
+            words: ["sh", "-c", FEED].map(BString::from).to_vec(),
+            environment: Arc::new(environment),
+            told: Vec::new(),
+            overrides: Vec::new(),
+            directory: None,
+            umask: None,
+            file: None,
+        };
+        let mut pids = Vec::new();
+        for table in self.replays.take_feeders() {
+            match feeder.start(&table) {
+                Ok(started) => pids.push(started.pid),
+                Err(error) => {
+                    Self::stop_feeders(&pids);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(pids)
+    }
+
+    /// The shell keeps its place.
+    pub(super) fn stop_feeders(pids: &[i32]) {
+        for pid in pids {
+            let _ = sys::kill(-pid, libc::SIGKILL);
+        }
+    }
+
+    /// Something has come, or there is room for it.
+    pub(super) fn feed_inputs(&mut self, token: Token) {
+        if let Err(error) = self.replays.go_on(token, &mut self.poller) {
+            let note = format!("the input can't be read to its end: {}", plain(&error));
+            self.log(0, LogEvent::Note(note));
+        }
+    }
+
+    /// Commands that read what is fed to them have ended, or tables were closed.
+    pub(super) fn reconsider_inputs(&mut self) {
+        self.replays.reconsider(&mut self.poller);
+    }
+
+    /// Has a worker remove what shells left that were killed together with their supervisors.
+    pub(super) fn clean_up_after_others(&mut self) {
+        if let Some(job) = self.cleanup.after_others() {
+            let _ = self.work.pool.submit(move |_| Answer::Left(job()));
+        }
+    }
+}

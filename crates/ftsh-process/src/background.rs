@@ -1,0 +1,169 @@
+//! Waiting for a person, on a thread of its own, while this one takes care of processes and
+//! signals: whatever ends is reaped, and who tells the shell to end needn't wait for a key. And the
+//! end of a run: what was said is to be read.
+
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::pthread::{Pthread, pthread_kill};
+use nix::sys::signal::{SigSet, Signal};
+
+use super::os::reader::{Daemons, leave_reader};
+use super::os::signal::of_the_editor;
+use super::tty::{Edited, TerminalRestore};
+use super::{BACKGROUND, ProcessDriver};
+use crate::non_blocking_writer;
+use ftsh_machine::Machine;
+use ftsh_machine::driver::{Attended, Driver, Interactive};
+use ftsh_machine::event::Event;
+use ftsh_machine::outcome::Outcome;
+use ftsh_machine::time::Time;
+use ftsh_sys as sys;
+
+/// Who told the shell to end needn't wait longer for somebody who doesn't read.
+const BRIEFLY: Duration = Duration::from_secs(1);
+
+/// Something that another thread is doing.
+pub struct BackgroundJob<T> {
+    answer: Receiver<T>,
+    /// At its end when the thread has answered.
+    done: PipeReader,
+    thread: JoinHandle<()>,
+}
+
+/// Parsing what a person types needs as much as the main thread has.
+const STACK_SIZE: usize = 8 * 1024 * 1024;
+
+impl Interactive for ProcessDriver {
+    type Job<T> = BackgroundJob<T>;
+
+    fn begin<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<BackgroundJob<T>> {
+        let (done, writer) = io::pipe()?;
+        let done = PipeReader::from(sys::move_up(done.into())?);
+        let writer = sys::move_up(writer.into())?;
+        let (sender, answer) = mpsc::sync_channel(1);
+        self.poller.add(done.as_fd(), BACKGROUND)?;
+        // The thread starts with these held back, and lets them come itself.
+        let _ = of_the_editor().thread_block();
+        let thread = move || {
+            let _ = of_the_editor().thread_unblock();
+            let _ = sender.send(work());
+            drop(writer);
+        };
+        let builder = std::thread::Builder::new().name("background".into()).stack_size(STACK_SIZE);
+        match builder.spawn(thread) {
+            Ok(thread) => Ok(BackgroundJob { answer, done, thread }),
+            Err(error) => {
+                self.forget(&done);
+                Err(error)
+            }
+        }
+    }
+
+    fn attend<T>(&mut self, job: &mut BackgroundJob<T>, until: Time) -> Attended<T> {
+        loop {
+            self.admit(until);
+            self.settle();
+            if let Some(event) = self.ready.pop_front() {
+                return Attended::Event(event);
+            }
+            if let Ok(answer) = job.answer.try_recv() {
+                // The thread closes its end next: then nothing is left to wake anybody up.
+                let _ = job.done.read(&mut [0]);
+                self.leave_alone(job);
+                return Attended::Answer(answer);
+            }
+            if self.tty.status_line.take_asked() {
+                return Attended::Asked;
+            }
+            if self.now() >= until {
+                return Attended::Timeout;
+            }
+            self.poll(until);
+        }
+    }
+
+    fn leave_alone<T>(&mut self, job: &BackgroundJob<T>) {
+        self.forget(&job.done);
+    }
+
+    fn settle_terminal(&mut self) {
+        if let Some(restore) = &mut self.tty.restore {
+            restore.settle();
+        }
+    }
+
+    type Edited = Edited;
+
+    fn edited(&self) -> Edited {
+        self.tty.restore.as_ref().map(TerminalRestore::edited).unwrap_or_default()
+    }
+
+    fn restore_terminal(&self) {
+        if let Some(restore) = &self.tty.restore {
+            restore.apply();
+        }
+    }
+
+    fn flush_on_exit(&mut self, mut outcome: Outcome) -> Outcome {
+        // A signal that came during the last step wins over how the script ended.
+        self.take_signals();
+        if !matches!(outcome, Outcome::Interrupted(_))
+            && let Some(Event::Interrupted(signal)) =
+                self.ready.iter().find(|event| matches!(event, Event::Interrupted(_)))
+        {
+            outcome = Outcome::Interrupted(*signal);
+        }
+        self.io.close_tables();
+        // Without it a daemon ends at its next output, and nothing else is to be done about that.
+        let _ = self.leave_reader();
+        if non_blocking_writer::is_quiet() {
+            return outcome;
+        }
+        let is_over = matches!(outcome, Outcome::Interrupted(_));
+        // Who oversees the shell waits for its last word, and sees to it that this has an end.
+        let is_brief = is_over && !self.overseen.is_so();
+        let until = if is_brief { self.now() + BRIEFLY } else { Time::NEVER };
+        let Ok(mut waiting) = self.begin(|| non_blocking_writer::wait(None)) else {
+            return outcome;
+        };
+        loop {
+            match self.attend(&mut waiting, until) {
+                Attended::Event(Event::Interrupted(_)) if is_over => return outcome,
+                Attended::Event(Event::Interrupted(signal)) => return Outcome::Interrupted(signal),
+                Attended::Event(_) | Attended::Asked => {}
+                Attended::Answer(_) | Attended::Timeout => return outcome,
+            }
+        }
+    }
+
+    fn interrupt<T>(&self, job: &BackgroundJob<T>) {
+        // What std has as a number is a pointer to some C libraries.
+        let _ = pthread_kill(job.thread.as_pthread_t() as Pthread, Signal::SIGINT);
+    }
+
+    fn page(&self, machine: &Machine) -> String {
+        self.words_for(machine)
+    }
+}
+
+impl ProcessDriver {
+    /// Leaves a process behind that reads what daemons write into pipes of this shell. Returns its id.
+    pub(super) fn leave_reader(&self) -> io::Result<Option<i32>> {
+        let pipes: Vec<_> =
+            self.io.held.pipes().map(Daemons::from).chain(self.relays.pipes()).collect();
+        leave_reader(&pipes)
+    }
+
+    fn forget(&mut self, done: &PipeReader) {
+        self.poller.remove(done.as_fd());
+        let _ = SigSet::from_iter([Signal::SIGINT]).thread_unblock();
+    }
+}

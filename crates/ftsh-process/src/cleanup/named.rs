@@ -1,0 +1,56 @@
+//! New files where the file system has none without names.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+
+use super::kind::Kind;
+use super::registry::{Note, Registry};
+use ftsh_sys as sys;
+
+/// The notes of this process's run, for those who don't know the run.
+static OWN: Mutex<Weak<Registry>> = Mutex::new(Weak::new());
+
+/// From now on they are these.
+pub fn keep_notes_in(registry: &Arc<Registry>) {
+    *OWN.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(registry);
+}
+
+/// A new file in a directory, hidden under the noted name.
+pub fn named_file(
+    directory: &Path,
+    mode: Mode,
+    registry: &Arc<Registry>,
+) -> io::Result<(OwnedFd, Note)> {
+    let _busy = registry.begin().ok_or(ErrorKind::Interrupted)?;
+    let note = registry.note(Kind::File, std::path::absolute(directory)?.join(hidden_name()?));
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+    let file = open(note.path(), flags, mode)?;
+    Ok((file, note))
+}
+
+/// The same, and its name is gone again: what is killed meanwhile leaves none either.
+pub fn unlinked_file(directory: &Path) -> io::Result<OwnedFd> {
+    let own = OWN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    if let Some(registry) = own {
+        let (file, note) = named_file(directory, PRIVATE, &registry)?;
+        note.remove()?;
+        return Ok(file);
+    }
+    // Before the run there is but this process, which nobody cleans up after but the next shell.
+    let registry = Arc::new(Registry::new(None));
+    let result = named_file(directory, PRIVATE, &registry);
+    registry.close();
+    result.map(|(file, _removed)| file)
+}
+
+const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
+
+/// A name that no other file has.
+pub fn hidden_name() -> io::Result<String> {
+    Ok(format!(".ftsh-{:016x}", sys::random()?))
+}

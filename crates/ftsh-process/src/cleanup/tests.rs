@@ -1,0 +1,261 @@
+//! What is left at each moment at which a shell can be killed.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
+use nix::sys::stat::{Mode, UtimensatFlags, mkdirat, utimensat};
+use nix::sys::time::TimeSpec;
+
+use ftsh_sys as sys;
+
+use super::named::keep_notes_in;
+use super::registry::Registry;
+use super::{Kind, Scratch, clean_up_after_interpreter, named_file, sweep, unlinked_file};
+use ftsh_sys::Parcel;
+
+/// A registry, and what its supervisor gets of it.
+fn registry() -> (Arc<Registry>, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    (Arc::new(Registry::new(Some(Arc::new(ours)))), theirs)
+}
+
+/// The steps of a file on its way to its place, and of a directory; after each of them a shell may die.
+const STEPS: usize = 7;
+
+/// Does the first steps in a directory, and nothing of what would come then.
+fn steps(registry: &Arc<Registry>, place: &Path, count: usize) {
+    let hidden = place.join("hidden");
+    let steps: [&dyn Fn(); STEPS] = [
+        &|| std::mem::forget(registry.note(Kind::File, hidden.clone())),
+        &|| fs::write(&hidden, "new").expect("a file"),
+        &|| fs::rename(&hidden, place.join("f")).expect("it is there"),
+        &|| {
+            std::mem::forget(registry.note(Kind::File, place.join("none/hidden")));
+            std::mem::forget(registry.note(Kind::Tree, place.join("tree")));
+        },
+        &|| fs::create_dir(place.join("tree")).expect("a directory"),
+        &|| fs::create_dir_all(place.join("tree/a/b")).expect("directories"),
+        &|| {
+            fs::write(place.join("tree/a/b/c"), "").expect("a file");
+            symlink("../../..", place.join("tree/a/b/link")).expect("a link");
+            let rights = fs::Permissions::from_mode(0o500);
+            fs::set_permissions(place.join("tree/a"), rights).expect("its mode");
+        },
+    ];
+    steps[..count].iter().for_each(|step| step());
+}
+
+/// Sweeps until a run's directory is gone. Other tests sweep at the same time, and whoever comes second
+/// leaves the directory to the first.
+fn sweep_until_gone(run: &Path) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    while run.exists() {
+        assert!(sweep::may_have_remains() && Instant::now() < limit, "{}", run.display());
+        sweep::clean_up_after_others();
+    }
+}
+
+fn names(place: &Path) -> Vec<PathBuf> {
+    fs::read_dir(place).expect("a directory").flatten().map(|it| it.path()).collect()
+}
+
+#[test]
+fn the_one_that_is_left_cleans_up_after_each_step() {
+    for count in 0..=STEPS {
+        let place = tempfile::tempdir().expect("a directory");
+        let (registry, supervisor) = registry();
+        steps(&registry, place.path(), count);
+        let run = registry.path();
+        // Nobody else may: it lives.
+        sweep::clean_up_after_others();
+        assert_eq!(names(place.path()).is_empty(), count < 2);
+        if count % 2 == 0 {
+            registry.close();
+        } else {
+            let (parcel, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
+            assert_eq!(parcel, Parcel::Lock);
+            clean_up_after_interpreter(&locks);
+        }
+        assert!(sys::receive_descriptors(&supervisor).is_err() || count % 2 == 0);
+        let wanted: &[PathBuf] = if count < 3 { &[] } else { &[place.path().join("f")] };
+        assert_eq!(names(place.path()), wanted, "after {count} steps");
+        assert!(run.is_none_or(|run| !run.exists()));
+    }
+}
+
+#[test]
+fn the_next_shell_cleans_up_after_each_step() {
+    for count in 1..=STEPS {
+        let place = tempfile::tempdir().expect("a directory");
+        let (registry, supervisor) = registry();
+        steps(&registry, place.path(), count);
+        let run = registry.path().expect("a directory of the run");
+        // One of both is gone: the other one still holds the lock.
+        registry.die();
+        sweep::clean_up_after_others();
+        assert_eq!(names(place.path()).is_empty(), count < 2);
+        drop(supervisor);
+        sweep_until_gone(&run);
+        let wanted: &[PathBuf] = if count < 3 { &[] } else { &[place.path().join("f")] };
+        assert_eq!(names(place.path()), wanted, "after {count} steps");
+        assert!(!run.exists());
+    }
+}
+
+#[test]
+fn a_file_that_is_to_have_no_name_is_noted_as_long_as_it_has_one() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (registry, supervisor) = registry();
+    let (_file, note) = named_file(place.path(), Mode::S_IRWXU, &registry).expect("a file");
+    assert_eq!(names(place.path()), [note.path()]);
+    std::mem::forget(note);
+    let run = registry.path().expect("a directory of the run");
+    registry.die();
+    drop(supervisor);
+    sweep_until_gone(&run);
+    assert!(names(place.path()).is_empty());
+    let (registry, _supervisor) = self::registry();
+    for has_run in [false, true] {
+        if has_run {
+            keep_notes_in(&registry);
+        }
+        let file = fs::File::from(unlinked_file(place.path()).expect("a file"));
+        assert_eq!(file.metadata().expect("it is open").nlink(), 0);
+        assert!(names(place.path()).is_empty());
+        assert_eq!(registry.path().is_some(), has_run);
+    }
+    registry.close();
+}
+
+#[test]
+fn a_part_of_an_addition_is_taken_back_at_once_or_never() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("f");
+    // What is there when the shell is killed while `old` becomes `old and new`.
+    for (text, just_now) in [
+        ("old", "old"),
+        ("old and", "old"),
+        ("old and new", "old and new"),
+        ("ol", "ol"),
+        ("old and other", "old and other"),
+    ] {
+        for survives in [true, false] {
+            fs::write(&path, text).expect("a file");
+            let (registry, supervisor) = registry();
+            std::mem::forget(registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()));
+            let run = registry.path().expect("a directory of the run");
+            registry.die();
+            let (_, locks) = sys::receive_descriptors(&supervisor).expect("a lock");
+            if survives {
+                clean_up_after_interpreter(&locks);
+            } else {
+                drop(locks);
+                sweep_until_gone(&run);
+            }
+            let wanted = if survives { just_now } else { text };
+            assert_eq!(fs::read_to_string(&path).expect("a file"), wanted, "{text} {survives}");
+            assert!(!run.exists());
+        }
+    }
+    // Who has dealt with it says so.
+    fs::write(&path, "old and").expect("a file");
+    let (registry, _supervisor) = registry();
+    registry.note(Kind::Addition { from: 3, to: 11 }, path.clone()).settle();
+    registry.close();
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "old and");
+}
+
+#[test]
+fn what_cannot_be_removed_stays_noted() {
+    let (registry, _supervisor) = registry();
+    // The kernel lets nobody remove this.
+    drop(registry.note(Kind::File, "/proc/version".into()));
+    let run = registry.path().expect("a directory of the run");
+    assert_eq!(names(&run).len(), 1);
+    registry.close();
+    assert_eq!(names(&run).len(), 1);
+    fs::remove_dir_all(&run).expect("it is there");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_directory_is_left_alone() {
+    let place = tempfile::tempdir().expect("a directory");
+    let kept = place.path().join("kept");
+    fs::create_dir(&kept).expect("a directory");
+    fs::write(kept.join("f"), "").expect("a file");
+    let (registry, _supervisor) = registry();
+    let note = registry.note(Kind::Tree, place.path().join("tree"));
+    symlink("kept", note.path()).expect("a link");
+    drop(note);
+    assert!(kept.join("f").exists());
+    registry.close();
+    assert!(kept.join("f").exists());
+    fs::remove_file(place.path().join("tree")).expect("the link is there");
+    assert!(registry.begin().is_none());
+    assert!(Scratch::default().path(&registry).is_err());
+}
+
+#[test]
+fn much_and_deep_things_are_removed() {
+    let (registry, _supervisor) = registry();
+    let scratch = Scratch::default();
+    let path = scratch.path(&registry).expect("a directory");
+    assert_eq!(scratch.path(&registry).expect("the same"), path);
+    for number in 0..10_000 {
+        let inner = path.join((number % 3).to_string());
+        fs::create_dir_all(&inner).expect("a directory");
+        fs::write(inner.join(number.to_string()), "").expect("a file");
+    }
+    // Deeper than a path can be long, with names that are used on the way out.
+    let mut directory: OwnedFd = fs::File::open(&path).expect("a directory").into();
+    for _ in 0..200 {
+        let name = "0123456789012345678901234567890123456789";
+        for name in [name, ".1", ".3"] {
+            mkdirat(&directory, name, Mode::S_IRWXU).expect("a directory");
+        }
+        directory =
+            openat(&directory, name, OFlag::O_DIRECTORY, Mode::empty()).expect("it is there");
+    }
+    scratch.remove(&registry).expect("it goes");
+    assert!(!path.exists());
+    assert!(scratch.path(&registry).is_err());
+    registry.close();
+}
+
+#[test]
+fn a_note_that_can_never_be_carried_out_goes_in_the_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let own = |name: &str| place.path().join(name);
+    fs::write(own("file"), "").expect("a file");
+    fs::create_dir(own("directory")).expect("a directory");
+    // The kernel lets nobody remove this.
+    let fixed = PathBuf::from("/proc/version");
+    for (kind, path, is_old, stays) in [
+        // Something else has the name by now.
+        (Kind::File, own("file/below"), false, false),
+        (Kind::Tree, own("file"), false, false),
+        (Kind::File, own("directory"), false, false),
+        (Kind::File, fixed.clone(), false, true),
+        (Kind::File, fixed, true, false),
+    ] {
+        let run = tempfile::tempdir().expect("a directory of a run");
+        let note = run.path().join(kind.note(1));
+        symlink(path, &note).expect("a note");
+        if is_old {
+            let long_ago = TimeSpec::new(1_000_000_000, 0);
+            let flag = UtimensatFlags::NoFollowSymlink;
+            utimensat(AT_FDCWD, &note, &long_ago, &long_ago, flag).expect("its times");
+        }
+        let directory = fs::File::open(run.path()).expect("a directory of a run");
+        let left = sweep::clean(directory.as_fd(), false);
+        assert_eq!(note.symlink_metadata().is_ok(), stays, "{kind:?} {is_old}");
+        assert_eq!(left.iter().any(|(path, _)| path.ends_with("version")), is_old);
+    }
+    assert!(own("file").exists() && own("directory").exists());
+}

@@ -1,0 +1,440 @@
+//! Commands, from the request to the end.
+
+use std::time::Duration;
+
+use bstr::BString;
+
+use super::ProcessDriver;
+use super::channels;
+use super::fds::stream::{self, Ended};
+use super::fds::{Fd, FdError, Readers};
+use super::jobs::{Answer, Command, Stage, Waiting};
+use super::marks::{self, Patience, lease};
+use super::os::workers::Control;
+use super::program::{Program, Replacement, Started};
+use super::scopes::EndedCommand;
+use crate::non_blocking_writer;
+use ftsh_machine::effect::{Action, Directory, Environment, ProcessId, Run, ScopeId};
+use ftsh_machine::event::{Event, SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::record::LogEvent;
+use ftsh_machine::time::Time;
+use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
+
+/// Whether an `exec` is still wanted is looked at this often while it waits.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl ProcessDriver {
+    /// Starts a command.
+    pub(super) fn run(&mut self, run: Run) {
+        self.make_room();
+        let mut command = Command::new(&run);
+        let Run {
+            process,
+            scope,
+            action,
+            directory,
+            umask,
+            io,
+            is_last,
+            redirects,
+            feeds,
+            deadline,
+            grace,
+            ..
+        } = run;
+        let plan = self.io.plan(io, &directory, umask, redirects);
+        if is_last {
+            self.io.close(io);
+        }
+        let plan = plan.and_then(|mut plan| {
+            if matches!(action, Action::Print(_)) {
+                return Ok(plan); // it reads nothing, so nothing is read ahead for it
+            }
+            command.kept =
+                self.replays.connect(&mut plan, &mut self.poller).map_err(FdError::Pipe)?;
+            Ok(plan)
+        });
+        let mut plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.refuse(process, redirect_error(&error)),
+        };
+        command.kept.extend(plan.written());
+        command.readers = match &action {
+            Action::Program { .. } => {
+                let has_room = self.has_room_for_pidfd();
+                Readers::of(&plan, feeds, &self.io.closings, has_room)
+            }
+            Action::Print(_) | Action::Copy | Action::ReadLine => {
+                Readers::of_builtin(feeds & 1 << 1 != 0)
+            }
+        };
+        command.quiet = self.tty.status_line.is_on() && plan.is_quiet();
+        if !command.quiet {
+            self.tty.status_line.give_way();
+        }
+        // What has the terminal nowhere is stopped if it opens it, and has it then; handed over at
+        // once, it would keep the line away.
+        let is_quiet = command.quiet;
+        if let Err(error) = plan.begin() {
+            return self.refuse(process, redirect_error(&error));
+        }
+        match action {
+            Action::Program { words, environment, overrides } => {
+                let patience = self.patience(grace);
+                let mut told = self.told(deadline, patience, &directory, &environment);
+                if let Some(inside) = self.turns.told(|| self.scopes.around(scope)) {
+                    told.push((channels::VARIABLE, inside.into()));
+                }
+                let notes = patience.note() + &self.leases(scope, deadline);
+                told.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
+                let mut program =
+                    Program { words, environment, told, overrides, directory, umask, file: None };
+                command.path = program.path().into();
+                if self.found.look_up(&mut program) && !plan.may_block() {
+                    let table = plan.carry_out(&Control::default());
+                    let interactive =
+                        !is_quiet && table.as_ref().is_ok_and(|table| !table.reads_nothing());
+                    let started = table
+                        .map_err(|error| redirect_error(&error))
+                        .and_then(|table| program.start(&table));
+                    self.enter(process, scope, command);
+                    self.started(process, started, interactive);
+                } else {
+                    self.start_by_worker(process, scope, command, move |control| {
+                        let table = match plan.carry_out(control) {
+                            Ok(table) => table,
+                            Err(error) => {
+                                return Answer::Started(Err(redirect_error(&error)), false);
+                            }
+                        };
+                        if !control.commit() {
+                            return Answer::Cancelled;
+                        }
+                        Answer::Started(program.start(&table), !is_quiet && !table.reads_nothing())
+                    });
+                }
+            }
+            Action::Print(bytes) if plan.may_block() => {
+                self.work(process, scope, command, move |control| {
+                    Answer::Ended(match plan.carry_out(control) {
+                        Ok(table) => stream::print(&table, &bytes, control),
+                        Err(error) => Err(redirect_error(&error)),
+                    })
+                });
+            }
+            Action::Print(bytes) => match plan.carry_out(&Control::default()) {
+                Err(error) => self.refuse(process, redirect_error(&error)),
+                Ok(table) => match stream::print_now(&table, &bytes) {
+                    Ok(ended) => self.ended(process, ended, &command.readers),
+                    Err(left) => self.work(process, scope, command, move |control| {
+                        let rest = &bytes[bytes.len() - left..];
+                        Answer::Ended(stream::print(&table, rest, control))
+                    }),
+                },
+            },
+            Action::Copy => self.work(process, scope, command, move |control| {
+                Answer::Ended(match plan.carry_out(control) {
+                    Ok(table) => stream::copy(&table, control),
+                    Err(error) => Err(redirect_error(&error)),
+                })
+            }),
+            Action::ReadLine if plan.may_block() => {
+                self.work(process, scope, command, move |control| {
+                    Answer::Ended(match plan.carry_out(control) {
+                        Ok(table) => stream::read_line(&table, Vec::new(), control),
+                        Err(error) => Err(redirect_error(&error)),
+                    })
+                });
+            }
+            Action::ReadLine => match plan.carry_out(&Control::default()) {
+                Err(error) => self.refuse(process, redirect_error(&error)),
+                Ok(table) if table.get(0).is_some_and(Fd::is_memory) => {
+                    let ended = stream::read_line(&table, Vec::new(), &Control::default());
+                    self.ended(process, ended, &command.readers);
+                }
+                Ok(table) => match stream::read_line_now(&table) {
+                    Ok(ended) => self.ended(process, ended, &command.readers),
+                    Err(begun) => self.work(process, scope, command, move |control| {
+                        Answer::Ended(stream::read_line(&table, begun, control))
+                    }),
+                },
+            },
+        }
+    }
+
+    /// Replaces the shell, once the files are open.
+    pub(super) fn exec(&mut self, run: Run) {
+        let command = Command::new(&run);
+        let Run {
+            process, scope, action, directory, umask, io, redirects, deadline, grace, ..
+        } = run;
+        let Action::Program { words, environment, overrides } = action else {
+            let message = "only a program can replace the shell".into();
+            let error = SpawnError { kind: SpawnErrorKind::NotExecutable, message };
+            return self.refuse(process, error);
+        };
+        let plan = self.io.plan(io, &directory, umask, redirects).and_then(|mut plan| {
+            self.replays.hand_over(&mut plan)?;
+            Ok(plan)
+        });
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.refuse(process, redirect_error(&error)),
+        };
+        self.tty.status_line.hide();
+        let told = self.told(deadline, self.patience(grace), &directory, &environment);
+        let program = Program { words, environment, told, overrides, directory, umask, file: None };
+        self.work(process, scope, command, move |control| {
+            let table = plan.carry_out(control);
+            // What the shell has said comes before what the program says.
+            while !non_blocking_writer::wait(Some(PAUSE)) && !control.is_cancelled() {}
+            Answer::Ready(Box::new(program), table)
+        });
+    }
+
+    /// Has a program take the shell's place; returns only if that fails.
+    fn replace_shell(&mut self, replacement: &Replacement) -> SpawnError {
+        self.admission.limit.restore_in(self.children.parent);
+        self.stop_key_monitor();
+        // The program that comes doesn't clean up.
+        self.cleanup.registry.clear();
+        let feeders = match self.start_feeders() {
+            Ok(feeders) => feeders,
+            Err(error) => return error,
+        };
+        let reader = self.leave_reader().unwrap_or_default();
+        let subreaper = self.scopes.adopts();
+        let error = match &self.supervision {
+            Some(supervision) if !supervision.stays() => supervision.replace(replacement),
+            supervision => {
+                if let Some(supervision) = supervision {
+                    sys::die_with_parent();
+                    // It may have been killed before.
+                    if !sys::is_parent(supervision.supervisor()) {
+                        self.die_at_once();
+                    }
+                }
+                replacement.execute(subreaper)
+            }
+        };
+        Self::stop_feeders(&feeders);
+        if let Some(reader) = reader {
+            let _ = sys::kill(reader, libc::SIGKILL);
+        }
+        let message = format!("{}: {}", replacement.file(), plain(&error));
+        SpawnError { kind: SpawnErrorKind::System, message }
+    }
+
+    /// How long shells have to kill in that a command starts.
+    fn patience(&self, grace: Option<Duration>) -> Patience {
+        grace.map_or(self.settings.patience, |grace| Patience::of(grace).inside())
+    }
+
+    /// What the shell tells every command.
+    fn told(
+        &self,
+        deadline: Option<Time>,
+        patience: Patience,
+        directory: &Directory,
+        environment: &Environment,
+    ) -> Vec<(&'static str, BString)> {
+        let mut told = self.settings.told.clone();
+        if patience != self.settings.patience
+            && let Some((_, time)) = told.iter_mut().find(|(name, _)| *name == Patience::VARIABLE)
+        {
+            *time = patience.written().into();
+        }
+        if let Some(directory) = directory
+            && environment.iter().any(|(name, _)| name == "PWD")
+        {
+            told.push(("PWD", BString::clone(directory)));
+        }
+        if let Some(deadline) = deadline {
+            told.push((lease::VARIABLE, unix(self.clock.start_unix, deadline)));
+        }
+        told
+    }
+
+    /// What a command's mark says of the limit that it is told.
+    fn leases(&mut self, scope: ScopeId, limit: Option<Time>) -> String {
+        let Some(limit) = limit else { return String::new() };
+        let around = self.scopes.around(scope);
+        let (start, pid) = (self.clock.start_unix, self.children.parent);
+        let leases = &mut self.scopes.leases;
+        leases.note(&self.scanner.marker, pid, limit, &around, |moment| unix(start, moment))
+    }
+
+    /// A command that never started.
+    fn refuse(&mut self, process: ProcessId, error: SpawnError) {
+        self.ready.push_back(Event::SpawnFailed { process, error });
+    }
+
+    fn ended(&mut self, process: ProcessId, ended: Ended, readers: &Readers) {
+        self.ready.push_back(match ended {
+            Ok((status, line)) => {
+                let unread = readers.are_missed(status);
+                Event::Exited { process, status, line, unread }
+            }
+            Err(error) => Event::SpawnFailed { process, error },
+        });
+    }
+
+    pub(super) fn enter(&mut self, process: ProcessId, scope: ScopeId, command: Command) {
+        self.scopes.begin(scope, process);
+        self.commands.insert(process, command);
+    }
+
+    /// Forgets a command that is over.
+    pub(super) fn leave(&mut self, process: ProcessId) -> Option<(Command, EndedCommand)> {
+        let mut command = self.commands.remove(&process)?;
+        command.kept.clear();
+        self.reconsider_inputs();
+        self.tty.status_line.reconsider();
+        self.admission.note_free();
+        let (scopes, mut system) = self.scopes_and_system();
+        let ended = scopes.ended(process, &mut system)?;
+        Some((command, ended))
+    }
+
+    /// The same; says whether its end is to be told.
+    fn leave_wanted(&mut self, process: ProcessId) -> bool {
+        self.leave(process).is_some_and(|(_, ended)| ended.wanted)
+    }
+
+    /// Has a worker do a command.
+    fn work(
+        &mut self,
+        process: ProcessId,
+        scope: ScopeId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        self.submit(process, scope, command, job);
+    }
+
+    fn submit(
+        &mut self,
+        process: ProcessId,
+        scope: ScopeId,
+        mut command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) -> bool {
+        match self.work.pool.submit(job) {
+            Ok(handle) => {
+                self.work.waiting.insert(handle.ticket, Waiting::Command(process));
+                command.stage = Stage::Working(handle);
+                self.enter(process, scope, command);
+                true
+            }
+            Err(error) => {
+                let message = FdError::Worker(error).to_string();
+                self.refuse(process, SpawnError { kind: SpawnErrorKind::System, message });
+                false
+            }
+        }
+    }
+
+    /// Has a worker open a command's files, find its program and start it.
+    fn start_by_worker(
+        &mut self,
+        process: ProcessId,
+        scope: ScopeId,
+        command: Command,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        if self.submit(process, scope, command, job)
+            && let Some(command) = self.commands.get_mut(&process)
+        {
+            command.starting = true;
+            self.work.starting += 1;
+        }
+    }
+
+    /// A worker is done with a command.
+    pub(super) fn command_answered(&mut self, process: ProcessId, answer: Answer) {
+        match answer {
+            Answer::Started(started, interactive) => {
+                self.work.starting -= 1;
+                self.started(process, started, interactive);
+            }
+            Answer::Ended(ended) => {
+                if let Some((command, _)) = self.leave(process).filter(|(_, it)| it.wanted) {
+                    self.ended(process, ended, &command.readers);
+                }
+            }
+            Answer::Ready(program, table) => {
+                if self.leave_wanted(process) {
+                    let replacement = table
+                        .map_err(|error| redirect_error(&error))
+                        .and_then(|table| Replacement::of(&program, &table));
+                    let error = match replacement {
+                        Ok(replacement) => self.replace_shell(&replacement),
+                        Err(error) => error,
+                    };
+                    self.refuse(process, error);
+                }
+            }
+            Answer::Cancelled => {
+                self.work.starting -= 1;
+                self.leave(process);
+            }
+            Answer::Table(..) | Answer::Reply(_) | Answer::Channel(_) | Answer::Left(_) => {
+                self.broken("a command was answered as a question");
+                if self.leave_wanted(process) {
+                    self.ready.push_back(Event::Exited {
+                        process,
+                        status: Status::Lost,
+                        line: None,
+                        unread: false,
+                    });
+                }
+            }
+        }
+    }
+
+    fn started(
+        &mut self,
+        process: ProcessId,
+        started: Result<Started, SpawnError>,
+        interactive: bool,
+    ) {
+        let started = match started {
+            Ok(started) => started,
+            Err(error) => {
+                if self.leave_wanted(process) {
+                    self.refuse(process, error);
+                }
+                return;
+            }
+        };
+        let pid = started.pid;
+        self.admission.limit.restore_in(pid);
+        self.watch(pid, process);
+        let Some(command) = self.commands.get_mut(&process) else {
+            let _ = sys::kill(-pid, libc::SIGKILL);
+            return self.broken("a command was started that nobody knows");
+        };
+        command.stage = Stage::Running;
+        let (name, line) = (command.name.clone(), command.line);
+        self.found.remember(std::mem::take(&mut command.path), name.clone(), started.file);
+        if self.logs_processes() {
+            self.log(line, LogEvent::Spawned { pid, command: name.to_string() });
+        }
+        if self.scopes.started(process, pid) {
+            self.ready.push_back(Event::Spawned { process, pid });
+        }
+        self.offer_terminal(pid, interactive);
+        self.act();
+    }
+}
+
+fn redirect_error(error: &FdError) -> SpawnError {
+    SpawnError { kind: SpawnErrorKind::Redirect, message: error.to_string() }
+}
+
+/// A limit as commands want to know it: seconds since 1970.
+fn unix(start: Duration, deadline: Time) -> BString {
+    let moment = start.saturating_add(deadline.elapsed());
+    format!("{}.{:06}", moment.as_secs(), moment.subsec_micros()).into()
+}

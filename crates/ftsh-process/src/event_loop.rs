@@ -1,0 +1,252 @@
+//! The event loop, a turn of it: waiting for something to happen, and taking note of it.
+
+use std::time::{Duration, Instant};
+
+use super::endings::SWEEP_INTERVAL;
+use super::fds::FdError;
+use super::fds::held::HELD;
+use super::jobs::{Answer, RELAYS, Waiting};
+use super::os::signal::{self, die_by};
+use super::outside::OUTSIDE;
+use super::procs::remains::Remains;
+use super::replay::REPLAYS;
+use super::tty::Terminal;
+use super::{
+    ANSWERS, BACKGROUND, CHILDREN, KEYS, MOMENT, ProcessDriver, SIGNALS, SUPERVISOR, VOICE,
+};
+use ftsh_machine::driver::Interactive;
+use ftsh_machine::event::Reply;
+use ftsh_machine::record::{Level, LogEvent};
+use ftsh_machine::time::Time;
+use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
+
+/// Only a wait that lasts longer is worth catching SIGCHLD for, so that orphans don't pile up.
+const BRIEF: Duration = Duration::from_millis(50);
+
+impl ProcessDriver {
+    /// The moment something has to be done even if nothing happens.
+    fn next_due(&self) -> Option<Instant> {
+        let keys = self.tty.terminal.as_ref().and_then(Terminal::due);
+        let line = self.tty.status_line.due();
+        let waits = self.admission.due;
+        let all = [
+            self.work.pool.next_due(),
+            self.children.sweep,
+            self.scopes.next_look(),
+            line,
+            keys,
+            waits,
+            self.relays.due,
+            self.overseen.due(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Waits for something to happen, and takes note of it.
+    pub(super) fn poll(&mut self, until: Time) {
+        let now = Instant::now();
+        if self.needs_signals() && self.hear_of_children() {
+            self.polled = now;
+            return; // something may have happened already
+        }
+        if self.children.len() > 0 {
+            self.children.kill_count.begin();
+        }
+        let mut timeout = match until {
+            Time::NEVER => None,
+            _ => Some(self.clock.left(until, now)),
+        };
+        if let Some(due) = self.next_due() {
+            let wait = due.saturating_duration_since(now);
+            timeout = Some(timeout.map_or(wait, |timeout| timeout.min(wait)));
+        }
+        if !self.ready.is_empty() {
+            timeout = Some(Duration::ZERO);
+        }
+        let mut tokens = if self.signals.catches_children() || timeout.is_some_and(|it| it <= BRIEF)
+        {
+            self.poller.wait(timeout)
+        } else {
+            let tokens = self.poller.wait(Some(BRIEF));
+            if tokens.is_empty() {
+                self.hear_of_children();
+            }
+            tokens
+        };
+        self.polled = Instant::now();
+        let happened = !tokens.is_empty();
+        // Signals first: they are about children that the tokens after them tell of, too.
+        tokens.sort_unstable();
+        for token in tokens {
+            match token {
+                SIGNALS => self.take_signals(),
+                ANSWERS => self.take_answers(),
+                SUPERVISOR => self.die_at_once(),
+                KEYS => self.heed_keys(),
+                VOICE => self.hear_overseer(),
+                MOMENT => self.obey(),
+                BACKGROUND => {} // whoever attends to it will see
+                OUTSIDE.. => self.outside.push(token - OUTSIDE),
+                HELD.. => self.io.held.take_in(token, &mut self.poller),
+                REPLAYS.. => self.feed_inputs(token),
+                RELAYS.. => {
+                    let (relays, mut outside) = self.relays();
+                    relays.read_some(&mut outside, token - RELAYS);
+                }
+                _ => self.reap((token - CHILDREN) as i32),
+            }
+        }
+        if happened && !self.needs_signals() {
+            self.signals.catch_children(false);
+        }
+        self.take_due(Instant::now());
+    }
+
+    /// Does what is due. A moment that has come is taken here, whoever runs the loop, so that it
+    /// makes it turn once and not for ever.
+    fn take_due(&mut self, now: Instant) {
+        self.work.pool.tick(now);
+        self.tty.status_line.tick(now);
+        self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
+        let (relays, mut outside) = self.relays();
+        relays.give_up(&mut outside, now);
+        self.insist(now);
+        self.grant_terminal(now);
+        if self.overseen.is_due() {
+            self.obey();
+        }
+        if self.children.sweep.take_if(|due| *due <= now).is_some() {
+            self.reap_unwatched();
+        }
+        self.settle();
+    }
+
+    /// Whether more than pidfds tell has to be known: that a child without one ended, that one wants
+    /// the terminal, that orphans ended.
+    fn needs_signals(&self) -> bool {
+        self.tty.terminal.is_some() || self.children.unwatched() > 0 || self.scopes.is_emptying()
+    }
+
+    /// Catches SIGCHLD until something happens, for one for each command costs more than it tells.
+    /// True if it wasn't caught before; what has ended until now is taken note of.
+    fn hear_of_children(&mut self) -> bool {
+        let begins = self.signals.catch_children(true);
+        if begins {
+            self.scopes.suspect_all();
+            self.reap_unwatched();
+            self.reap_orphans();
+            self.look_for_stopped();
+        }
+        begins
+    }
+
+    pub(super) fn take_signals(&mut self) {
+        let mut changed = false;
+        let mut unknown = false;
+        for caught in self.signals.take() {
+            match caught.signal {
+                libc::SIGCHLD => {
+                    changed = true;
+                    match self.children.get(caught.sender) {
+                        Some(child) if child.pidfd.is_some() => {}
+                        Some(_) => self.reap(caught.sender),
+                        None => unknown = true,
+                    }
+                }
+                signal @ libc::SIGTSTP => self.suspend(signal, None),
+                libc::SIGUSR1 => self.asked(caught.sender),
+                signal if signal::is_ending(signal) => self.interrupted(signal, caught.sender),
+                _ => {}
+            }
+        }
+        if changed {
+            self.look_for_stopped();
+        }
+        // Signals that come at once are delivered once: some child may have been missed.
+        let waiting = self.scopes.is_emptying();
+        if changed && waiting {
+            self.adopt_orphans();
+        } else if unknown {
+            self.reap_orphans();
+        }
+        if changed && self.children.sweep.is_none() && self.children.unwatched() > 0 {
+            self.children.sweep = Some(Instant::now() + SWEEP_INTERVAL);
+        }
+    }
+
+    /// The supervisor was killed, or the shell's time is over: nothing may be left.
+    pub(super) fn die_at_once(&mut self) -> ! {
+        // What a worker started after the last look would be left.
+        sys::forbid_starts();
+        let remains = if self.scopes.adopts() {
+            Remains::Children(self.children.preexisting.clone())
+        } else {
+            Remains::Marked(self.scanner.marker.clone(), self.children.pids().collect())
+        };
+        remains.kill();
+        self.tty.terminal = None; // gives it back
+        self.restore_terminal();
+        self.cleanup.registry.close();
+        if let Some(supervision) = &self.supervision {
+            supervision.finish_alone();
+        }
+        sys::close_all(&[]);
+        remains.outlast_clients();
+        die_by(libc::SIGKILL)
+    }
+
+    pub(super) fn take_answers(&mut self) {
+        self.work.pool.clear_readiness();
+        while let Some((ticket, answer)) =
+            self.work.answers.pop_front().or_else(|| self.work.pool.answer())
+        {
+            match self.work.waiting.remove(&ticket) {
+                Some(Waiting::Command(process)) => self.command_answered(process, answer),
+                Some(Waiting::Relay(relay)) => match answer {
+                    Answer::Ended(ended) => {
+                        let (relays, mut outside) = self.relays();
+                        relays.written(&mut outside, relay, ended);
+                    }
+                    _ => self.broken("what a relay writes was answered as something else"),
+                },
+                Some(Waiting::Channel(name)) => match answer {
+                    Answer::Channel(waited) => {
+                        self.take_turns(|turns, outside| turns.waited(outside, &name, waited));
+                    }
+                    _ => self.broken("waiting for a channel was answered as something else"),
+                },
+                Some(Waiting::Operation(operation)) => {
+                    self.work.operations.remove(&operation);
+                    self.admission.note_free();
+                    self.reconsider_inputs();
+                    let result = match answer {
+                        Answer::Reply(result) => result,
+                        Answer::Table(io, table) => table.map(|table| {
+                            self.io.insert(io, table);
+                            Reply::Truth(true)
+                        }),
+                        Answer::Started(..)
+                        | Answer::Ready(..)
+                        | Answer::Ended(_)
+                        | Answer::Channel(_)
+                        | Answer::Left(_)
+                        | Answer::Cancelled => {
+                            self.broken("a question was answered as a command");
+                            Err(FdError::Gone("the answer"))
+                        }
+                    };
+                    self.answer(operation, result);
+                }
+                None => {
+                    // Nobody waits for anything else any more.
+                    let Answer::Left(left) = answer else { continue };
+                    for (path, error) in left {
+                        let note = format!("can't remove `{}`: {}", path.display(), plain(&error));
+                        self.log_at(Level::FAILURES, 0, LogEvent::Note(note));
+                    }
+                }
+            }
+        }
+    }
+}

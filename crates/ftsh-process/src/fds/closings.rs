@@ -1,0 +1,90 @@
+//! The order in which the ends of pipes are closed.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+use ftsh_sys::{CloseEvents, WatchNumber};
+
+/// The watched pipes of a shell. A clone shares them.
+#[derive(Clone, Default)]
+pub struct Closings(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Opened for the first pipe.
+    events: Option<CloseEvents>,
+    pipes: HashMap<WatchNumber, Closed>,
+}
+
+/// Ends of a pipe that were closed since it is watched.
+#[derive(Default)]
+struct Closed {
+    /// Number of watches.
+    watches: usize,
+    /// Set when a writer was closed.
+    writer: bool,
+    /// Set when a reader was closed after all writers that were.
+    reader_last: bool,
+}
+
+/// A pipe that is watched until this is dropped.
+pub struct Watch {
+    closings: Closings,
+    number: WatchNumber,
+}
+
+impl Closings {
+    /// Begins to watch a pipe; returns none where the kernel can't.
+    pub fn watch(&self, pipe: &OwnedFd) -> Option<Watch> {
+        let path = CString::new(format!("/proc/self/fd/{}", pipe.as_raw_fd())).ok()?;
+        let mut state = self.0.borrow_mut();
+        if state.events.is_none() {
+            state.events = CloseEvents::new().ok();
+        }
+        // What others closed meanwhile is taken now, so that the kernel's queue stays short.
+        state.take();
+        let number = state.events.as_ref()?.add(&path).ok()?;
+        state.pipes.entry(number).or_default().watches += 1;
+        Some(Watch { closings: self.clone(), number })
+    }
+}
+
+impl State {
+    fn take(&mut self) {
+        let Self { events, pipes } = self;
+        let Some(events) = events else { return };
+        events.take(|number, is_writer| {
+            if let Some(closed) = pipes.get_mut(&number) {
+                closed.writer |= is_writer;
+                closed.reader_last = !is_writer;
+            }
+        });
+    }
+}
+
+impl Watch {
+    /// Returns true if the last end that was closed is a reader's, and a writer's was before: the reader
+    /// may have come to the end of what was written.
+    pub fn reader_followed(&self) -> bool {
+        let mut state = self.closings.0.borrow_mut();
+        state.take();
+        state.pipes.get(&self.number).is_some_and(|it| it.writer && it.reader_last)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut state = self.closings.0.borrow_mut();
+        let Some(closed) = state.pipes.get_mut(&self.number) else { return };
+        closed.watches -= 1;
+        if closed.watches == 0 {
+            state.pipes.remove(&self.number);
+            if let Some(events) = &state.events {
+                events.remove(self.number);
+            }
+        }
+    }
+}

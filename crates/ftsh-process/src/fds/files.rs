@@ -1,0 +1,297 @@
+//! Questions to the file system. All of it may block, and is done by workers, but for what can be had
+//! without waiting.
+
+use std::fs::{File, FileType};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use bstr::{BString, ByteSlice};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open as open_file};
+use nix::sys::stat::{Mode, fchmod, mode_t};
+use nix::unistd::{AccessFlags, User, faccessat};
+
+use super::super::os::umask::umask as own_umask;
+use super::super::os::workers::Control;
+use super::error::FdError;
+use super::glob;
+use super::local;
+use super::path::resolve;
+use ftsh_machine::effect::{Access, Directory, Query, Umask};
+use ftsh_machine::event::Reply;
+use ftsh_syntax::ast::FileTest;
+use ftsh_syntax::{LONGEST, TOO_LONG};
+use ftsh_sys as sys;
+
+/// Opens a file for a redirection. It waits as long as that takes, unless it is cancelled.
+pub fn open(
+    directory: &Directory,
+    path: &[u8],
+    access: Access,
+    umask: Umask,
+    control: &Control,
+) -> io::Result<OwnedFd> {
+    if path.is_empty() {
+        return Err(Errno::ENOENT.into());
+    }
+    let flags = match access {
+        Access::Read => OFlag::O_RDONLY,
+        Access::Write => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC,
+        Access::Append => OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_APPEND,
+    };
+    let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
+    let path = resolve(directory, path);
+    let mode = Mode::from_bits_truncate(0o666 & !mode_t::from(umask.unwrap_or(0)));
+    let lacks = umask.is_some() && mode.bits() & mode_t::from(own_umask()) != 0;
+    // The shell's own umask takes away what that of the task would leave, so a file that comes into
+    // being here gets its rights afterwards.
+    if lacks
+        && access != Access::Read
+        && let Ok(fd) = open_file(&path, flags | OFlag::O_EXCL, mode)
+    {
+        fchmod(&fd, mode)?;
+        return Ok(fd);
+    }
+    loop {
+        match open_file(&path, flags, mode) {
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            result => {
+                local::learn(&path);
+                return Ok(result?);
+            }
+        }
+    }
+}
+
+/// Answers a query about files if that takes no waiting.
+pub fn answer_now(directory: &Directory, query: &Query) -> Option<Reply> {
+    let Query::Test(test, path) = query else { return None };
+    if path.is_empty() {
+        return Some(Reply::Truth(false));
+    }
+    let last = if *test == FileTest::Link { OFlag::O_NOFOLLOW } else { OFlag::empty() };
+    let result = match local::find(&resolve(directory, path), last)? {
+        Ok(file) => look_at(*test, file),
+        Err(errno) => Err(errno.into()),
+    };
+    lenient(result).ok().map(Reply::Truth)
+}
+
+/// Whether a file passes a test, by a descriptor that names it.
+fn look_at(test: FileTest, file: OwnedFd) -> io::Result<bool> {
+    match test {
+        FileTest::Exists => Ok(true),
+        FileTest::Readable => local::is_allowed(&file, AccessFlags::R_OK),
+        FileTest::Writable => local::is_allowed(&file, AccessFlags::W_OK),
+        FileTest::Executable => local::is_allowed(&file, AccessFlags::X_OK),
+        _ => Ok(is_kind(test, File::from(file).metadata()?.file_type())),
+    }
+}
+
+fn is_kind(test: FileTest, kind: FileType) -> bool {
+    match test {
+        FileTest::File => kind.is_file(),
+        FileTest::Directory => kind.is_dir(),
+        FileTest::Link => kind.is_symlink(),
+        FileTest::Pipe => kind.is_fifo(),
+        FileTest::Socket => kind.is_socket(),
+        FileTest::Block => kind.is_block_device(),
+        FileTest::Character => kind.is_char_device(),
+        FileTest::Exists | FileTest::Readable | FileTest::Writable | FileTest::Executable => true,
+    }
+}
+
+/// Answers a query about files.
+pub fn answer(directory: &Directory, query: &Query, control: &Control) -> Result<Reply, FdError> {
+    let say = |path: &BString, error| FdError::File { path: path.clone(), error };
+    match query {
+        Query::Test(test, path) => passes(*test, &resolve(directory, path), path.is_empty())
+            .map(Reply::Truth)
+            .map_err(|error| say(path, error)),
+        Query::Glob(pattern) => glob::expand(directory, pattern, control).map(Reply::Words),
+        Query::Directory(path) => enter(directory, path)
+            .map(|path| Reply::Text(path.into_os_string().into_vec().into()))
+            .map_err(|error| say(path, error)),
+        Query::OwnDirectory => Ok(match current() {
+            Ok(path) => Reply::Text(path.into_os_string().into_vec().into()),
+            Err(_) => Reply::Truth(false),
+        }),
+        Query::Home(user) => home(user).map(Reply::Text),
+        Query::File(path) => {
+            read(directory, path, control).map(Reply::Text).map_err(|error| say(path, error))
+        }
+        Query::Buffer(_)
+        | Query::Clock
+        | Query::Tail(..)
+        | Query::Filled(_)
+        | Query::Scratch(_)
+        | Query::Input(..)
+        | Query::InputEnded(_) => Err(FdError::Gone("the variable's file")),
+    }
+}
+
+fn passes(test: FileTest, path: &Path, empty: bool) -> io::Result<bool> {
+    if empty {
+        return Ok(false);
+    }
+    let allowed = |flags| {
+        faccessat(AT_FDCWD, path, flags, AtFlags::AT_EACCESS).map(|()| true).map_err(Into::into)
+    };
+    let result = match test {
+        FileTest::Readable => allowed(AccessFlags::R_OK),
+        FileTest::Writable => allowed(AccessFlags::W_OK),
+        FileTest::Executable => allowed(AccessFlags::X_OK),
+        FileTest::Link => path.symlink_metadata().map(|metadata| metadata.is_symlink()),
+        _ => path.metadata().map(|metadata| is_kind(test, metadata.file_type())),
+    };
+    local::learn(path);
+    lenient(result)
+}
+
+/// "Not there" and "not allowed" are false; any other trouble is an error.
+fn lenient(result: io::Result<bool>) -> io::Result<bool> {
+    result.or_else(|error| match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::PermissionDenied
+        | ErrorKind::NotADirectory
+        | ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::ExecutableFileBusy => Ok(false),
+        _ => Err(error),
+    })
+}
+
+/// The absolute path of a directory that one may enter. As in shells, `..` undoes the name before
+/// it, even if that is a symbolic link.
+fn enter(directory: &Directory, path: &[u8]) -> io::Result<PathBuf> {
+    if path.is_empty() {
+        return Err(Errno::ENOENT.into());
+    }
+    let given = resolve(directory, path);
+    let whole = if given.is_absolute() { given } else { current()?.join(given) };
+    let mut absolute = PathBuf::from("/");
+    for component in whole.components() {
+        match component {
+            Component::ParentDir => {
+                // `missing/..` is an error, not nothing.
+                require_directory(&absolute)?;
+                absolute.pop();
+            }
+            Component::Normal(name) => absolute.push(name),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    require_directory(&absolute)?;
+    faccessat(AT_FDCWD, &absolute, AccessFlags::X_OK, AtFlags::AT_EACCESS)?;
+    Ok(absolute)
+}
+
+fn require_directory(path: &Path) -> io::Result<()> {
+    if path.metadata()?.is_dir() { Ok(()) } else { Err(ErrorKind::NotADirectory.into()) }
+}
+
+/// The shell's own directory: by the name that `PWD` gives it, if that is right.
+fn current() -> io::Result<PathBuf> {
+    let identity = |path: &Path| path.metadata().map(|data| (data.dev(), data.ino()));
+    if let Some(named) = std::env::var_os("PWD").map(PathBuf::from)
+        && named.is_absolute()
+        && !named.components().any(|part| part == Component::ParentDir)
+        && identity(&named).ok() == identity(Path::new(".")).ok()
+    {
+        return Ok(named);
+    }
+    std::env::current_dir()
+}
+
+fn home(user: &BString) -> Result<BString, FdError> {
+    let name = user.to_string();
+    match listed_home(user) {
+        Ok(Some(home)) => return Ok(home),
+        Err(error) if sys::is_static() => return Err(FdError::User { name, error }),
+        _ => {}
+    }
+    // Linked statically, the C library would load what `/etc/nsswitch.conf` names into a program that isn't made
+    // for that, and crash.
+    if sys::is_static() {
+        return Err(FdError::NoUser(name));
+    }
+    match User::from_name(&name) {
+        Ok(Some(user)) => Ok(user.dir.into_os_string().into_vec().into()),
+        Ok(None) => Err(FdError::NoUser(name)),
+        Err(error) => Err(FdError::User { name, error: error.into() }),
+    }
+}
+
+/// What the list of this machine's own users says.
+fn listed_home(user: &BString) -> io::Result<Option<BString>> {
+    let users = match std::fs::read("/etc/passwd") {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        users => users?,
+    };
+    Ok(users.lines().find_map(|line| {
+        let mut fields = line.split_str(":");
+        let is_theirs = fields.next() == Some(user.as_slice());
+        fields.nth(4).filter(|_| is_theirs).map(Into::into)
+    }))
+}
+
+fn read(directory: &Directory, path: &[u8], control: &Control) -> io::Result<BString> {
+    let mut file = File::from(open(directory, path, Access::Read, None, control)?);
+    if file.metadata()?.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let mut content = Vec::new();
+    let mut part = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut part) {
+            Ok(0) => return Ok(content.into()),
+            Ok(count) if content.len() + count > LONGEST => return Err(io::Error::other(TOO_LONG)),
+            Ok(count) => {
+                content.try_reserve(count)?;
+                content.extend_from_slice(&part[..count]);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted && !control.is_cancelled() => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_test_is_false_for_what_is_missing_and_fails_for_other_trouble() {
+        let test = |path: &str| passes(FileTest::Exists, Path::new(path), path.is_empty());
+        assert!(matches!(test("/"), Ok(true)));
+        assert!(matches!(test(""), Ok(false)));
+        assert!(matches!(test("/no such file"), Ok(false)));
+        assert!(matches!(test("/dev/null/x"), Ok(false)));
+        assert!(test(&"x".repeat(300)).is_err());
+    }
+
+    #[test]
+    fn a_directory_is_named_as_shells_name_it() {
+        let base: Directory = Some(Arc::new("/usr/bin".into()));
+        let enter = |path: &str| enter(&base, path.as_bytes()).map_err(|error| error.kind());
+        assert_eq!(enter("../lib/.//"), Ok("/usr/lib".into()));
+        assert_eq!(enter("/.."), Ok("/".into()));
+        assert_eq!(enter("missing/.."), Err(ErrorKind::NotFound));
+        assert_eq!(enter("/dev/null"), Err(ErrorKind::NotADirectory));
+        assert_eq!(enter(""), Err(ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn every_system_has_a_root() {
+        assert!(home(&"root".into()).is_ok());
+        assert!(home(&"no such user".into()).is_err());
+        for (name, is_there) in [("root", true), ("no such user", false), ("", false)] {
+            let home = listed_home(&name.into()).expect("a list");
+            assert_eq!(home.is_some(), is_there, "{name}");
+        }
+    }
+}

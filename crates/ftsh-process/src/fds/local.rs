@@ -1,0 +1,239 @@
+//! Files that can be had without waiting: on the file system of the root directory or of the shell's
+//! own one, where that is local, and known to the kernel already.
+//!
+//! `RESOLVE_CACHED` never reads a disk nor asks another machine: what isn't in the kernel's memory is
+//! left to a worker. `RESOLVE_NO_XDEV` never leaves the file system that a path begins on, so that one
+//! look at that, which may hang and is a worker's, says for all paths whether opening may.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open as open_file};
+use nix::sys::stat::{Mode, SFlag};
+use nix::unistd::{AccessFlags, geteuid};
+
+use ftsh_sys as sys;
+
+use super::path::resolve;
+use super::table::Fd;
+use ftsh_machine::effect::{Access, Directory};
+use ftsh_sys::Look;
+
+/// To empty a larger file may take its time.
+const LARGE: u64 = 1024 * 1024;
+
+/// Whether the root directory, and the shell's own one, are on a local file system.
+static ROOT: OnceLock<bool> = OnceLock::new();
+static OWN: OnceLock<bool> = OnceLock::new();
+
+fn start(path: &Path) -> (&'static OnceLock<bool>, &'static str) {
+    if path.is_absolute() { (&ROOT, "/") } else { (&OWN, ".") }
+}
+
+/// For a worker that has just used a path: looks at the file system that it begins on.
+pub fn learn(path: &Path) {
+    let (known, start) = start(path);
+    known.get_or_init(|| system::is_local(start));
+}
+
+/// A descriptor that names a file, or what the kernel knows to be wrong with the path; none if only
+/// waiting would tell.
+pub fn find(path: &Path, flags: OFlag) -> Option<Result<OwnedFd, Errno>> {
+    if start(path).0.get() != Some(&true) {
+        return None;
+    }
+    match system::find(path, flags | OFlag::O_CLOEXEC) {
+        Err(errno @ (Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)) => Some(Err(errno)),
+        Err(_) => None,
+        Ok(fd) => Some(Ok(fd)),
+    }
+}
+
+/// Opens a file for a redirection, if it is there and that takes no waiting.
+pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
+    if path == b"/dev/null" {
+        return null();
+    }
+    if path.is_empty() {
+        return None;
+    }
+    let found = find(&resolve(directory, path), OFlag::empty())?.ok()?;
+    let look = sys::look(found.as_fd()).ok()?;
+    // A new reader or writer counts for those of a FIFO; devices do anything.
+    if look.kind != SFlag::S_IFREG || access != Access::Read && !may_be_written(&look, access) {
+        return None;
+    }
+    let flags = match access {
+        Access::Read => OFlag::O_RDONLY,
+        Access::Write => OFlag::O_WRONLY | OFlag::O_TRUNC,
+        Access::Append => OFlag::O_WRONLY | OFlag::O_APPEND,
+    };
+    reopen(&found, flags).and_then(|fd| Fd::new(fd).ok())
+}
+
+/// Opens what is found. A file may be on lease to somebody who is asked to give it back, which can take
+/// long: not if one doesn't want to wait.
+fn reopen(found: &OwnedFd, flags: OFlag) -> Option<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let unhurried = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let fd = open_file(path.as_str(), flags | unhurried, Mode::empty()).ok()?;
+    fcntl(&fd, FcntlArg::F_SETFL(flags & OFlag::O_APPEND)).ok()?;
+    Some(fd)
+}
+
+/// Whether it may be opened for writing without `O_CREAT`, by which the system protects files of others in
+/// `/tmp`, and without giving back much of a disk.
+fn may_be_written(look: &Look, access: Access) -> bool {
+    look.owner == geteuid().as_raw() && (access == Access::Append || look.size <= LARGE)
+}
+
+/// One `/dev/null` for all scripts: nobody can tell it from another one.
+fn null() -> Option<Fd> {
+    static NULL: OnceLock<Option<Arc<OwnedFd>>> = OnceLock::new();
+    let open = || {
+        let file = File::options().read(true).write(true).open("/dev/null").ok()?;
+        is_null(&sys::look(file.as_fd()).ok()?)
+            .then(|| sys::move_up(file.into()).ok().map(Arc::new))?
+    };
+    NULL.get_or_init(open).clone().map(Fd::Owned)
+}
+
+/// Whether it is `/dev/null`, which takes everything at once.
+pub fn is_null(look: &Look) -> bool {
+    look.kind == SFlag::S_IFCHR && look.device == libc::makedev(1, 3)
+}
+
+/// Whether the user may use what a descriptor names so.
+pub fn is_allowed(file: &OwnedFd, how: AccessFlags) -> io::Result<bool> {
+    system::check(file, how).map(|()| true).map_err(Into::into)
+}
+
+mod system {
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+    use nix::sys::statfs::{
+        BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FsType, TMPFS_MAGIC, statfs,
+    };
+    use nix::unistd::{AccessFlags, faccessat};
+
+    // nix doesn't have it for every C library.
+    const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
+
+    /// What needs nobody but this machine. What lies over other file systems may lie over any.
+    const LOCAL: [FsType; 5] =
+        [BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
+
+    pub fn is_local(path: &str) -> bool {
+        statfs(path).is_ok_and(|it| LOCAL.contains(&it.filesystem_type()))
+    }
+
+    pub fn find(path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
+        let cached = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
+        let how = OpenHow::new().flags(flags | OFlag::O_PATH);
+        openat2(AT_FDCWD, path, how.resolve(cached | ResolveFlag::RESOLVE_NO_XDEV))
+    }
+
+    pub fn check(file: &OwnedFd, how: AccessFlags) -> nix::Result<()> {
+        faccessat(file, "", how, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use nix::unistd::mkfifo;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A directory, and whether what is in it can be had: others have their temporary files on another
+    /// file system than their root directory, or none that is local.
+    fn directory() -> (TempDir, bool) {
+        let directory = TempDir::new().expect("a directory");
+        learn(directory.path());
+        let device = |path: &Path| path.metadata().expect("a directory").dev();
+        let is_near = device(directory.path()) == device(Path::new("/"));
+        (
+            directory,
+            is_near && system::is_local("/") && find(Path::new("/"), OFlag::empty()).is_some(),
+        )
+    }
+
+    fn open_in(directory: &TempDir, name: &str, access: Access) -> Option<Fd> {
+        let path = directory.path().join(name);
+        open(&None, path.as_os_str().as_encoded_bytes(), access)
+    }
+
+    #[test]
+    fn files_are_opened_as_they_would_be_elsewhere() {
+        let (directory, is_near) = directory();
+        fs::write(directory.path().join("f"), "abc").expect("a file");
+        for (access, text) in [(Access::Append, "abcx"), (Access::Write, "x")] {
+            let Some(fd) = open_in(&directory, "f", access) else {
+                assert!(!is_near, "{access:?}");
+                continue;
+            };
+            let flags = fcntl(&fd, FcntlArg::F_GETFL).expect("an open file");
+            assert!(!OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK));
+            nix::unistd::write(&fd, b"x").expect("it can be written to");
+            assert_eq!(fs::read_to_string(directory.path().join("f")).expect("a file"), text);
+        }
+        assert_eq!(open_in(&directory, "f", Access::Read).is_some(), is_near);
+    }
+
+    #[test]
+    fn what_may_take_long_is_left_alone() {
+        let (directory, _) = directory();
+        mkfifo(&directory.path().join("pipe"), Mode::S_IRWXU).expect("a FIFO");
+        let large = File::create(directory.path().join("large")).expect("a file");
+        large.set_len(LARGE + 1).expect("a size");
+        for access in [Access::Read, Access::Write, Access::Append] {
+            for name in ["pipe", "missing", ".", "", "/dev/zero", "/proc/self/status"] {
+                assert!(open_in(&directory, name, access).is_none(), "{access:?} {name}");
+            }
+        }
+        assert!(open_in(&directory, "large", Access::Write).is_none());
+        assert_eq!(large.metadata().expect("a file").len(), LARGE + 1);
+    }
+
+    #[test]
+    fn nothing_else_is_opened_while_a_name_changes_its_meaning() {
+        const TIMES: usize = 2000;
+        let (directory, _) = directory();
+        let path = |name: &str| directory.path().join(name);
+        mkfifo(&path("pipe"), Mode::S_IRWXU).expect("a FIFO");
+        fs::write(path("plain"), "").expect("a file");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for name in ["plain", "pipe"].into_iter().cycle() {
+                    fs::hard_link(path(name), path("next")).expect("a link");
+                    fs::rename(path("next"), path("f")).expect("its new name");
+                    // Only while somebody reads from it can it be opened so.
+                    let unread = OFlag::O_WRONLY | OFlag::O_NONBLOCK;
+                    let opened = open_file(&path("pipe"), unread, Mode::empty());
+                    assert_eq!(opened.err(), Some(Errno::ENXIO));
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    fs::remove_file(path("f")).expect("it is there");
+                }
+            });
+            for access in [Access::Read, Access::Write, Access::Append] {
+                for fd in (0..TIMES).filter_map(|_| open_in(&directory, "f", access)) {
+                    assert_eq!(sys::look(fd.as_fd()).expect("an open file").kind, SFlag::S_IFREG);
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! Changes to a table of descriptors: worked out first, then carried out, on the loop or off it.
+
+use std::io::IsTerminal;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use bstr::BString;
+
+use super::super::cleanup::Registry;
+use super::super::os::workers::Control;
+use super::buffer::Buffer;
+use super::draft::Draft;
+use super::error::FdError;
+use super::files;
+use super::lines::Lines;
+use super::local;
+use super::path::resolve;
+use super::table::{Fd, FdTable, SIZE};
+use ftsh_machine::effect::{Access, BufferId, Directory, DraftMode, OperationId, ReplayId, Umask};
+use ftsh_sys as sys;
+
+/// Content up to this size is written on the loop.
+const SMALL: usize = 64 * 1024;
+
+/// Changes to a table that are ready to be carried out, on the loop or off it.
+pub struct Plan {
+    pub table: FdTable,
+    pub directory: Directory,
+    pub umask: Umask,
+    pub steps: Vec<Step>,
+    /// Where what is written to pipes into relays comes out.
+    pub relayed: Vec<Relayed>,
+    /// What is to be read anew.
+    pub replayed: Vec<Replayed>,
+}
+
+/// What a descriptor that is replayed leads to.
+pub struct Replayed {
+    pub replay: ReplayId,
+    pub input: Option<Fd>,
+}
+
+/// The end of a pipe into a relay.
+pub struct Relayed {
+    pub relay: OperationId,
+    pub descriptor: u8,
+    pub reader: OwnedFd,
+    pub lines: Lines,
+    /// Where the end of what comes is kept, if it is.
+    pub keeps: Option<BufferId>,
+}
+
+/// One change.
+pub enum Step {
+    Set(u8, Fd),
+    Copy { to: u8, from: u8 },
+    Open { to: u8, path: BString, access: Access },
+    Draft { to: u8, path: BString, mode: DraftMode, draft: Arc<Draft>, registry: Arc<Registry> },
+    Write(Buffer, BString),
+    CopyBuffer { to: Buffer, from: Buffer },
+    Read(u8, Buffer),
+    ReadBytes(u8, BString),
+    Seek(u8, u64),
+}
+
+impl Step {
+    /// Whether it may take long, or forever.
+    fn may_block(&self) -> bool {
+        match self {
+            Self::Open { .. } | Self::Draft { .. } => true,
+            Self::Write(_, content) | Self::ReadBytes(_, content) => content.len() > SMALL,
+            Self::CopyBuffer { from, .. } => from.len() > SMALL as u64,
+            Self::Set(..) | Self::Copy { .. } | Self::Read(..) | Self::Seek(..) => false,
+        }
+    }
+}
+
+impl Plan {
+    /// Whether carrying it out may take long, or forever.
+    pub fn may_block(&self) -> bool {
+        self.steps.iter().any(Step::may_block)
+    }
+
+    /// Whether no descriptor of the table will be a terminal. Files that scripts open are none,
+    /// but for devices.
+    pub fn is_quiet(&self) -> bool {
+        let is_quiet = |fd: &Fd| match fd {
+            Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => true,
+            Fd::Inherited(_) | Fd::Owned(_) => !fd.as_fd().is_terminal(),
+        };
+        let mut quiet =
+            self.table.descriptors.each_ref().map(|fd| fd.as_ref().is_none_or(is_quiet));
+        for step in &self.steps {
+            let (to, result) = match step {
+                Step::Set(to, fd) => (*to, is_quiet(fd)),
+                Step::Copy { to, from } => {
+                    (*to, quiet.get(usize::from(*from)).is_none_or(|quiet| *quiet))
+                }
+                Step::Open { to, path, .. } | Step::Draft { to, path, .. } => {
+                    (*to, path == "/dev/null" || !path.starts_with(b"/dev/"))
+                }
+                Step::Read(to, _) | Step::ReadBytes(to, _) => (*to, true),
+                Step::Write(..) | Step::CopyBuffer { .. } | Step::Seek(..) => continue,
+            };
+            if let Some(place) = quiet.get_mut(usize::from(to)) {
+                *place = result;
+            }
+        }
+        quiet == [true; SIZE]
+    }
+
+    /// The variables that may be written to.
+    pub fn written(&self) -> Vec<Fd> {
+        let set = self.steps.iter().filter_map(|step| match step {
+            Step::Set(_, fd) => Some(fd),
+            _ => None,
+        });
+        set.chain(self.table.descriptors.iter().flatten())
+            .filter(|fd| matches!(fd, Fd::Memory(_)))
+            .cloned()
+            .collect()
+    }
+
+    /// Carries out what can be without waiting, up to the first step that can't.
+    pub fn begin(&mut self) -> Result<(), FdError> {
+        if !self.may_block() {
+            return Ok(());
+        }
+        let mut steps = std::mem::take(&mut self.steps).into_iter();
+        while let Some(step) = steps.next() {
+            let step = match step {
+                Step::Open { to, path, access } => {
+                    match local::open(&self.directory, &path, access) {
+                        Some(fd) => Step::Set(to, fd),
+                        None => Step::Open { to, path, access },
+                    }
+                }
+                step => step,
+            };
+            if step.may_block() {
+                self.steps = std::iter::once(step).chain(steps).collect();
+                return Ok(());
+            }
+            self.take(step, &Control::default())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the table.
+    pub fn carry_out(mut self, control: &Control) -> Result<FdTable, FdError> {
+        for step in std::mem::take(&mut self.steps) {
+            self.take(step, control)?;
+        }
+        Ok(self.table)
+    }
+
+    fn take(&mut self, step: Step, control: &Control) -> Result<(), FdError> {
+        match step {
+            Step::Set(number, fd) => self.table.set(number, fd),
+            Step::Copy { to, from } => {
+                let fd = match self.table.get(from) {
+                    // Its number may be set to something else before a child uses it.
+                    Some(Fd::Inherited(number)) => sys::duplicate(sys::borrow(*number))
+                        .map(|fd| Fd::Owned(Arc::new(fd)))
+                        .map_err(|error| FdError::Copy { number: from, error })?,
+                    Some(fd) => fd.clone(),
+                    None => return Err(FdError::Closed(from)),
+                };
+                self.table.set(to, fd)
+            }
+            Step::Open { to, path, access } => {
+                let fd = files::open(&self.directory, &path, access, self.umask, control)
+                    .and_then(Fd::new)
+                    .map_err(|error| FdError::File { path, error })?;
+                self.table.set(to, fd)
+            }
+            Step::Draft { to, path, mode, draft, registry } => {
+                let whole = resolve(&self.directory, &path);
+                let fd = match draft.begin(&path, &whole, mode, self.umask, &registry)? {
+                    Some(file) => Fd::Owned(file),
+                    None => {
+                        let access = match mode {
+                            DraftMode::Append => Access::Append,
+                            DraftMode::Replace | DraftMode::Fill => Access::Write,
+                        };
+                        files::open(&self.directory, &path, access, self.umask, control)
+                            .and_then(Fd::new)
+                            .map_err(|error| FdError::File { path, error })?
+                    }
+                };
+                self.table.set(to, fd)
+            }
+            Step::Write(buffer, content) => buffer.append(&content).map_err(FdError::Variable),
+            Step::CopyBuffer { to, from } => to.append_from(&from).map_err(FdError::Variable),
+            Step::Read(to, buffer) => {
+                let fd = buffer.reader().map_err(FdError::Variable)?;
+                self.table.set(to, Fd::Reader(Arc::new(fd)))
+            }
+            Step::ReadBytes(to, content) => {
+                let fd = Buffer::reader_of(&content).map_err(FdError::Variable)?;
+                self.table.set(to, Fd::Reader(Arc::new(fd)))
+            }
+            Step::Seek(number, position) => {
+                if let Some(fd) = self.table.get(number) {
+                    fd.go_to(position);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Sets a descriptor, after all else.
+    pub fn set(&mut self, number: u8, fd: Fd) {
+        self.steps.push(Step::Set(number, fd));
+    }
+
+    /// What is known so far of the descriptors: all that isn't opened when it is carried out.
+    pub fn known(&self) -> [Option<&Fd>; SIZE] {
+        let mut table = self.table.descriptors.each_ref().map(Option::as_ref);
+        for step in &self.steps {
+            let (to, fd) = match step {
+                Step::Set(to, fd) => (*to, Some(fd)),
+                Step::Copy { to, from } => (*to, table.get(usize::from(*from)).copied().flatten()),
+                Step::Open { to, .. }
+                | Step::Draft { to, .. }
+                | Step::Read(to, _)
+                | Step::ReadBytes(to, _) => (*to, None),
+                Step::Write(..) | Step::CopyBuffer { .. } | Step::Seek(..) => continue,
+            };
+            if let Some(place) = table.get_mut(usize::from(to)) {
+                *place = fd;
+            }
+        }
+        table
+    }
+
+    /// Fills a new buffer.
+    pub fn write(&mut self, buffer: &Buffer, content: BString) {
+        if !content.is_empty() {
+            self.steps.push(Step::Write(buffer.clone(), content));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Whether anybody still reads what a command writes.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{Mode, SFlag};
+use nix::unistd::read;
+
+use super::closings::{Closings, Watch};
+use super::plan::Plan;
+use super::table::Fd;
+use ftsh_machine::event::Status;
+use ftsh_sys as sys;
+
+/// Exit status of a shell whose last command died of SIGPIPE.
+const EXITED_BY_SIGPIPE: i32 = 128 + libc::SIGPIPE;
+
+/// The readers of a command's outputs.
+#[derive(Default)]
+pub struct Readers {
+    outputs: Vec<Output>,
+    /// Set when the readers of an output are gone, or nothing says that they are there.
+    believed_gone: bool,
+}
+
+/// Where a command writes.
+enum Output {
+    /// A descriptor that the shell was started with, and has open until it ends.
+    Inherited(RawFd),
+    /// A socket, kept open.
+    Kept(Fd),
+    /// A pipe, by a descriptor that keeps none of its ends open: readers see the end of what is
+    /// written, and writers that nobody reads any more.
+    Pipe(OwnedFd, Option<Watch>),
+}
+
+impl Readers {
+    /// Returns those of a builtin's output, whose error says for certain that they are gone.
+    pub fn of_builtin(feeds: bool) -> Self {
+        Self { outputs: Vec::new(), believed_gone: feeds }
+    }
+
+    /// Returns those of the outputs that these descriptors, a bit for each, of a table to be made lead to.
+    /// A pipe for which there is no room is believed to have none.
+    pub fn of(plan: &Plan, descriptors: u16, closings: &Closings, has_room: bool) -> Self {
+        let mut readers = Self::default();
+        let mut seen = Vec::with_capacity(2);
+        for (number, fd) in plan.known().into_iter().enumerate() {
+            let Some(fd) = fd.filter(|_| descriptors & 1 << number != 0) else { continue };
+            let raw = fd.as_fd().as_raw_fd();
+            if seen.contains(&raw) {
+                continue;
+            }
+            seen.push(raw);
+            match fd {
+                Fd::Inherited(number) => readers.outputs.push(Output::Inherited(*number)),
+                fd => match sys::look(fd.as_fd()).map(|look| look.kind) {
+                    Ok(SFlag::S_IFIFO) if !has_room => readers.believed_gone = true,
+                    Ok(SFlag::S_IFIFO) => match open(fd, OFlag::O_PATH).and_then(sys::move_up) {
+                        Ok(pipe) => {
+                            let watch = closings.watch(&pipe);
+                            readers.outputs.push(Output::Pipe(pipe, watch));
+                        }
+                        Err(_) => readers.believed_gone = true,
+                    },
+                    Ok(SFlag::S_IFSOCK) => readers.outputs.push(Output::Kept(fd.clone())),
+                    _ => {}
+                },
+            }
+        }
+        readers
+    }
+
+    /// Returns true if a writer that ended so died for want of them, or says that what it ran did.
+    pub fn are_missed(&self, status: Status) -> bool {
+        let is_broken_pipe =
+            matches!(status, Status::Signaled(libc::SIGPIPE) | Status::Exited(EXITED_BY_SIGPIPE));
+        is_broken_pipe && (self.believed_gone || self.outputs.iter().any(Output::is_unread))
+    }
+}
+
+impl Output {
+    /// Returns true if it had no reader any more when the command ended.
+    fn is_unread(&self) -> bool {
+        match self {
+            Self::Inherited(number) => is_broken(sys::borrow(*number)).unwrap_or(false),
+            Self::Kept(socket) => is_broken(socket).unwrap_or(false),
+            Self::Pipe(pipe, watch) => is_unread(pipe, watch.as_ref()).unwrap_or(true),
+        }
+    }
+}
+
+/// Returns true if nobody reads a pipe any more, and that was so before its last writer was closed:
+/// what has come to the end of what was written reads no more either.
+fn is_unread(pipe: &OwnedFd, watch: Option<&Watch>) -> io::Result<bool> {
+    let writer = open(pipe, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?;
+    if !is_broken(&writer)? {
+        return Ok(false);
+    }
+    // First this, as to close the writer is to close one. A writer that was opened by its name, and closed
+    // before the reader, looks like the last one here, unless others are still there.
+    let may_have_ended = watch.is_some_and(Watch::reader_followed);
+    drop(writer);
+    Ok(!may_have_ended || is_written(pipe)?)
+}
+
+/// Returns true if somebody may still write to a pipe that nobody reads.
+fn is_written(pipe: &OwnedFd) -> io::Result<bool> {
+    let reader = open(pipe, OFlag::O_RDONLY | OFlag::O_NONBLOCK)?;
+    match read(&reader, &mut [0]) {
+        Err(Errno::EAGAIN) => Ok(true),
+        result => Ok(result? > 0),
+    }
+}
+
+/// Returns true if what is written there is an error, or a signal, for want of a reader.
+fn is_broken(writer: impl AsFd) -> io::Result<bool> {
+    let mut polled = [PollFd::new(writer.as_fd(), PollFlags::empty())];
+    poll(&mut polled, PollTimeout::ZERO)?;
+    let broken = PollFlags::POLLERR | PollFlags::POLLHUP;
+    Ok(polled[0].revents().is_some_and(|it| it.intersects(broken)))
+}
+
+/// Opens again what is open. Not by std, which takes `O_PATH` for a kind of access with musl.
+fn open(fd: &impl AsFd, flags: OFlag) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    Ok(nix::fcntl::open(path.as_str(), flags | OFlag::O_CLOEXEC, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::sync::Arc;
+
+    use super::super::plan::Step;
+    use super::super::table::FdTable;
+    use super::*;
+
+    const DIED: Status = Status::Signaled(libc::SIGPIPE);
+
+    /// A pipe at descriptors 1 and 2 of a table, and its reader.
+    fn piped(descriptors: u16) -> (Readers, io::PipeReader) {
+        let (readers, reader, _) = written(descriptors);
+        (readers, reader)
+    }
+
+    /// The same with the plan, which has the writer.
+    fn written(descriptors: u16) -> (Readers, io::PipeReader, Plan) {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let fd = Fd::Owned(Arc::new(writer.into()));
+        let plan = Plan {
+            table: FdTable::default(),
+            directory: None,
+            umask: None,
+            steps: vec![Step::Set(1, fd), Step::Copy { to: 2, from: 1 }],
+            relayed: Vec::new(),
+            replayed: Vec::new(),
+        };
+        (Readers::of(&plan, descriptors, &Closings::default(), true), reader, plan)
+    }
+
+    #[test]
+    fn they_are_missed_once_they_are_gone_and_not_before() {
+        for descriptors in [1 << 1, 1 << 2, 3 << 1] {
+            let (readers, reader, plan) = written(descriptors);
+            assert_eq!(readers.outputs.len(), 1);
+            assert!(!readers.are_missed(DIED));
+            drop(reader);
+            assert!(readers.are_missed(DIED));
+            drop(plan);
+            assert!(readers.are_missed(DIED));
+            assert!(readers.are_missed(Status::Exited(141)));
+            assert!(!readers.are_missed(Status::Exited(1)));
+            assert!(!readers.are_missed(Status::Signaled(libc::SIGTERM)));
+        }
+    }
+
+    #[test]
+    fn to_look_for_them_keeps_no_pipe_open() {
+        let (readers, mut reader) = piped(1 << 1);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).expect("an end, as no writer is left");
+        assert!(!readers.are_missed(DIED));
+    }
+
+    #[test]
+    fn a_reader_that_came_to_the_end_is_not_missed() {
+        let (readers, reader, plan) = written(1 << 1);
+        drop(plan);
+        drop(reader);
+        assert!(!readers.are_missed(DIED));
+    }
+
+    #[test]
+    fn one_that_left_is_missed_though_the_pipe_was_opened_and_closed_by_its_name() {
+        let (readers, reader, plan) = written(1 << 1);
+        let Some(Fd::Owned(writer)) = plan.known()[1].cloned() else { panic!("a writer") };
+        drop(open(&writer, OFlag::O_WRONLY).expect("the same pipe"));
+        drop(reader);
+        assert!(readers.are_missed(DIED), "somebody may still write");
+        drop(open(&writer, OFlag::O_WRONLY | OFlag::O_NONBLOCK).expect("the same pipe"));
+        drop((plan, writer));
+        assert!(readers.are_missed(DIED), "a writer was closed last");
+    }
+
+    #[test]
+    fn a_socket_without_another_end_has_none() {
+        let (here, there) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let readers = |output| Readers { outputs: vec![output], believed_gone: false };
+        let kept = readers(Output::Kept(Fd::Owned(Arc::new(here.into()))));
+        assert!(!kept.are_missed(DIED));
+        drop(there);
+        assert!(kept.are_missed(DIED));
+    }
+
+    #[test]
+    fn where_nothing_is_known_a_builtin_is_believed() {
+        assert!(Readers::of_builtin(true).are_missed(DIED));
+        assert!(!Readers::of_builtin(false).are_missed(DIED));
+        assert!(!piped(0).0.are_missed(DIED));
+    }
+}

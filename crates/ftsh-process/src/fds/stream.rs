@@ -1,0 +1,228 @@
+//! What builtins do with descriptors: write bytes, read a line.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use bstr::{BString, ByteSlice};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::SFlag;
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::unistd::{Whence, lseek, read, write};
+
+use super::super::os::workers::Control;
+use super::local::is_null;
+use super::{Fd, FdError, FdTable};
+use ftsh_machine::event::{SpawnError, SpawnErrorKind, Status};
+use ftsh_machine::size::{LONGEST, TooLong};
+use ftsh_sys as sys;
+use ftsh_sys::os_error::plain;
+
+/// A pipe that polls as writable takes as many bytes without waiting.
+pub const PIPE_ROOM: usize = libc::PIPE_BUF;
+/// A file takes as many bytes on the loop.
+const FILE_ROOM: usize = 64 * 1024;
+/// A line is looked for in blocks of this size.
+const BLOCK: usize = 4096;
+
+/// How a builtin ended.
+pub type Ended = Result<(Status, Option<BString>), SpawnError>;
+
+/// Writes what can be written without waiting: how it ended, or how many bytes are left to a
+/// worker.
+pub fn print_now(table: &FdTable, bytes: &[u8]) -> Result<Ended, usize> {
+    let Some(fd) = table.get(1) else { return Ok(Err(closed(1))) };
+    match write_without_waiting(fd, bytes) {
+        Ok(count) if count == bytes.len() => Ok(Ok((Status::Exited(0), None))),
+        Ok(count) => Err(bytes.len() - count),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(bytes.len()),
+        Err(error) => Ok(broken(&error)),
+    }
+}
+
+/// Writes as much as can be written without waiting; `WouldBlock` if that is nothing.
+pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    let look = sys::look(fd.as_fd())?;
+    if look.kind == SFlag::S_IFREG || is_null(&look) {
+        let room = bytes.len().min(FILE_ROOM);
+        return Ok(write(fd, &bytes[..room])?);
+    }
+    if look.kind != SFlag::S_IFIFO {
+        return Err(ErrorKind::WouldBlock.into()); // terminals may be stopped: not for the loop
+    }
+    match sys::write_now(fd.as_fd(), bytes) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            if is_ready(fd.as_fd(), PollFlags::POLLOUT, PollTimeout::ZERO)? {
+                Ok(write(fd, &bytes[..bytes.len().min(PIPE_ROOM)])?)
+            } else {
+                Err(ErrorKind::WouldBlock.into())
+            }
+        }
+        result => result,
+    }
+}
+
+/// Writes everything, however long it takes.
+pub fn print(table: &FdTable, mut bytes: &[u8], control: &Control) -> Ended {
+    let Some(fd) = table.get(1) else { return Err(closed(1)) };
+    while !bytes.is_empty() {
+        match write(fd, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            // Somebody else made it non-blocking.
+            Err(Errno::EAGAIN) => {
+                wait(fd.as_fd(), PollFlags::POLLOUT, control).map_err(|error| failed(&error))?;
+            }
+            Err(error) => return broken(&error.into()),
+        }
+    }
+    Ok((Status::Exited(0), None))
+}
+
+/// Writes everything that there is to read, however long it takes.
+pub fn copy(table: &FdTable, control: &Control) -> Ended {
+    let Some(from) = table.get(0) else { return Err(closed(0)) };
+    let mut block = vec![0; FILE_ROOM];
+    loop {
+        match read(from, &mut block) {
+            Ok(0) => return Ok((Status::Exited(0), None)),
+            Ok(count) => match print(table, &block[..count], control) {
+                Ok((Status::Exited(0), _)) => {}
+                ended => return ended,
+            },
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            Err(Errno::EAGAIN) => {
+                wait(from.as_fd(), PollFlags::POLLIN, control).map_err(|error| failed(&error))?;
+            }
+            Err(error) => return Err(failed(&error.into())),
+        }
+    }
+}
+
+/// Reads all that is still to come from a descriptor, unless that is more than a value can have.
+pub fn read_all(table: &FdTable, number: u8, control: &Control) -> Result<BString, FdError> {
+    let from = table.get(number).ok_or(FdError::Closed(number))?;
+    let trouble = |error| FdError::Copy { number, error };
+    let (mut text, mut block) = (Vec::new(), vec![0; FILE_ROOM]);
+    loop {
+        match read(from, &mut block) {
+            Ok(0) => return Ok(text.into()),
+            Ok(count) if text.len() + count > LONGEST => {
+                return Err(TooLong(text.len() + count).into());
+            }
+            Ok(count) => {
+                text.try_reserve(count).map_err(|error| trouble(error.into()))?;
+                text.extend_from_slice(&block[..count]);
+            }
+            Err(Errno::EINTR) if !control.is_cancelled() => {}
+            Err(Errno::EAGAIN) => {
+                wait(from.as_fd(), PollFlags::POLLIN, control).map_err(trouble)?;
+            }
+            Err(error) => return Err(trouble(error.into())),
+        }
+    }
+}
+
+/// Reads a line and not a byte more, if that can be done without waiting; else what was read of it, for
+/// a worker to go on.
+pub fn read_line_now(table: &FdTable) -> Result<Ended, Vec<u8>> {
+    let Some(fd) = table.get(0) else { return Ok(Err(closed(0))) };
+    let (mut line, mut block) = (Vec::new(), block_for(fd));
+    while line.len() < FILE_ROOM {
+        match read_part(fd, &mut line, &mut block, |room| sys::read_now(fd.as_fd(), room)) {
+            Ok(Some(status)) => return Ok(Ok((status, Some(line.into())))),
+            Ok(None) => {}
+            Err(_) => break, // a worker waits, or says what is wrong
+        }
+    }
+    Err(line)
+}
+
+/// Reads the rest of a line and not a byte more, however long it takes.
+pub fn read_line(table: &FdTable, mut line: Vec<u8>, control: &Control) -> Ended {
+    let Some(fd) = table.get(0) else { return Err(closed(0)) };
+    let mut block = block_for(fd);
+    loop {
+        match read_part(fd, &mut line, &mut block, |room| Ok(read(fd, room)?)) {
+            Ok(Some(status)) => return Ok((status, Some(line.into()))),
+            Ok(None) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted && !control.is_cancelled() => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait(fd.as_fd(), PollFlags::POLLIN, control).map_err(|error| failed(&error))?;
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+}
+
+/// Returns room for the next read. From a file, a block is read and the bytes after the line are
+/// given back. A terminal gives one line at a time, so that several `read`s get whole lines.
+fn block_for(fd: &Fd) -> Vec<u8> {
+    let gives_lines = || tcgetattr(fd).is_ok_and(|it| it.local_flags.contains(LocalFlags::ICANON));
+    let is_block = lseek(fd, 0, Whence::SeekCur).is_ok() || gives_lines();
+    vec![0; if is_block { BLOCK } else { 1 }]
+}
+
+/// Reads more of a line; says how its end was found.
+fn read_part(
+    fd: &Fd,
+    line: &mut Vec<u8>,
+    block: &mut [u8],
+    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<Option<Status>> {
+    let count = read(block)?;
+    if count == 0 {
+        return Ok(Some(Status::Exited(1)));
+    }
+    let Some(end) = block[..count].find_byte(b'\n') else {
+        if line.len() + count > LONGEST {
+            return Err(io::Error::other(TooLong(line.len() + count)));
+        }
+        line.try_reserve(count)?;
+        line.extend_from_slice(&block[..count]);
+        return Ok(None);
+    };
+    line.extend_from_slice(&block[..end]);
+    let surplus = (count - end - 1) as i64;
+    if surplus > 0 {
+        lseek(fd, -surplus, Whence::SeekCur)?;
+    }
+    Ok(Some(Status::Exited(0)))
+}
+
+fn wait(fd: BorrowedFd, events: PollFlags, control: &Control) -> io::Result<()> {
+    while !is_ready(fd, events, PollTimeout::NONE)? {
+        if control.is_cancelled() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+    }
+    Ok(())
+}
+
+fn is_ready(fd: BorrowedFd, events: PollFlags, timeout: PollTimeout) -> io::Result<bool> {
+    match poll(&mut [PollFd::new(fd, events)], timeout) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A reader that went away ends a builtin as it ends a program.
+fn broken(error: &io::Error) -> Ended {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Ok((Status::Signaled(libc::SIGPIPE), None)),
+        _ => Err(failed(error)),
+    }
+}
+
+fn failed(error: &io::Error) -> SpawnError {
+    SpawnError { kind: SpawnErrorKind::Builtin, message: plain(error) }
+}
+
+fn closed(number: u8) -> SpawnError {
+    let message = format!("descriptor {number} isn't open");
+    SpawnError { kind: SpawnErrorKind::Builtin, message }
+}

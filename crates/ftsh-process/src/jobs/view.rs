@@ -1,0 +1,101 @@
+//! The system, as scopes see it.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::super::marks::Mark;
+use super::super::os::workers::{Ticket, WorkerPool};
+use super::super::procs::features::needs_ps;
+use super::super::procs::list::{self, Marked, Process};
+use super::super::procs::scanner::Scanner;
+use super::super::scopes::{Orphans, System};
+use super::super::tty::Terminal;
+use super::{Answer, Children, Command, Stage};
+use ftsh_machine::effect::ProcessId;
+use ftsh_sys as sys;
+
+/// What there is to look at, and to ask.
+pub struct View<'a> {
+    pub children: &'a mut Children,
+    pub pool: &'a mut WorkerPool<Answer>,
+    pub answers: &'a mut VecDeque<(Ticket, Answer)>,
+    pub terminal: &'a mut Option<Terminal>,
+    pub commands: &'a HashMap<ProcessId, Command>,
+    pub scanner: &'a mut Scanner,
+}
+
+impl System for View<'_> {
+    fn orphans(&mut self) -> Option<Orphans> {
+        let (pool, answers) = (&mut *self.pool, &mut *self.answers);
+        let answered = || {
+            answers.extend(std::iter::from_fn(|| pool.answer()));
+            answers.iter().filter_map(|(_, answer)| answer.pid()).collect()
+        };
+        let others = self.children.others(answered).ok()?;
+        if let Some(terminal) = self.terminal {
+            others.preexisting.iter().for_each(|&pid| terminal.helper_ended(pid));
+        }
+        Some(Orphans { alive: others.orphans, ended: others.ended })
+    }
+
+    fn has_no_children(&mut self) -> bool {
+        sys::has_no_children()
+    }
+
+    fn mark(&mut self, pid: i32) -> Marked {
+        list::mark(pid, &self.scanner.marker)
+    }
+
+    fn name(&mut self, pid: i32) -> String {
+        list::name(pid)
+    }
+
+    fn group(&mut self, pid: i32) -> Option<i32> {
+        sys::group_of(pid)
+    }
+
+    fn is_group_alive(&mut self, group: i32) -> bool {
+        sys::is_group_alive(group)
+    }
+
+    fn children(&mut self, pid: i32) -> Vec<i32> {
+        // A child that is missing here is found when its parent ends, or by the next scan.
+        list::children(pid).unwrap_or_default()
+    }
+
+    fn loading(&mut self, command: ProcessId) -> Vec<i32> {
+        let Some(Stage::Working(handle)) = self.commands.get(&command).map(|it| &it.stage) else {
+            return Vec::new();
+        };
+        let Some(thread) = handle.committed_thread() else { return Vec::new() };
+        let mut loading =
+            list::children_of_thread(self.children.parent, thread.id()).unwrap_or_default();
+        loading.retain(|&pid| !self.children.is_command(pid));
+        loading
+    }
+
+    fn process(&mut self, pid: i32) -> Option<Process> {
+        list::one(pid)
+    }
+
+    fn clock(&mut self) -> (Instant, Duration) {
+        let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        (Instant::now(), time.map_or(Duration::ZERO, Duration::from))
+    }
+
+    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
+        if !needs_ps() {
+            return Some(self.scanner.scan()).filter(|scan| scan.is_listed).map(|it| it.processes);
+        }
+        let running = list::from_ps().into_iter().filter(|process| !process.ended);
+        let marked =
+            running.map(|process| (process, list::own_mark(process.pid, &self.scanner.marker)));
+        Some(marked.collect())
+    }
+
+    fn is_own(&mut self, pid: i32) -> bool {
+        pid == self.children.parent || self.children.preexisting.contains(&pid)
+    }
+}

@@ -1,0 +1,560 @@
+//! The process driver: real processes, real files, real time, on one thread.
+//!
+//! The loop waits for pidfds, signals and the answers of worker threads. What may block is done by
+//! workers, so that time limits hold whatever a file system does.
+
+mod admission;
+mod attempts;
+mod background;
+mod channels;
+mod cleanup;
+mod commands;
+mod endings;
+mod event_loop;
+mod fds;
+mod job_control;
+mod jobs;
+mod marks;
+pub mod non_blocking_writer;
+mod os;
+mod outside;
+mod overseen;
+mod oversight;
+mod procs;
+mod program;
+mod replay;
+mod scopes;
+mod status;
+mod supervisor;
+#[cfg(test)]
+mod tests;
+mod tty;
+pub mod user_directory;
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bstr::BString;
+use ftsh_sys as sys;
+
+pub use self::background::BackgroundJob;
+pub use self::channels::{Listed, Seen, Shown, list_channels};
+pub use self::fds::log::Log as SpillingLog;
+pub use self::marks::{Patience, forget_dead_limit};
+pub use self::os::clock::since_boot;
+pub use self::os::signal::die_by;
+pub use self::os::umask::{assume_umask, umask};
+pub use self::outside::Ready;
+pub use self::oversight::{Limit, Order, Overseer, Oversight};
+pub use self::procs::{CLIENTS, end_marked};
+pub use self::supervisor::{
+    AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
+};
+pub use self::tty::{Edited, TerminalRestore, columns};
+pub use ftsh_sys::{
+    duplicate, exit_now, has_room, ignore_only, ignored_signals, random, size, was_closed,
+    with_large_stack,
+};
+
+use self::admission::{Admission, Request};
+use self::cleanup::Cleanup;
+use self::fds::{FdError, FdTables, Place, files};
+use self::jobs::{
+    Answer, Children, Command, Note, Outside, Relays, Turns, Waiting, Work, children,
+};
+use self::marks::Marker;
+use self::os::clock::{Clock, since_1970};
+use self::os::poll::{self, Poller};
+use self::os::signal::Signals;
+use self::os::workers::Control;
+use self::overseen::Overseen;
+use self::procs::features::{become_subreaper, has_pidfds, needs_ps};
+use self::procs::list;
+use self::procs::scanner::Scanner;
+use self::program::Found;
+use self::replay::Replays;
+use self::scopes::ScopeTree;
+use self::tty::{StatusLine, Terminal, Tty};
+use ftsh_machine::Machine;
+use ftsh_machine::driver::{Driver, Durable, Written};
+use ftsh_machine::effect::{
+    BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, ProcessId, Query,
+};
+use ftsh_machine::event::{Event, Refusal, Reply};
+use ftsh_machine::record::{Level, LogEvent, Record};
+use ftsh_machine::size::{LONGEST, TooLong};
+use ftsh_machine::time::Time;
+
+/// What a command's last line may end with isn't part of the value.
+const LINE_END: u64 = 2;
+
+/// Buffers up to this size are read on the loop.
+const SMALL: u64 = 1024 * 1024;
+
+/// Signals and children are looked at this often even while events are waiting.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Writes records to a log.
+pub type Log = Box<dyn FnMut(&Record)>;
+
+/// What a process driver is told.
+pub struct Settings {
+    /// The script, for the log.
+    pub file: Arc<str>,
+    /// How much to log.
+    pub log_level: Level,
+    /// The log.
+    pub log: Log,
+    /// Variables for every command, such as `FTSH_KILL_TIMEOUT`; they win over exported ones.
+    pub told: Vec<(&'static str, BString)>,
+    /// How long those have to kill in that this shell starts.
+    pub patience: Patience,
+    /// Whether a terminal shows what the run waits for.
+    pub status_line: bool,
+    /// Hears whether it really does, a moment after a `try` has begun to wait.
+    pub line_shows: Box<dyn FnMut(bool)>,
+    /// What `supervise` returned, if it was called.
+    pub supervision: Option<Supervision>,
+    /// How the terminal is to be left if the supervisor is killed.
+    pub restore: Option<TerminalRestore>,
+    /// Where channels are, if not in the usual place.
+    pub channels: Option<PathBuf>,
+    /// How long the run had been on when its last shell ended: its clock goes on there.
+    pub elapsed: Duration,
+    /// Who else has a say in how long the shell goes on.
+    pub oversight: Option<Oversight>,
+}
+
+impl Default for Settings {
+    /// No log.
+    fn default() -> Self {
+        Self {
+            file: "".into(),
+            log_level: Level::NOTHING,
+            log: Box::new(|_| ()),
+            told: Vec::new(),
+            patience: Patience::of(Duration::ZERO),
+            status_line: false,
+            line_shows: Box::new(|_| ()),
+            supervision: None,
+            restore: None,
+            channels: None,
+            elapsed: Duration::ZERO,
+            oversight: None,
+        }
+    }
+}
+
+/// Runs effects on the system it runs on. There can be only one in a process at a time, for
+/// signals and children belong to the process; the process should have no other children.
+pub struct ProcessDriver {
+    settings: Settings,
+    clock: Clock,
+    ready: VecDeque<Event>,
+    poller: Poller,
+    /// When it was last asked.
+    polled: Instant,
+    signals: Signals,
+    work: Work,
+    io: FdTables,
+    cleanup: Cleanup,
+    replays: Replays,
+    relays: Relays,
+    turns: Turns,
+    found: Found,
+    commands: HashMap<ProcessId, Command>,
+    children: Children,
+    scopes: ScopeTree,
+    /// Lists all processes, where orphans don't come to us.
+    scanner: Scanner,
+    admission: Admission,
+    supervision: Option<Supervision>,
+    overseen: Overseen,
+    tty: Tty,
+    /// Descriptors of a driver around this one that are ready.
+    outside: Vec<u64>,
+    /// Set when it was said that daemons may be left.
+    has_warned: bool,
+}
+
+const SIGNALS: poll::Token = 0;
+const ANSWERS: poll::Token = 1;
+const SUPERVISOR: poll::Token = 2;
+const BACKGROUND: poll::Token = 3;
+const KEYS: poll::Token = 4;
+const VOICE: poll::Token = 5;
+const MOMENT: poll::Token = 6;
+/// A child's pidfd has its process id plus this.
+const CHILDREN: poll::Token = 1 << 32;
+
+impl ProcessDriver {
+    /// A driver whose time goes on now. Fails if the system has no descriptors or random numbers
+    /// left.
+    pub fn new(mut settings: Settings) -> std::io::Result<Self> {
+        let clock = Clock::start(settings.elapsed);
+        umask();
+        // What is open now is what scripts see: before anything of our own is opened.
+        let cleanup = Cleanup::new(settings.supervision.as_ref().map(Supervision::socket));
+        let io = FdTables::new(cleanup.registry.clone());
+        let adopts = become_subreaper();
+        let pidfds = has_pidfds();
+        let mut poller = Poller::new(!pidfds)?;
+        let terminal = Terminal::open();
+        let status_line = StatusLine::new(settings.status_line);
+        let signals = Signals::catch()?;
+        let (supervision, restore) = (settings.supervision.take(), settings.restore.take());
+        if let Some(supervision) = &supervision {
+            if let Err(error) = &terminal {
+                Supervision::part_without_terminal(error);
+            }
+            supervision.release_signals();
+        }
+        let work = Work::new()?;
+        poller.add(signals.readiness(), SIGNALS)?;
+        poller.add(work.pool.readiness(), ANSWERS)?;
+        if let Some(supervision) = &supervision {
+            poller.add(supervision.readiness(), SUPERVISOR)?;
+        }
+        let oversight = settings.oversight.take();
+        let marker = match &supervision {
+            Some(supervision) => supervision.marker().clone(),
+            None => Marker::new()?,
+        };
+        let mut children = Children::new(children::Real);
+        children.pidfds = pidfds;
+        if !sys::has_no_children() {
+            children.preexisting = list::children(children.parent)?.into_iter().collect();
+        }
+        let begun = clock.start;
+        let turns = Turns::new(settings.channels.take());
+        let mut driver = Self {
+            settings,
+            clock,
+            ready: VecDeque::new(),
+            poller,
+            polled: begun,
+            signals,
+            work,
+            io,
+            cleanup,
+            replays: Replays::default(),
+            relays: Relays::default(),
+            turns,
+            found: Found::default(),
+            commands: HashMap::new(),
+            children,
+            scopes: ScopeTree::new(adopts),
+            scanner: Scanner::new(marker),
+            admission: Admission::new(begun),
+            supervision,
+            overseen: Overseen::by(oversight),
+            tty: Tty { terminal: terminal.ok(), restore, status_line },
+            outside: Vec::new(),
+            has_warned: false,
+        };
+        if !pidfds {
+            driver.log(0, LogEvent::Note("no pidfds: signals tell of the end of commands".into()));
+        }
+        if !adopts {
+            let source = if needs_ps() { "ps" } else { "/proc" };
+            let note = format!("no subreaper: daemons are looked for through {source}");
+            driver.log(0, LogEvent::Note(note));
+        }
+        non_blocking_writer::allow_threads();
+        driver.begin_to_obey()?;
+        driver.clean_up_after_others();
+        Ok(driver)
+    }
+
+    /// What the processes of this start are known by.
+    pub fn mark(&self) -> &str {
+        self.scanner.marker.name()
+    }
+
+    /// Whether a terminal has a line that may show what is waited for.
+    pub fn shows_line(&self) -> bool {
+        self.tty.status_line.is_on()
+    }
+
+    fn answer(&mut self, operation: OperationId, result: Result<Reply, FdError>) {
+        let result = result.map_err(Refusal::new);
+        self.ready.push_back(Event::Done { operation, result });
+    }
+
+    /// Has a worker answer an operation.
+    fn operate(
+        &mut self,
+        operation: OperationId,
+        job: impl FnOnce(&Control) -> Answer + Send + 'static,
+    ) {
+        match self.work.pool.submit(job) {
+            Ok(handle) => {
+                self.work.waiting.insert(handle.ticket, Waiting::Operation(operation));
+                self.work.operations.insert(operation, handle);
+            }
+            Err(error) => self.answer(operation, Err(FdError::Worker(error))),
+        }
+    }
+
+    fn query(&mut self, operation: OperationId, directory: Directory, query: Query) {
+        let id = match query {
+            Query::Buffer(id) => id,
+            Query::Clock => return self.answer(operation, Ok(Reply::clock(since_1970()))),
+            Query::Tail(sinks, most) => return self.tail(operation, &sinks, most),
+            Query::Filled(buffers) => {
+                let filled = self.io.filled(&buffers);
+                return self.answer(operation, Ok(Reply::Buffers(filled)));
+            }
+            Query::InputEnded(io) => return self.look_at_input(operation, io),
+            Query::Input(io, number) => return self.read_input(operation, io, number),
+            Query::Scratch(id) => return self.find_scratch(operation, id),
+            query => {
+                if let Some(reply) = files::answer_now(&directory, &query) {
+                    return self.answer(operation, Ok(reply));
+                }
+                return self.operate(operation, move |control| {
+                    Answer::Reply(files::answer(&directory, &query, control))
+                });
+            }
+        };
+        if let Some(length) = self.io.held.len(id) {
+            if length > LONGEST as u64 + LINE_END {
+                return self.answer(operation, Err(TooLong(length as usize).into()));
+            }
+            let content = self.io.held.content_from(id, 0).map(|it| Reply::Text(it.into()));
+            return self.answer(operation, content.map_err(FdError::Unreadable));
+        }
+        if let Some(content) = self.io.text(id) {
+            if content.len() as u64 > LONGEST as u64 + LINE_END {
+                return self.answer(operation, Err(TooLong(content.len()).into()));
+            }
+            let content = content.clone();
+            return self.answer(operation, Ok(Reply::Text(content)));
+        }
+        let buffer = match self.io.existing(id) {
+            Ok(buffer) => buffer,
+            Err(error) => return self.answer(operation, Err(error)),
+        };
+        let length = buffer.len();
+        if length > LONGEST as u64 + LINE_END {
+            return self.answer(operation, Err(TooLong(length as usize).into()));
+        }
+        let read = move || {
+            let content = buffer.content().map(Reply::Text);
+            content.map_err(FdError::Unreadable)
+        };
+        if length <= SMALL {
+            self.answer(operation, read());
+        } else {
+            self.operate(operation, move |_| Answer::Reply(read()));
+        }
+    }
+
+    fn abandon(&mut self, operation: OperationId) {
+        let (relays, mut outside) = self.relays();
+        relays.leave(&mut outside, operation);
+        let mut is_turn = false;
+        self.take_turns(|turns, outside| {
+            let note = turns.abandon(outside, operation);
+            is_turn = note.is_some();
+            note.flatten()
+        });
+        if is_turn {
+            return;
+        }
+        if !self.withdraw(operation)
+            && let Some(handle) = self.work.operations.remove(&operation)
+        {
+            self.work.waiting.remove(&handle.ticket);
+            self.work.pool.cancel(&handle);
+            self.admission.note_free();
+        }
+    }
+
+    fn open(&mut self, effect: Effect, place: Place) {
+        let Effect::Open { operation, io, base, directory, umask, redirects } = effect else {
+            return self.broken("what isn't opened is to be opened");
+        };
+        self.make_room();
+        let adds = |it: &FdChange| {
+            !matches!(
+                it.source,
+                FdSource::Null | FdSource::Gone | FdSource::Position(_) | FdSource::Descriptor(_)
+            )
+        };
+        let holds = redirects.iter().any(adds);
+        let mut plan = match self.io.plan(base, &directory, umask, redirects) {
+            Ok(plan) => plan,
+            Err(error) => return self.answer(operation, Err(error)),
+        };
+        let (relays, mut outside) = self.relays();
+        relays.listen(&mut outside, io, std::mem::take(&mut plan.relayed));
+        let held = self.io.held.listen(&mut self.poller).map_err(FdError::Pipe);
+        let begun = held.and_then(|()| self.replays.begin(&mut plan, &mut self.poller));
+        if let Err(error) = begun {
+            return self.answer(operation, Err(error));
+        }
+        plan.table.holds = holds;
+        if holds {
+            plan.table.place = place;
+        }
+        if let Err(error) = plan.begin() {
+            return self.answer(operation, Err(error));
+        }
+        if plan.may_block() {
+            self.operate(operation, move |control| Answer::Table(io, plan.carry_out(control)));
+        } else {
+            let table = plan.carry_out(&Control::default());
+            let result = table.map(|table| {
+                self.io.insert(io, table);
+                Reply::Truth(true)
+            });
+            self.answer(operation, result);
+        }
+    }
+
+    /// What branches print, and what that needs.
+    fn relays(&mut self) -> (&mut Relays, Outside<'_>) {
+        let Self { relays, poller, work, ready, .. } = self;
+        (relays, Outside { poller, work, ready })
+    }
+
+    /// Has something done for those in channels.
+    fn take_turns(&mut self, act: impl FnOnce(&mut Turns, &mut Outside<'_>) -> Note) {
+        let Self { turns, poller, work, ready, .. } = self;
+        let note = act(turns, &mut Outside { poller, work, ready });
+        self.say(note);
+    }
+
+    /// Tells people something that they should know.
+    fn say(&mut self, note: Note) {
+        if let Some(note) = note {
+            self.tty.status_line.hide();
+            non_blocking_writer::standard_error().say(&format!("ftsh: {note}\n"));
+            self.log(0, LogEvent::Note(note));
+        }
+    }
+
+    /// Asks for more descriptors before the usual limit is reached.
+    fn make_room(&mut self) {
+        self.admission.limit.make_room_for(
+            self.children.len() + self.io.size() + self.relays.count() + self.replays.size(),
+        );
+    }
+}
+
+impl Driver for ProcessDriver {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Run(run) => self.request(Request::Run(run)),
+            Effect::Exec(run) => self.request(Request::Exec(run)),
+            Effect::Dispatch(branch) => self.ready.push_back(Event::not_here(branch.process)),
+            Effect::Open { .. } => self.request(Request::Open(effect)),
+            Effect::Query { operation, directory, query } => {
+                self.request(Request::Query(operation, directory, query));
+            }
+            Effect::Abandon(operation) => self.abandon(operation),
+            Effect::OpenScope { scope, parent, pass } => {
+                self.open_scope(scope, parent);
+                if let Some(pass) = pass {
+                    self.turns.belongs(scope, pass);
+                }
+            }
+            Effect::Terminate(scope) => {
+                self.scopes.terminate(scope, Instant::now());
+                self.act();
+            }
+            Effect::Kill { scope, strong } => {
+                self.scopes.kill(scope, strong, Instant::now());
+                self.act();
+            }
+            Effect::HandOver { scope, into } => self.hand_over(scope, into),
+            Effect::Relay { operation, io } => {
+                self.relays.begin(&self.io, operation, io);
+                if self.relays.use_the_terminal() {
+                    self.tty.status_line.give_way();
+                }
+            }
+            Effect::FinishRelay(operation) => {
+                let (relays, mut outside) = self.relays();
+                relays.finish(&mut outside, operation);
+            }
+            Effect::CloseIo(io) => {
+                self.io.close(io);
+                let (relays, mut outside) = self.relays();
+                relays.end_table(&mut outside, io);
+                self.reconsider_inputs();
+                self.admission.note_free();
+            }
+            Effect::Fill(buffer, bytes) => self.io.fill(buffer, bytes),
+            Effect::DropBuffer(buffer) => {
+                self.io.drop_buffer(buffer);
+                self.relays.take_kept(buffer);
+                self.admission.note_free();
+            }
+            Effect::Settle { operation, drafts } => self.settle_drafts(operation, &drafts),
+            Effect::DropDraft(draft) => self.io.drop_draft(draft),
+            Effect::KeepInput(replay) => self.keep_input(replay),
+            Effect::DropReplay(replay) => self.drop_replay(replay),
+            Effect::DropScratch(scratch) => self.drop_scratch(scratch),
+            Effect::Enter(entry) => self.request(Request::Enter(entry)),
+            Effect::Leave(pass, passed) => {
+                self.take_turns(|turns, outside| turns.leave(outside, pass, passed));
+            }
+            Effect::Log(record) => {
+                if record.level <= self.settings.log_level {
+                    self.tty.status_line.hide();
+                    (self.settings.log)(&record);
+                    if record.event.delay().is_some() {
+                        self.tty.status_line.owe_a_delay();
+                    }
+                }
+            }
+        }
+    }
+
+    fn watch(&mut self, machine: &Machine) {
+        self.look_at(machine);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        loop {
+            self.admit(until);
+            self.settle();
+            if self.ready.is_empty() || self.polled.elapsed() >= POLL_INTERVAL {
+                self.poll(until);
+            }
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.now() >= until
+                || self.tty.status_line.wants_a_look()
+                || !self.outside.is_empty()
+            {
+                return None;
+            }
+        }
+    }
+}
+
+impl Durable for ProcessDriver {
+    fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
+        let (fd, position) = self.io.position(io, descriptor)?;
+        // An attempt that was going on is lost, and the next one begins where it did.
+        Some(self.replays.start_of(fd).unwrap_or(position))
+    }
+
+    fn written(&mut self, buffer: BufferId, from: u64) -> std::io::Result<Option<Written>> {
+        self.io.written(buffer, from)
+    }
+
+    fn catch_up(&mut self) {
+        self.reap_all();
+    }
+}

@@ -1,0 +1,255 @@
+//! How long the limit counts that a command was told.
+//!
+//! A command passes its environment on, `FTSH_DEADLINE` with it: a daemon keeps that long after the
+//! attempt has ended well. So the limit comes with a lease, which ends with the attempt. It is a place
+//! in a file without a name, where the scope's number stands as long as the scope is open; the mark in
+//! the environment says where. A lease that can't be seen is over: the shell that gave it ends what it
+//! governs at the limit in any case, and this is only about ending in good order before.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+
+use bstr::BString;
+
+use super::mark::{self, Marker};
+use ftsh_machine::effect::ScopeId;
+use ftsh_machine::time::Time;
+use ftsh_sys as sys;
+
+/// The variable that holds a limit, in seconds since 1970.
+pub const VARIABLE: &str = "FTSH_DEADLINE";
+
+/// No command is told of more limits than this: those that come first.
+const MOST: usize = 8;
+
+/// What a lease takes in the file.
+const SIZE: u64 = 8;
+
+/// The leases that this shell has given, one for each open scope with a limit.
+#[derive(Default)]
+pub struct Leases {
+    /// Made for the first of them; an error if it can't be.
+    file: Option<io::Result<File>>,
+    given: HashMap<ScopeId, Given>,
+    /// Places where leases have ended.
+    free: Vec<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Given {
+    place: u64,
+    limit: Time,
+}
+
+impl Leases {
+    /// Commands of a scope are told this limit from now on.
+    fn give(&mut self, key: &Marker, scope: ScopeId, limit: Time) {
+        if let Some(given) = self.given.get_mut(&scope) {
+            given.limit = limit;
+            return;
+        }
+        let next = self.given.len() as u64;
+        let place = self.free.pop().unwrap_or(next);
+        match self.file.get_or_insert_with(|| new_file(key)) {
+            Ok(file) if file.write_all_at(&number(scope), place * SIZE).is_ok() => {
+                self.given.insert(scope, Given { place, limit });
+            }
+            _ => self.free.push(place),
+        }
+    }
+
+    /// What a mark says of a limit that a command is told, and of those around it: for each,
+    /// `;MOMENT=PID.FD.PLACE.SCOPE`. `around` is its scope and those around that, from the inside out.
+    pub fn note(
+        &mut self,
+        marker: &Marker,
+        pid: i32,
+        limit: Time,
+        around: &[ScopeId],
+        moment: impl Fn(Time) -> BString,
+    ) -> String {
+        let Some(&scope) = around.first() else { return String::new() };
+        self.give(marker, scope, limit);
+        let Some(Ok(file)) = &self.file else { return String::new() };
+        let mut governing: Vec<(ScopeId, Given)> = Vec::new();
+        for (id, given) in around.iter().filter_map(|id| Some((*id, *self.given.get(id)?))) {
+            // One limit may govern many scopes, and does as long as the outermost is open.
+            governing.retain(|(_, inner)| inner.limit != given.limit);
+            // A `finally` group outlasts the limits around it.
+            if given.limit < limit {
+                continue;
+            }
+            if governing.len() < MOST {
+                governing.push((id, given));
+            }
+        }
+        let fd = file.as_raw_fd();
+        let describe = |(scope, given): &(ScopeId, Given)| {
+            format!(";{}={pid}.{fd}.{}.{}", moment(given.limit), given.place, scope.0)
+        };
+        governing.iter().map(describe).collect()
+    }
+
+    /// A scope is over.
+    pub fn end(&mut self, scope: ScopeId) {
+        if let Some(given) = self.given.remove(&scope) {
+            if let Some(Ok(file)) = &self.file {
+                // Memory that is there already.
+                let _ = file.write_all_at(&[0; SIZE as usize], given.place * SIZE);
+            }
+            self.free.push(given.place);
+        }
+    }
+}
+
+fn number(scope: ScopeId) -> [u8; SIZE as usize] {
+    (scope.0 + 1).to_ne_bytes()
+}
+
+/// The name that a file of leases has in `/proc`.
+fn file_name(run: &str) -> String {
+    format!("ftsh-leases-{run}")
+}
+
+fn new_file(key: &Marker) -> io::Result<File> {
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    let fd = memfd_create(file_name(key.name()).as_str(), MFdFlags::MFD_CLOEXEC)?;
+    Ok(sys::move_up(fd)?.into())
+}
+
+/// A lease as a mark describes it.
+#[derive(Debug, PartialEq, Eq)]
+struct Lease<'a> {
+    /// The limit, as it is told.
+    moment: &'a str,
+    /// The run that gave it.
+    run: &'a str,
+    /// The process id of its interpreter.
+    pid: u32,
+    /// The file's descriptor there.
+    fd: u32,
+    place: u64,
+    scope: ScopeId,
+}
+
+impl<'a> Lease<'a> {
+    fn parse(run: &'a str, text: &'a str) -> Option<Self> {
+        let (moment, place) = text.split_once('=')?;
+        let mut numbers = place.split('.');
+        let (pid, fd) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        let (place, scope) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        Some(Self { moment, run, pid, fd, place, scope: ScopeId(scope) })
+    }
+}
+
+/// Whether a lease's scope is still open, as far as that can be seen.
+fn is_open(lease: &Lease) -> bool {
+    let path = format!("/proc/{}/fd/{}", lease.pid, lease.fd);
+    // Only what has the run's name is opened: the number may be another process's by now.
+    let name = format!("/memfd:{} (deleted)", file_name(lease.run));
+    let mut found = [0; SIZE as usize];
+    fs::read_link(&path).is_ok_and(|link| link.as_os_str() == name.as_str())
+        && File::open(&path)
+            .and_then(|file| file.read_exact_at(&mut found, lease.place.saturating_mul(SIZE)))
+            .is_ok_and(|()| found == number(lease.scope))
+}
+
+/// The limit that this process inherits, as far as it still counts.
+fn inherited() -> Option<OsString> {
+    let told = std::env::var_os(VARIABLE)?;
+    let mark = std::env::var_os(mark::VARIABLE).unwrap_or_default();
+    governing(told.as_bytes(), mark.as_bytes(), is_open).map(OsString::from_vec)
+}
+
+/// The limit that counts of what a process was told: the next one whose lease holds, or what came
+/// without one, from somebody else.
+fn governing(told: &[u8], mark: &[u8], holds: impl Fn(&Lease) -> bool) -> Option<Vec<u8>> {
+    let leases = mark::entries(mark).flat_map(|entry| {
+        entry.notes.split(';').filter_map(move |note| Lease::parse(entry.run, note))
+    });
+    let leases: Vec<Lease> = leases.collect();
+    if leases.iter().all(|lease| lease.moment.as_bytes() != told) {
+        return Some(told.to_vec());
+    }
+    let seconds = |lease: &&Lease| lease.moment.parse().unwrap_or(f64::INFINITY);
+    let next = leases
+        .iter()
+        .filter(|lease| holds(lease))
+        .min_by(|one, other| seconds(one).total_cmp(&seconds(other)));
+    next.map(|lease| lease.moment.into())
+}
+
+/// Forgets an inherited limit whose attempt is over. To be called while there is one thread only.
+pub fn forget_dead_limit() {
+    if std::env::var_os(VARIABLE).is_some() {
+        sys::set_variable(VARIABLE, inherited());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: &[u8] = b"5-aa.3;90.000000=6.12.0.1;20.000000=6.12.1.3,7-bb.0;19.5=8.11.0.0";
+
+    fn of(told: &str, holds: impl Fn(&Lease) -> bool) -> Option<String> {
+        governing(told.as_bytes(), MARK, holds).map(|limit| String::from_utf8_lossy(&limit).into())
+    }
+
+    #[test]
+    fn a_limit_counts_as_long_as_its_lease() {
+        assert_eq!(of("19.5", |_| true).as_deref(), Some("19.5"));
+        assert_eq!(of("19.5", |lease| lease.run == "5-aa").as_deref(), Some("20.000000"));
+        assert_eq!(of("19.5", |lease| lease.scope == ScopeId(1)).as_deref(), Some("90.000000"));
+        assert_eq!(of("19.5", |_| false), None);
+        assert_eq!(of("20.000000", |_| false), None);
+    }
+
+    #[test]
+    fn what_somebody_else_says_counts_in_any_case() {
+        assert_eq!(of("12", |_| false).as_deref(), Some("12"));
+        assert_eq!(of("12", |_| true).as_deref(), Some("12"));
+        assert_eq!(governing(b"12", b"", |_| true), Some(b"12".into()));
+    }
+
+    #[test]
+    fn nonsense_is_no_lease() {
+        for text in
+            ["", "t", "1=", "1=2.3.4", "1=2.3.4.x", "1=-2.3.4.5", "1=2.3.4.99999999999999999999"]
+        {
+            assert_eq!(Lease::parse("1-a", text), None, "{text}");
+        }
+        let lease = Lease::parse("1-a", "2.5=3.4.18446744073709551615.6").expect("a lease");
+        assert!(!is_open(&lease));
+    }
+
+    #[test]
+    fn a_lease_ends_with_its_scope_and_its_place_is_used_again() {
+        let key = Marker::new().expect("random numbers");
+        let mut leases = Leases::default();
+        let one = |leases: &Leases, scope| {
+            let file = leases.file.as_ref()?.as_ref().ok()?;
+            let given = leases.given.get(&scope)?;
+            let place = format!("{}.{}.{}", file.as_raw_fd(), given.place, scope.0);
+            Some(format!("1.5={}.{place}", std::process::id()))
+        };
+        let (first, second) = (ScopeId(4), ScopeId(5));
+        leases.give(&key, first, Time::START);
+        leases.give(&key, second, Time::START);
+        let texts = [first, second].map(|scope| one(&leases, scope).expect("a lease"));
+        let holds = |text: &str| is_open(&Lease::parse(key.name(), text).expect("a lease"));
+        assert_eq!(texts.each_ref().map(|text| holds(text)), [true, true]);
+        leases.end(first);
+        assert_eq!(texts.each_ref().map(|text| holds(text)), [false, true]);
+        leases.give(&key, ScopeId(6), Time::START);
+        assert_eq!(leases.given[&ScopeId(6)].place, 0);
+        assert_eq!(texts.each_ref().map(|text| holds(text)), [false, true]);
+        drop(leases);
+        assert!(!holds(&texts[1]));
+    }
+}

@@ -1,0 +1,118 @@
+//! Waiting for descriptors: epoll where there is one, for it costs the same however many children
+//! there are; else poll.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use ftsh_sys as sys;
+
+/// What became ready: the number given when it was added.
+pub type Token = u64;
+
+/// A set of descriptors.
+pub enum Poller {
+    /// For any number.
+    Epoll(nix::sys::epoll::Epoll),
+    /// For the few of the portable fallback, which are never removed.
+    Poll(Vec<(RawFd, Token, PollFlags)>),
+}
+
+impl Poller {
+    /// An empty set; `portable` asks for the fallback.
+    pub fn new(portable: bool) -> io::Result<Self> {
+        if !portable {
+            use nix::sys::epoll::{Epoll, EpollCreateFlags};
+            let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+            return Ok(Self::Epoll(Epoll(sys::move_up(epoll.0)?)));
+        }
+        let _ = portable;
+        Ok(Self::Poll(Vec::new()))
+    }
+
+    /// Adds a descriptor, which must stay open until it is removed.
+    pub fn add(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
+        self.add_for(fd, token, PollFlags::POLLIN)
+    }
+
+    /// The same, to be told when it can be written to.
+    pub fn add_for_writing(&mut self, fd: BorrowedFd, token: Token) -> io::Result<()> {
+        self.add_for(fd, token, PollFlags::POLLOUT)
+    }
+
+    fn add_for(&mut self, fd: BorrowedFd, token: Token, flags: PollFlags) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => {
+                use nix::sys::epoll::{EpollEvent, EpollFlags};
+                let writes = flags.contains(PollFlags::POLLOUT);
+                let flags = if writes { EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
+                epoll.add(fd, EpollEvent::new(flags, token))?;
+            }
+            Self::Poll(descriptors) => descriptors.push((fd.as_raw_fd(), token, flags)),
+        }
+        Ok(())
+    }
+
+    /// Removes a descriptor.
+    pub fn remove(&mut self, fd: BorrowedFd) {
+        match self {
+            Self::Epoll(epoll) => drop(epoll.delete(fd)),
+            Self::Poll(descriptors) => descriptors.retain(|&(other, ..)| other != fd.as_raw_fd()),
+        }
+    }
+
+    /// Waits until something is ready, but no longer than this (none: forever). Sharper than
+    /// epoll's milliseconds.
+    pub fn wait(&self, timeout: Option<Duration>) -> Vec<Token> {
+        // The kernel refuses absurd times; nobody notices a wake-up once a year.
+        let timeout = timeout.map(|duration| duration.min(Duration::from_secs(365 * 86400)));
+        match self {
+            Self::Epoll(epoll) => {
+                let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+                let count = match sys::epoll_wait(epoll.0.as_fd(), &mut events, timeout) {
+                    Ok(count) => count,
+                    Err(Errno::EINTR) => 0,
+                    Err(_) => {
+                        let mut itself = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
+                        let ready = ppoll(&mut itself, timeout.map(TimeSpec::from_duration), None);
+                        match ready {
+                            Ok(1..) => old_wait(epoll, &mut events),
+                            _ => 0,
+                        }
+                    }
+                };
+                events[..count].iter().map(|event| event.u64).collect()
+            }
+            Self::Poll(descriptors) => {
+                let mut polled: Vec<_> = descriptors
+                    .iter()
+                    .map(|&(fd, _, flags)| PollFd::new(sys::borrow(fd), flags))
+                    .collect();
+                match ppoll(&mut polled, timeout.map(TimeSpec::from_duration), None) {
+                    Err(Errno::EINTR) | Ok(0) => Vec::new(),
+                    _ => descriptors
+                        .iter()
+                        .zip(&polled)
+                        .filter(|(_, polled)| polled.any().unwrap_or(true))
+                        .map(|(&(_, token, _), _)| token)
+                        .collect(),
+                }
+            }
+        }
+    }
+}
+
+/// Before Linux 5.11, and where it isn't allowed: what is ready now.
+fn old_wait(epoll: &nix::sys::epoll::Epoll, events: &mut [libc::epoll_event]) -> usize {
+    use nix::sys::epoll::{EpollEvent, EpollTimeout};
+    let mut found = [EpollEvent::empty(); 64];
+    let count = epoll.wait(&mut found, EpollTimeout::ZERO).unwrap_or(0);
+    for (event, found) in events.iter_mut().zip(&found[..count]) {
+        event.u64 = found.data();
+    }
+    count.min(events.len())
+}

@@ -1,0 +1,93 @@
+//! A process that reads pipes after the shell.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{read, write};
+
+use ftsh_sys as sys;
+
+/// No pipe holds more, unless a privileged process asked for it.
+const LARGEST_PIPE: usize = 1 << 20;
+
+/// A non-blocking pipe that daemons may still write to.
+#[derive(Clone, Copy)]
+pub struct Daemons<'a> {
+    /// Its end to read from.
+    pub reader: BorrowedFd<'a>,
+    /// Where it is to go, if anywhere.
+    pub target: Option<BorrowedFd<'a>>,
+}
+
+impl<'a> From<BorrowedFd<'a>> for Daemons<'a> {
+    fn from(reader: BorrowedFd<'a>) -> Self {
+        Self { reader, target: None }
+    }
+}
+
+/// Leaves a process behind that reads what daemons go on to write into pipes, for a write into a pipe that
+/// nobody reads would kill them. It ends with the last of them. Returns its id, or none if nobody can write
+/// there any more.
+pub fn leave_reader(pipes: &[Daemons]) -> io::Result<Option<i32>> {
+    let mut kept: Vec<Daemons> = pipes.iter().copied().filter(|it| it.is_written()).collect();
+    if kept.is_empty() {
+        return Ok(None);
+    }
+    if let Some(pid) = sys::fork()? {
+        return Ok(Some(pid));
+    }
+    let needed = kept.iter().flat_map(|it| [Some(it.reader), it.target]).flatten();
+    sys::detach(&needed.collect::<Vec<_>>());
+    while !kept.is_empty() {
+        let waited = kept.iter().map(|it| PollFd::new(it.reader, PollFlags::POLLIN));
+        let mut waited: Vec<PollFd> = waited.collect();
+        match poll(&mut waited, PollTimeout::NONE) {
+            Ok(_) => {
+                let mut ready = waited.iter().map(|it| it.any() != Some(false));
+                kept.retain(|it| !ready.next().unwrap_or(true) || it.is_written());
+            }
+            Err(Errno::EINTR) => {}
+            Err(_) => break,
+        }
+    }
+    sys::exit_now(0)
+}
+
+impl Daemons<'_> {
+    /// Reads what is there; returns true if somebody may still write.
+    fn is_written(self) -> bool {
+        let mut bytes = [0; 1 << 14];
+        let mut total = 0;
+        while total < LARGEST_PIPE {
+            match read(self.reader, &mut bytes) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    total += count;
+                    self.write_on(&bytes[..count]);
+                }
+                Err(Errno::EINTR) => {}
+                Err(error) => return error == Errno::EAGAIN,
+            }
+        }
+        true // more came meanwhile
+    }
+
+    /// Writes on what was read, as far as that can be done.
+    fn write_on(self, mut bytes: &[u8]) {
+        let Some(target) = self.target else { return };
+        while !bytes.is_empty() {
+            match write(target, bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(Errno::EINTR) => {}
+                // Somebody else made it non-blocking.
+                Err(Errno::EAGAIN) => {
+                    let mut waited = [PollFd::new(target, PollFlags::POLLOUT)];
+                    let _ = poll(&mut waited, PollTimeout::NONE);
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Killing process trees for certain.
+//!
+//! Processes are stopped from the top down before any is killed: a stopped process starts no other
+//! one, and its list of children stays as it is.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
+use super::list::{self, Process};
+use ftsh_sys as sys;
+
+/// A tree that forks while it is walked is walked again, at most so often.
+const PASSES: usize = 10;
+
+/// How long to go on with what doesn't end, from the last time that anything else was found: on a
+/// busy machine a single look may take as long.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Kills these processes and all their descendants; says which there were.
+pub fn stop_and_kill(roots: &[i32]) -> Vec<i32> {
+    let found = stop(roots);
+    for &pid in &found {
+        let _ = sys::kill(pid, libc::SIGKILL);
+    }
+    found
+}
+
+fn stop(roots: &[i32]) -> Vec<i32> {
+    let lists_children = list::lists_children();
+    let own = std::process::id() as i32;
+    let mut found: Vec<i32> = Vec::new();
+    let mut seen = HashSet::from([0, 1, own]);
+    let add = |pid: i32, found: &mut Vec<i32>, seen: &mut HashSet<i32>| {
+        if seen.insert(pid) && sys::kill(pid, libc::SIGSTOP) != Err(Errno::ESRCH) {
+            found.push(pid);
+        }
+    };
+    for &pid in roots {
+        add(pid, &mut found, &mut seen);
+    }
+    for _ in 0..PASSES {
+        let before = found.len();
+        let all = if lists_children { Ok(Vec::new()) } else { list::all() };
+        let mut is_listed = all.is_ok();
+        let tree = list::by_parent(&all.unwrap_or_default());
+        let mut next = 0;
+        while let Some(&pid) = found.get(next) {
+            next += 1;
+            let children = if lists_children {
+                list::children(pid)
+            } else {
+                Ok(tree.get(&pid).cloned().unwrap_or_default())
+            };
+            is_listed &= children.is_ok();
+            for child in children.unwrap_or_default() {
+                add(child, &mut found, &mut seen);
+            }
+        }
+        if !is_listed {
+            std::thread::sleep(PAUSE);
+        } else if found.len() == before {
+            break;
+        }
+    }
+    found
+}
+
+/// What came of a look at what is left.
+#[derive(Clone, Copy)]
+enum Look {
+    /// Nothing is left.
+    Empty,
+    /// Something ended, or something else was found.
+    Progress,
+    /// It is as it was.
+    Same,
+}
+
+/// Looks again and again until nothing is left, or nothing has come of it for a while.
+fn until_empty(now: impl Fn() -> Instant, mut look: impl FnMut() -> Look) {
+    let mut progress = now();
+    while now().duration_since(progress) < PATIENCE {
+        match look() {
+            Look::Empty => return,
+            Look::Progress => progress = now(),
+            Look::Same => {}
+        }
+    }
+}
+
+/// Kills everything that comes to this process as a child, but for these. Blocks; gives up on what
+/// can't be killed after some seconds.
+pub fn empty(except: &HashSet<i32>) {
+    let own = std::process::id() as i32;
+    let mut killed = HashSet::new();
+    until_empty(Instant::now, || {
+        let may_come = sys::is_starting();
+        let mut left = Vec::new();
+        let mut has_ended = false;
+        let Ok(children) = list::children(own) else {
+            std::thread::sleep(PAUSE);
+            return Look::Same;
+        };
+        for pid in children.into_iter().filter(|pid| !except.contains(pid)) {
+            match sys::wait_for(pid, false) {
+                // Its own children came to us, perhaps after the list was made.
+                Ok(Some(_)) => {
+                    has_ended = true;
+                    killed.remove(&pid);
+                }
+                // Nobody may kill another user's.
+                Ok(None) if sys::kill(pid, 0) != Err(Errno::EPERM) => left.push(pid),
+                _ => {}
+            }
+        }
+        let new: Vec<i32> = left.iter().copied().filter(|pid| !killed.contains(pid)).collect();
+        if !new.is_empty() {
+            killed.extend(stop_and_kill(&new));
+            return Look::Progress;
+        }
+        if left.is_empty() && !has_ended && !may_come {
+            return Look::Empty;
+        }
+        std::thread::sleep(PAUSE);
+        if has_ended { Look::Progress } else { Look::Same }
+    });
+}
+
+/// Kills what is found, until that is nothing, and it is certain that there is no more. Blocks.
+pub fn empty_found(mut find: impl FnMut() -> (Vec<Process>, bool)) {
+    let (mut nothing, mut clean) = (false, false);
+    let mut killed = HashSet::new();
+    until_empty(Instant::now, || {
+        let (found, is_certain) = find();
+        let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
+        stop_and_kill(&pids);
+        let before = std::mem::replace(&mut nothing, pids.is_empty() && !sys::is_starting());
+        let was_clean = std::mem::replace(&mut clean, nothing && is_certain);
+        if was_clean && clean {
+            return Look::Empty; // twice nothing
+        }
+        let new = found.iter().filter(|process| killed.insert((process.pid, process.started)));
+        let has_new = new.count() > 0;
+        std::thread::sleep(PAUSE);
+        if has_new || before != nothing { Look::Progress } else { Look::Same }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How many looks there are if each takes so many seconds, and this comes of them, then nothing.
+    fn looks(seconds: u64, results: &[Look]) -> usize {
+        let clock = Cell::new(Instant::now());
+        let count = Cell::new(0);
+        until_empty(
+            || clock.get(),
+            || {
+                clock.set(clock.get() + Duration::from_secs(seconds));
+                let nth = count.replace(count.get() + 1);
+                results.get(nth).copied().unwrap_or(Look::Same)
+            },
+        );
+        count.get()
+    }
+
+    #[test]
+    fn what_cannot_be_killed_is_given_up() {
+        assert_eq!(looks(1, &[]), 5);
+        assert_eq!(looks(1, &[Look::Same, Look::Same, Look::Empty]), 3);
+    }
+
+    #[test]
+    fn patience_begins_anew_whenever_something_comes_of_it() {
+        use Look::{Empty, Progress, Same};
+        assert_eq!(looks(1, &[Same, Same, Same, Progress]), 4 + 5);
+        // A machine where a look takes longer than patience lasts.
+        assert_eq!(looks(20, &[Progress, Progress, Progress, Empty, Progress]), 4);
+        assert_eq!(looks(20, &[Progress, Same, Progress]), 2);
+    }
+
+    #[test]
+    fn nothing_is_found_only_if_that_is_certain() {
+        let mut looks = [false, true, false, true, true, true].into_iter();
+        empty_found(|| (Vec::new(), looks.next().expect("another look")));
+        assert_eq!(looks.len(), 1);
+    }
+}

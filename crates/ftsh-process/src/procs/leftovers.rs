@@ -1,0 +1,255 @@
+//! What earlier starts of a run left running, when nothing of their shells is there any more to end it: it
+//! carries their marks.
+
+use std::collections::{HashMap, HashSet};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::super::marks;
+use super::features::needs_ps;
+use super::kill_tree;
+use super::list::{self, Marked, Process};
+use ftsh_sys as sys;
+
+/// How often it is looked whether what was asked to end has done so: soon at first, then less often.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const SLOWEST_LOOK: Duration = Duration::from_millis(40);
+/// A program that is being loaded for this long hangs: whose it is can't be told.
+const LOADING: Duration = Duration::from_secs(1);
+
+/// Ends what carries the marks of these runs, with all that it started, but for this process and those
+/// that it descends from: SIGTERM, and SIGKILL for what is left after the grace period. Waits for that;
+/// says what couldn't be ended. Processes of others, and what took the mark out of its environment and
+/// has lost its parent, aren't known here.
+pub fn end_marked(runs: &[String], grace: Duration) -> Vec<i32> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let finder = Finder::new(runs);
+    let start = Instant::now();
+    let mut asked = HashSet::new();
+    let mut is_clean = false;
+    loop {
+        let found = finder.look();
+        if found.processes.is_empty() {
+            // A list of all processes may miss one that changes at that moment.
+            if is_clean && (found.is_certain || start.elapsed() >= LOADING) {
+                return Vec::new();
+            }
+            is_clean = true;
+        } else {
+            is_clean = false;
+            for process in &found.processes {
+                let is_new = asked.insert((process.pid, process.started));
+                if is_new && !found.nested.contains(&process.pid) {
+                    for signal in [libc::SIGTERM, libc::SIGCONT] {
+                        let _ = sys::kill(process.pid, signal);
+                    }
+                }
+            }
+        }
+        let left = grace.saturating_sub(start.elapsed());
+        if left.is_zero() && !is_clean {
+            break;
+        }
+        await_end(&found.processes, left);
+    }
+    kill_tree::empty_found(|| {
+        let found = finder.look();
+        (found.processes, found.is_certain)
+    });
+    finder.look().processes.iter().map(|process| process.pid).collect()
+}
+
+/// Waits until any of these has ended, but no longer than this.
+fn await_end(processes: &[Process], most: Duration) {
+    let start = Instant::now();
+    // `ps` doesn't say when one was started.
+    let is_same = |it: &Process, now: Process| it.started == 0 || it.started == now.started;
+    let lives = |it: &Process| list::one(it.pid).is_some_and(|now| !now.ended && is_same(it, now));
+    let mut pause = FIRST_LOOK;
+    loop {
+        sleep(pause.min(most));
+        pause = (2 * pause).min(SLOWEST_LOOK);
+        if processes.is_empty() || start.elapsed() >= most || !processes.iter().all(lives) {
+            return;
+        }
+    }
+}
+
+/// Finds the processes of runs.
+struct Finder<'a> {
+    runs: HashSet<&'a str>,
+    /// This process, and those that it descends from.
+    own: HashSet<i32>,
+}
+
+/// What was found.
+struct Found {
+    processes: Vec<Process>,
+    /// Those of them whose own shell lives, and ends them when it is asked to end.
+    nested: HashSet<i32>,
+    /// Whether each process could be told.
+    is_certain: bool,
+}
+
+impl<'a> Finder<'a> {
+    fn new(runs: &'a [String]) -> Self {
+        let parent = |pid: &i32| list::one(*pid).map(|it| it.parent).filter(|&it| it > 0);
+        let own = std::iter::successors(Some(std::process::id() as i32), parent).collect();
+        Self { runs: runs.iter().map(String::as_str).collect(), own }
+    }
+
+    fn look(&self) -> Found {
+        let all = if needs_ps() { Ok(list::from_ps()) } else { list::all() };
+        let mut is_certain = all.is_ok();
+        let mut all = all.unwrap_or_default();
+        all.retain(|it| !it.ended);
+        let mut marked = HashMap::new();
+        for process in all.iter().filter(|it| !self.own.contains(&it.pid)) {
+            let find = |value: &[u8]| marks::find(value, |run| self.runs.contains(run));
+            match list::mark_by(process.pid, find) {
+                Marked::Ours(mark) => drop(marked.insert(process.pid, mark)),
+                Marked::Absent => {}
+                Marked::Unclear => is_certain = false,
+            }
+        }
+        let lives = |shell| marked.get(&shell).is_some_and(|it| it.depth == 0);
+        let is_nested = |pid: &i32| marked.get(pid).and_then(|it| it.shell).is_some_and(lives);
+        let nested = marked.keys().copied().filter(is_nested).collect();
+        // And what they started, whatever that carries.
+        let children = list::by_parent(&all);
+        let mut found: HashSet<i32> = marked.keys().copied().collect();
+        let mut stack: Vec<i32> = marked.into_keys().collect();
+        while let Some(pid) = stack.pop() {
+            let of_it = children.get(&pid).into_iter().flatten().copied();
+            let new = of_it.filter(|pid| !self.own.contains(pid) && found.insert(*pid));
+            stack.extend(new.collect::<Vec<_>>());
+        }
+        let processes = all.into_iter().filter(|it| found.contains(&it.pid)).collect();
+        Found { processes, nested, is_certain }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+    const NOBODY: [i32; 0] = [];
+
+    /// A name that no run has.
+    fn run(name: &str) -> String {
+        format!("{}-{name}", std::process::id())
+    }
+
+    /// A script whose processes carry a run's mark, once it has said something: that and the process.
+    fn start(run: &str, script: &str) -> (String, Child) {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .env(marks::VARIABLE, format!("{run}.3;t=5/1"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh runs");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        BufReader::new(output).read_line(&mut line).expect("it says something");
+        (line.trim().to_owned(), child)
+    }
+
+    fn lives(pid: i32) -> bool {
+        list::one(pid).is_some_and(|it| !it.ended)
+    }
+
+    fn pid_of(line: &str) -> i32 {
+        line.parse().expect("a number")
+    }
+
+    #[test]
+    fn all_that_a_run_left_is_ended_and_nothing_else() {
+        let (ours, other) = (run("ours"), run("other"));
+        let daemon = "setsid sleep 1000 >/dev/null 2>&1 & echo $!";
+        let stubborn = "trap '' TERM; echo $$; exec >/dev/null; while :; do sleep 0.01; done";
+        // It has no mark itself.
+        let bare =
+            "env -i setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' & exec >/dev/null; wait";
+        let stopped = "echo $$; exec >/dev/null; kill -STOP $$; sleep 1000";
+        let mut children = Vec::new();
+        let mut pids = Vec::new();
+        for script in [daemon, stubborn, bare, stopped] {
+            let (pid, child) = start(&ours, script);
+            pids.push(pid_of(&pid));
+            children.push(child);
+        }
+        let (pid, child) = start(&format!("{other}.1,{ours}"), daemon);
+        pids.push(pid_of(&pid));
+        children.push(child);
+        let (neighbour, child) = start(&other, daemon);
+        children.push(child);
+        let began = Instant::now();
+        let names = [run("unknown"), ours];
+        assert_eq!(end_marked(&names, Duration::from_millis(100)), NOBODY);
+        assert!(began.elapsed() < LONG);
+        assert!(!pids.iter().any(|pid| lives(*pid)), "{pids:?}");
+        assert!(lives(pid_of(&neighbour)), "another run's was ended");
+        assert_eq!(end_marked(&[other], LONG), NOBODY);
+        assert!(!lives(pid_of(&neighbour)) && began.elapsed() < LONG);
+        for mut child in children {
+            child.wait().expect("it has ended");
+        }
+    }
+
+    #[test]
+    fn what_a_living_shell_inside_started_is_left_to_that() {
+        let place = tempfile::tempdir().expect("a directory");
+        let ours = run("outer");
+        // Each says how it was ended, if it is asked to end.
+        let inner =
+            "trap \"echo >asked; exit\" TERM; echo; exec >/dev/null; while :; do sleep 0.01; done";
+        let script = format!(
+            "cd {}; trap 'kill -KILL $!; echo >ended; exit' TERM; \
+             FTSH_SCOPE={ours}.3,$$-x.0 sh -c '{inner}' & exec >/dev/null; wait",
+            place.path().display()
+        );
+        let (_, mut shell) = start(&ours, &script);
+        assert_eq!(end_marked(&[ours], LONG), NOBODY);
+        shell.wait().expect("it has ended");
+        let is_there = |name: &str| fs::exists(place.path().join(name)).expect("a directory");
+        assert!(is_there("ended") && !is_there("asked"));
+    }
+
+    #[test]
+    fn who_starts_anew_inside_of_what_was_left_lives_on() {
+        const INSIDE: &str = "FTSH_TEST_INSIDE";
+        if let Ok(ours) = std::env::var(INSIDE) {
+            assert_eq!(end_marked(&[ours], LONG), NOBODY);
+            return;
+        }
+        let ours = run("around");
+        let program = std::env::current_exe().expect("a test has a program");
+        let name = concat!(module_path!(), "::who_starts_anew_inside_of_what_was_left_lives_on");
+        let name = name.split_once("::").map_or(name, |(_crate, rest)| rest);
+        for fallback in ["0", "ps"] {
+            let (left, mut child) = start(&ours, "setsid sleep 1000 >/dev/null 2>&1 & echo $!");
+            // A shell that waits is between the two.
+            let status = Command::new("sh")
+                .args(["-c", "\"$@\"; exit $?", "sh"])
+                .arg(&program)
+                .args(["--exact", name])
+                .env(INSIDE, &ours)
+                .env("FTSH_TEST_FALLBACK", fallback)
+                .env(marks::VARIABLE, format!("{ours}.0"))
+                .stdout(Stdio::null())
+                .status()
+                .expect("a test can start itself");
+            assert!(status.success(), "{status} with {fallback}");
+            assert!(!lives(pid_of(&left)), "with {fallback}");
+            child.wait().expect("it has ended");
+        }
+    }
+}

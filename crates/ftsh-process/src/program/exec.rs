@@ -1,0 +1,246 @@
+//! `exec`: a program takes the shell's place.
+//!
+//! The process to be replaced is the one the user started. Where that is a supervisor, the
+//! interpreter sends it the program, its descriptors included, and ends. So whether the program
+//! can be executed is found out beforehand, as well as that can be done.
+
+use std::ffi::CString;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, access};
+
+use super::super::fds::FdTable;
+use super::super::fds::buffer::Buffer;
+use super::super::fds::path::resolve;
+use super::super::os::umask::umask as own_umask;
+use super::spawn::{Program, SHELL, error_of, interpreter, is_text, start_of};
+use ftsh_machine::effect::Umask;
+use ftsh_machine::event::{SpawnError, SpawnErrorKind};
+use ftsh_sys as sys;
+use ftsh_sys::CStringArray;
+use ftsh_sys::os_error::plain;
+
+/// The kernel's limit for one argument or variable, its NUL included.
+const LONGEST: usize = 128 * 1024;
+/// Its limit for all of them is a quarter of the stack's, and no more than this.
+const MOST: u64 = 6 * 1024 * 1024;
+
+/// A program to be executed in place of the shell.
+pub struct Replacement {
+    file: CString,
+    directory: Option<PathBuf>,
+    umask: Umask,
+    arguments: CStringArray,
+    environment: CStringArray,
+    /// What to set descriptors to, by their numbers.
+    descriptors: Vec<(OwnedFd, i32)>,
+}
+
+impl Replacement {
+    /// Gets it ready, and finds out whether it can be executed.
+    pub fn of(program: &Program, table: &FdTable) -> Result<Self, SpawnError> {
+        let found = program.find()?;
+        let file = resolve(&program.directory, found.as_os_str().as_bytes());
+        let refuse = |errno| program.explain(&found, errno);
+        if !file.exists() {
+            return Err(refuse(Errno::ENOENT));
+        }
+        if file.is_dir() || access(&file, AccessFlags::X_OK).is_err() {
+            return Err(refuse(Errno::EACCES));
+        }
+        if interpreter(&file).is_some_and(|name| !Path::new(&name.to_string()).exists()) {
+            return Err(refuse(Errno::ENOENT));
+        }
+        let start = start_of(&file);
+        let by_shell = !start.starts_with(b"#!")
+            && !start.is_empty()
+            && is_text(&start)
+            && !start.starts_with(b"\x7fELF");
+        let prepared = if by_shell { program.prepare_script(&file)? } else { program.prepare()? };
+        let file = if by_shell { Path::new(SHELL) } else { &file };
+        if is_too_long(&prepared.arguments, &prepared.environment) {
+            return Err(refuse(Errno::E2BIG));
+        }
+        let mut descriptors = Vec::new();
+        for (from, to) in table.changes() {
+            let copy = sys::duplicate(sys::borrow(from)).map_err(|error| {
+                let message = format!("descriptor {to}: {}", plain(&error));
+                error_of(SpawnErrorKind::Redirect, message)
+            })?;
+            descriptors.push((copy, to));
+        }
+        Ok(Self {
+            file: CString::new(file.as_os_str().as_bytes()).map_err(|_| refuse(Errno::ENOENT))?,
+            directory: program.directory.as_ref().map(|path| resolve(&None, path)),
+            umask: prepared.umask,
+            arguments: prepared.arguments,
+            environment: prepared.environment,
+            descriptors,
+        })
+    }
+
+    /// Executes it here. Returns only if that fails, and then everything is as before.
+    pub fn execute(&self, subreaper: bool) -> io::Error {
+        let before = Saved::take(&self.descriptors, subreaper);
+        if let Some(directory) = &self.directory
+            && let Err(error) = std::env::set_current_dir(directory)
+        {
+            return error;
+        }
+        if let Some(umask) = self.umask {
+            change_umask(umask);
+        }
+        for (from, to) in &self.descriptors {
+            if let Err(error) = sys::install(from.as_raw_fd(), *to) {
+                return error;
+            }
+        }
+        let errno = sys::exec(&self.file, &self.arguments, &self.environment);
+        drop(before);
+        errno.into()
+    }
+
+    /// Sends it to the process that is to execute it.
+    pub fn send(&self, socket: &UnixStream) -> io::Result<()> {
+        let mut head = CStringArray::default();
+        head.push(&[self.file.as_bytes()]);
+        let directory =
+            self.directory.as_ref().map_or(&b""[..], |path| path.as_os_str().as_bytes());
+        head.push(&[directory]);
+        head.push(&[self.umask.map_or(String::new(), |umask| umask.to_string()).as_bytes()]);
+        for (_, number) in &self.descriptors {
+            head.push(&[number.to_string().as_bytes()]);
+        }
+        let content = Buffer::new()?;
+        for block in [&head, &self.arguments, &self.environment] {
+            content.append(&(block.bytes().len() as u64).to_ne_bytes())?;
+            content.append(block.bytes())?;
+        }
+        let content = content.reader()?;
+        let descriptors = self.descriptors.iter().map(|(fd, _)| fd.as_raw_fd());
+        let descriptors: Vec<i32> =
+            std::iter::once(content.as_raw_fd()).chain(descriptors).collect();
+        sys::send_descriptors(socket, sys::Parcel::Program, &descriptors)
+    }
+
+    /// The program that was sent, by its descriptors; none if it did not arrive whole.
+    pub fn received(descriptors: Vec<OwnedFd>) -> Option<Self> {
+        let mut descriptors = descriptors.into_iter();
+        let mut content = std::fs::File::from(descriptors.next()?);
+        let mut next = || {
+            let mut size = [0; 8];
+            content.read_exact(&mut size).ok()?;
+            let mut bytes = vec![0; u64::from_ne_bytes(size) as usize];
+            content.read_exact(&mut bytes).ok()?;
+            Some(CStringArray::from_bytes(bytes))
+        };
+        let (head, arguments, environment) = (next()?, next()?, next()?);
+        let mut head = head.strings();
+        let file = CString::new(head.next()?).ok()?;
+        let directory = head.next()?;
+        let directory =
+            (!directory.is_empty()).then(|| PathBuf::from(std::ffi::OsStr::from_bytes(directory)));
+        let umask = match head.next()? {
+            b"" => None,
+            umask => Some(str::from_utf8(umask).ok()?.parse().ok()?),
+        };
+        let numbers = head.map(|number| str::from_utf8(number).ok()?.parse().ok());
+        let numbers: Vec<i32> = numbers.collect::<Option<_>>()?;
+        // Out of the way of the numbers that are to be set.
+        let descriptors = descriptors.map(sys::move_up).collect::<io::Result<Vec<_>>>().ok()?;
+        if descriptors.len() != numbers.len() {
+            return None; // there was no room for some of them
+        }
+        let descriptors = descriptors.into_iter().zip(numbers).collect();
+        Some(Self { file, directory, umask, arguments, environment, descriptors })
+    }
+
+    /// The file that is executed, for a message.
+    pub fn file(&self) -> String {
+        self.file.to_string_lossy().into_owned()
+    }
+}
+
+fn change_umask(umask: u16) {
+    nix::sys::stat::umask(Mode::from_bits_truncate(umask.into()));
+}
+
+fn is_too_long(arguments: &CStringArray, environment: &CStringArray) -> bool {
+    let mut total = 0;
+    for string in arguments.strings().chain(environment.strings()) {
+        if string.len() >= LONGEST {
+            return true;
+        }
+        total += (string.len() + 1 + size_of::<usize>()) as u64;
+    }
+    let stack = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_STACK);
+    total > stack.map_or(MOST, |(soft, _)| (soft / 4).min(MOST))
+}
+
+/// What an `exec` that fails has to bring back.
+struct Saved {
+    directory: Option<PathBuf>,
+    umask: u16,
+    descriptors: Vec<(i32, Option<sys::Kept>)>,
+    subreaper: bool,
+}
+
+impl Saved {
+    fn take(changes: &[(OwnedFd, i32)], subreaper: bool) -> Self {
+        let descriptors = changes.iter().map(|&(_, to)| (to, sys::Kept::of(to))).collect();
+        sys::prepare_exec(true, subreaper);
+        let directory = std::env::current_dir().ok();
+        Self { directory, umask: own_umask(), descriptors, subreaper }
+    }
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        sys::prepare_exec(false, self.subreaper);
+        if let Some(directory) = &self.directory {
+            let _ = std::env::set_current_dir(directory);
+        }
+        change_umask(self.umask);
+        for (number, kept) in &self.descriptors {
+            match kept {
+                Some(kept) => kept.restore(*number),
+                None => sys::close_number(*number),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_did_not_arrive_whole_is_none() {
+        let (sender, receiver) = UnixStream::pair().expect("sockets");
+        let null = || std::fs::File::open("/dev/null").expect("a device");
+        let mut arguments = CStringArray::default();
+        arguments.push(&[b"cat"]);
+        let sent = Replacement {
+            file: c"/bin/cat".into(),
+            directory: None,
+            umask: Some(0o22),
+            arguments,
+            environment: CStringArray::default(),
+            descriptors: vec![(null().into(), 0), (null().into(), 1)],
+        };
+        for lost in 0..3 {
+            sent.send(&sender).expect("it is sent");
+            let (_, mut descriptors) = sys::receive_descriptors(&receiver).expect("a parcel");
+            descriptors.truncate(3 - lost);
+            let whole = Replacement::received(descriptors);
+            assert_eq!(whole.is_some_and(|it| it.descriptors.len() == 2), lost == 0, "{lost}");
+        }
+        assert!(Replacement::received(Vec::new()).is_none());
+    }
+}

@@ -1,0 +1,345 @@
+//! Finding and starting programs.
+
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr};
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+
+use super::super::fds::FdTable;
+use super::super::fds::path::resolve;
+use super::super::os::umask::umask as own_umask;
+use ftsh_machine::effect::{Directory, Environment, Umask};
+use ftsh_machine::event::{SpawnError, SpawnErrorKind};
+use ftsh_sys as sys;
+use ftsh_sys::CStringArray;
+use ftsh_sys::os_error::plain;
+
+/// More bytes than any system takes, which aren't worth a copy.
+const MOST_ARGUMENTS: usize = 16 * 1024 * 1024;
+
+/// More programs along one `PATH`, or more of those, aren't remembered.
+const MOST_NAMES: usize = 1000;
+const MOST_PATHS: usize = 100;
+
+/// Where programs are looked for when `PATH` isn't set.
+const DEFAULT_PATH: &[u8] = b"/usr/bin:/bin";
+
+/// Where programs are looked for and started on the loop: when these hang, nothing works anyway.
+const SYSTEM: [&str; 6] =
+    ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
+
+/// What runs a script without `#!`.
+pub const SHELL: &str = "/bin/sh";
+
+/// A program to start.
+pub struct Program {
+    /// Name and arguments.
+    pub words: Vec<BString>,
+    /// The exported variables.
+    pub environment: Arc<Environment>,
+    /// What the shell itself tells every command; wins over `environment`.
+    pub told: Vec<(&'static str, BString)>,
+    /// Variables for this command only; win over all others.
+    pub overrides: Vec<(BString, BString)>,
+    /// Where it runs and relative paths start.
+    pub directory: Directory,
+    /// What it makes files without.
+    pub umask: Umask,
+    /// Its file, if it was found before.
+    pub file: Option<PathBuf>,
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process id, and that of its group.
+    pub pid: i32,
+    /// The file it was found in.
+    pub file: PathBuf,
+}
+
+/// Where programs were found, by `PATH` and name.
+#[derive(Default)]
+pub struct Found(HashMap<BString, HashMap<BString, PathBuf>>);
+
+impl Found {
+    /// Looks a program up without touching anything slow; true if it can be started on the loop.
+    pub fn look_up(&mut self, program: &mut Program) -> bool {
+        let name = program.name();
+        let path = program.path();
+        if name.contains(&b'/') {
+            program.file = Some(Path::new(OsStr::from_bytes(name)).into());
+        } else if let Some(file) = self.0.get(path).and_then(|known| known.get(name)) {
+            program.file = Some(file.clone());
+        } else {
+            program.file = path
+                .split(|&byte| byte == b':')
+                .map(|place| Path::new(OsStr::from_bytes(place)))
+                .take_while(|place| is_system(place))
+                .map(|place| place.join(OsStr::from_bytes(name)))
+                .find(|file| is_executable(file));
+        }
+        let system = program.file.as_deref().and_then(Path::parent).is_some_and(is_system);
+        system && program.directory.is_none()
+    }
+
+    /// Remembers where a program was found.
+    pub fn remember(&mut self, path: BString, name: BString, file: PathBuf) {
+        if file.is_absolute() && !name.contains(&b'/') {
+            if self.0.len() > MOST_PATHS || self.0.values().any(|known| known.len() > MOST_NAMES) {
+                self.0.clear();
+            }
+            self.0.entry(path).or_default().insert(name, file);
+        }
+    }
+}
+
+fn is_system(place: &Path) -> bool {
+    SYSTEM.iter().any(|system| place == Path::new(system))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file()) && access(file, AccessFlags::X_OK).is_ok()
+}
+
+impl Program {
+    /// What was typed.
+    pub fn name(&self) -> &BStr {
+        self.words.first().map_or(BStr::new(""), |name| name.as_bstr())
+    }
+
+    /// The `PATH` it is looked for along: that of its own environment.
+    pub fn path(&self) -> &[u8] {
+        let overrides = self.overrides.iter().rev();
+        let mut all = overrides.chain(self.environment.iter());
+        all.find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path)
+    }
+
+    /// Starts it. May take long if the file system does.
+    pub fn start(&self, table: &FdTable) -> Result<Started, SpawnError> {
+        let prepared = self.prepare()?;
+        let file = self.find()?;
+        let changes = table.changes();
+        match prepared.spawn(&file, &changes) {
+            // It was somewhere else before.
+            Err(Errno::ENOENT) if self.file.is_some() && !self.name().contains(&b'/') => {
+                let file = self.search()?;
+                let result = prepared.spawn(&file, &changes);
+                result.map_err(|errno| self.explain(&file, errno)).map(|pid| Started { pid, file })
+            }
+            Err(Errno::ENOEXEC) => {
+                self.require_text(&file)?;
+                let prepared = self.prepare_script(&file)?;
+                let pid = prepared
+                    .spawn(Path::new(SHELL), &changes)
+                    .map_err(|errno| self.explain(Path::new(SHELL), errno))?;
+                Ok(Started { pid, file })
+            }
+            result => {
+                result.map_err(|errno| self.explain(&file, errno)).map(|pid| Started { pid, file })
+            }
+        }
+    }
+
+    pub fn prepare(&self) -> Result<Prepared, SpawnError> {
+        let variables = self.overrides.iter().chain(self.environment.iter());
+        let environment: usize = variables.map(|(name, value)| name.len() + value.len()).sum();
+        if self.words.iter().map(|word| word.len()).sum::<usize>() + environment > MOST_ARGUMENTS {
+            return Err(self.explain(Path::new(""), Errno::E2BIG));
+        }
+        let mut arguments = CStringArray::default();
+        for word in &self.words {
+            without_nul(word)?;
+            arguments.push(&[word]);
+        }
+        self.prepared(arguments)
+    }
+
+    /// The shell and the file instead of the name, as shells run a script without `#!`.
+    pub fn prepare_script(&self, file: &Path) -> Result<Prepared, SpawnError> {
+        let mut arguments = CStringArray::default();
+        arguments.push(&[SHELL.as_bytes()]);
+        arguments.push(&[file.as_os_str().as_bytes()]);
+        for word in self.words.iter().skip(1) {
+            arguments.push(&[word]);
+        }
+        self.prepared(arguments)
+    }
+
+    fn prepared(&self, arguments: CStringArray) -> Result<Prepared, SpawnError> {
+        let mut environment = CStringArray::default();
+        let told = |name: &BString| self.told.iter().any(|(other, _)| name == other);
+        let overridden = |name: &[u8]| self.overrides.iter().any(|(other, _)| other == name);
+        for (name, value) in self.environment.iter() {
+            if !told(name) && !overridden(name) {
+                add(&mut environment, name, value)?;
+            }
+        }
+        for (name, value) in &self.told {
+            if !overridden(name.as_bytes()) {
+                add(&mut environment, name.as_bytes(), value)?;
+            }
+        }
+        for (index, (name, value)) in self.overrides.iter().enumerate() {
+            if !self.overrides[index + 1..].iter().any(|(later, _)| later == name) {
+                add(&mut environment, name, value)?;
+            }
+        }
+        let directory = match &self.directory {
+            Some(directory) => Some(c_string(directory)?),
+            None => None,
+        };
+        let umask = self.umask.filter(|umask| *umask != own_umask());
+        Ok(Prepared { arguments, environment, directory, umask })
+    }
+
+    pub fn find(&self) -> Result<PathBuf, SpawnError> {
+        match &self.file {
+            Some(file) => Ok(file.clone()),
+            None => self.search(),
+        }
+    }
+
+    /// Looks along `PATH`.
+    fn search(&self) -> Result<PathBuf, SpawnError> {
+        let name = self.name();
+        let mut blocked = None;
+        if !name.is_empty() {
+            for place in self.path().split(|&byte| byte == b':') {
+                let file = Path::new(OsStr::from_bytes(place)).join(OsStr::from_bytes(name));
+                let seen = resolve(&self.directory, file.as_os_str().as_bytes());
+                if is_executable(&seen) {
+                    // Relative to the task's directory, where the program will start.
+                    return Ok(seen);
+                }
+                if seen.is_file() {
+                    blocked.get_or_insert(seen);
+                }
+            }
+        }
+        Err(match blocked {
+            Some(file) => self.explain(&file, Errno::EACCES),
+            None if name.is_empty() => {
+                error_of(SpawnErrorKind::NotFound, "the command's name is empty".into())
+            }
+            None => error_of(SpawnErrorKind::NotFound, format!("{name}: not found along PATH")),
+        })
+    }
+
+    /// Refuses what isn't a script.
+    fn require_text(&self, file: &Path) -> Result<(), SpawnError> {
+        if !is_text(&start_of(&resolve(&self.directory, file.as_os_str().as_bytes()))) {
+            let message = format!("{}: not a program for this machine", self.name());
+            return Err(error_of(SpawnErrorKind::NotExecutable, message));
+        }
+        Ok(())
+    }
+
+    pub fn explain(&self, file: &Path, errno: Errno) -> SpawnError {
+        let name = self.name();
+        let seen = resolve(&self.directory, file.as_os_str().as_bytes());
+        if let Some(directory) = &self.directory
+            && matches!(errno, Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)
+            && let Err(error) = Path::new(OsStr::from_bytes(directory)).read_dir()
+            && error.kind() != ErrorKind::PermissionDenied
+        {
+            let message = format!("{name}: the directory {directory} is gone");
+            return error_of(SpawnErrorKind::System, message);
+        }
+        let (kind, what) = match errno {
+            Errno::ENOENT if seen.exists() => {
+                let what = match interpreter(&seen) {
+                    Some(interpreter) => format!("its interpreter {interpreter} does not exist"),
+                    None => "its loader does not exist".into(),
+                };
+                (SpawnErrorKind::NotExecutable, what)
+            }
+            Errno::ENOENT | Errno::ENOTDIR => (SpawnErrorKind::NotFound, "not found".into()),
+            Errno::EACCES if seen.is_dir() => {
+                (SpawnErrorKind::NotExecutable, "is a directory".into())
+            }
+            Errno::EACCES | Errno::EPERM | Errno::ENOEXEC | Errno::ELIBBAD => {
+                (SpawnErrorKind::NotExecutable, plain(&errno.into()))
+            }
+            Errno::E2BIG => (SpawnErrorKind::System, "too many arguments, or too long".into()),
+            Errno::EAGAIN => (SpawnErrorKind::System, "too many processes".into()),
+            _ => (SpawnErrorKind::System, plain(&errno.into())),
+        };
+        error_of(kind, format!("{name}: {what}"))
+    }
+}
+
+/// What the system wants to know of a program.
+pub struct Prepared {
+    pub arguments: CStringArray,
+    pub environment: CStringArray,
+    directory: Option<CString>,
+    /// Its umask, if it isn't the shell's own.
+    pub umask: Umask,
+}
+
+impl Prepared {
+    fn spawn(&self, file: &Path, descriptors: &[(i32, i32)]) -> Result<i32, Errno> {
+        let program = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
+        let launch = sys::Launch {
+            program: &program,
+            arguments: &self.arguments,
+            environment: &self.environment,
+            directory: self.directory.as_deref(),
+            descriptors,
+            umask: self.umask,
+        };
+        sys::spawn(&launch)
+    }
+}
+
+/// The first bytes of a file, as far as it can be read.
+pub fn start_of(file: &Path) -> Vec<u8> {
+    let mut start = vec![0; 256];
+    let size = std::fs::File::open(file).and_then(|mut file| file.read(&mut start));
+    start.truncate(size.unwrap_or(0));
+    start
+}
+
+/// Whether a file may be a script: its first line holds no NUL, as shells decide it.
+pub fn is_text(start: &[u8]) -> bool {
+    !start.lines().next().is_some_and(|line| line.contains(&0))
+}
+
+/// The program that a script's first line names.
+pub fn interpreter(script: &Path) -> Option<BString> {
+    let start = start_of(script);
+    let line = start.lines().next()?.strip_prefix(b"#!")?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.next().map(BString::from)
+}
+
+fn add(environment: &mut CStringArray, name: &[u8], value: &[u8]) -> Result<(), SpawnError> {
+    without_nul(name)?;
+    without_nul(value)?;
+    environment.push(&[name, b"=", value]);
+    Ok(())
+}
+
+fn without_nul(text: &[u8]) -> Result<(), SpawnError> {
+    if text.contains(&0) {
+        let message = "a NUL byte can't be passed to a program".into();
+        return Err(error_of(SpawnErrorKind::System, message));
+    }
+    Ok(())
+}
+
+fn c_string(text: &[u8]) -> Result<CString, SpawnError> {
+    without_nul(text)?;
+    Ok(CString::new(text).unwrap_or_default())
+}
+
+pub fn error_of(kind: SpawnErrorKind, message: String) -> SpawnError {
+    SpawnError { kind, message }
+}

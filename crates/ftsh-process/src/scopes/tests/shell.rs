@@ -1,0 +1,430 @@
+//! What the driver does with scopes, in a modelled world, and what must hold then.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::super::{Action, Orphans, ScopeTree, System};
+use super::world::{Happening, SHELL, Worker, World};
+use crate::jobs::{Child, Children};
+use crate::marks::Mark;
+use crate::procs::list::{Marked, Process};
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::event::Status;
+
+/// One thing that happens, or that the shell does.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Happens(Happening),
+    /// A scope begins in some other one.
+    Open(usize),
+    /// A scope ends well.
+    HandOver(usize),
+    /// A scope is to end.
+    Terminate(usize),
+    /// Its grace period is over.
+    Kill(usize),
+    /// The loop starts a command itself.
+    Start(usize),
+    /// A worker gets a command to start.
+    Submit(usize),
+    /// The loop deals with one answer.
+    Take,
+    /// The loop looks for orphans while this happens.
+    Look(Vec<Happening>),
+    /// The loop waits for its commands.
+    Reap,
+    /// Time passes, and the loop goes on with what is to end.
+    Settle(u64),
+}
+
+/// A scope, as the machine sees it.
+struct Scope {
+    parent: ScopeId,
+    is_ending: bool,
+}
+
+pub struct Shell {
+    world: Rc<RefCell<World>>,
+    children: Children<Rc<RefCell<World>>>,
+    tree: ScopeTree,
+    now: Instant,
+    /// Those that aren't over.
+    scopes: BTreeMap<ScopeId, Scope>,
+    last: u64,
+    /// Commands in progress, each with its scope.
+    commands: BTreeMap<ProcessId, ScopeId>,
+    /// Commands whose end nobody has to tell of.
+    cut: HashSet<ProcessId>,
+    heard: BTreeMap<ProcessId, Status>,
+}
+
+/// The world, as scopes see it.
+struct View<'a> {
+    world: &'a Rc<RefCell<World>>,
+    children: &'a mut Children<Rc<RefCell<World>>>,
+    now: Instant,
+}
+
+impl System for View<'_> {
+    fn orphans(&mut self) -> Option<Orphans> {
+        let answers = || self.world.borrow().answers.iter().map(|&(_, pid)| pid).collect();
+        let others = self.children.others(answers).ok()?;
+        let world = self.world.borrow();
+        for pid in others.orphans.iter().filter_map(|pid| world.processes.get(pid)) {
+            assert_eq!(pid.command, None, "a command is taken for an orphan");
+        }
+        Some(Orphans { alive: others.orphans, ended: others.ended })
+    }
+
+    fn has_no_children(&mut self) -> bool {
+        self.world.borrow().processes.values().all(|process| process.parent > SHELL)
+    }
+
+    fn mark(&mut self, pid: i32) -> Marked {
+        let mut world = self.world.borrow_mut();
+        let Some(process) = world.processes.get_mut(&pid) else { return Marked::Absent };
+        if process.loading > 0 {
+            process.loading -= 1;
+            return Marked::Unclear;
+        }
+        if !process.marked {
+            return Marked::Absent;
+        }
+        Marked::Ours(Mark { scope: process.scope, depth: 0, shell: None })
+    }
+
+    fn name(&mut self, pid: i32) -> String {
+        pid.to_string()
+    }
+
+    fn group(&mut self, pid: i32) -> Option<i32> {
+        self.world.borrow().processes.get(&pid).map(|process| process.group)
+    }
+
+    fn is_group_alive(&mut self, group: i32) -> bool {
+        self.world.borrow().processes.values().any(|process| process.group == group)
+    }
+
+    fn children(&mut self, pid: i32) -> Vec<i32> {
+        self.world.borrow().children(pid)
+    }
+
+    fn loading(&mut self, command: ProcessId) -> Vec<i32> {
+        let world = self.world.borrow();
+        let loading = world.workers.iter().find(|it| it.command.map(|it| it.0) == Some(command));
+        loading.and_then(|worker| worker.started).into_iter().collect()
+    }
+
+    fn process(&mut self, pid: i32) -> Option<Process> {
+        self.world.borrow().processes.get(&pid).map(|it| it.seen(pid))
+    }
+
+    fn clock(&mut self) -> (Instant, Duration) {
+        let mut world = self.world.borrow_mut();
+        world.time += Duration::from_millis(1);
+        (self.now, world.time)
+    }
+
+    /// Every fifth list can't be read.
+    fn marked(&mut self) -> Option<Vec<(Process, Option<Mark>)>> {
+        self.world.borrow_mut().lists += 1;
+        let world = self.world.borrow();
+        if world.lists.is_multiple_of(5) {
+            return None;
+        }
+        let process = |pid: i32| {
+            let it = &world.processes[&pid];
+            let mark = Mark { scope: it.scope, depth: 0, shell: None };
+            (it.seen(pid), it.marked.then_some(mark))
+        };
+        Some(world.living().into_iter().map(process).collect())
+    }
+
+    fn is_own(&mut self, _pid: i32) -> bool {
+        false
+    }
+}
+
+impl Shell {
+    pub fn new(adopts: bool) -> Self {
+        let world = Rc::new(RefCell::new(World { adopts, ..World::default() }));
+        let script = Scope { parent: ScopeId::SCRIPT, is_ending: false };
+        Self {
+            children: Children::new(world.clone()),
+            world,
+            tree: ScopeTree::new(adopts),
+            now: Instant::now(),
+            scopes: BTreeMap::from([(ScopeId::SCRIPT, script)]),
+            last: 0,
+            commands: BTreeMap::new(),
+            cut: HashSet::new(),
+            heard: BTreeMap::new(),
+        }
+    }
+
+    /// How commands ended, as the machine was told.
+    pub fn heard(&self) -> Vec<i32> {
+        let code = |status: &Status| if let Status::Exited(code) = status { *code } else { -1 };
+        self.heard.values().map(code).collect()
+    }
+
+    fn around(&self, scope: ScopeId) -> Vec<ScopeId> {
+        let up = |id: &ScopeId| (*id != ScopeId::SCRIPT).then(|| self.scopes[id].parent);
+        std::iter::successors(Some(scope), up).collect()
+    }
+
+    fn is_in(&self, scope: ScopeId, outer: ScopeId) -> bool {
+        self.scopes.contains_key(&scope) && self.around(scope).contains(&outer)
+    }
+
+    fn is_doomed(&self, scope: ScopeId) -> bool {
+        self.around(scope).iter().any(|id| self.scopes[id].is_ending)
+    }
+
+    fn choose(&self, which: usize, fits: impl Fn(&ScopeId) -> bool) -> Option<ScopeId> {
+        let fitting: Vec<ScopeId> = self.scopes.keys().copied().filter(|id| fits(id)).collect();
+        (!fitting.is_empty()).then(|| fitting[which % fitting.len()])
+    }
+
+    fn view(&mut self) -> (&mut ScopeTree, View<'_>) {
+        (&mut self.tree, View { world: &self.world, children: &mut self.children, now: self.now })
+    }
+
+    fn new_command(&mut self, scope: ScopeId) -> ProcessId {
+        self.last += 1;
+        let process = ProcessId(self.last);
+        self.commands.insert(process, scope);
+        self.tree.begin(scope, process);
+        process
+    }
+
+    fn started(&mut self, process: ProcessId, pid: i32) {
+        self.children.insert(pid, Child { process, pidfd: None });
+        self.tree.started(process, pid);
+        self.act();
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Happens(what) => self.world.borrow_mut().happens(what),
+            Step::Open(which) => {
+                let Some(parent) = self.choose(which, |&id| !self.is_doomed(id)) else { return };
+                self.last += 1;
+                let (scope, now) = (ScopeId(self.last), self.now);
+                self.scopes.insert(scope, Scope { parent, is_ending: false });
+                let (tree, mut view) = self.view();
+                tree.open(scope, parent, &mut view, now);
+            }
+            Step::HandOver(which) => self.hand_over(which),
+            Step::Terminate(which) => {
+                let fits = |id: &ScopeId| !self.scopes[id].is_ending;
+                let Some(scope) = self.choose(which, fits) else { return };
+                self.terminate(scope);
+            }
+            Step::Kill(which) => {
+                let fits = |id: &ScopeId| self.scopes[id].is_ending;
+                let Some(scope) = self.choose(which, fits) else { return };
+                self.tree.kill(scope, true, self.now);
+            }
+            Step::Start(which) => {
+                let Some(scope) = self.choose(which, |&id| !self.is_doomed(id)) else { return };
+                let process = self.new_command(scope);
+                let pid = self.world.borrow_mut().start(SHELL, Some(process), scope);
+                self.started(process, pid);
+            }
+            Step::Submit(which) => {
+                let Some(scope) = self.choose(which, |&id| !self.is_doomed(id)) else { return };
+                let command = Some((self.new_command(scope), scope));
+                self.world.borrow_mut().workers.push(Worker { command, ..Worker::default() });
+            }
+            Step::Take => {
+                let answer = self.world.borrow_mut().answers.pop_front();
+                if let Some((process, pid)) = answer {
+                    self.started(process, pid);
+                }
+            }
+            Step::Look(ref meanwhile) => {
+                self.world.borrow_mut().meanwhile.clone_from(meanwhile);
+                let now = self.now;
+                let (tree, mut view) = self.view();
+                tree.adopt(&mut view, now);
+                self.world.borrow_mut().meanwhile.clear();
+            }
+            Step::Reap => self.reap(),
+            Step::Settle(milliseconds) => {
+                self.now += Duration::from_millis(milliseconds);
+                let now = self.now;
+                let (tree, mut view) = self.view();
+                tree.settle(&mut view, now);
+            }
+        }
+        self.act();
+    }
+
+    fn hand_over(&mut self, which: usize) {
+        let is_busy = |id: &ScopeId| self.commands.values().any(|scope| scope == id);
+        let is_outer = |id: &ScopeId| self.scopes.values().any(|scope| scope.parent == *id);
+        let fits = |id: &ScopeId| {
+            *id != ScopeId::SCRIPT && !is_busy(id) && !is_outer(id) && !self.is_doomed(*id)
+        };
+        let Some(scope) = self.choose(which, fits) else { return };
+        let into = self.scopes.remove(&scope).expect("it was chosen").parent;
+        let (tree, mut view) = self.view();
+        tree.hand_over(scope, into, &mut view);
+        // Whoever says that it is of the first is of the other one now.
+        for process in self.world.borrow_mut().processes.values_mut() {
+            if process.scope == scope {
+                process.scope = into;
+            }
+        }
+    }
+
+    fn terminate(&mut self, scope: ScopeId) {
+        self.scopes.get_mut(&scope).expect("it was chosen").is_ending = true;
+        let commands: Vec<_> = self.commands.iter().map(|(&process, &of)| (process, of)).collect();
+        let cut = commands.into_iter().filter(|&(_, of)| self.is_in(of, scope));
+        let cut: Vec<ProcessId> = cut.map(|(process, _)| process).collect();
+        self.cut.extend(cut);
+        self.tree.terminate(scope, self.now);
+    }
+
+    fn reap(&mut self) {
+        for pid in self.children.unwatched_pids() {
+            if let Some((child, status)) = self.children.end_of(pid) {
+                self.leave(child.process, Some(status));
+            }
+        }
+    }
+
+    fn leave(&mut self, process: ProcessId, status: Option<Status>) {
+        self.commands.remove(&process);
+        let (tree, mut view) = self.view();
+        let ended = tree.ended(process, &mut view).expect("it was begun");
+        if let Some(status) = status.filter(|_| ended.wanted) {
+            assert_eq!(self.heard.insert(process, status), None, "{process:?} ended twice");
+        }
+    }
+
+    /// Nobody signals what isn't of a scope that is to end.
+    fn signal(&self, pid: i32, signal: i32) {
+        let mut world = self.world.borrow_mut();
+        let Some(process) = world.processes.get(&pid) else { return };
+        let is_known = self.scopes.contains_key(&process.scope);
+        if process.marked && is_known {
+            assert!(self.is_doomed(process.scope), "{pid} of {:?} is signalled", process.scope);
+        }
+        if process.obeys || signal == libc::SIGKILL {
+            world.end(pid, Status::Signaled(signal));
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.tree.take_action() {
+            match action {
+                Action::Ask(pid) if pid > 0 => self.signal(pid, libc::SIGTERM),
+                Action::Ask(group) => self.signal_group(-group, libc::SIGTERM),
+                Action::KillGroup(group) => self.signal_group(group, libc::SIGKILL),
+                Action::KillTrees(scope, pids) => {
+                    let world = self.world.borrow();
+                    let found = pids.iter().flat_map(|&pid| world.tree(pid));
+                    let found: BTreeSet<i32> = found.collect();
+                    drop(world);
+                    let found: Vec<i32> = found.into_iter().collect();
+                    for &pid in &found {
+                        self.signal(pid, libc::SIGKILL);
+                    }
+                    self.tree.killed(scope, &found, self.now);
+                }
+                Action::Cancel(process) => {
+                    let mut world = self.world.borrow_mut();
+                    let its = |it: &&mut Worker| it.command.map(|it| it.0) == Some(process);
+                    let worker = world.workers.iter_mut().find(its);
+                    if let Some(worker) = worker.filter(|worker| worker.started.is_none()) {
+                        worker.command = None;
+                        drop(world);
+                        self.leave(process, None);
+                    }
+                }
+                Action::Emptied(scope) => self.emptied(scope),
+                Action::Log(_) => {}
+            }
+        }
+    }
+
+    fn signal_group(&self, group: i32, signal: i32) {
+        let world = self.world.borrow();
+        let members = world.processes.iter().filter(|(_, process)| process.group == group);
+        let members: Vec<i32> = members.map(|(&pid, _)| pid).collect();
+        drop(world);
+        for pid in members {
+            self.signal(pid, signal);
+        }
+    }
+
+    /// Nothing is left of a scope that is said to be empty, and nothing of it is still to come.
+    fn emptied(&mut self, scope: ScopeId) {
+        assert!(self.scopes.get(&scope).is_some_and(|it| it.is_ending), "{scope:?} is no more");
+        let world = self.world.borrow();
+        for pid in world.living() {
+            let process = &world.processes[&pid];
+            let is_left = process.marked && self.is_in(process.scope, scope);
+            assert!(!is_left, "{pid} of {:?} is left", process.scope);
+        }
+        for (command, of) in world.workers.iter().filter_map(|worker| worker.command) {
+            assert!(!self.is_in(of, scope), "{command:?} is still being started");
+        }
+        drop(world);
+        let below: Vec<ScopeId> =
+            self.scopes.keys().copied().filter(|&id| self.is_in(id, scope)).collect();
+        for id in below {
+            if id == ScopeId::SCRIPT {
+                self.scopes.get_mut(&id).expect("it is there").is_ending = false;
+            } else if id == scope || !self.scopes[&id].is_ending {
+                // Those inside that are to end as well are told of by themselves.
+                self.scopes.remove(&id);
+            }
+        }
+    }
+
+    /// Everything comes to its end, and nothing was lost.
+    pub fn finish(mut self) {
+        let workers = self.world.borrow().workers.len();
+        for _ in 0..40 {
+            (0..workers).for_each(|which| self.step(&Step::Happens(Happening::Work(which))));
+            let ending = self.scopes.values().filter(|scope| scope.is_ending).count();
+            (0..ending).for_each(|which| self.step(&Step::Kill(which)));
+            while !self.world.borrow().answers.is_empty() {
+                self.step(&Step::Take);
+            }
+            for step in [Step::Look(Vec::new()), Step::Reap, Step::Settle(100)] {
+                self.step(&step);
+            }
+        }
+        assert!(!self.tree.is_emptying(), "a scope is never emptied");
+        assert!(
+            self.scopes.values().all(|scope| !scope.is_ending),
+            "the end of a scope isn't told"
+        );
+        let living = self.world.borrow().living();
+        for pid in living {
+            self.world.borrow_mut().end(pid, Status::Exited(0));
+        }
+        for step in [Step::Reap, Step::Look(Vec::new())] {
+            self.step(&step);
+        }
+        let world = self.world.borrow();
+        let truth: HashMap<ProcessId, Status> =
+            world.truth.iter().map(|(&process, &status)| (process, status)).collect();
+        for (process, status) in &truth {
+            match self.heard.get(process) {
+                Some(heard) => assert_eq!(heard, status, "{process:?}"),
+                None => assert!(self.cut.contains(process), "{process:?} isn't heard of"),
+            }
+        }
+        assert!(self.heard.keys().all(|process| truth.contains_key(process)));
+        assert_eq!(world.processes.len(), 0, "all are waited for");
+        assert!(self.commands.is_empty(), "{:?}", self.commands);
+    }
+}

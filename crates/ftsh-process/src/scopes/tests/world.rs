@@ -1,0 +1,215 @@
+//! A world of processes without any: few ids, which are given out again at once.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+use crate::jobs::children;
+use crate::procs::list;
+use ftsh_machine::effect::{ProcessId, ScopeId};
+use ftsh_machine::event::Status;
+
+/// The first thread of the shell; workers are below 0, others have positive numbers.
+pub const SHELL: i32 = 0;
+/// Who takes care of orphans elsewhere.
+const INIT: i32 = 1;
+
+/// All processes.
+#[derive(Default)]
+pub struct World {
+    /// Whether orphans come to the shell.
+    pub adopts: bool,
+    pub processes: BTreeMap<i32, Process>,
+    pub workers: Vec<Worker>,
+    /// Commands that workers have told of.
+    pub answers: VecDeque<(ProcessId, i32)>,
+    /// How each command ended.
+    pub truth: HashMap<ProcessId, Status>,
+    /// What happens between the look at the children and the judgement.
+    pub meanwhile: Vec<Happening>,
+    /// How many processes there have been.
+    pub started: u64,
+    /// The processor's time.
+    pub time: Duration,
+    /// How often all processes were listed.
+    pub lists: u32,
+}
+
+#[derive(Clone)]
+pub struct Process {
+    pub parent: i32,
+    pub group: i32,
+    pub command: Option<ProcessId>,
+    /// Whose it is, whatever anybody knows of that.
+    pub scope: ScopeId,
+    /// Whether its environment says so; if not, its descendants' don't either.
+    pub marked: bool,
+    /// How often nothing can be said of its environment yet.
+    pub loading: u32,
+    /// Whether it ends when it is asked to.
+    pub obeys: bool,
+    pub status: Option<Status>,
+    /// The how manieth process it is.
+    number: u64,
+}
+
+impl Process {
+    /// As a list shows it.
+    pub fn seen(&self, pid: i32) -> list::Process {
+        let ended = self.status.is_some();
+        let (parent, group, started) = (self.parent, self.group, self.number);
+        list::Process { pid, parent, group, ended, started }
+    }
+}
+
+#[derive(Default)]
+pub struct Worker {
+    pub command: Option<(ProcessId, ScopeId)>,
+    pub started: Option<i32>,
+    pub ended: bool,
+}
+
+/// What happens whatever the shell does.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening {
+    /// A worker goes on: it starts the program, tells of it, ends.
+    Work(usize),
+    /// A process starts another one.
+    Fork { which: usize, leads: bool, wipes: bool, obeys: bool, loading: u32 },
+    /// A process ends.
+    End(usize, i32),
+}
+
+impl World {
+    /// Starts a process.
+    pub fn start(&mut self, parent: i32, command: Option<ProcessId>, scope: ScopeId) -> i32 {
+        let is_free =
+            |pid: &i32| self.processes.iter().all(|(other, it)| other != pid && it.group != *pid);
+        let pid = (2..1000).find(is_free).expect("one is free");
+        let (group, marked, obeys) = (pid, true, true);
+        self.started += 1;
+        let (loading, status, number) = (0, None, self.started);
+        let process =
+            Process { parent, group, command, scope, marked, loading, obeys, status, number };
+        self.processes.insert(pid, process);
+        pid
+    }
+
+    /// Those that live.
+    pub fn living(&self) -> Vec<i32> {
+        let living = self.processes.iter().filter(|(_, process)| process.status.is_none());
+        living.map(|(&pid, _)| pid).collect()
+    }
+
+    /// A process and its descendants.
+    pub fn tree(&self, root: i32) -> Vec<i32> {
+        let mut all = vec![root];
+        let mut next = 0;
+        while let Some(&pid) = all.get(next) {
+            all.extend(self.children(pid));
+            next += 1;
+        }
+        all.retain(|pid| self.processes.contains_key(pid));
+        all
+    }
+
+    /// A process's children.
+    pub fn children(&self, parent: i32) -> Vec<i32> {
+        let children = self.processes.iter().filter(|(_, process)| process.parent == parent);
+        children.map(|(&pid, _)| pid).collect()
+    }
+
+    /// Ends a process that lives.
+    pub fn end(&mut self, pid: i32, status: Status) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if process.status.is_some() {
+            return;
+        }
+        process.status = Some(status);
+        self.truth.extend(process.command.map(|command| (command, status)));
+        // Who isn't the shell waits for its children at once.
+        if process.parent > SHELL {
+            self.processes.remove(&pid);
+        }
+        for child in self.children(pid) {
+            self.give(child, if self.adopts { SHELL } else { INIT });
+        }
+    }
+
+    fn give(&mut self, pid: i32, parent: i32) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.parent = parent;
+        if parent > SHELL && process.status.is_some() {
+            self.processes.remove(&pid);
+        }
+    }
+
+    /// Something happens.
+    pub fn happens(&mut self, what: Happening) {
+        match what {
+            Happening::Work(which) if !self.workers.is_empty() => {
+                let index = which % self.workers.len();
+                let thread = -1 - index as i32;
+                let worker = &mut self.workers[index];
+                match (worker.command, worker.started) {
+                    _ if worker.ended => {}
+                    (Some((command, scope)), None) => {
+                        let pid = self.start(thread, Some(command), scope);
+                        self.workers[index].started = Some(pid);
+                    }
+                    (Some((command, _)), Some(pid)) => {
+                        (worker.command, worker.started) = (None, None);
+                        self.answers.push_back((command, pid));
+                    }
+                    (None, _) => {
+                        worker.ended = true;
+                        self.children(thread).into_iter().for_each(|pid| self.give(pid, SHELL));
+                    }
+                }
+            }
+            Happening::Fork { which, leads, wipes, obeys, loading } => {
+                let living = self.living();
+                if living.is_empty() {
+                    return;
+                }
+                let parent = living[which % living.len()];
+                let of = self.processes[&parent].clone();
+                let pid = self.start(parent, None, of.scope);
+                let process = self.processes.get_mut(&pid).expect("it was started");
+                process.group = if leads { pid } else { of.group };
+                process.marked = of.marked && !wipes;
+                (process.obeys, process.loading) = (obeys, loading);
+            }
+            Happening::End(which, code) => {
+                let living = self.living();
+                if !living.is_empty() {
+                    self.end(living[which % living.len()], Status::Exited(code));
+                }
+            }
+            Happening::Work(_) => {}
+        }
+    }
+}
+
+impl children::System for std::rc::Rc<std::cell::RefCell<World>> {
+    fn of_first_thread(&mut self) -> io::Result<Vec<i32>> {
+        let mut world = self.borrow_mut();
+        let seen = world.children(SHELL);
+        for what in std::mem::take(&mut world.meanwhile) {
+            world.happens(what);
+        }
+        Ok(seen)
+    }
+
+    fn wait(&mut self, pid: i32) -> Result<Option<Status>, Errno> {
+        let mut world = self.borrow_mut();
+        let process = world.processes.get(&pid).filter(|process| process.parent <= SHELL);
+        let status = process.ok_or(Errno::ECHILD)?.status;
+        if status.is_some() {
+            world.processes.remove(&pid);
+        }
+        Ok(status)
+    }
+}
