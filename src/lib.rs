@@ -6,7 +6,6 @@
 pub mod branch;
 pub mod cli;
 pub mod cluster;
-pub mod driver;
 pub mod journal;
 pub mod lint;
 pub mod log;

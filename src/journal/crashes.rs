@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::entry::{Entry, Told};
 use super::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
-use crate::driver::simulated::{Model, Simulated};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
 /// Each step is done again if nobody knows what came of it.

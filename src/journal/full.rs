@@ -8,11 +8,11 @@ use std::time::Duration;
 use super::crashes::{Disk, started};
 use super::entry::{Entry, Told};
 use super::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
-use crate::driver::simulated::{Model, Simulated};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId};
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
 const SCRIPT: &str = "for i in 1 2 3\n try 2 times every 1 ms\n  step $i\n end\nend";

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::crashes::{Disk, started};
 use super::{Beginning, Recorder, Writer, read, replay};
-use crate::driver::simulated::Simulated;
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId};
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
 /// A branch that is sent as soon as its descriptors are open.

@@ -8,13 +8,13 @@ use super::rows::MOST_ROWS;
 use super::thin::thin;
 use super::words::{escaped, shortened, width};
 use super::{Bar, End, Kind, Picture, Row, Timeline, axis, html, svg};
-use crate::driver::simulated::{Model, Simulated};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::outcome::{Failure, FailureKind};
 use ftsh_machine::record::{Level, LogEvent, Record};
 use ftsh_machine::trace::Trace;
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::Source;
 
 /// A world whose log a picture is made of.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::Outcome;
 use ftsh_machine::record::Level;
+use ftsh_sim::{Model, Simulated};
 
 use super::{Ran, World, world};
 

@@ -2,9 +2,9 @@
 //! wrote.
 
 use bstr::{BString, ByteSlice};
-use ftsh::driver::simulated::{Call, Model, Simulated};
 use ftsh_machine::driver;
 use ftsh_machine::{Config, Machine, Outcome};
+use ftsh_sim::{Call, Model, Simulated};
 use proptest::prelude::*;
 
 /// Where a value comes from: what puts it into `a`, and whether a command wrote it there.

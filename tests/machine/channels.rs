@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::channels::{Admission, Claim, Passed};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{OperationId, PassId};
 use ftsh_machine::event::{Refusal, Reply};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_sim::{Model, Simulated};
 
 use super::seconds;
 

@@ -1,10 +1,10 @@
 //! Attempts that are all or nothing, in the middle of taking place.
 
-use ftsh::driver::simulated::Simulated;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::Query;
 use ftsh_machine::event::Refusal;
 use ftsh_machine::{Effect, Event, Machine, Outcome, Time};
+use ftsh_sim::Simulated;
 
 use super::{World, world};
 

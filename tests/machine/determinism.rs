@@ -1,9 +1,9 @@
 //! The same script, seed and events give the same run, to the last effect and at any log level.
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::record::Level;
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_sim::{Model, Simulated};
 
 /// A world that keeps what is asked of it, but for the log.
 struct Recorder {

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::iter::successors;
 use std::time::Duration;
 
-use ftsh::driver::simulated::Simulated;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Dispatch, ProcessId, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Outcome, Time};
+use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
 /// What becomes of a branch that is sent.

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::{BranchEnd, PackedBranch, Unpackable};
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Effect, Event, Machine, Time};
+use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
 /// A world that counts who wants to go through a channel.

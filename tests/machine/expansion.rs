@@ -34,8 +34,7 @@ fn unset_variables_fail_by_name() {
 
 #[test]
 fn patterns_match_files_or_fail() {
-    let files =
-        |simulated: ftsh::driver::simulated::Simulated| simulated.file("b.c", "").file("a.c", "");
+    let files = |simulated: ftsh_sim::Simulated| simulated.file("b.c", "").file("a.c", "");
     world()
         .model(files)
         .run("echo *.c '*.c' \"*.c\"; for f in *.c; echo $f; end")

@@ -1,5 +1,5 @@
-use ftsh::driver::simulated::Simulated;
 use ftsh_machine::Time;
+use ftsh_sim::Simulated;
 
 use super::{seconds, world};
 

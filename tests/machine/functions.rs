@@ -10,7 +10,7 @@ fn every_function_of_the_language_does_something() {
         let arguments = values[..function.parameters.len()].join(", ");
         let text = format!("for x in {}({arguments}); y=\"$x\"; end", function.name);
         let script = ftsh_syntax::parse("t", &text).expect("a right script");
-        let mut world = ftsh::driver::simulated::Simulated::new(1);
+        let mut world = ftsh_sim::Simulated::new(1);
         let (words, variables) = (vec!["t".into()], Vec::new());
         let mut machine =
             Machine::new(&script, words, variables, ftsh_machine::Config::default(), 1);

@@ -1,6 +1,6 @@
 //! `forany … hedge after`.
 
-use ftsh::driver::simulated::Model;
+use ftsh_sim::Model;
 
 use super::{seconds, world};
 
@@ -41,7 +41,7 @@ fn a_failure_begins_the_next_at_once() {
 fn what_a_failed_word_leaves_holds_up_none_but_where_there_is_no_room() {
     let body = "if $n .eql. 1; daemon_that_stays; fail; end; work 2; echo $n; end; echo on";
     let run = |clause: &str| {
-        let leaves = |simulated: ftsh::driver::simulated::Simulated| {
+        let leaves = |simulated: ftsh_sim::Simulated| {
             simulated
                 .command("daemon_that_stays", |_, _| Model::succeeds().leaves_a_daemon().stubborn())
         };
@@ -174,7 +174,7 @@ fn losers_clean_up_before_the_script_goes_on_and_aloud_to_nobody() {
 fn the_umask_is_the_winners() {
     let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let note = std::rc::Rc::clone(&seen);
-    let model = |simulated: ftsh::driver::simulated::Simulated| {
+    let model = |simulated: ftsh_sim::Simulated| {
         simulated.command("file", move |call, _| {
             note.borrow_mut().push((call.words[1].to_string(), call.umask));
             Model::succeeds()

@@ -6,7 +6,6 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh::journal::{
     Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay,
 };
@@ -15,6 +14,7 @@ use ftsh_machine::effect::{BufferId, IoId, OperationId};
 use ftsh_machine::event::{Reply, Status};
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Time};
+use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
 /// A disk in memory, which may have room for so many writes only.

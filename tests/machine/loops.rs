@@ -1,4 +1,4 @@
-use ftsh::driver::simulated::Model;
+use ftsh_sim::Model;
 
 use super::world;
 

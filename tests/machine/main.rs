@@ -29,10 +29,10 @@ mod trying;
 
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Call, Model, Simulated};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::record::Level;
 use ftsh_machine::{Config, Machine, Outcome};
+use ftsh_sim::{Call, Model, Simulated};
 
 /// A world to run a script in.
 struct World {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::Outcome;
 use ftsh_machine::event::Status;
 use ftsh_machine::record::Level;
+use ftsh_sim::{Model, Simulated};
 
 use super::{World, world};
 
@@ -34,7 +34,7 @@ fn an_end_may_be_redirected_and_piped() {
     world().run("for x in a b; echo $x; end 3> /f | cat > /g; cat < /g").prints("a\nb\n");
     world().run("cat <<< in | try; cat; end > /f | cat; cat < /f").prints("in\n");
     world().run("if true; cat; end <<< in | while .succeeds. (read l); echo \"<$l>\"; end -> v; echo $v").prints("<in>\n");
-    let errors = |it: ftsh::driver::simulated::Simulated| {
+    let errors = |it: ftsh_sim::Simulated| {
         it.command("err", |_, _| Model { errors: "e\n".into(), ..Model::succeeds() })
     };
     world().model(errors).run("try; err; end |& cat -> v; echo $v").prints("e\n");

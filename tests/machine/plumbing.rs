@@ -51,9 +51,9 @@ fn stages_feed_each_other() {
 
 #[test]
 fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
-    use ftsh::driver::simulated::Model;
     use ftsh_machine::event::Status;
-    let yes = |simulated: ftsh::driver::simulated::Simulated| {
+    use ftsh_sim::Model;
+    let yes = |simulated: ftsh_sim::Simulated| {
         simulated.command("yes", |_, _| Model::ends(Status::Signaled(13)))
     };
     world().model(yes).run("yes | ok").succeeds();
@@ -70,9 +70,9 @@ fn what_dies_writing_to_a_stage_that_ended_well_did_not_fail() {
 
 #[test]
 fn how_a_command_ended_may_be_lost_but_is_never_made_up() {
-    use ftsh::driver::simulated::Model;
     use ftsh_machine::event::Status;
-    let lost = |simulated: ftsh::driver::simulated::Simulated| {
+    use ftsh_sim::Model;
+    let lost = |simulated: ftsh_sim::Simulated| {
         simulated.command("lose", |_, _| Model::ends(Status::Lost))
     };
     world().model(lost).run("lose 1").fails("internal", 1);
@@ -113,7 +113,7 @@ fn here_documents_and_strings_feed_commands() {
 fn words_are_expanded_before_a_variable_is_emptied() {
     let functions = "function plus; x=$1 .add. $2; echo $x; end";
     let prints = |script: &str, expected: &str| {
-        let file = |simulated: ftsh::driver::simulated::Simulated| {
+        let file = |simulated: ftsh_sim::Simulated| {
             simulated.file("/one", "echo 1").file("/two", "echo 2")
         };
         world().model(file).run(&format!("{script}\n{functions}")).succeeds().prints(expected);
@@ -153,9 +153,7 @@ fn what_fails_changes_nothing_behind_it() {
                     "{set}\ntry\n{command} {redirects}\ncatch\necho $error_kind [$p]\nend\n\
                      function f; echo new; end"
                 );
-                let file = |simulated: ftsh::driver::simulated::Simulated| {
-                    simulated.file("/s", "echo new")
-                };
+                let file = |simulated: ftsh_sim::Simulated| simulated.file("/s", "echo new");
                 let ran = world().model(file).run(&script).succeeds();
                 assert_eq!(ran.world.stdout(), format!("redirect [{left}]\n"), "{script}");
             }

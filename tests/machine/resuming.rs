@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::effect::{Action, OperationId, PassId, ProcessId, ScopeId};
 use ftsh_machine::event::{Reply, Status, Suspension};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::{Config, Effect, Event, Machine, Outcome, Output, Time};
+use ftsh_sim::{Model, Simulated};
 
 use super::{Ran, World, seconds, world};
 

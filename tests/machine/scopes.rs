@@ -1,7 +1,7 @@
 //! Scopes that are left when a script ends.
 
-use ftsh::driver::simulated::Simulated;
 use ftsh_machine::{Config, Machine, driver};
+use ftsh_sim::Simulated;
 
 /// How many scopes there are at the end of a script.
 fn left(script: &str) -> usize {

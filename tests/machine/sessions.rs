@@ -1,7 +1,7 @@
-use ftsh::driver::simulated::Simulated;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::event::Reply;
 use ftsh_machine::{Effect, Event, Machine, Outcome, Output, Time};
+use ftsh_sim::Simulated;
 
 use super::{World, seconds, world};
 

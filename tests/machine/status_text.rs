@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::Time;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::status::Status;
 use ftsh_machine::status_text::*;
 use ftsh_machine::{Config, Effect, Event, Machine};
+use ftsh_sim::{Model, Simulated};
 
 /// A world that takes a snapshot at a moment.
 struct Watched {

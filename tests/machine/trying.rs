@@ -21,11 +21,7 @@ fn a_try_repeats_until_it_succeeds() {
         .model(|simulated| {
             simulated.command("flaky", move |_, _| {
                 left -= 1;
-                if left > 0 {
-                    ftsh::driver::simulated::Model::fails(1)
-                } else {
-                    ftsh::driver::simulated::Model::succeeds()
-                }
+                if left > 0 { ftsh_sim::Model::fails(1) } else { ftsh_sim::Model::succeeds() }
             })
         })
         .logging(Level::STRUCTURES)

@@ -7,10 +7,10 @@ use std::time::Duration;
 use ftsh::branch::{
     Branch, Frames, Go, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
 };
-use ftsh::driver::simulated::{Model, Simulated};
 use ftsh_machine::driver;
 use ftsh_machine::packed::{BranchEnd, PackedBranch};
 use ftsh_machine::{Config, Machine};
+use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 
 use super::FTSH;

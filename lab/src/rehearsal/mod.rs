@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::driver::simulated::Shell;
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::Level;
 use ftsh_machine::{Config, Machine};
+use ftsh_sim::Shell;
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;
 use rand::RngExt;

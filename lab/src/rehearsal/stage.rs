@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::driver::simulated::{Call, Model as Course};
 use ftsh_machine::event::Status;
 use ftsh_machine::outcome::Outcome;
 use ftsh_machine::record::Record;
 use ftsh_machine::{Failure, Time};
+use ftsh_sim::{Call, Model as Course};
 use rand::RngExt;
 
 use super::model::{Fails, Model, last_name};

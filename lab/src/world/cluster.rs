@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use ftsh::driver::simulated::{Call, Model};
 use ftsh_machine::effect::{Dispatch, Environment, ProcessId};
 use ftsh_machine::event::{Blame, Returned, Status};
 use ftsh_machine::packed::{Again, BranchEnd, EndedBranch, PackedFailure, PackedValue};
 use ftsh_machine::{Event, FailureKind, Time};
+use ftsh_sim::{Call, Model};
 use rand::RngExt;
 
 use super::{Agenda, Commands, Program};

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use ftsh::driver::simulated::{Call, Model};
 use ftsh_machine::event::Status;
+use ftsh_sim::{Call, Model};
 use rand::RngExt;
 
 use super::{Agenda, Commands, Program};

@@ -11,11 +11,11 @@ pub mod service;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::driver::simulated::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
 use ftsh_machine::effect::{Dispatch, Effect, Environment, ProcessId};
 use ftsh_machine::event::Status;
 use ftsh_machine::record::Record;
 use ftsh_machine::{Config, Event, Machine, Outcome, Output, Time};
+use ftsh_sim::{Ask, Call, Channels, Due, Ending, Model, Shell, World as Around};
 use ftsh_syntax as syntax;
 use ftsh_syntax::Script;
 use ftsh_syntax::backoff::Policy;

@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use ftsh::driver::simulated::{Call, Model};
 use ftsh_machine::Time;
 use ftsh_machine::event::Status;
+use ftsh_sim::{Call, Model};
 
 use super::{Agenda, Commands, Program};
 

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Call, Model};
 use ftsh_machine::Time;
 use ftsh_machine::event::Status;
+use ftsh_sim::{Call, Model};
 use rand_distr::{Distribution, Exp1};
 
 use super::{Agenda, Commands, Program};

@@ -9,11 +9,11 @@ use proptest::prelude::*;
 
 use super::{identity, nonce, record};
 use crate::branch::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
-use crate::driver::simulated::Simulated;
 use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::PackedBranch;
 use ftsh_machine::{Config, Machine, Time};
+use ftsh_sim::Simulated;
 use ftsh_syntax::parse;
 
 /// True time, in nanoseconds.

@@ -28,9 +28,9 @@ pub use self::node::{Fault, Node};
 use super::family::Families;
 use super::orphans::Orphans;
 use crate::branch::Lease;
-use crate::driver::simulated::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::{Event, Time};
+use ftsh_sim::{Shell, World};
 
 /// How long an engine takes to notice that it can't reach a node.
 const NOTICE: Duration = Duration::from_secs(30);

@@ -11,12 +11,12 @@ use super::local::{Here, Local};
 use crate::branch::{
     Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
 };
-use crate::driver::simulated::{Due, Shell, World};
 use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::packed::EndedBranch;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Output, Time};
+use ftsh_sim::{Due, Shell, World};
 
 const SIGTERM: i32 = 15;
 /// What channels say takes its way: attempts that begin through one and fail at once take time.

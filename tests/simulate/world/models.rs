@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ftsh::driver::simulated::{Call, Model};
 use ftsh_machine::event::Status;
+use ftsh_sim::{Call, Model};
 
 use crate::dice::Dice;
 

@@ -1,3 +1,0 @@
-//! Drivers of the machine.
-
-pub mod simulated;
