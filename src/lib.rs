@@ -3,7 +3,6 @@
 //! The shell is a pure interpreter ([`machine`]) that never touches the world, and drivers
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
-pub mod branch;
 pub mod cli;
 pub mod cluster;
 pub mod journal;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ftsh::branch::{
-    Branch, Frames, Go, Hello, Identity, Listener, Piece, ToHead, ToNode, frame, too_late,
-};
 use ftsh_machine::FailureKind;
 use ftsh_machine::packed::{Again, BranchEnd};
+use ftsh_remote::{
+    Branch, Frames, Go, Hello, Identity, Listener, Piece, ToHead, ToNode, frame, too_late,
+};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -5,8 +5,8 @@ use std::io::{PipeReader, Read, Write, pipe};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ftsh::branch::{Listener, Piece, ToNode, frame};
 use ftsh_machine::packed::BranchEnd;
+use ftsh_remote::{Listener, Piece, ToNode, frame};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

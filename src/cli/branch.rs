@@ -1,4 +1,4 @@
-//! `--branch`: runs a branch of another shell's `forall`. People don't type that; see [`crate::branch`].
+//! `--branch`: runs a branch of another shell's `forall`. People don't type that; see [`ftsh_remote`].
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -15,10 +15,6 @@ use nix::unistd::{close, dup2_stdin, gethostname};
 
 use super::patient::Patient;
 use super::{end, messages, options};
-use crate::branch::{
-    BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
-    too_late,
-};
 use ftsh_machine::control::Overseer;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::record::Level;
@@ -26,6 +22,10 @@ use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
 use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
+use ftsh_remote::{
+    BadFrame, Branch, Frames, Go, Hello, Identity, Lease, Record, ToHead, ToNode, frame, merge,
+    too_late,
+};
 use ftsh_sys::os_error::plain;
 
 /// What says that this is wanted; nothing may stand beside it.

@@ -5,13 +5,13 @@ use bstr::ByteSlice;
 use super::backlog::Backlog;
 use super::connection::{Connection, Pipe};
 use super::engine::{self, Reason};
-use crate::branch::Head;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
 };
 use ftsh_machine::event::Returned;
 use ftsh_process::CLIENTS;
+use ftsh_remote::Head;
 use ftsh_syntax::clauses::Engine;
 
 /// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where

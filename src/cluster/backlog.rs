@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::branch::Stream;
 use ftsh_process::SpillingLog;
+use ftsh_remote::Stream;
 
 /// What is to be printed, in the order in which it came.
 #[derive(Debug, Default)]

@@ -7,11 +7,11 @@ use nix::libc::SIGTERM;
 use super::ClusterDriver;
 use super::away::{Awaited, Away};
 use super::connection::{Heard, Pipe};
-use crate::branch::{Output, Stream};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use ftsh_machine::event::{Returned, Status};
 use ftsh_machine::{Event, Time};
+use ftsh_remote::{Output, Stream};
 use ftsh_sys::os_error::plain;
 
 /// How long an engine's command has to end when it isn't needed any more.

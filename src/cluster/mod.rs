@@ -10,12 +10,10 @@ mod backlog;
 mod connection;
 mod conversation;
 mod engine;
-mod family;
 mod inquiry;
 mod interactive;
 mod listed;
 mod looking;
-mod orphans;
 mod sending;
 mod ship;
 pub mod simulated;
@@ -30,18 +28,18 @@ use std::time::Duration;
 use bstr::BString;
 
 use self::away::{Awaited, Away, Names};
-use self::family::Families;
 use self::inquiry::Inquiry;
 use self::looking::Look;
-use self::orphans::Orphans;
 use self::sending::Program;
 use self::ssh::Hosts;
-use crate::branch::Lease;
 use ftsh_machine::driver::{Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
 use ftsh_machine::event::{Blame, SpawnErrorKind, Status};
 use ftsh_machine::{Event, Machine, Time};
 use ftsh_process::ProcessDriver;
+use ftsh_remote::Lease;
+use ftsh_remote::family::Families;
+use ftsh_remote::orphans::Orphans;
 
 /// What a cluster driver is told.
 pub struct Settings {

@@ -46,6 +46,4 @@ pub use self::started::Started;
 pub use self::store::Store;
 pub use self::writer::{Writer, report};
 
-/// Which machine it takes to repeat a run: to be raised whenever a machine may do something else than
-/// before when it is told the same. What decides counts: `rand`, `rand_distr`, `regex`, `strsim`.
-pub const BEHAVIOR: u32 = 6;
+pub use ftsh_machine::BEHAVIOR;

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use ftsh::branch::{Frames, frame};
 use ftsh_machine::effect::{Access, Action, FdChange, FdSource, ProcessId, Query, Run, TaskId};
 use ftsh_machine::packed::{BranchEnd, EndedBranch, PackedBranch, Unpackable};
 use ftsh_machine::record::{Level, LogEvent};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Effect, Event, FailureKind, Machine, Output, Packed, Time};
+use ftsh_remote::{Frames, frame};
 use ftsh_sim::{Ask, Call, Channels, Due, Model, Shell, World};
 use ftsh_syntax::backoff::{Kind, Policy};
 use ftsh_syntax::parse;

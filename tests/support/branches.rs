@@ -4,12 +4,12 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use ftsh::branch::{
-    Branch, Frames, Go, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
-};
 use ftsh_machine::driver;
 use ftsh_machine::packed::{BranchEnd, PackedBranch};
 use ftsh_machine::{Config, Machine};
+use ftsh_remote::{
+    Branch, Frames, Go, Identity, Listener, Nonce, Piece, Record, ToHead, ToNode, frame,
+};
 use ftsh_sim::{Model, Simulated};
 use ftsh_syntax::parse;
 

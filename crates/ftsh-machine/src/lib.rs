@@ -121,6 +121,10 @@ use unpack::Lone;
 use value::{Handle, Released, Resource};
 use variables::Variables;
 
+/// Which machine it takes to repeat a run: to be raised whenever a machine may do something else than
+/// before when it is told the same. What decides counts: `rand`, `rand_distr`, `regex`, `strsim`.
+pub const BEHAVIOR: u32 = 6;
+
 /// What to do next.
 #[derive(Debug)]
 pub enum Output {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::link::{Said, Told, Way};
 use super::node::{Fault, Node};
 use super::there::There;
-use crate::branch::Head;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
 use ftsh_machine::packed::PackedValue;
+use ftsh_remote::Head;
 
 /// Names of tables that the machine doesn't give.
 const OWN: u64 = 0x5a << 56;

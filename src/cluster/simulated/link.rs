@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::branch::Stream;
 use ftsh_machine::Time;
+use ftsh_remote::Stream;
 
 /// One direction of a connection: what is sent comes later, in its order.
 #[derive(Debug)]

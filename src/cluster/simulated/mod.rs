@@ -1,7 +1,7 @@
 //! Branches on the machines of a modelled cluster, in virtual time.
 //!
 //! A branch that is sent is packed, and unpacked by a machine of its own, on a node with its own clock. Head and
-//! node are those of [`crate::branch`]; what is modelled is what runs them, what is between them, and all
+//! node are those of [`ftsh_remote`]; what is modelled is what runs them, what is between them, and all
 //! that goes wrong: nodes that die, are cut off, lie, refuse or swallow what they get, and come back; an
 //! engine that is down for a while.
 
@@ -25,11 +25,11 @@ pub use self::driver::Clustered;
 use self::engine::Outages;
 use self::job::{Awaited, Job};
 pub use self::node::{Fault, Node};
-use super::family::Families;
-use super::orphans::Orphans;
-use crate::branch::Lease;
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::{Event, Time};
+use ftsh_remote::Lease;
+use ftsh_remote::family::Families;
+use ftsh_remote::orphans::Orphans;
 use ftsh_sim::{Shell, World};
 
 /// How long an engine takes to notice that it can't reach a node.

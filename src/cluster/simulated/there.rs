@@ -8,14 +8,14 @@ use bstr::BString;
 use super::clock::Clock;
 use super::link::Said;
 use super::local::{Here, Local};
-use crate::branch::{
-    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
-};
 use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::packed::EndedBranch;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Output, Time};
+use ftsh_remote::{
+    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
+};
 use ftsh_sim::{Due, Shell, World};
 
 const SIGTERM: i32 = 15;

@@ -45,6 +45,7 @@
 //! that the shell takes to end them.
 
 mod environment;
+pub mod family;
 mod frame;
 mod head;
 mod identity;
@@ -52,6 +53,7 @@ mod lease;
 mod line;
 mod listen;
 mod nonce;
+pub mod orphans;
 mod record;
 mod request;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{identity, nonce, record};
-use crate::branch::head::PACE;
-use crate::branch::{
+use crate::head::PACE;
+use crate::{
     Branch, Frames, Head, Hello, Nonce, Output, Request, Stream, ToHead, ToNode, frame, too_late,
 };
 use ftsh_machine::Time;

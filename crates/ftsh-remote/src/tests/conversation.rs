@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{identity, nonce, record};
-use crate::branch::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
+use crate::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
 use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::PackedBranch;

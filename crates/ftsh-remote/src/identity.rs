@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 
-use crate::journal::BEHAVIOR;
+use ftsh_machine::BEHAVIOR;
 
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
