@@ -16,7 +16,6 @@ mod listed;
 mod looking;
 mod sending;
 mod ship;
-pub mod simulated;
 mod slurm;
 mod ssh;
 mod submission;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ftsh::cluster::simulated::{Clock, Cluster, Clustered, Fault, Node};
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::{Config, FailureKind, Machine, Outcome, Time};
+use ftsh_sim::cluster::{Clock, Cluster, Clustered, Fault, Node};
 use ftsh_syntax::parse;
 use insta::assert_snapshot;
 

@@ -5,6 +5,7 @@
 //! [`World`].
 
 mod channels;
+pub mod cluster;
 mod descriptors;
 mod drafts;
 mod durable;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use ftsh::cluster::simulated::Attempt;
 use ftsh_machine::effect::{ProcessId, ScopeId, TaskId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::packed::BranchEnd;
 use ftsh_machine::{Effect, Event, Time};
+use ftsh_sim::cluster::Attempt;
 
 use super::{Judged, Look, Oracle, Verdict};
 

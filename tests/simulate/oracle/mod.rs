@@ -19,11 +19,11 @@ mod resources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::cluster::simulated::Attempt;
 use ftsh_machine::effect::{ProcessId, TaskId};
 use ftsh_machine::event::Status as ProcessStatus;
 use ftsh_machine::status::{InProgress, Status, TaskStatus};
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
+use ftsh_sim::cluster::Attempt;
 
 use self::families::{Families, Start};
 use crate::program::Promises;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ftsh::cluster::simulated::{Clock, Cluster, Fault, Node};
 use ftsh_machine::Time;
+use ftsh_sim::cluster::{Clock, Cluster, Fault, Node};
 
 use crate::dice::Dice;
 

@@ -10,11 +10,11 @@ mod shared;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use ftsh::cluster::simulated::{Attempt, Cluster};
 use ftsh_machine::channels::{Admission, Passed};
 use ftsh_machine::effect::{Action, OperationId, PassId, ProcessId, Run, ScopeId};
 use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind};
 use ftsh_machine::{Effect, Event, Time};
+use ftsh_sim::cluster::{Attempt, Cluster};
 use ftsh_sim::{Ask, Call, Channels, Due, Model, Shell, World};
 
 pub use self::faults::Faults;

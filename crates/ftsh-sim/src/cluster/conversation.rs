@@ -10,11 +10,11 @@ use super::link::{Said, Told};
 use super::local::Here;
 use super::there::There;
 use super::{Attempt, Cluster, Families, Fault, NOTICE, Node, Orphans};
+use crate::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_remote::{Branch, Head, Hello, Identity, Nonce, Output, Stream};
-use ftsh_sim::{Shell, World};
 
 const SIGTERM: i32 = 15;
 

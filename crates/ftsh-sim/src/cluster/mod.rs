@@ -25,12 +25,12 @@ pub use self::driver::Clustered;
 use self::engine::Outages;
 use self::job::{Awaited, Job};
 pub use self::node::{Fault, Node};
+use crate::{Shell, World};
 use ftsh_machine::effect::{Dispatch, Effect, ScopeId};
 use ftsh_machine::{Event, Time};
 use ftsh_remote::Lease;
 use ftsh_remote::family::Families;
 use ftsh_remote::orphans::Orphans;
-use ftsh_sim::{Shell, World};
 
 /// How long an engine takes to notice that it can't reach a node.
 const NOTICE: Duration = Duration::from_secs(30);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::clock::Clock;
+use crate::Channels;
 use ftsh_machine::Time;
-use ftsh_sim::Channels;
 
 /// A machine that branches can be sent to.
 #[derive(Debug)]

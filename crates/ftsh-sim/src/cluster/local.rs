@@ -6,9 +6,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::clock::Clock;
+use crate::{Ask, Call, Channels, Due, Model, Shell, World};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::{Event, Time};
-use ftsh_sim::{Ask, Call, Channels, Due, Model, Shell, World};
 
 /// A node, as a shell there finds it.
 pub struct Here<'a, W> {

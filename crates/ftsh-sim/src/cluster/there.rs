@@ -8,6 +8,7 @@ use bstr::BString;
 use super::clock::Clock;
 use super::link::Said;
 use super::local::{Here, Local};
+use crate::{Due, Shell, World};
 use ftsh_machine::control::{Order, Overseer};
 use ftsh_machine::packed::EndedBranch;
 use ftsh_machine::record::Level;
@@ -16,7 +17,6 @@ use ftsh_machine::{Event, Machine, Output, Time};
 use ftsh_remote::{
     Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
 };
-use ftsh_sim::{Due, Shell, World};
 
 const SIGTERM: i32 = 15;
 /// What channels say takes its way: attempts that begin through one and fail at once take time.

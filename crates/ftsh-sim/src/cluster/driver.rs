@@ -1,9 +1,9 @@
 //! A world of one shell, and a cluster.
 
 use super::Cluster;
+use crate::Simulated;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::{Effect, Event, Time};
-use ftsh_sim::Simulated;
 
 /// A modelled world of one shell whose branches may run on a cluster.
 pub struct Clustered {
