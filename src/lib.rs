@@ -5,7 +5,6 @@
 
 pub mod cli;
 pub mod cluster;
-pub mod journal;
 pub mod lint;
 pub mod log;
 pub mod lsp;

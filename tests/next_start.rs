@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::Duration;
 
-use ftsh::journal::{Beginning, Started, Writer};
+use ftsh_journal::{Beginning, Started, Writer};
 use ftsh_machine::{Config, Time};
 use ftsh_syntax::parse;
 use nix::sys::signal::{Signal, kill};

@@ -6,9 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ftsh::journal::{
-    Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay,
-};
+use ftsh_journal::{Beginning, Journal, Over, Recorder, Store, Unrepeatable, Writer, read, replay};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId, OperationId};
 use ftsh_machine::event::{Reply, Status};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::journal::{Beginning, Recorder, Started, Writer, read, replay};
+use ftsh_journal::{Beginning, Recorder, Started, Writer, read, replay};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::Effect;
 use ftsh_machine::record::{Level, Record};

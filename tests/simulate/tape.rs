@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bstr::BString;
-use ftsh::journal::{Beginning, Started, Store, Writer, read, replay};
+use ftsh_journal::{Beginning, Started, Store, Writer, read, replay};
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::{Config, Effect, Event, Outcome, Time};
 use ftsh_syntax::Script;

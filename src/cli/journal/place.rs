@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 
-use crate::journal::{Journal, Over, Unreadable};
+use ftsh_journal::{Journal, Over, Unreadable};
 use ftsh_process::{Life, Lifelines, life};
 use ftsh_sys::os_error::plain;
 

@@ -14,7 +14,7 @@ use super::super::messages::complain;
 use super::moment::since_1970;
 use super::place::Place;
 use super::start;
-use crate::journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
+use ftsh_journal::{Beginning, Journal, Recorder, Replayed, World, Writer, elapsed};
 use ftsh_machine::driver::{self, Durable};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::record::Record;

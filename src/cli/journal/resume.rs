@@ -14,7 +14,7 @@ use super::place::{Earlier, Place};
 use super::record::{Course, Recording, write_end};
 use super::sourced::SourcedFiles;
 use super::start;
-use crate::journal::{Journal, Over, replay};
+use ftsh_journal::{Journal, Over, replay};
 use ftsh_machine::record::{Level, Record};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Outcome, Time};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::BString;
 
-use crate::journal::Watch;
+use ftsh_journal::Watch;
 use ftsh_machine::effect::{Effect, OperationId, Query};
 use ftsh_machine::event::{Event, Reply};
 use ftsh_machine::record::Record;

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use nix::unistd::getuid;
 
 use super::moment::since_1970;
-use crate::journal::{Clocks, Journal, Started};
+use ftsh_journal::{Clocks, Journal, Started};
 use ftsh_machine::Time;
 use ftsh_process as process;
 use ftsh_sys::os_error::plain;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::super::messages::complain;
 use super::output;
 use super::place::Place;
-use crate::journal::{Over, last, report};
+use ftsh_journal::{Over, last, report};
 use ftsh_machine::event::Status;
 use ftsh_process::AtEnd;
 use ftsh_sys::os_error::plain;
