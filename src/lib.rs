@@ -4,7 +4,6 @@
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
 pub mod cli;
-pub mod cluster;
 pub mod lint;
 pub mod log;
 pub mod lsp;

@@ -11,8 +11,8 @@ use bstr::BString;
 
 use super::journal::{Ended, Kept, Place, Recording};
 use super::telling::Telling;
-use crate::cluster;
 use crate::repl::{self, Story};
+use ftsh_cluster as cluster;
 use ftsh_machine::driver::{self, Driver, Interactive};
 use ftsh_machine::event::Status;
 use ftsh_machine::record::Level;
