@@ -4,9 +4,7 @@
 //! ([`driver`]) that do. See `ARCHITECTURE.md` for the map.
 
 pub mod cli;
-pub mod lint;
 pub mod log;
-pub mod lsp;
 pub mod repl;
 pub mod report;
 pub mod timeline;

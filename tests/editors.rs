@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ftsh::repl::lexemes::Part;
-use ftsh::repl::tokens::{Role, scan};
+use ftsh_ide::lexemes::Part;
+use ftsh_ide::tokens::{Role, scan};
 use ftsh_syntax::parse::parse;
 use ftsh_syntax::vocabulary::OPERATORS;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use ftsh::lint::{Programs, lint};
+use ftsh_ide::lint::{Programs, lint};
 use ftsh_syntax::backoff::Policy;
 use ftsh_syntax::hint::Hint;
 use ftsh_syntax::{parse, parse_bytes};

@@ -1,6 +1,6 @@
 //! The scripts that the laboratory's clients run.
 
-use ftsh::lint::{Unknown, lint};
+use ftsh_ide::lint::{Unknown, lint};
 use ftsh_syntax::backoff::Policy;
 
 #[test]

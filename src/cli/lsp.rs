@@ -10,8 +10,8 @@ use anyhow::{Result, anyhow};
 
 use super::Along;
 use super::messages::complain;
-use crate::lsp::{Around, serve as converse};
-use crate::repl::Known;
+use ftsh_ide::known::Known;
+use ftsh_ide::lsp::{Around, serve as converse};
 use ftsh_machine::Outcome;
 use ftsh_syntax::backoff::Policy;
 use ftsh_sys::os_error::plain;

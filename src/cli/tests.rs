@@ -9,7 +9,7 @@ use super::options::{OTHER_VARIABLES, TABLE};
 use super::settings::{Action, Settings, Surroundings};
 use super::source::Program;
 use crate::log::Format;
-use crate::repl::help;
+use ftsh_ide::help;
 use ftsh_machine::Time;
 use ftsh_machine::record::Level;
 use ftsh_process::Patience;

@@ -14,11 +14,11 @@ use rustyline::history::SearchDirection;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper as Helps, Result};
 
-use super::candidate::Candidate;
-use super::complete::complete;
-use super::highlight::{highlight, plain};
-use super::known::Known;
 use super::screen::{self, Screen, Written};
+use ftsh_ide::candidate::Candidate;
+use ftsh_ide::complete::complete;
+use ftsh_ide::highlight::{highlight, plain};
+use ftsh_ide::known::Known;
 use ftsh_process::Edited;
 
 /// Of a longer line, colours are shown so fast: each change shows all of it anew, and what is typed by

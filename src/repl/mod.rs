@@ -1,21 +1,13 @@
 //! The prompt: one statement after the other in the same session.
 
-mod abbreviations;
 mod again;
-mod candidate;
-mod complete;
-mod files;
-pub mod help;
+mod at_blank;
 mod helper;
-mod highlight;
 mod history;
-mod known;
-pub mod lexemes;
 mod prompt;
 mod read;
 mod screen;
 mod story;
-pub mod tokens;
 mod why;
 
 use std::cell::RefCell;
@@ -25,12 +17,11 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 use nix::unistd::{gethostname, getuid};
 
-pub use self::candidate::Candidate;
-pub use self::complete::{SPECIAL, complete};
-pub use self::known::Known;
 use self::prompt::{Facts, Shown};
 use self::read::{Line, Reader};
 pub use self::story::Story;
+use ftsh_ide::help;
+use ftsh_ide::known::Known;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::event::Event;
 use ftsh_machine::secrets::Secrets;
@@ -40,14 +31,10 @@ use ftsh_process::non_blocking_writer;
 use ftsh_process::{Edited, TerminalRestore};
 use ftsh_syntax::ast::{Block, Name};
 use ftsh_syntax::diagnostic;
-use ftsh_syntax::vocabulary::OPERATORS;
 use ftsh_syntax::{Among, Script, Source, parse_among, unfinished_among};
 
 /// What a statement is called in messages.
 pub const NAME: &str = "prompt";
-
-/// The commands that only the prompt knows.
-pub const OWN: [&str; 2] = [help::COMMAND, why::COMMAND];
 
 /// An empty script, for a session to begin with.
 pub fn nothing() -> Script {
@@ -365,10 +352,6 @@ fn signal_name(signal: i32) -> String {
         Ok(signal) => signal.as_str().to_owned(),
         Err(_) => format!("signal {signal}"),
     }
-}
-
-fn is_operator(word: &str) -> bool {
-    OPERATORS.contains(&word)
 }
 
 /// Whether the terminal shows more than ASCII, by the locale.

@@ -14,14 +14,15 @@ use rustyline::{
     EventContext, EventHandler, KeyEvent, Modifiers, RepeatCount,
 };
 
-use super::abbreviations::{Abbreviations, AtBlank};
 use super::again::{self, Again, Failed};
+use super::at_blank::AtBlank;
 use super::helper::Helper;
-use super::highlight::plain;
 use super::history::{self, History, KEPT};
-use super::known::Known;
 use super::prompt::Shown;
 use super::why;
+use ftsh_ide::abbreviations::Abbreviations;
+use ftsh_ide::highlight::plain;
+use ftsh_ide::known::Known;
 use ftsh_machine::driver::{Attended, Interactive};
 use ftsh_machine::event::Event;
 use ftsh_machine::time::Time;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::help::fill_hanging;
 use super::story::{Attempt, Story, Try};
+use ftsh_ide::help::fill_hanging;
 use ftsh_machine::outcome::{Failure, Human, Tried, shorten};
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::time::Time;

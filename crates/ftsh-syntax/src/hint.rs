@@ -19,7 +19,7 @@ impl Hint {
         Self { text, site }
     }
 
-    /// File and line of the `hint!` in the program, like `src/lint/flow.rs:91`.
+    /// File and line of the `hint!` in the program, like `crates/ftsh-ide/src/lint/flow.rs:91`.
     pub const fn site(&self) -> &'static str {
         self.site
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ftsh::lint::{Schedule, schedules};
+use ftsh_ide::lint::{Schedule, schedules};
 use ftsh_machine::outcome::Human;
 use ftsh_syntax::ast::{Block, CommandKind, Stage, StageKind, Try};
 use ftsh_syntax::backoff::{Clause, Kind, Policy};

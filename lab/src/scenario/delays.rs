@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::value_parser;
-use ftsh::lint::{Schedule, schedules};
+use ftsh_ide::lint::{Schedule, schedules};
 use ftsh_machine::outcome::Human;
 use ftsh_syntax::backoff::{Bound, Policy};
 use ftsh_syntax::diagnostic;

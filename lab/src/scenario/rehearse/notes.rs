@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ftsh::lint::schedules;
+use ftsh_ide::lint::schedules;
 use ftsh_machine::FailureKind;
 use ftsh_syntax::Script;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ftsh::lint::schedules;
+use ftsh_ide::lint::schedules;
 use ftsh_machine::outcome::Human;
 use ftsh_syntax::Script;
 

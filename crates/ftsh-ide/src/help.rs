@@ -12,6 +12,8 @@ use ftsh_syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, FUNCTIONS, KEYWORDS
 
 /// The command.
 pub const COMMAND: &str = "help";
+/// Commands that exist only at the prompt.
+pub const OWN: [&str; 2] = [COMMAND, "why"];
 
 /// Each topic begins with `@` and its names; lines indented by two blanks are examples.
 const TEXT: &str = include_str!("help.txt");
@@ -163,16 +165,16 @@ mod tests {
         let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS).chain(&BUILTINS);
         for topic in words.chain(&policies).chain(&FailureKind::NAMES).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
-            assert!(super::text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
+            assert!(text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
         }
         let mut unique = known.clone();
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), known.len());
-        let kinds = super::text("kinds").expect("a topic");
+        let kinds = text("kinds").expect("a topic");
         for kind in FailureKind::NAMES {
             assert!(
-                super::text(kind).is_some_and(|text| text.contains("ind of a failure: ")
+                text(kind).is_some_and(|text| text.contains("ind of a failure: ")
                     || text.starts_with("A kind of failure: ")),
                 "{kind}"
             );

@@ -6,7 +6,7 @@ use lsp_types::{Location, Position, SymbolKind};
 use super::document::Document;
 use super::names::{Kind, Names};
 use super::outline;
-use crate::repl::tokens::scan;
+use crate::tokens::scan;
 use ftsh_syntax::Span;
 
 /// Where what stands at a place is defined: one place for a function or a channel, for a variable all in

@@ -153,7 +153,7 @@ pub fn variable(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repl::SPECIAL;
+    use crate::complete::SPECIAL;
     use ftsh_syntax::vocabulary::{CLAUSES, LOOP_CLAUSES, RULES, TIMES};
 
     #[test]

@@ -226,7 +226,7 @@ impl<'a> Place<'a> {
             return self.files(Wanted::Programs);
         }
         let mut found = self.fitting(BUILTINS);
-        found.extend(self.fitting(super::OWN));
+        found.extend(self.fitting(super::help::OWN));
         found.extend(self.fitting(self.known.functions.iter().map(String::as_str)));
         if first {
             let inside = !self.scanned.open.is_empty();

@@ -45,7 +45,7 @@ fn variables() -> HashMap<String, Option<BString>> {
 
 /// Every script of the project.
 fn scripts() -> Vec<(String, String)> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders = ["tests/scripts", "examples", "lab/scripts"].map(|it| root.join(it)).to_vec();
     let mut scripts = Vec::new();
     while let Some(folder) = folders.pop() {

@@ -33,9 +33,9 @@ pub struct Known {
     /// The working directory.
     pub directory: PathBuf,
     /// What becomes something else as it is typed.
-    pub(super) abbreviations: Arc<Abbreviations>,
+    pub abbreviations: Arc<Abbreviations>,
     /// Whether a word was found to be a program, and when.
-    pub(super) found: Mutex<HashMap<String, (bool, Instant)>>,
+    pub found: Mutex<HashMap<String, (bool, Instant)>>,
 }
 
 impl Known {
@@ -94,7 +94,7 @@ impl Known {
     pub fn is_command(&self, word: &str) -> bool {
         if self.functions.iter().any(|name| name == word)
             || BUILTINS.contains(&word)
-            || super::OWN.contains(&word)
+            || super::help::OWN.contains(&word)
             || self.abbreviations.has(word)
         {
             return true;

@@ -7,7 +7,7 @@ use std::iter::Peekable;
 use lsp_types::{DocumentSymbol, SymbolKind};
 
 use super::document::Document;
-use crate::repl::tokens::{Role, Token, Tokens, scan};
+use crate::tokens::{Role, Token, Tokens, scan};
 use ftsh_syntax::Span;
 use ftsh_syntax::vocabulary::{DECLARATIONS, is_loop};
 

@@ -13,8 +13,11 @@ use super::document::Document;
 use super::hover::topic;
 use super::names::{Kind, Names};
 use super::outline;
-use crate::repl::tokens::{Role, scan};
-use crate::repl::{Candidate, Known, OWN, complete};
+use crate::candidate::Candidate;
+use crate::complete::complete;
+use crate::help::OWN;
+use crate::known::Known;
+use crate::tokens::{Role, scan};
 use ftsh_syntax::Span;
 use ftsh_syntax::backoff;
 use ftsh_syntax::vocabulary::{

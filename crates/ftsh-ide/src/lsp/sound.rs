@@ -1,7 +1,7 @@
 //! Whether a script does the same if something in it has another name.
 
 use super::names::{Kind, Names, Occurrence};
-use crate::repl::SPECIAL;
+use crate::complete::SPECIAL;
 use ftsh_syntax::ast::{Command, CommandKind};
 use ftsh_syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, KEYWORDS, is_name};
 use ftsh_syntax::{Script, Span};

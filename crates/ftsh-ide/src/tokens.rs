@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use ftsh_syntax::vocabulary::OPERATORS;
+
 use super::lexemes::{Part, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
     ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, LOOP_CLAUSES, RULES, TIMES, is_loop, is_name,
@@ -267,10 +269,10 @@ impl<'t> Scanner<'t> {
             // A command may follow, or the rest of an expression.
             self.head = Some("=");
             // What follows is its operand: `x=.not. $y`.
-            self.at_start = !super::is_operator(&word[length + 1..]);
+            self.at_start = !is_operator(&word[length + 1..]);
             return Role::Assignment(length);
         }
-        if self.head == Some("=") && super::is_operator(word) {
+        if self.head == Some("=") && is_operator(word) {
             self.at_start = false;
             return Role::Operator;
         }
@@ -323,7 +325,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn role_inside(&mut self, word: &str) -> Role {
-        let is_operator = super::is_operator(word);
+        let is_operator = is_operator(word);
         match self.head {
             _ if self.asks > 0 => Role::Word,
             Some("else") if word == "if" => {
@@ -353,6 +355,11 @@ impl<'t> Scanner<'t> {
             _ => Role::Word,
         }
     }
+}
+
+/// True if the word is an operator of expressions.
+fn is_operator(word: &str) -> bool {
+    OPERATORS.contains(&word)
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, RepeatCount};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::tokens::{Role, scan};
 use ftsh_sys::os_error::plain;
@@ -103,6 +101,14 @@ impl Abbreviations {
         Some(format!("{kept}{long}"))
     }
 
+    /// Notes the expansion of the text before the cursor for [`Self::take_wanted`]; true if there is one.
+    pub fn expand_before_blank(&self, typed: &str) -> bool {
+        let Some(long) = self.expand(typed) else { return false };
+        let mut typing = self.typing();
+        (typing.wanted, typing.undone) = (Some(long + " "), typed.to_owned());
+        true
+    }
+
     fn typing(&self) -> MutexGuard<'_, Typing> {
         self.typing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,20 +122,6 @@ fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(LARGEST).read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// Writes out the abbreviation before a blank that is typed. Of all that an editor can be told, only
-/// completion replaces text and leaves the cursor behind it.
-pub struct AtBlank(pub Arc<Abbreviations>);
-
-impl ConditionalEventHandler for AtBlank {
-    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
-        let typed = context.line().get(..context.pos())?;
-        let long = self.0.expand(typed)?;
-        let mut typing = self.0.typing();
-        (typing.wanted, typing.undone) = (Some(long + " "), typed.to_owned());
-        Some(Cmd::Complete)
-    }
 }
 
 #[cfg(test)]

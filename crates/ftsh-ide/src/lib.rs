@@ -1,0 +1,13 @@
+//! Lint, language server, highlighting and completion of ftsh scripts.
+
+pub mod abbreviations;
+pub mod candidate;
+pub mod complete;
+pub mod files;
+pub mod help;
+pub mod highlight;
+pub mod known;
+pub mod lexemes;
+pub mod lint;
+pub mod lsp;
+pub mod tokens;
