@@ -1,35 +1,49 @@
-//! Imports: no circles anywhere in `src`, and one way between the rooms of the process driver.
+//! Imports: no circles inside a crate, and one way between the rooms of the process driver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tidy::{assert_none, code};
 
-/// The rooms of `src/driver/process/`, from the bottom up, each with those it may use. None of
+/// The rooms of `crates/ftsh-process/src/`, from the bottom up, each with those it may use. None of
 /// them knows the driver.
-const ROOMS: [(&str, &[&str]); 14] = [
-    ("sys", &[]),
-    ("os", &["sys"]),
-    ("marks", &["sys"]),
-    ("procs", &["marks", "sys"]),
-    ("cleanup", &["sys"]),
-    ("fds", &["cleanup", "procs", "os", "sys"]),
-    ("replay", &["fds", "os", "sys"]),
-    ("channels", &["os", "sys"]),
-    ("program", &["fds", "os", "sys"]),
-    ("tty", &["procs", "sys"]),
-    ("oversight", &["os", "sys"]),
+const ROOMS: [(&str, &[&str]); 15] = [
+    ("non_blocking_writer", &[]),
+    ("user_directory", &[]),
+    ("os", &[]),
+    ("marks", &[]),
+    ("procs", &["marks"]),
+    ("cleanup", &["user_directory"]),
+    ("fds", &["cleanup", "procs", "os"]),
+    ("replay", &["fds", "os"]),
+    ("channels", &["user_directory", "os"]),
+    ("program", &["fds", "os"]),
+    ("tty", &["non_blocking_writer", "procs"]),
+    ("oversight", &["os"]),
     (
         "supervisor",
-        &["oversight", "tty", "program", "fds", "cleanup", "procs", "marks", "os", "sys"],
+        &[
+            "user_directory",
+            "oversight",
+            "tty",
+            "program",
+            "fds",
+            "cleanup",
+            "procs",
+            "marks",
+            "os",
+        ],
     ),
     ("scopes", &["procs", "marks"]),
-    ("jobs", &["scopes", "tty", "program", "channels", "fds", "procs", "marks", "os", "sys"]),
+    (
+        "jobs",
+        &["user_directory", "scopes", "tty", "program", "channels", "fds", "procs", "marks", "os"],
+    ),
 ];
 
-/// Files straight under `src/driver/process/`, the driver's own.
+/// Files straight under `crates/ftsh-process/src/`, the driver's own.
 const THE_DRIVER: &str = "";
 
-/// More files straight under `src/driver/process/` are a crowd.
+/// More files straight under `crates/ftsh-process/src/` are a crowd.
 const MOST_FILES: usize = 11;
 
 /// A module: the names from the crate's root to it.
@@ -67,7 +81,7 @@ impl Crate {
     fn absolute(&self, from: &Path, path: &Path) -> Option<Path> {
         let (first, rest) = path.split_first()?;
         let mut start = match first.as_str() {
-            "crate" | "ftsh" => Vec::new(),
+            "crate" => from[..1].to_vec(),
             "self" => from.clone(),
             "super" => from.split_last()?.1.to_vec(),
             child => {
@@ -128,12 +142,11 @@ impl Crate {
 
 /// The module that a file holds.
 fn module(file: &str) -> Path {
-    let name = file.trim_start_matches("src/").trim_end_matches(".rs");
-    let name = name.strip_suffix("/mod").unwrap_or(name);
-    match name {
-        "lib" => Vec::new(),
-        name => name.split('/').map(str::to_owned).collect(),
-    }
+    let name = file.trim_start_matches("crates/").trim_end_matches(".rs");
+    let name = name.strip_suffix("/mod").or_else(|| name.strip_suffix("/lib")).unwrap_or(name);
+    // The crate's name stands for its root.
+    let parts = name.split('/').filter(|part| *part != "src" || name.starts_with("src/"));
+    parts.map(str::to_owned).collect()
 }
 
 /// The text without comments.
@@ -192,7 +205,7 @@ fn mentioned(text: &str) -> Vec<Path> {
     let text = without_comments(text);
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
-    for start in ["crate::", "super::", "self::", "ftsh::"] {
+    for start in ["crate::", "super::", "self::"] {
         for (at, _) in text.match_indices(start) {
             if text[..at].ends_with(|c| is_name(c) || c == ':') {
                 continue;
@@ -267,11 +280,11 @@ fn circles_are_found() {
     assert_eq!(mentioned(text), [path("crate::i::j"), path("super::e")]);
 }
 
-/// The room of `src/driver/process/` that a module is in.
+/// The room of `crates/ftsh-process/src/` that a module is in.
 fn room(path: &Path) -> Option<&str> {
-    let [driver, process, rest @ ..] = &path[..] else { return None };
+    let [package, rest @ ..] = &path[..] else { return None };
     let is_room = |name: &&String| ROOMS.iter().any(|(room, _)| room == name);
-    (driver == "driver" && process == "process")
+    (package == "ftsh-process")
         .then(|| rest.first().filter(is_room).map_or(THE_DRIVER, |name| name))
 }
 
@@ -294,7 +307,7 @@ fn rooms_of_the_process_driver_are_used_from_above() {
     let inside = all.files.keys().filter(|path| room(path) == Some(THE_DRIVER));
     let files: Vec<&String> = inside.map(|path| &all.files[path]).collect();
     if files.len() > MOST_FILES {
-        problems.push(format!("too many straight under src/driver/process: {files:?}"));
+        problems.push(format!("too many straight under crates/ftsh-process/src: {files:?}"));
     }
     assert_none(&problems);
 }

@@ -45,9 +45,10 @@ fn sources(folder: &str) -> Vec<Text> {
     sources
 }
 
-/// The sources of `src` without their tests.
+/// Returns the sources of all crates without their tests.
 pub fn code() -> Vec<Text> {
     let mut code = sources("src");
+    code.extend(sources("crates"));
     code.retain(|(name, _)| !name.ends_with("/tests.rs") && !name.contains("/tests/"));
     for (_, text) in &mut code {
         if let Some(tests) = text.find("#[cfg(test)]\nmod tests {") {
@@ -57,211 +58,9 @@ pub fn code() -> Vec<Text> {
     code
 }
 
-/// The module of the crate that a file of `src` belongs to.
-fn module(name: &str) -> &str {
-    let name = name.trim_start_matches("src/");
-    name.split('/').next().unwrap_or(name).trim_end_matches(".rs")
-}
-
 /// What is wrong, one a line.
 pub fn assert_none(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
-}
-
-/// The modules, each with those it may use.
-const LAYERS: [(&str, &[&str]); 26] = [
-    ("duration", &[]),
-    ("hint", &[]),
-    ("nearest", &[]),
-    ("os_error", &[]),
-    ("user_directory", &["os_error"]),
-    ("non_blocking_writer", &[]),
-    ("secrets", &[]),
-    ("channel", &[]),
-    ("backoff", &["duration", "hint", "nearest"]),
-    ("syntax", &["backoff", "duration", "hint", "nearest"]),
-    ("diagnostic", &["syntax"]),
-    ("lint", &["syntax", "backoff", "duration", "hint", "nearest"]),
-    ("machine", &["syntax", "channel", "backoff", "duration", "nearest", "diagnostic", "secrets"]),
-    ("report", &["machine", "diagnostic", "secrets"]),
-    ("status", &["machine", "diagnostic"]),
-    ("timeline", &["machine"]),
-    ("log", &["machine", "diagnostic", "non_blocking_writer"]),
-    (
-        "driver",
-        &[
-            "user_directory",
-            "machine",
-            "channel",
-            "status",
-            "syntax",
-            "os_error",
-            "non_blocking_writer",
-        ],
-    ),
-    ("journal", &["driver", "machine", "channel", "backoff", "syntax", "secrets"]),
-    ("branch", &["driver", "journal", "machine", "syntax"]),
-    ("cluster", &["branch", "driver", "machine", "os_error", "secrets", "syntax"]),
-    (
-        "repl",
-        &[
-            "driver",
-            "non_blocking_writer",
-            "os_error",
-            "report",
-            "secrets",
-            "machine",
-            "diagnostic",
-            "syntax",
-            "backoff",
-            "duration",
-            "nearest",
-        ],
-    ),
-    ("lsp", &["repl", "machine", "lint", "os_error", "syntax", "backoff", "duration"]),
-    (
-        "cli",
-        &[
-            "lsp",
-            "branch",
-            "cluster",
-            "os_error",
-            "user_directory",
-            "driver",
-            "journal",
-            "status",
-            "timeline",
-            "repl",
-            "log",
-            "non_blocking_writer",
-            "report",
-            "secrets",
-            "machine",
-            "lint",
-            "diagnostic",
-            "syntax",
-            "backoff",
-            "duration",
-            "nearest",
-        ],
-    ),
-    ("lib", &[]),
-    ("main", &["cli"]),
-];
-
-/// The modules of the crate that a text names: `crate::a`, `crate::{a, b::{c, d}}`.
-fn uses(text: &str) -> BTreeSet<&str> {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let name = |text: &str| text.find(|c| !is_name(c)).unwrap_or(text.len());
-    let mut uses = BTreeSet::new();
-    let places = text.match_indices("crate::").map(|(at, found)| &text[at + found.len()..]);
-    for rest in
-        places.chain(text.match_indices("ftsh::").map(|(at, found)| &text[at + found.len()..]))
-    {
-        let Some(group) = rest.strip_prefix('{') else {
-            uses.insert(&rest[..name(rest)]);
-            continue;
-        };
-        let mut depth = 0;
-        let mut begins = true;
-        for (at, c) in group.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => begins = true,
-                _ if is_name(c) && begins => {
-                    uses.insert(&group[at..at + name(&group[at..])]);
-                    begins = false;
-                }
-                _ => {}
-            }
-        }
-    }
-    uses
-}
-
-#[test]
-fn uses_are_found() {
-    let text = "use crate::a::B;\nuse crate::{c, d::{e, f}, g};\nx(crate::h::i())";
-    assert_eq!(uses(text), BTreeSet::from(["a", "c", "d", "g", "h"]));
-}
-
-#[test]
-fn imports_go_one_way() {
-    let mut problems = Vec::new();
-    for (name, text) in code() {
-        let module = module(&name);
-        let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == module) else {
-            problems.push(format!("{name}: the module `{module}` has no place in LAYERS"));
-            continue;
-        };
-        for used in uses(&text) {
-            let known = LAYERS.iter().any(|(layer, _)| *layer == used);
-            if known && used != module && !allowed.contains(&used) {
-                problems.push(format!("{name}: `{module}` must not use `{used}`"));
-            }
-        }
-    }
-    assert_none(&problems);
-}
-
-#[test]
-fn the_machine_and_the_syntax_are_pure() {
-    let pure = [
-        "machine", "timeline", "lint", "syntax", "channel", "backoff", "duration", "hint",
-        "nearest",
-    ];
-    let world = [
-        "std::process",
-        "std::fs",
-        "std::thread",
-        "std::env::",
-        "std::io",
-        "std::net",
-        "std::{",
-        "Instant",
-        "SystemTime",
-        "nix::",
-        "libc::",
-        "jiff::",
-        "SysRng",
-    ];
-    let mut problems = Vec::new();
-    for (name, text) in code() {
-        if pure.contains(&module(&name)) {
-            let found = world.iter().filter(|word| text.contains(**word));
-            problems.extend(found.map(|word| format!("{name} mentions `{word}`")));
-        }
-    }
-    assert_none(&problems);
-}
-
-/// The order of a hash map differs from run to run.
-#[test]
-fn the_same_events_give_the_same_run() {
-    let mut problems = Vec::new();
-    for (name, text) in code() {
-        if name.starts_with("src/machine/") || name.starts_with("src/driver/simulated/") {
-            let found = ["HashMap", "HashSet"].into_iter().filter(|word| text.contains(word));
-            problems.extend(found.map(|word| format!("{name} mentions `{word}`")));
-        }
-    }
-    assert_none(&problems);
-}
-
-#[test]
-fn only_the_process_driver_is_unsafe() {
-    let is_unsafe = |text: &str| {
-        text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains("unsafe "))
-    };
-    let mut problems = Vec::new();
-    for (name, text) in sources("src") {
-        if is_unsafe(&text) && !name.starts_with("src/driver/process/") {
-            problems.push(format!("{name} is unsafe"));
-        }
-    }
-    assert_none(&problems);
 }
 
 #[test]
@@ -297,7 +96,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn documents_name_files_that_exist() {
-    let folders = ["src/", "tests/", "examples/", "grammar/", ".ci/", "lab/", "fuzz/", "docs/"];
+    let folders =
+        ["crates/", "src/", "tests/", "examples/", "grammar/", ".ci/", "lab/", "fuzz/", "docs/"];
     let mut problems = Vec::new();
     for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = read(document);
