@@ -1,5 +1,7 @@
 //! The machine in a modelled world: virtual time, no processes.
 
+#![allow(unsafe_code)]
+
 mod atomic;
 mod bytes;
 mod calls;

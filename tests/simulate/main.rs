@@ -7,6 +7,8 @@
 //! - `FTSH_SIMULATE_PROGRAMS=n`: so many, from `FTSH_SIMULATE_FIRST` or a number that the clock
 //!   chooses. `just simulate n` does that with an optimized machine.
 
+#![allow(unsafe_code)]
+
 mod coverage;
 mod dice;
 mod elsewhere;

@@ -1,6 +1,8 @@
 //! The pure interpreter: it never blocks, reads no clock, opens no file and starts no process. It
 //! says what it wants done ([`Effect`]) and is told what came of it ([`Event`]).
 
+#![forbid(unsafe_code)]
+
 mod amount;
 mod atomic;
 mod away;

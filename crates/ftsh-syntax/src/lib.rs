@@ -1,5 +1,7 @@
 //! From source text to a syntax tree and back.
 
+#![forbid(unsafe_code)]
+
 pub mod ast;
 pub mod backoff;
 pub mod clauses;

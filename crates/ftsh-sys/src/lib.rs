@@ -1,5 +1,7 @@
 //! System calls that neither std nor nix offers safely: the only unsafe code of the shell.
 
+#![allow(unsafe_code, reason = "the only crate that implements anything unsafe")]
+
 mod attributes;
 mod boot;
 mod c_string_array;

@@ -73,7 +73,10 @@ impl Control {
         if let Some(thread) = state.thread {
             // SAFETY: the thread clears the field, under the lock, before it goes on to anything
             // else.
-            unsafe { thread.nudge() };
+            #[allow(unsafe_code)]
+            unsafe {
+                thread.nudge();
+            }
         }
         state.thread.is_some()
     }

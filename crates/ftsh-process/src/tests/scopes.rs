@@ -1,5 +1,7 @@
 //! Scopes that are emptied.
 
+#![allow(unsafe_code)]
+
 use std::os::fd::AsRawFd;
 
 use super::*;

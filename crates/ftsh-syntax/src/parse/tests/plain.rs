@@ -1,5 +1,7 @@
 //! Lines that are read without the grammar mean what the grammar says.
 
+#![allow(clippy::disallowed_methods, reason = "the test reads texts of the repository")]
+
 use std::fs;
 use std::path::Path;
 
