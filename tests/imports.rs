@@ -122,16 +122,15 @@ impl Crate {
         self.files.contains_key(&module).then_some(module)
     }
 
-    /// Who uses whom. What a folder's own module defines is there for those in the folder: that
-    /// isn't counted.
+    /// Returns each use of a module by another one. Uses of the modules of the folders around a
+    /// file are not counted, since a folder's own module defines names for the files below it.
     fn arrows(&self, modules: &[(Path, String)]) -> BTreeSet<(Path, Path)> {
         let mut arrows = BTreeSet::new();
         for (from, text) in modules {
             let declared = declared(text).into_iter().map(|(_, path)| path);
             for path in declared.chain(mentioned(text)) {
                 let home = self.absolute(from, &path).and_then(|path| self.home(&path, 9));
-                let parent = from.split_last().map(|(_, parent)| parent);
-                if let Some(home) = home.filter(|home| home != from && parent != Some(&home[..])) {
+                if let Some(home) = home.filter(|home| !from.starts_with(home)) {
                     arrows.insert((from.clone(), home));
                 }
             }

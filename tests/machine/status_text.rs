@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use ftsh_machine::Time;
 use ftsh_machine::driver::{self, Driver};
 use ftsh_machine::status::Status;
-use ftsh_machine::status_text::*;
+use ftsh_machine::status::text::*;
 use ftsh_machine::{Config, Effect, Event, Machine};
 use ftsh_sim::{Model, Simulated};
 

@@ -3,89 +3,26 @@
 
 #![forbid(unsafe_code)]
 
-mod amount;
 mod atomic;
-mod away;
-mod branches;
-mod builtin;
-mod cancel;
-mod channel;
 pub mod channels;
-mod cleaning;
-mod code;
-mod command;
-mod commit;
-pub mod config;
-pub mod control;
-mod deferred_cut;
-mod dispatch;
-pub mod driver;
-pub mod effect;
-mod ending;
-mod engines;
-mod entering;
-pub mod event;
-mod expand;
-mod expression;
-mod few;
-mod field;
-mod finally;
-mod flow;
-mod frame;
-mod functions;
-mod halt;
-mod hedge;
-mod hedging;
-mod held;
-mod id;
-mod input;
-mod invocation;
-mod items;
-mod join;
-mod jumps;
-mod leaving;
-mod let_out;
+mod commands;
+mod eval;
+mod forall;
+mod forany;
+mod grouped_output;
+mod interface;
 mod loops;
-mod loss;
-mod lower;
-mod nodes;
-mod number;
-mod opening;
-mod operators;
-pub mod outcome;
-mod pack;
-pub mod packed;
-mod parameter;
-mod pieces;
-pub mod record;
-mod redirect;
-mod relay;
-mod relaying;
-mod replacing;
-mod resuming;
-mod scope;
+mod pipelines;
+mod program;
+mod remote;
+mod resume;
+mod scopes;
 pub mod secrets;
-mod session;
-pub mod size;
-mod stages;
 pub mod status;
-pub mod status_text;
-mod step;
-mod subject;
-mod surroundings;
-mod table;
-mod tally;
-mod task;
-pub mod time;
-mod timer;
-pub mod trace;
-mod transaction;
-mod try_block;
-mod unpack;
+mod tasks;
+mod tries;
 mod unwind;
-mod value;
-mod value_error;
-mod variables;
+mod values;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -95,33 +32,38 @@ use bstr::BString;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-pub use config::Config;
-pub use effect::Effect;
-pub use event::Event;
-pub use outcome::{Failure, FailureKind, Outcome};
-pub use pack::Packed;
-pub use relay::field;
-pub use time::Time;
-pub use unpack::failure;
+pub use crate::config::Config;
+pub use crate::effect::Effect;
+pub use crate::event::Event;
+pub use crate::grouped_output::relay::field;
+pub use crate::outcome::{Failure, FailureKind, Outcome};
+pub use crate::remote::pack::Packed;
+pub use crate::remote::unpack::failure;
+pub use crate::time::Time;
+
+pub use crate::interface::{config, control, driver, effect, event, outcome, record, time};
+pub use crate::remote::packed;
+pub use crate::tasks::trace;
+pub use crate::values::size;
 
 use crate::channels::Rules;
-use code::{Address, Instruction, Program};
-use effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
-use engines::Engines;
-use event::{Refusal, Reply, SpawnError, Status};
-use flow::Flow;
+use crate::commands::invocation::Builtin;
+use crate::commands::table::Table;
+use crate::effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
+use crate::event::{Refusal, Reply, SpawnError, Status};
+use crate::grouped_output::let_out::Refused;
+use crate::program::code::{Address, Instruction, Program};
+use crate::record::{LogEvent, Record};
+use crate::remote::engines::Engines;
+use crate::remote::unpack::Lone;
+use crate::scopes::scope::Scopes;
+use crate::tasks::flow::Flow;
+use crate::tasks::task::{Inherited, State, Task};
+use crate::tasks::timer::{Timer, Timers};
+use crate::values::value::{Handle, Released, Resource};
+use crate::values::variables::Variables;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Name, Part};
-use invocation::Builtin;
-use let_out::Refused;
-use record::{LogEvent, Record};
-use scope::Scopes;
-use table::Table;
-use task::{Inherited, State, Task};
-use timer::{Timer, Timers};
-use unpack::Lone;
-use value::{Handle, Released, Resource};
-use variables::Variables;
 
 /// Which machine it takes to repeat a run: to be raised whenever a machine may do something else than
 /// before when it is told the same. What decides counts: `rand`, `rand_distr`, `regex`, `strsim`.
@@ -196,7 +138,7 @@ impl Machine {
         seed: u64,
     ) -> Self {
         let released = Released::default();
-        let program = Arc::new(lower::lower(script));
+        let program = Arc::new(crate::program::lower::lower(script));
         let variables = Variables::new(environment, config.secrets.clone());
         let found = variables.iter().map(|(name, _)| Arc::clone(name)).collect();
         let main = Task {
@@ -486,7 +428,9 @@ impl Machine {
 
     /// Whether a task has this only write what its branches printed.
     fn lets_out(&self, task: TaskId, process: ProcessId) -> bool {
-        self.tasks.get(&task).is_some_and(|task| let_out::letting_out(task) == Some(process))
+        self.tasks
+            .get(&task)
+            .is_some_and(|task| crate::grouped_output::let_out::letting_out(task) == Some(process))
     }
 
     fn done(&mut self, operation: OperationId, result: Result<Reply, Refusal>) {
@@ -502,7 +446,7 @@ impl Machine {
     }
 
     /// Logs an event of a task, if the log tells such.
-    fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: record::Level) {
+    fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: crate::record::Level) {
         if self.config.log_level >= level {
             let record = self.record(task, task.line(), event());
             self.effects.push_back(Effect::Log(record));

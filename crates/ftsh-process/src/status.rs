@@ -14,7 +14,7 @@ use crate::non_blocking_writer::standard_error;
 use ftsh_machine::Machine;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::record::{Level, LogEvent, Record};
-use ftsh_machine::status_text as status;
+use ftsh_machine::status::text as status;
 
 /// How often a line that counts tenths of seconds changes.
 const FAST: Duration = Duration::from_millis(100);

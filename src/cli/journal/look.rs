@@ -18,7 +18,7 @@ use crate::timeline::{self, Timeline};
 use ftsh_journal::{Journal, Over, Unreadable, elapsed, replay};
 use ftsh_machine::outcome::Human;
 use ftsh_machine::record::{Level, Record};
-use ftsh_machine::status_text as status;
+use ftsh_machine::status::text as status;
 use ftsh_machine::{Outcome, Time};
 use ftsh_sys::os_error::plain;
 

@@ -1,0 +1,325 @@
+//! Atomic attempts: how they begin, and what becomes of what they have written when they fail.
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use crate::Machine;
+use crate::atomic::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
+use crate::commands::opening::{Redirects, Resolved, Resource, Targets, Written};
+use crate::effect::{
+    Access, BufferId, DraftId, DraftMode, Effect, FdChange, FdSource, OperationId, Query, ReplayId,
+    ScratchId, Sink,
+};
+use crate::event::{Refusal, Reply};
+use crate::outcome::Failure;
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::FrameKind;
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tries::try_block::NO_TRY;
+use crate::unwind::ending::{Retry, Thrown};
+use crate::values::size::MOST_TOLD;
+use crate::values::value::{Handle, Value};
+use ftsh_syntax::ast::{Mode, Redirect};
+
+impl Machine {
+    /// Where the output of all attempts is to go is known before the first, whatever they change.
+    pub(crate) fn find_targets(&self, task: &mut Task, redirects: &[Redirect]) -> Result<(), Halt> {
+        let resolved = self.resolve(task, redirects)?.pending;
+        let (directory, umask) = (task.directory.clone(), task.umask);
+        task.enter(FrameKind::Targets(Arc::new(Targets { resolved, directory, umask })));
+        Ok(())
+    }
+
+    /// An attempt of an atomic `try` begins, or its `catch`: what it writes is held from here on.
+    pub(crate) fn begin_atomic(&mut self, task: &mut Task, attempt: bool) -> Flow {
+        let targets = task.targets();
+        let resolved = targets.as_ref().map(|targets| targets.resolved.iter().cloned());
+        let mut changes = Vec::new();
+        let mut held = Vec::new();
+        let kind =
+            if attempt { self.attempt(task, &mut changes, &mut held) } else { Some(Kind::Catch) };
+        let Some(kind) = kind else { return Flow::Throw(task.broken(NO_TRY)) };
+        let (mut drafts, mut written) = (Vec::new(), Vec::new());
+        for Resolved { descriptor, with_errors, target } in resolved.into_iter().flatten() {
+            let source = match target {
+                Resource::FdSource(source) => {
+                    // A `catch` that writes nothing leaves what is there.
+                    let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
+                    let mut draft = Vec::new();
+                    let source = self.as_draft(source, mode, true, &mut draft);
+                    drafts.extend(draft.into_iter().map(|draft| (descriptor, draft)));
+                    source
+                }
+                Resource::WriteVariable(name, mode) => {
+                    let (source, change) = self.held_variable(task, &written, name, mode);
+                    written.extend(change.map(|change| (descriptor, change)));
+                    source
+                }
+                // What is read is opened once, around all attempts.
+                Resource::ReadVariable(_) => continue,
+            };
+            changes.push(FdChange { descriptor, source });
+            if with_errors {
+                changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
+            }
+        }
+        let operation = self.new_operation(task);
+        let place = match &targets {
+            Some(targets) => (targets.directory.clone(), targets.umask),
+            None => (task.directory.clone(), task.umask),
+        };
+        let io = self.open_io_in(place, &task.io, operation, changes);
+        let before = task.io.clone();
+        let inner = Vec::new();
+        let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
+        let transaction = Box::new(transaction);
+        Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
+    }
+
+    /// An attempt begins whose standard error a clause of its `try` may read: a relay keeps it.
+    pub(crate) fn begin_tee(&mut self, task: &Task) -> Flow {
+        let relay = OperationId(self.next_id());
+        self.effects.push_back(Effect::Relay { operation: relay, io: task.io.id() });
+        let buffer = Handle::new(BufferId(self.next_id()), &self.released);
+        let source = FdSource::Tee { relay, buffer: buffer.id() };
+        let operation = self.new_operation(task);
+        let io = self.open_io(&task.io, task, operation, vec![FdChange { descriptor: 2, source }]);
+        let transaction = Transaction::bare(Kind::Tee { relay, buffer }, task.io.clone());
+        let transaction = Box::new(transaction);
+        Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
+    }
+
+    /// What only an attempt has: input that is read anew, held output, a directory.
+    fn attempt(
+        &mut self,
+        task: &mut Task,
+        changes: &mut Vec<FdChange>,
+        held: &mut Vec<Held>,
+    ) -> Option<Kind> {
+        let frame = task.top_try()?;
+        let replay = match &frame.replay {
+            Some(replay) => replay.id(),
+            None => {
+                let replay = ReplayId(self.next_id());
+                frame.replay = Some(Handle::new(replay, &self.released));
+                replay
+            }
+        };
+        changes.push(FdChange { descriptor: 0, source: FdSource::Replay(replay) });
+        for descriptor in 1..=9 {
+            let buffer = BufferId(self.next_id());
+            changes.push(FdChange { descriptor, source: FdSource::Hold(buffer) });
+            held.push((descriptor, Handle::new(buffer, &self.released)));
+        }
+        let scratch = Handle::new(ScratchId(self.next_id()), &self.released);
+        self.scopes.keep(frame.scope, scratch.clone());
+        Some(Kind::Attempt { replay, scratch })
+    }
+
+    /// A variable that becomes what is written once that is committed.
+    fn held_variable(
+        &mut self,
+        task: &Task,
+        before: &[(u8, Written)],
+        name: crate::Name,
+        mode: Mode,
+    ) -> (FdSource, Option<Written>) {
+        let same = before.iter().rev().find(|(_, written)| written.name == name);
+        if let (Mode::Append, Some((_, written))) = (mode, same) {
+            return (FdSource::BufferAppend(written.buffer.id()), None);
+        }
+        let buffer = BufferId(self.next_id());
+        let variable = task.variables.get(&name).map(|variable| &variable.value);
+        let source = match variable.filter(|_| mode == Mode::Append) {
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
+            value => {
+                let text = value.and_then(Value::text).unwrap_or_default().into_owned();
+                FdSource::BufferCreate(buffer, text)
+            }
+        };
+        let buffer = Handle::new(buffer, &self.released);
+        (source, Some(Written { name, buffer, waits: true }))
+    }
+
+    /// A file is written whole or not at all, also if it is appended to where that is wanted.
+    fn as_draft(
+        &mut self,
+        source: FdSource,
+        mode: DraftMode,
+        appends: bool,
+        drafts: &mut Vec<Handle<DraftId>>,
+    ) -> FdSource {
+        let mode = match &source {
+            FdSource::File { access: Access::Write, .. } => mode,
+            FdSource::File { access: Access::Append, .. } if appends => DraftMode::Append,
+            _ => return source,
+        };
+        let FdSource::File { path, .. } = source else { return source };
+        let draft = DraftId(self.next_id());
+        drafts.push(Handle::new(draft, &self.released));
+        FdSource::Draft { draft, path, mode }
+    }
+
+    /// The files that the present instruction writes are written whole or not at all, if it is in an
+    /// atomic attempt. What is appended to isn't held: it would be read to no end.
+    pub(crate) fn draft_files(&mut self, task: &mut Task) {
+        if !task.is_atomic() {
+            return;
+        }
+        let Some(Redirects { pending, drafts, .. }) = task.redirects() else { return };
+        for Resolved { target, .. } in pending {
+            if let Resource::FdSource(source) = target {
+                let file = std::mem::replace(source, FdSource::Null);
+                *source = self.as_draft(file, DraftMode::Replace, false, drafts);
+            }
+        }
+    }
+
+    /// The descriptors of a transaction are there, or can't be had.
+    pub(crate) fn begun(
+        &mut self,
+        task: &mut Task,
+        beginning: Beginning,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        if let Err(refusal) = result {
+            self.leave_tee(&beginning.transaction.kind);
+            // Where nothing has been done yet, nothing is to be hoped for.
+            let is_first = task.top_try().is_some_and(|frame| frame.first_failed.is_none());
+            let retry = if is_first { Retry::Never } else { Retry::AsUsual };
+            return Flow::Throw(Thrown { retry, ..task.not_opened(refusal) });
+        }
+        task.io = beginning.io;
+        task.enter(FrameKind::Transaction(beginning.transaction));
+        task.advance();
+        Flow::Continue
+    }
+
+    /// A transaction is left without being committed. What an attempt has written is told of it when
+    /// nothing of it runs any more.
+    pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
+        self.leave_tee(&transaction.kind);
+        let Transaction { kind, before, mut held, drafts, written, .. } = transaction;
+        task.io = before;
+        let Some(frame) = task.top_try() else { return };
+        match kind {
+            Kind::Attempt { .. } => {
+                held.extend(written.into_iter().map(|(descriptor, it)| (descriptor, it.buffer)));
+                frame.dropped = Some(Dropped { held, drafts, is_lost: true });
+            }
+            Kind::Tee { buffer, .. } => {
+                let held = vec![(2, buffer)];
+                frame.dropped = Some(Dropped { held, drafts, is_lost: false });
+            }
+            Kind::Catch | Kind::Redirected { .. } => {}
+        }
+    }
+
+    /// Nobody waits any more for what is written on.
+    pub(crate) fn leave_tee(&mut self, kind: &Kind) {
+        if let Kind::Tee { relay, .. } = kind {
+            self.abandon(*relay);
+        }
+    }
+
+    /// Before a `try` goes on after a failed attempt: finds out what that has written last.
+    pub(crate) fn ask_output(&mut self, task: &Task, told: Vec<Sink>, then: AfterEmptied) -> Flow {
+        let most = then.failure().map_or(0, |failure| {
+            MOST_TOLD.saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
+        });
+        let operation = self.new_operation(task);
+        let query = Query::Tail(told, most);
+        let directory = task.directory.clone();
+        self.effects.push_back(Effect::Query { operation, directory, query });
+        Flow::Wait(State::Telling(operation, then))
+    }
+
+    /// What a failed attempt has written last is known. If something inside it failed like this, what that
+    /// has written comes after it.
+    pub(crate) fn output_told(
+        &mut self,
+        task: &mut Task,
+        mut then: AfterEmptied,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        let dropped = task.top_try().and_then(|frame| frame.dropped.take());
+        if let (Some(failure), Ok(Reply::Text(text))) = (then.failure_mut(), result)
+            && (failure.printed.is_some() || !text.is_empty())
+        {
+            let failure = Arc::make_mut(failure);
+            // What was kept of an attempt inside was written to what is told of now.
+            failure.printed = None;
+            if dropped.is_some_and(|dropped| !dropped.is_lost) {
+                failure.printed = Some(Arc::new(text));
+            } else if !text.is_empty() {
+                let inside = failure.output.take();
+                let inside = inside.as_ref().map_or(&b""[..], |output| &output[..]);
+                failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
+            }
+        }
+        self.emptied(task, then)
+    }
+
+    /// An atomic `try` is over. Unless an attempt was committed, the next one to read finds all that they
+    /// have read.
+    pub(crate) fn end_replay(&mut self, replay: Option<Handle<ReplayId>>) {
+        if replay.is_some() {
+            drop(replay);
+            self.tell_released();
+        }
+    }
+}
+
+impl AfterEmptied {
+    /// How the attempt failed after which this comes, if it is one.
+    fn failure_mut(&mut self) -> Option<&mut Arc<Failure>> {
+        match self {
+            Self::Fail(thrown) => Some(&mut thrown.failure),
+            Self::EndTry(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    fn failure(&self) -> Option<&Arc<Failure>> {
+        match self {
+            Self::Fail(thrown) => Some(&thrown.failure),
+            Self::EndTry(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Whether a `try` goes on after a failed attempt.
+    pub fn is_for_a_try(&self) -> bool {
+        self.failure().is_some()
+    }
+}
+
+impl Task {
+    /// Where the output of the innermost structure is to go, which is a `try` or its `catch`.
+    fn targets(&self) -> Option<Arc<Targets>> {
+        let mut around = self.frames.iter().rev().skip(1).map(|frame| &frame.kind);
+        match around.find(|kind| !matches!(kind, FrameKind::Guard(_)))? {
+            FrameKind::Targets(targets) => Some(Arc::clone(targets)),
+            _ => None,
+        }
+    }
+
+    /// The directory of the innermost atomic attempt.
+    pub fn scratch(&self) -> Option<&Scratch> {
+        let own = self.frames.iter().rev().find_map(|frame| match &frame.kind {
+            FrameKind::Transaction(transaction) => match &transaction.kind {
+                Kind::Attempt { scratch, .. } => Some(scratch),
+                Kind::Tee { .. } | Kind::Catch | Kind::Redirected { .. } => None,
+            },
+            _ => None,
+        });
+        own.or(self.inherited.scratch.as_ref())
+    }
+
+    /// Whether it is in an atomic attempt.
+    pub fn is_atomic(&self) -> bool {
+        self.scratch().is_some()
+    }
+}

@@ -1,0 +1,302 @@
+//! Committing: what a transaction has written takes place, in the order of files, variables, streams.
+//!
+//! Trouble before the first file is in its place is a failure as any other; after that nothing is tried
+//! again, for then some of it has been done.
+
+use std::collections::VecDeque;
+
+use crate::Machine;
+use crate::atomic::transaction::{Commit, Committing, Held, Kind, Transaction};
+use crate::effect::{DraftId, Effect, OperationId, ProcessId, Query, TaskId};
+use crate::event::{Refusal, Reply, SIGPIPE};
+use crate::grouped_output::let_out::Refused;
+use crate::outcome::FailureKind;
+use crate::record::Level;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{Frame, FrameKind};
+use crate::tasks::task::{State, Task};
+use crate::unwind::ending::{Retry, Thrown};
+use crate::unwind::leaving::Leaving;
+use crate::values::value::Handle;
+
+/// What is wrong where something is committed that isn't the innermost structure.
+const NO_TRANSACTION: &str = "the innermost structure is no transaction";
+
+impl Machine {
+    /// The end of an atomic attempt, or of what is written to files in one.
+    pub(crate) fn end_transaction(&mut self, task: &mut Task) -> Flow {
+        match task.frames.pop() {
+            Some(Frame { kind: FrameKind::Transaction(transaction), .. }) => {
+                let then = Leaving::To(task.at + 1);
+                self.begin_commit(task, transaction, then)
+            }
+            _ => Flow::Throw(task.broken(NO_TRANSACTION)),
+        }
+    }
+
+    /// A transaction that was taken off has succeeded.
+    pub(crate) fn begin_commit(
+        &mut self,
+        task: &mut Task,
+        mut transaction: Box<Transaction>,
+        then: Leaving,
+    ) -> Flow {
+        transaction.commit = Some(Commit { then, streams: VecDeque::new() });
+        if let Kind::Tee { relay, .. } = transaction.kind {
+            task.enter(FrameKind::Transaction(transaction));
+            self.operations.insert(relay, task.id);
+            self.effects.push_back(Effect::FinishRelay(relay));
+            return Flow::Wait(State::Committing(Committing::Relay(relay)));
+        }
+        let mut drafts = std::mem::take(&mut transaction.inner);
+        drafts.extend(std::mem::take(&mut transaction.drafts).into_iter().map(|(_, draft)| draft));
+        transaction.inner = drafts;
+        let held = transaction.held.iter().map(|(_, buffer)| buffer.id());
+        let written = transaction.written.iter().map(|(_, written)| written.buffer.id());
+        let buffers: Vec<_> = held.chain(written).collect();
+        task.enter(FrameKind::Transaction(transaction));
+        if buffers.is_empty() {
+            return self.settle_files(task);
+        }
+        // Asked first: so nothing may be left to do once files are in their places.
+        let operation = self.new_operation(task);
+        let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
+        self.effects.push_back(Effect::Query { operation, directory, query });
+        Flow::Wait(State::Committing(Committing::Filled(operation)))
+    }
+
+    /// Has files take their places, or leaves that to the attempt around.
+    fn settle_files(&mut self, task: &mut Task) -> Flow {
+        let Some(Frame { height, kind: FrameKind::Transaction(mut transaction) }) =
+            task.frames.pop()
+        else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        if !matches!(transaction.kind, Kind::Redirected { .. })
+            && !transaction.inner.is_empty()
+            && let Some(outer) = self.enclosing(task)
+        {
+            outer.inner.append(&mut transaction.inner);
+        }
+        let wanted: Vec<DraftId> = transaction.inner.iter().map(Handle::id).collect();
+        task.frames.push(Frame { height, kind: FrameKind::Transaction(transaction) });
+        if wanted.is_empty() {
+            return self.files_are_there(task);
+        }
+        let operation = self.ask_to_settle(task, wanted);
+        Flow::Wait(State::Committing(Committing::Files(operation)))
+    }
+
+    pub(crate) fn ask_to_settle(&mut self, task: &Task, drafts: Vec<DraftId>) -> OperationId {
+        let operation = self.new_operation(task);
+        self.effects.push_back(Effect::Settle { operation, drafts });
+        operation
+    }
+
+    /// The innermost atomic attempt around what a task does, which may be one of a task that waits for it.
+    fn enclosing<'t>(&'t mut self, task: &'t mut Task) -> Option<&'t mut Transaction> {
+        if task.own_attempt().is_some() {
+            return task.own_attempt();
+        }
+        let mut parent = task.parent?.0;
+        while self.tasks.get_mut(&parent)?.own_attempt().is_none() {
+            parent = self.tasks.get(&parent)?.parent?.0;
+        }
+        self.tasks.get_mut(&parent)?.own_attempt()
+    }
+
+    /// An answer that a commit waits for.
+    pub(crate) fn go_on_committing(
+        &mut self,
+        task: &mut Task,
+        waited: Committing,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        match (waited, result) {
+            (Committing::Files(_), result) => match settled(result) {
+                Ok(()) => self.files_are_there(task),
+                Err(NotSettled { why, retry }) => {
+                    let thrown = task.thrown(FailureKind::Redirect, 1, why, "");
+                    Flow::Throw(Thrown { retry, ..thrown })
+                }
+            },
+            (Committing::Filled(_), Ok(Reply::Buffers(filled))) => {
+                let Some(transaction) = task.top_transaction() else {
+                    return Flow::Throw(task.broken(NO_TRANSACTION));
+                };
+                // Of a `catch` that has nothing to say nothing takes the place of what was there.
+                if let Kind::Catch = transaction.kind {
+                    let written = &mut transaction.written;
+                    written.retain(|(_, written)| filled.contains(&written.buffer.id()));
+                }
+                let is_filled = |(_, buffer): &Held| filled.contains(&buffer.id());
+                let streams: VecDeque<Held> =
+                    transaction.held.iter().filter(|held| is_filled(held)).cloned().collect();
+                if let Some(commit) = &mut transaction.commit {
+                    commit.streams = streams;
+                }
+                self.settle_files(task)
+            }
+            (Committing::Filled(_), Err(refusal)) => {
+                Flow::Throw(task.thrown(FailureKind::Builtin, 1, refusal.message, ""))
+            }
+            (Committing::Relay(_), Ok(Reply::Truth(true))) => self.committed(task),
+            (Committing::Relay(_), result) => {
+                let refused = match result {
+                    Ok(_) => Refused::NobodyReads(SIGPIPE),
+                    Err(refusal) => Refused::Error(refusal.message),
+                };
+                self.not_let_out(task, 2, refused, Retry::AsUsual)
+            }
+            (Committing::Filled(_) | Committing::LettingOut(..), _) => {
+                Flow::Throw(task.broken("a commit waits for something else"))
+            }
+        }
+    }
+
+    /// Files are in their places: what was read is read for good, and the rest takes place.
+    fn files_are_there(&mut self, task: &mut Task) -> Flow {
+        let Some(transaction) = task.top_transaction() else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        transaction.inner.clear();
+        if let Kind::Attempt { replay, .. } = transaction.kind {
+            self.effects.push_back(Effect::KeepInput(replay));
+        }
+        for (_, written) in std::mem::take(&mut transaction.written) {
+            written.commit(&mut task.variables);
+        }
+        self.next_stream(task)
+    }
+
+    /// Lets out what comes next.
+    fn next_stream(&mut self, task: &mut Task) -> Flow {
+        let Some(transaction) = task.top_transaction() else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        let io = transaction.before.id();
+        let streams = transaction.commit.as_mut().map(|commit| &mut commit.streams);
+        let Some(held) = streams.and_then(VecDeque::pop_front) else { return self.committed(task) };
+        let process = self.copy(task, io, held.1.id(), held.0);
+        Flow::Wait(State::Committing(Committing::LettingOut(process, held)))
+    }
+
+    /// Whether a task has this only let out what was held.
+    pub(crate) fn commits(&self, task: TaskId, process: ProcessId) -> bool {
+        let state = self.tasks.get(&task).map(|task| &task.state);
+        matches!(state, Some(State::Committing(Committing::LettingOut(it, _))) if *it == process)
+    }
+
+    /// Something that was held is let out, or can't be.
+    pub(crate) fn stream_let_out(&mut self, task: TaskId, result: Result<(), Refused>) {
+        self.resume(task, |machine, task| {
+            let state = std::mem::replace(&mut task.state, State::Ready);
+            let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
+                return Flow::Throw(task.broken("nothing is being let out"));
+            };
+            match result {
+                Ok(()) => machine.next_stream(task),
+                Err(refused) => machine.not_let_out(task, descriptor, refused, Retry::Never),
+            }
+        });
+    }
+
+    /// What goes to a descriptor can't be written.
+    fn not_let_out(
+        &mut self,
+        task: &mut Task,
+        descriptor: u8,
+        refused: Refused,
+        retry: Retry,
+    ) -> Flow {
+        let Some(transaction) = task.top_transaction() else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        let unread = refused.is_unread() && transaction.before.feeds(descriptor);
+        let thrown = refused.thrown(task, "what an attempt printed can't be written");
+        if unread && self.outlasts_readers(task) {
+            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            return self.next_stream(task);
+        }
+        let retry = if unread { Retry::Unread } else { retry };
+        Flow::Throw(Thrown { retry, ..thrown })
+    }
+
+    /// All has taken place.
+    fn committed(&mut self, task: &mut Task) -> Flow {
+        let transaction = match task.frames.pop() {
+            Some(Frame { height, kind: FrameKind::Transaction(transaction) }) => {
+                task.stack.truncate(height);
+                transaction
+            }
+            _ => return Flow::Throw(task.broken(NO_TRANSACTION)),
+        };
+        task.io = transaction.before;
+        let Some(Commit { then, .. }) = transaction.commit else {
+            return Flow::Throw(task.broken(NO_TRANSACTION));
+        };
+        self.go_on_leaving(task, then).unwrap_or_else(|halt| self.halt(task, halt))
+    }
+
+    /// Goes on with what was decided before a structure was left.
+    pub(crate) fn go_on_leaving(&mut self, task: &mut Task, then: Leaving) -> Step {
+        match then {
+            Leaving::To(address) => {
+                task.jump(address);
+                Ok(Flow::Continue)
+            }
+            Leaving::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
+            Leaving::Return(value) => self.leave_function(task, value),
+            Leaving::End(ending) => Ok(Flow::End(ending)),
+            Leaving::Throw(thrown) => Ok(Flow::Throw(thrown)),
+            Leaving::Cancelled => Ok(self.clean(task)),
+        }
+    }
+}
+
+impl Task {
+    /// The innermost structure's transaction, if it is one.
+    pub fn top_transaction(&mut self) -> Option<&mut Transaction> {
+        match self.frames.last_mut().map(|frame| &mut frame.kind) {
+            Some(FrameKind::Transaction(transaction)) => Some(transaction),
+            _ => None,
+        }
+    }
+
+    /// Whether the attempt around this place in its structures is being committed: it makes no other.
+    pub fn is_committing(&self, at: usize) -> bool {
+        self.frames.get(at).is_some_and(|frame| match &frame.kind {
+            FrameKind::Transaction(transaction) => {
+                transaction.commit.is_some() && !matches!(transaction.kind, Kind::Tee { .. })
+            }
+            _ => false,
+        })
+    }
+
+    /// The innermost atomic attempt among its own structures.
+    fn own_attempt(&mut self) -> Option<&mut Transaction> {
+        self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+            FrameKind::Transaction(it) if matches!(it.kind, Kind::Attempt { .. }) => {
+                Some(&mut **it)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Why files haven't taken their places.
+pub struct NotSettled {
+    /// In words.
+    pub why: String,
+    /// Whether an attempt can be made again: no file has taken its place.
+    pub retry: Retry,
+}
+
+/// What came of files that were to take their places.
+pub fn settled(result: Result<Reply, Refusal>) -> Result<(), NotSettled> {
+    match result {
+        Ok(Reply::Text(why)) => Err(NotSettled { why: why.to_string(), retry: Retry::Never }),
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(NotSettled { why: refusal.message, retry: Retry::AsUsual }),
+    }
+}

@@ -1,0 +1,499 @@
+//! Commands: programs, and what comes of them.
+
+use std::mem::take;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::Machine;
+use crate::atomic::commit::{NotSettled, settled};
+use crate::commands::invocation::{Builtin, Call, Expanded, Kind, Start};
+use crate::commands::opening::Phase;
+use crate::commands::redirect::enter_redirects;
+use crate::effect::{Action, Effect, Environment, ProcessId, Query, Run};
+use crate::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
+use crate::outcome::{FailureKind, Outcome, shorten};
+use crate::program::code::Instruction;
+use crate::record::{Level, LogEvent};
+use crate::secrets::Secrets;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{Frame, FrameKind};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{Command, Settling, State, Task};
+use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::values::size;
+use crate::values::value::{Handle, Value};
+use crate::values::variables::Variables;
+use ftsh_syntax::ast::{Name, Part, Simple, Word};
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::{BUILTINS, HEADS, synonym};
+
+/// What is wrong where a command ended that nothing waits for.
+const NO_COMMAND: &str = "a command ended that nothing waits for";
+/// Tells a shell what to hide, one value a line.
+const REDACT: &str = "FTSH_REDACT";
+/// The signal that nothing catches.
+const SIGKILL: i32 = 9;
+/// More of a command's text isn't told.
+const LONGEST_SHOWN: usize = 64 * 1024;
+
+impl Machine {
+    /// Runs a command: a function, a builtin or a program, in this order. All its words are expanded
+    /// before anything is set up for it.
+    pub(crate) fn command(&mut self, task: &mut Task, simple: &Simple) -> Step {
+        let command = match &task.expanded {
+            Some(command) => Arc::clone(command),
+            None => {
+                let command = Arc::new(self.expand(task, simple)?);
+                if !simple.redirects.is_empty() {
+                    task.progress().redirects = self.resolve(task, &simple.redirects)?;
+                }
+                task.expanded = Some(Arc::clone(&command));
+                command
+            }
+        };
+        let start = match &command.kind {
+            Kind::Function(_) => None,
+            Kind::Builtin(builtin) => self.descriptor_builtin(task, *builtin, &command)?,
+            Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
+        };
+        if start.as_ref().map_or_else(|| command.kind.calls(), |start| start.reads.is_empty()) {
+            self.draft_files(task);
+        }
+        let phase = self.next_phase(task);
+        if task.is_to_redirect() || start.is_none() && !phase.changes.is_empty() {
+            return Ok(self.open(task, phase));
+        }
+        match (start, &command.kind) {
+            (Some(start), _) => Ok(self.start(task, start, phase, command.text.clone())),
+            (None, Kind::Function(name)) => {
+                let name = Arc::clone(name);
+                task.expanded = None; // a big argument isn't copied
+                self.call_command(task, &name, command)
+            }
+            (None, Kind::Builtin(builtin)) => self.plain_builtin(task, *builtin, &command),
+            (None, Kind::Program) => Ok(Flow::Continue),
+        }
+    }
+
+    fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Halt> {
+        let expander = self.expander(task);
+        let mut words = Vec::with_capacity(simple.words.len());
+        for word in &simple.words {
+            if words.first().is_some_and(|first| first == "export") && has_equals_sign(word) {
+                // As in an assignment, a value can't turn into more of them.
+                words.push(expander.single(word)?);
+            } else {
+                expander.add_words([word], &mut words)?;
+            }
+        }
+        let assignments = simple
+            .assignments
+            .iter()
+            .map(|(name, word)| Ok((Arc::clone(name), expander.joined(word)?)))
+            .collect::<Result<Vec<_>, Halt>>()?;
+        let Some(first) = words.first() else {
+            return Err(Halt::expression("there is no command: all its words are empty"));
+        };
+        let secrets = &task.variables.secrets;
+        secrets.learn_from(&words);
+        for (name, value) in &assignments {
+            secrets.learn(name, value);
+        }
+        let text = display(&words, secrets);
+        let name = if self.functions.is_empty() { None } else { first.to_str().ok() };
+        let function = name.and_then(|name| self.functions.get_key_value(name));
+        let kind = match (function, Builtin::named(first)) {
+            (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
+            (None, Some(builtin)) => Kind::Builtin(builtin),
+            (None, None) => Kind::Program,
+        };
+        let environment = match kind {
+            Kind::Program | Kind::Builtin(Builtin::Exec) => Some(self.environment(task)?),
+            _ => None,
+        };
+        Ok(Expanded { words, assignments, environment, kind, text })
+    }
+
+    /// Calls a function as a command.
+    fn call_command(&mut self, task: &mut Task, name: &Name, command: Arc<Expanded>) -> Step {
+        enter_redirects(task, true);
+        let event = || LogEvent::CommandStarted(command.text.clone());
+        self.log(task, event, Level::COMMANDS);
+        let mut restore = Vec::new();
+        for (name, value) in &command.assignments {
+            restore.push(task.variables.keep(name));
+            let (value, inherited) = (Value::from(value.clone()), false);
+            let variable = crate::values::variables::Variable { value, exported: true, inherited };
+            task.variables.put(name, Some(variable));
+        }
+        let command = Arc::unwrap_or_clone(command);
+        let (args, command) = (command.words, Some(command.text));
+        let name = Arc::clone(name);
+        self.call(task, Call { name, args, wants_value: false, restore, command })
+    }
+
+    /// The exported variables, as programs get them.
+    fn environment(&self, task: &mut Task) -> Result<Arc<Environment>, Halt> {
+        if let Some(environment) = task.variables.environment() {
+            return Ok(environment);
+        }
+        let expander = self.expander(task);
+        let environment =
+            Arc::new(task.variables.exported(|value| size::copy(&expander.text(value)?))?);
+        task.variables.remember(&environment);
+        Ok(environment)
+    }
+
+    /// Starts a command and waits for it.
+    fn start(&mut self, task: &mut Task, start: Start, phase: Phase, text: String) -> Flow {
+        let Start { action, reads, last } = start;
+        self.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
+        self.open_scope(task.scope);
+        let process = ProcessId(self.next_id());
+        self.processes.insert(process, task.id);
+        let io = task.opened().unwrap_or(&task.io);
+        let feeds = io.piped_after(&phase.changes);
+        let run = Box::new(Run {
+            process,
+            task: task.id,
+            scope: task.scope,
+            action,
+            directory: task.directory.clone(),
+            umask: task.umask,
+            io: io.id(),
+            is_last: task.opened().is_none() && self.is_all_of_a_stage(task),
+            redirects: phase.changes,
+            feeds,
+            deadline: self.deadline_of(task),
+            grace: task.leaves_time_to_clean_up().then(|| self.config.kill_timeout / 2),
+            line: task.line(),
+        });
+        let replaces_shell = last && task.parent.is_none();
+        let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
+        self.effects.push_back(effect);
+        let (started, written) = (self.now, phase.written);
+        let set_up = task.redirects().map(|it| (take(&mut it.drafts), take(&mut it.before)));
+        let (drafts, before) = set_up.unwrap_or_default();
+        Flow::Wait(State::Command(Box::new(Command {
+            process,
+            text,
+            started,
+            reads,
+            written,
+            before,
+            last,
+            replaces_shell,
+            drafts,
+        })))
+    }
+
+    /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
+    fn is_all_of_a_stage(&self, task: &Task) -> bool {
+        task.frames.is_empty()
+            && matches!(task.program.code.get(task.at + 1), Some(Instruction::EndTask))
+            && self.parent_of_stage(task).is_some()
+    }
+
+    /// The command that a task waited for could not be started.
+    pub(crate) fn command_refused(&self, task: &mut Task, error: SpawnError) -> Flow {
+        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken(NO_COMMAND));
+        };
+        if let Some(written) = command.written
+            && error.kind != SpawnErrorKind::Redirect
+        {
+            written.commit(&mut task.variables);
+        }
+        let (kind, code) = match error.kind {
+            SpawnErrorKind::NotFound => (FailureKind::NotFound, 127),
+            SpawnErrorKind::NotExecutable => (FailureKind::NotFound, 126),
+            SpawnErrorKind::Redirect => (FailureKind::Redirect, 1),
+            SpawnErrorKind::System => (FailureKind::Spawn, 1),
+            SpawnErrorKind::Builtin => (FailureKind::Builtin, 1),
+        };
+        let message = match kind {
+            FailureKind::NotFound => match self.meant(&error, &command.text) {
+                Some(meant) => format!("{}, did you mean `{meant}`?", error.message),
+                None => error.message,
+            },
+            _ => format!("`{}`: {}", shorten(&command.text), error.message),
+        };
+        Flow::Throw(task.thrown(kind, code, message, &command.text))
+    }
+
+    /// What a command that isn't there may have been meant to be.
+    fn meant(&self, error: &SpawnError, text: &str) -> Option<&str> {
+        // What `exec` becomes is no function, builtin or structure.
+        if error.kind != SpawnErrorKind::NotFound || text.starts_with("exec ") {
+            return None;
+        }
+        let functions = self.functions.keys().map(|name| &**name);
+        let known = functions.chain(BUILTINS).chain(HEADS);
+        let name = text.split(' ').next().unwrap_or_default();
+        synonym(name).or_else(|| nearest(name, known))
+    }
+
+    /// The command that a task waited for ended.
+    pub(crate) fn command_ended(
+        &mut self,
+        task: &mut Task,
+        status: Status,
+        line: Option<BString>,
+        unread: bool,
+    ) -> Flow {
+        let State::Command(mut command) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken(NO_COMMAND));
+        };
+        let elapsed = self.now - command.started;
+        let Command { written, .. } = &mut *command;
+        if let Some(written) = written.take() {
+            written.commit(&mut task.variables);
+        }
+        if command.replaces_shell
+            && let Some(outcome) = ended_with(status)
+        {
+            return self.replaced(task, command.text, elapsed, outcome);
+        }
+        if status == Status::Exited(0) && !command.drafts.is_empty() {
+            let drafts = command.drafts.iter().map(Handle::id).collect();
+            let operation = self.ask_to_settle(task, drafts);
+            return Flow::Wait(State::Settling(Box::new(Settling { operation, command, elapsed })));
+        }
+        let text = command.text;
+        match status {
+            Status::Exited(0) => {
+                read_into(&mut task.variables, &command.reads, line.unwrap_or_default());
+                self.command_succeeded(task, text, elapsed, command.last)
+            }
+            // A last line without a newline is a line; only nothing at all is the end.
+            Status::Exited(_) if !command.reads.is_empty() => {
+                if let Some(line) = line.filter(|line| !line.is_empty()) {
+                    read_into(&mut task.variables, &command.reads, line);
+                    task.advance();
+                    return Flow::Continue;
+                }
+                let message = format!("`{text}` found the end of input");
+                Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
+            }
+            Status::Exited(code) if command.last && !unread => {
+                Flow::End(Ending::Exited(code as u8))
+            }
+            Status::Exited(code) => {
+                let message = format!("`{}` exited with {code}", shorten(&text));
+                let thrown = task.thrown(FailureKind::Exit, code, message, &text);
+                self.command_failed(task, thrown.after(elapsed), unread)
+            }
+            Status::Signaled(_) | Status::OutOfMemory => {
+                let (signal, why) = match status {
+                    Status::Signaled(signal) => (signal, ""),
+                    _ => (SIGKILL, ": the system had too little memory"),
+                };
+                let (command_text, name) = (shorten(&text), signal_name(signal));
+                let message = format!("`{command_text}` was killed by {name}{why}");
+                let thrown = task.thrown(FailureKind::Signal, signal, message, &text);
+                self.command_failed(task, thrown.after(elapsed), unread)
+            }
+            Status::Lost => {
+                let message =
+                    format!("how `{}` ended is lost: an internal error of ftsh", shorten(&text));
+                Flow::Throw(task.thrown(FailureKind::Internal, 1, message, &text).after(elapsed))
+            }
+        }
+    }
+
+    /// Throws a command's failure, unless nobody reads any more what the command wrote and the task goes
+    /// on without readers.
+    fn command_failed(&mut self, task: &mut Task, thrown: Thrown, unread: bool) -> Flow {
+        if !unread {
+            return Flow::Throw(thrown);
+        }
+        if self.outlasts_readers(task) {
+            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            task.advance();
+            return Flow::Continue;
+        }
+        Flow::Throw(Thrown { retry: Retry::Unread, ..thrown })
+    }
+
+    /// The files that a command has written have taken their places, or can't.
+    pub(crate) fn files_settled(
+        &mut self,
+        task: &mut Task,
+        settling: Settling,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        let Settling { command, elapsed, .. } = settling;
+        let Command { text, last, .. } = *command;
+        match settled(result) {
+            Ok(()) => self.command_succeeded(task, text, elapsed, last),
+            Err(NotSettled { why, .. }) => {
+                let message = format!("`{}`: {why}", shorten(&text));
+                let thrown = task.thrown(FailureKind::Redirect, 1, message, &text);
+                Flow::Throw(thrown.after(elapsed))
+            }
+        }
+    }
+
+    /// The program that stands in the shell's place, whose end is that of the run, ended.
+    fn replaced(
+        &mut self,
+        task: &mut Task,
+        command: String,
+        elapsed: Duration,
+        outcome: Outcome,
+    ) -> Flow {
+        if outcome == Outcome::Succeeded {
+            self.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+        }
+        self.leave_all(task);
+        self.outcome = Some(outcome);
+        Flow::Wait(State::Ready)
+    }
+
+    /// Another program stands in the shell's place: nothing is left of the structures around it, and what
+    /// they have left running stays.
+    pub(crate) fn leave_all(&mut self, task: &mut Task) {
+        while let Some(Frame { height, kind }) = task.frames.pop() {
+            task.stack.truncate(height);
+            if let FrameKind::Try(frame) = &kind
+                && frame.phase.is_scoped()
+            {
+                self.merge(frame.scope, frame.outer_scope);
+            }
+            self.abandon_frame(task, kind, false);
+        }
+    }
+
+    /// Nobody knows what came of a command: the shell that ran it has ended.
+    pub(crate) fn command_lost(task: &mut Task) -> Flow {
+        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken(NO_COMMAND));
+        };
+        for kept in command.before.into_iter().rev() {
+            task.variables.put_back(kept);
+        }
+        let text = command.text;
+        let message = format!("`{}` was running when the shell ended", shorten(&text));
+        Flow::Throw(task.thrown(FailureKind::Lost, 1, message, &text))
+    }
+
+    /// Goes on after a command.
+    fn command_succeeded(
+        &mut self,
+        task: &mut Task,
+        command: String,
+        elapsed: Duration,
+        last: bool,
+    ) -> Flow {
+        self.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+        if last {
+            return Flow::End(Ending::Succeeded);
+        }
+        task.advance();
+        Flow::Continue
+    }
+
+    /// Reads the answer to a query that a builtin asked.
+    pub(crate) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
+        task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
+    }
+}
+
+/// How the run ended that was its last command; none if nobody can say.
+fn ended_with(status: Status) -> Option<Outcome> {
+    match status {
+        Status::Exited(0) => Some(Outcome::Succeeded),
+        Status::Exited(code) => Some(Outcome::Exited(code as u8)),
+        Status::Signaled(signal) => Some(Outcome::Interrupted(signal)),
+        Status::OutOfMemory => Some(Outcome::Interrupted(SIGKILL)),
+        Status::Lost => None,
+    }
+}
+
+/// Puts a line into a variable, as it is; or its words into several, of which the last takes the rest.
+fn read_into(variables: &mut Variables, names: &[Name], line: BString) {
+    let Some((last, words)) = names.split_last() else { return };
+    if words.is_empty() {
+        return variables.set(last, Value::from(line));
+    }
+    let mut rest = line.trim_ascii();
+    for name in words {
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        variables.set(name, Value::from(BString::from(&rest[..end])));
+        rest = rest[end..].trim_ascii_start();
+    }
+    variables.set(last, Value::from(BString::from(rest)));
+}
+
+/// What runs a program.
+pub fn program(task: &Task, command: &Expanded, words: Vec<BString>) -> Action {
+    let assignments = command.assignments.iter();
+    let mut overrides: Vec<(BString, BString)> =
+        assignments.map(|(name, value)| ((&**name).into(), value.clone())).collect();
+    if let Some(attempt) = task.attempt() {
+        overrides.push(("FTSH_ATTEMPT".into(), attempt.number.to_string().into()));
+    }
+    let given = words.iter().chain(overrides.iter().map(|(_, value)| value));
+    if let Some(values) = task.variables.secrets.for_command(given) {
+        overrides.push((REDACT.into(), values));
+    }
+    let environment = command.environment.clone().unwrap_or_default();
+    Action::Program { words, environment, overrides }
+}
+
+/// Whether a word has an unquoted `=` in the script.
+fn has_equals_sign(word: &Word) -> bool {
+    word.parts.iter().any(|part| matches!(part, Part::Bare(text) if text.contains('=')))
+}
+
+/// A command's words as one would type them, but for what is secret, and for the end of a very long
+/// one.
+pub fn display(words: &[BString], secrets: &Secrets) -> String {
+    let length = words.iter().map(|word| word.len() + 1).sum::<usize>();
+    let mut text = String::with_capacity(length.min(2 * LONGEST_SHOWN));
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        let word = secrets.hide_bytes(word);
+        quote(word[..word.len().min(2 * LONGEST_SHOWN)].as_bstr(), &mut text);
+        if text.len() > 2 * LONGEST_SHOWN {
+            break;
+        }
+    }
+    // A value that was split; whole, so before the end is cut off.
+    secrets.hide_in(&mut text);
+    if text.len() > LONGEST_SHOWN {
+        let end = (0..=LONGEST_SHOWN).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text
+}
+
+/// Adds a word as one would type it.
+fn quote(word: &BStr, text: &mut String) {
+    let plain =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_^~".contains(byte) || *byte >= 0x80;
+    let shown = word.to_str_lossy();
+    if !word.is_empty() && word.iter().all(plain) {
+        *text += &shown;
+    } else {
+        *text += "'";
+        *text += &shown.replace('\\', r"\\").replace('\'', r"\'");
+        *text += "'";
+    }
+}
+
+/// A signal's name, like `SIGTERM`.
+pub fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
+    name.map_or_else(|| format!("signal {signal}"), |name| format!("SIG{name}"))
+}

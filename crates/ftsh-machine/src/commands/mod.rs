@@ -1,0 +1,8 @@
+//! Commands, builtins, redirections and tables of descriptors.
+
+pub(crate) mod builtin;
+pub(crate) mod command;
+pub(crate) mod invocation;
+pub(crate) mod opening;
+pub(crate) mod redirect;
+pub(crate) mod table;

@@ -1,0 +1,272 @@
+//! Redirections: from words to changes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use crate::Machine;
+use crate::atomic::transaction::Transaction;
+use crate::commands::opening::{Opening, Phase, Redirects, Resolved, Resource, Written};
+use crate::commands::table::Table;
+use crate::effect::{
+    Access, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask,
+};
+use crate::outcome::FailureKind;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{Frame, FrameKind};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{State, Task};
+use crate::unwind::leaving::Leaving;
+use crate::values::value::{Handle, Value};
+use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
+
+impl Machine {
+    /// Expands the words of redirections; nothing is changed yet.
+    pub(crate) fn resolve(&self, task: &Task, redirects: &[Redirect]) -> Result<Redirects, Halt> {
+        let expander = self.expander(task);
+        let mut pending = VecDeque::with_capacity(redirects.len());
+        for redirect in redirects {
+            let target = match &redirect.target {
+                Target::File(word) => {
+                    let access = match redirect.mode {
+                        Mode::Read => Access::Read,
+                        Mode::Write => Access::Write,
+                        Mode::Append => Access::Append,
+                    };
+                    let path = expander.file(word)?;
+                    Resource::FdSource(match named_descriptor(&path) {
+                        Some(descriptor) => FdSource::Descriptor(descriptor),
+                        None => FdSource::File { path, access },
+                    })
+                }
+                Target::Variable(word) => {
+                    let name = variable_name(&expander.single(word)?)?;
+                    match redirect.mode {
+                        Mode::Read if task.variables.get(&name).is_none() => {
+                            return Err(Halt::Fail(
+                                FailureKind::Redirect,
+                                format!("the variable `{name}` is not set, so it can't be read"),
+                            ));
+                        }
+                        Mode::Read => Resource::ReadVariable(name),
+                        mode => Resource::WriteVariable(name, mode),
+                    }
+                }
+                Target::Descriptor(descriptor) => {
+                    Resource::FdSource(FdSource::Descriptor(*descriptor))
+                }
+                Target::HereDocument { body, .. } => {
+                    Resource::FdSource(FdSource::Bytes(expander.joined(body)?))
+                }
+                Target::HereString(word) => {
+                    let mut line = expander.joined(word)?;
+                    line.push(b'\n');
+                    Resource::FdSource(FdSource::Bytes(line))
+                }
+            };
+            let (descriptor, with_errors) = (redirect.descriptor, redirect.with_errors);
+            pending.push_back(Resolved { descriptor, with_errors, target });
+        }
+        Ok(Redirects { pending, ..Redirects::default() })
+    }
+
+    /// What comes next of the redirections of the present instruction: as far as the next
+    /// variable that is written. It changes when it is set up, and not if something before it fails;
+    /// what comes after it may fail without taking that back.
+    pub(crate) fn next_phase(&mut self, task: &mut Task) -> Phase {
+        let mut changes = Vec::with_capacity(task.redirects().map_or(0, |it| it.pending.len()));
+        let mut written = None;
+        while written.is_none()
+            && let Some(Resolved { descriptor, with_errors, target }) =
+                task.redirects().and_then(|redirects| redirects.pending.pop_front())
+        {
+            let source = match target {
+                Resource::FdSource(source) => source,
+                Resource::ReadVariable(name) => read_port(task, &name),
+                Resource::WriteVariable(name, mode) => {
+                    let opens = |done: &FdChange| matches!(done.source, FdSource::File { .. });
+                    let waits = changes.iter().any(opens);
+                    let (source, change) = self.write_port(task, name, mode, waits);
+                    written = change;
+                    source
+                }
+            };
+            changes.push(FdChange { descriptor, source });
+            if with_errors {
+                changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
+            }
+        }
+        Phase { changes, written }
+    }
+
+    /// A command that appends to what it reads, or what another task has too, gets a copy.
+    fn write_port(
+        &mut self,
+        task: &mut Task,
+        name: Name,
+        mode: Mode,
+        waits: bool,
+    ) -> (FdSource, Option<Written>) {
+        if mode == Mode::Append
+            && let Some(Value::Buffer(held)) = task.variables.own(&name)
+            && held.is_sole()
+        {
+            let (id, same) = (held.id(), Value::Buffer(held.clone()));
+            task.variables.set(&name, same); // an environment that has it is out of date
+            return (FdSource::BufferAppend(id), None);
+        }
+        let buffer = BufferId(self.next_id());
+        let before = task.variables.get(&name).map(|variable| &variable.value);
+        let source = match before.filter(|_| mode == Mode::Append) {
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
+            value => {
+                let text = value.and_then(Value::text).unwrap_or_default().into_owned();
+                FdSource::BufferCreate(buffer, text)
+            }
+        };
+        (source, Some(Written { name, buffer: Handle::new(buffer, &self.released), waits }))
+    }
+
+    /// Asks for a table of descriptors; the present instruction starts over when it is there.
+    pub(crate) fn open(&mut self, task: &Task, phase: Phase) -> Flow {
+        let operation = self.new_operation(task);
+        let base = task.opened().unwrap_or(&task.io);
+        let io = self.open_io(base, task, operation, phase.changes);
+        Flow::Wait(State::Opening(Opening { operation, io, written: phase.written }))
+    }
+
+    pub(crate) fn open_io(
+        &mut self,
+        base: &Table,
+        task: &Task,
+        operation: OperationId,
+        redirects: Vec<FdChange>,
+    ) -> Table {
+        self.open_io_in((task.directory.clone(), task.umask), base, operation, redirects)
+    }
+
+    /// The same where files are opened in another directory, or made without other rights.
+    pub(crate) fn open_io_in(
+        &mut self,
+        (directory, umask): (Directory, Umask),
+        base: &Table,
+        operation: OperationId,
+        redirects: Vec<FdChange>,
+    ) -> Table {
+        let io = IoId(self.next_id());
+        let table = base.changed(Handle::new(io, &self.released), &redirects);
+        let base = base.id();
+        let effect = Effect::Open { operation, io, base, directory, umask, redirects };
+        self.effects.push_back(effect);
+        table
+    }
+
+    /// Redirections around a block.
+    pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
+        if task.opened().is_none() {
+            task.progress().redirects = self.resolve(task, redirects)?;
+            self.draft_files(task);
+        }
+        if task.opened().is_none() || task.is_to_redirect() {
+            let phase = self.next_phase(task);
+            return Ok(self.open(task, phase));
+        }
+        enter_redirects(task, false);
+        task.advance();
+        Ok(Flow::Continue)
+    }
+
+    /// Leaves a block's redirections.
+    pub(crate) fn leave(&mut self, task: &mut Task) {
+        if let Some(frame) = task.frames.pop() {
+            task.stack.truncate(frame.height);
+            self.abandon_frame(task, frame.kind, true);
+        }
+    }
+
+    /// Comes to the end of a block's redirections.
+    pub(crate) fn end_redirects(&mut self, task: &mut Task) -> Flow {
+        if task.top_transaction().is_some() {
+            return self.end_transaction(task);
+        }
+        self.leave(task);
+        task.advance();
+        Flow::Continue
+    }
+
+    /// Leaves the redirections that a command put around its call, and goes on after that.
+    pub(crate) fn leave_redirects_of_call(&mut self, task: &mut Task) -> Flow {
+        match task.frames.pop() {
+            Some(Frame {
+                height,
+                kind: kind @ FrameKind::Redirected { around_call: true, .. },
+            }) => {
+                task.stack.truncate(height);
+                self.abandon_frame(task, kind, true);
+                Flow::Continue
+            }
+            Some(Frame { kind: FrameKind::Transaction(transaction), .. })
+                if transaction.is_around_call() =>
+            {
+                let then = Leaving::To(task.at);
+                self.begin_commit(task, transaction, then)
+            }
+            other => {
+                task.frames.extend(other);
+                Flow::Continue
+            }
+        }
+    }
+}
+
+/// Uses the descriptors that were opened for a block, or for a call.
+pub fn enter_redirects(task: &mut Task, around_call: bool) {
+    if let Some(io) = task.take_opened() {
+        let before = std::mem::replace(&mut task.io, io);
+        let drafts = task.redirects().map(|it| std::mem::take(&mut it.drafts)).unwrap_or_default();
+        task.enter(if drafts.is_empty() {
+            FrameKind::Redirected { before, around_call }
+        } else {
+            FrameKind::Transaction(Box::new(Transaction::redirected(before, around_call, drafts)))
+        });
+    }
+}
+
+fn read_port(task: &mut Task, name: &Name) -> FdSource {
+    match task.variables.get(name).map(|variable| &variable.value) {
+        Some(Value::Buffer(buffer)) => {
+            let buffer = buffer.clone();
+            let id = buffer.id();
+            task.progress().redirects.read.push(buffer);
+            FdSource::BufferRead(id)
+        }
+        Some(value) => FdSource::Bytes(value.text().unwrap_or_default().into_owned()),
+        None => FdSource::Null,
+    }
+}
+
+/// The descriptor of the command's own that a name of the system stands for. Opened anew, a file that it
+/// leads to would be emptied while others write to it.
+pub fn named_descriptor(path: &[u8]) -> Option<u8> {
+    let number = match path {
+        b"/dev/stdin" => b"0",
+        b"/dev/stdout" => b"1",
+        b"/dev/stderr" => b"2",
+        _ => [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().find_map(|it| path.strip_prefix(*it))?,
+    };
+    match number {
+        [digit @ b'0'..=b'9'] => Some(digit - b'0'),
+        _ => None,
+    }
+}
+
+/// Checks that a word may name a variable.
+pub fn variable_name(word: &BString) -> Result<Name, Halt> {
+    let valid = word.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
+        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    match word.to_str() {
+        Ok(name) if valid => Ok(name.into()),
+        _ => Err(Halt::expression(format!("`{word}` can't be a variable's name"))),
+    }
+}

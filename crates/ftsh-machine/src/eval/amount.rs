@@ -1,0 +1,62 @@
+//! Lengths of time as arguments: those of `sleep` and `defer`.
+
+use std::time::Duration;
+
+use bstr::{BString, ByteSlice};
+
+use crate::tasks::halt::Halt;
+use ftsh_syntax::duration::{parse_deferral, parse_pause};
+
+/// What `sleep` is told.
+pub fn pause(args: &[BString]) -> Result<Duration, Halt> {
+    parse_pause(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
+        wrong("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`", args)
+    })
+}
+
+/// What `defer` is told: a length of time above zero, and the words after it.
+pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Halt> {
+    let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
+    let (by, after) = parse_deferral(&words).ok_or_else(|| {
+        wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", args)
+    })?;
+    Ok((by, &args[args.len() - after..]))
+}
+
+fn wrong(takes: &str, args: &[BString]) -> Halt {
+    Halt::usage(match bstr::join(" ", args) {
+        nothing if nothing.is_empty() => takes.into(),
+        words => format!("{takes}, not `{}`", words.as_bstr()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In milliseconds, and what comes after it.
+    fn deferred(text: &str) -> Option<(u128, String)> {
+        let args: Vec<BString> = text.split(' ').map(BString::from).collect();
+        let (by, rest) = deferral(&args).ok()?;
+        Some((by.as_millis(), bstr::join(" ", rest).to_str_lossy().into_owned()))
+    }
+
+    #[test]
+    fn a_deferral_is_a_time_and_a_message() {
+        let is = |text, millis, message: &str| {
+            assert_eq!(deferred(text), Some((millis, message.into())), "{text}");
+        };
+        is("30", 30_000, "");
+        is("1.5", 1500, "");
+        is("2 minutes", 120_000, "");
+        is("1m30s", 90_000, "");
+        is("1 minute 30 seconds", 90_000, "");
+        is("30 busy", 30_000, "busy");
+        is("30 s 503 Service Unavailable", 30_000, "503 Service Unavailable");
+        is("30 503", 30_000, "503");
+        is("2 minutes busy for 3 days", 120_000, "busy for 3 days");
+        for wrong in ["", "0", "busy", "-1", "minutes", "0 seconds"] {
+            assert_eq!(deferred(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! From words to text: quoting, splitting, patterns.
+//!
+//! Expanding is pure and starts over: what only the world knows is asked for by stopping with
+//! [`Halt::Need`], and found among the task's answers the next time.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use crate::config::Config;
+use crate::effect::Query;
+use crate::event::Reply;
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::time::Time;
+use crate::values::field::{Field, Fields};
+use crate::values::size::{self, LONGEST, MOST_WORDS, TooLong};
+use crate::values::value::{Value, canonical_integer};
+use ftsh_syntax::ast::{Parameter, Part, Quoted, Substitute, Variable, Word};
+
+/// What words are expanded in.
+pub struct Expander<'a> {
+    /// The task that says them.
+    pub task: &'a Task,
+    /// The run's settings.
+    pub config: &'a Config,
+    /// For `$elapsed` and `$remaining`.
+    pub now: Time,
+    /// Adds up how many bytes are handled.
+    pub handled: &'a Cell<usize>,
+}
+
+impl Expander<'_> {
+    /// All the words of a list of words, split and with patterns expanded.
+    pub fn words<'w>(
+        &self,
+        words: impl IntoIterator<Item = &'w Word>,
+    ) -> Result<Vec<BString>, Halt> {
+        let mut out = Vec::new();
+        self.add_words(words, &mut out)?;
+        Ok(out)
+    }
+
+    /// Adds these words to others.
+    pub fn add_words<'w>(
+        &self,
+        words: impl IntoIterator<Item = &'w Word>,
+        out: &mut Vec<BString>,
+    ) -> Result<(), Halt> {
+        let mut length = 0;
+        let mut count = |text: &BString| {
+            length += text.len();
+            if length > LONGEST { Err(Halt::expression(TooLong(length))) } else { Ok(()) }
+        };
+        for word in words {
+            if let Some(text) = self.plain_word(word)? {
+                count(&text)?;
+                out.push(text);
+            } else {
+                for field in self.fields(word)? {
+                    count(&field.text)?;
+                    self.matches(field, out)?;
+                }
+            }
+            if out.len() > MOST_WORDS {
+                return Err(size::too_many_words());
+            }
+        }
+        Ok(())
+    }
+
+    /// What a word is that is one without more ado: text that stands for itself, or a variable's value in
+    /// which nothing is to be split.
+    fn plain_word(&self, word: &Word) -> Result<Option<BString>, Halt> {
+        if let Some(text) = word.itself().filter(|text| !text.is_empty()) {
+            return size::copy(text.as_bytes()).map(Some);
+        }
+        let [Part::Variable(variable)] = &word.parts[..] else { return Ok(None) };
+        let text = match self.plain(variable) {
+            Some(Value::Text(text)) if is_one_word(text) => size::copy(text)?,
+            Some(Value::Integer(integer)) => integer.to_string().into(),
+            _ => return Ok(None),
+        };
+        self.handle_words(&text);
+        Ok(Some(text))
+    }
+
+    /// The one file that a redirection names.
+    pub fn file(&self, word: &Word) -> Result<BString, Halt> {
+        one(self.words([word])?)
+    }
+
+    /// The one word that a word is, without patterns.
+    pub fn single(&self, word: &Word) -> Result<BString, Halt> {
+        one(self.fields(word)?.map(|field| field.text).collect())
+    }
+
+    /// The one value that a word is.
+    pub fn single_value(&self, word: &Word) -> Result<Value, Halt> {
+        if let [Part::Variable(variable)] = &word.parts[..] {
+            match self.plain(variable) {
+                Some(value @ (Value::Integer(_) | Value::Boolean(_))) => return Ok(value.clone()),
+                Some(Value::Text(text)) if is_one_word(text) => {
+                    self.handle_words(text);
+                    return Ok(Value::Text(Arc::clone(text)));
+                }
+                _ => {}
+            }
+        }
+        self.single(word).map(Value::from)
+    }
+
+    /// The value of an operand: never split, no patterns.
+    pub fn operand(&self, word: &Word) -> Result<Value, Halt> {
+        if let [Part::Variable(variable)] = &word.parts[..]
+            && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Text(_))) =
+                self.plain(variable)
+        {
+            return Ok(value.clone());
+        }
+        if let [Part::Variable(variable)] = &word.parts[..]
+            && let (Parameter::Positional(index), None) =
+                (&variable.parameter, &variable.substitute)
+            && let Some(argument) = self.task.args.get(*index as usize)
+            && let Some(integer) = canonical_integer(argument)
+        {
+            self.handle(argument);
+            return Ok(Value::Integer(integer));
+        }
+        self.joined(word).map(Value::from)
+    }
+
+    /// The text of a word, unsplit.
+    pub fn joined(&self, word: &Word) -> Result<BString, Halt> {
+        let mut text = BString::default();
+        for (index, part) in word.parts.iter().enumerate() {
+            match part {
+                Part::Bare(bare) if index == 0 => {
+                    let (home, rest) = self.tilde(bare, word.parts.len() == 1)?;
+                    self.append(&mut text, &home)?;
+                    text.extend_from_slice(rest.as_bytes());
+                }
+                Part::Bare(bare) | Part::Single(bare) => text.extend_from_slice(bare.as_bytes()),
+                Part::Escaped(escaped) => {
+                    text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                Part::Double(quoted) => self.quoted(quoted, &mut text)?,
+                Part::Variable(variable) => self.append(&mut text, &self.variable(variable)?)?,
+            }
+        }
+        Ok(text)
+    }
+
+    fn append(&self, text: &mut BString, bytes: &[u8]) -> Result<(), Halt> {
+        self.handle(bytes);
+        size::append(text, bytes)
+    }
+
+    /// Takes note that these bytes were handled.
+    pub fn handle(&self, bytes: &[u8]) {
+        self.handled.set(self.handled.get() + bytes.len());
+    }
+
+    /// The same of bytes that are split: words cost more than bytes.
+    fn handle_words(&self, bytes: &[u8]) {
+        self.handled.set(self.handled.get() + 4 * bytes.len());
+    }
+
+    fn quoted(&self, quoted: &[Quoted], text: &mut BString) -> Result<(), Halt> {
+        for piece in quoted {
+            match piece {
+                Quoted::Text(literal) => text.extend_from_slice(literal.as_bytes()),
+                Quoted::Variable(variable) => self.append(text, &self.variable(variable)?)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn fields(&self, word: &Word) -> Result<impl Iterator<Item = Field>, Halt> {
+        let is_pattern =
+            |part: &Part| matches!(part, Part::Bare(bare) if bare.contains(['*', '?', '[']));
+        let is_pattern = word.parts.iter().any(is_pattern);
+        let mut fields = Fields::new(is_pattern);
+        for (index, part) in word.parts.iter().enumerate() {
+            match part {
+                Part::Bare(bare) if index == 0 => {
+                    let (home, rest) = self.tilde(bare, word.parts.len() == 1)?;
+                    if !home.is_empty() {
+                        fields.quoted(&home)?;
+                    }
+                    fields.bare(rest);
+                }
+                Part::Bare(bare) => fields.bare(bare),
+                Part::Escaped(escaped) => {
+                    fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
+                }
+                Part::Single(text) => fields.quoted(text.as_bytes())?,
+                Part::Double(quoted) => self.quoted_fields(quoted, &mut fields)?,
+                Part::Variable(variable) => self.split(variable, &mut fields)?,
+            }
+        }
+        Ok(fields.finish())
+    }
+
+    fn quoted_fields(&self, quoted: &[Quoted], fields: &mut Fields) -> Result<(), Halt> {
+        // "$@" alone with no arguments is no word at all.
+        let only_args =
+            matches!(quoted, [Quoted::Variable(variable)] if variable.parameter == Parameter::At);
+        if !only_args {
+            fields.quoted(b"")?;
+        }
+        for piece in quoted {
+            match piece {
+                Quoted::Text(text) => fields.quoted(text.as_bytes())?,
+                Quoted::Variable(variable)
+                    if variable.parameter == Parameter::At && variable.substitute.is_none() =>
+                {
+                    for (index, arg) in self.task.args.iter().skip(1).enumerate() {
+                        if index > 0 {
+                            fields.end();
+                        }
+                        self.handle(arg);
+                        fields.quoted(arg)?;
+                    }
+                }
+                Quoted::Variable(variable) => {
+                    let text = self.variable(variable)?;
+                    self.handle(&text);
+                    fields.quoted(&text)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn split(&self, variable: &Variable, fields: &mut Fields) -> Result<(), Halt> {
+        if let (Parameter::At | Parameter::Star, None) = (&variable.parameter, &variable.substitute)
+        {
+            for (index, arg) in self.task.args.iter().skip(1).enumerate() {
+                if index > 0 {
+                    fields.end();
+                }
+                self.handle(arg);
+                fields.split(arg)?;
+            }
+            return Ok(());
+        }
+        // The quotes of a substitute hold: ${a:-"x y"} is one word.
+        if let Some((substitute, parts)) = &variable.substitute {
+            let value = self.parameter(&variable.parameter)?;
+            let set = value.is_some_and(|value| !value.is_empty());
+            if set == (*substitute == Substitute::Alternative) {
+                return self.split_parts(parts, fields);
+            }
+        }
+        let text = self.variable(variable)?;
+        self.handle_words(&text);
+        size::room_for_words(&text)?;
+        fields.split(&text)
+    }
+
+    fn split_parts(&self, parts: &[Part], fields: &mut Fields) -> Result<(), Halt> {
+        for part in parts {
+            match part {
+                Part::Bare(bare) => fields.split(bare.as_bytes())?,
+                Part::Escaped(escaped) => {
+                    fields.quoted(escaped.encode_utf8(&mut [0; 4]).as_bytes())?;
+                }
+                Part::Single(text) => fields.quoted(text.as_bytes())?,
+                Part::Double(quoted) => self.quoted_fields(quoted, fields)?,
+                Part::Variable(variable) => self.split(variable, fields)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn matches(&self, field: Field, out: &mut Vec<BString>) -> Result<(), Halt> {
+        let Some(pattern) = field.pattern() else {
+            out.push(field.text);
+            return Ok(());
+        };
+        let query = Query::Glob(pattern);
+        let mut answers = self.task.answers().iter();
+        match answers.find(|(asked, _)| *asked == query) {
+            Some((_, Reply::Words(words))) if !words.is_empty() => {
+                out.extend(words.iter().cloned());
+                Ok(())
+            }
+            Some(_) => Err(Halt::expression(format!("no file matches `{}`", field.text))),
+            None => Err(Halt::Need(query)),
+        }
+    }
+}
+
+/// Whether splitting would leave a text as it is.
+fn is_one_word(text: &[u8]) -> bool {
+    !text.is_empty() && !text.iter().any(u8::is_ascii_whitespace)
+}
+
+fn one(mut words: Vec<BString>) -> Result<BString, Halt> {
+    match (words.pop(), words.len()) {
+        (Some(word), 0) => Ok(word),
+        (None, _) => Err(Halt::expression("exactly one word is needed here, but there is none")),
+        (_, more) => {
+            let count = more + 1;
+            Err(Halt::expression(format!("exactly one word is needed here, but there are {count}")))
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Evaluation of words, expressions and the functions of the language.
+
+pub(crate) mod amount;
+pub(crate) mod expand;
+pub(crate) mod expression;
+pub(crate) mod functions;
+pub(crate) mod operators;
+pub(crate) mod parameter;
+pub(crate) mod replacing;

@@ -1,0 +1,194 @@
+//! What variables, arguments and home directories read as.
+
+use std::borrow::Cow;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::effect::Query;
+use crate::eval::expand::Expander;
+use crate::event::Reply;
+use crate::tasks::halt::Halt;
+use crate::values::size::{self, LONGEST, TooLong};
+use crate::values::value::Value;
+use ftsh_syntax::ast::{Parameter, Part, Substitute, Variable, Word};
+
+impl<'a> Expander<'a> {
+    /// The value of a variable used without a substitute, as it is.
+    pub fn plain(&self, variable: &Variable) -> Option<&'a Value> {
+        match (&variable.parameter, &variable.substitute) {
+            (Parameter::Named(name), None) => {
+                let variable = self.task.variables.get(name)?;
+                let shadowed = variable.inherited && !matches!(self.special(name), Ok(None));
+                (!shadowed).then_some(&variable.value)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of a variable as one text, with its substitute.
+    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Halt> {
+        let value = self.parameter(&variable.parameter)?;
+        let set = value.as_ref().is_some_and(|value| !value.is_empty());
+        match (&variable.substitute, value) {
+            (Some((Substitute::Default, parts)), _) if !set => self.parts(parts),
+            (Some((Substitute::Alternative, parts)), _) if set => self.parts(parts),
+            (Some((Substitute::Alternative, _)), _) => Ok(Cow::default()),
+            (_, Some(value)) => Ok(value),
+            (_, None) => self.unset(&variable.parameter),
+        }
+    }
+
+    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
+        let word =
+            Word { span: ftsh_syntax::Span::default(), parts: parts.iter().cloned().collect() };
+        self.joined(&word).map(own)
+    }
+
+    fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Halt> {
+        match parameter {
+            Parameter::Named(name) if !self.config.unset_is_empty => {
+                Err(Halt::expression(format!(
+                    "the variable `{name}` is not set (write \"${{{name}:-}}\" if it may be empty)"
+                )))
+            }
+            _ => Ok(Cow::default()),
+        }
+    }
+
+    /// The value of a parameter; none if it is not set.
+    pub(crate) fn parameter(&self, parameter: &Parameter) -> Result<Option<Cow<'a, BStr>>, Halt> {
+        let args = &self.task.args;
+        let number = |number: String| Some(own(number.into()));
+        Ok(match parameter {
+            Parameter::Named(name) => return self.named(name),
+            Parameter::Positional(index) => {
+                args.get(*index as usize).map(|arg| Cow::Borrowed(arg.as_bstr()))
+            }
+            Parameter::Count => number(args.len().saturating_sub(1).to_string()),
+            Parameter::Star | Parameter::At => Some(own(size::join(args.iter().skip(1), b"")?)),
+            Parameter::Pid => number(self.config.pid.to_string()),
+        })
+    }
+
+    fn named(&self, name: &str) -> Result<Option<Cow<'a, BStr>>, Halt> {
+        match self.task.variables.get(name) {
+            Some(variable) if !variable.inherited => {
+                let text = self.text(&variable.value)?;
+                if matches!(variable.value, Value::Buffer(_)) {
+                    // Now is when it becomes known what a command wrote.
+                    self.task.variables.secrets.learn(name, &text);
+                }
+                Ok(Some(text))
+            }
+            _ if name == "scratch" && self.task.is_atomic() => self.scratch(),
+            Some(variable) => match self.special(name)? {
+                Some(special) => Ok(Some(own(special))),
+                None => self.text(&variable.value).map(Some),
+            },
+            None => Ok(self.special(name)?.map(own)),
+        }
+    }
+
+    /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
+    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Halt>
+    where
+        'a: 'v,
+    {
+        if let Value::Buffer(buffer) = value {
+            let written = self.answer(Query::Buffer(buffer.id()))?.as_bytes();
+            let text = match written.strip_suffix(b"\n") {
+                Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
+                None => written,
+            };
+            if text.len() > LONGEST {
+                return Err(Halt::expression(TooLong(text.len())));
+            }
+            return Ok(Cow::Borrowed(text.as_bstr()));
+        }
+        match value.not_text() {
+            Some(error) => Err(Halt::expression(error)),
+            None => Ok(value.text().unwrap_or_default()),
+        }
+    }
+
+    /// The directory of the atomic attempt around.
+    fn scratch(&self) -> Result<Option<Cow<'a, BStr>>, Halt> {
+        let scratch = self.task.scratch();
+        let path = scratch.map(|scratch| self.answer(Query::Scratch(scratch.id()))).transpose()?;
+        Ok(path.map(Cow::Borrowed))
+    }
+
+    fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
+        let mut answers = self.task.answers().iter();
+        match answers.find(|(asked, _)| *asked == query) {
+            Some((_, Reply::Text(text))) => Ok(text.as_bstr()),
+            Some(_) => Ok(BStr::new("")),
+            None => Err(Halt::Need(query)),
+        }
+    }
+
+    /// What `$attempt`, `$error` and their like tell, where they do.
+    fn special(&self, name: &str) -> Result<Option<BString>, Halt> {
+        if let "failed" | "succeeded" = name {
+            let branches = self.task.caught().and_then(|caught| caught.of_branches());
+            let list = branches.map(|branches| branches.words.list(name == "succeeded"));
+            return list.transpose().map_err(|why| Halt::expression(format!("`${name}`: {why}")));
+        }
+        Ok(self.told(name))
+    }
+
+    /// What all but `$failed` and `$succeeded` of them tell.
+    fn told(&self, name: &str) -> Option<BString> {
+        if let Some(field) = name.strip_prefix("error") {
+            let Some(failure) = self.task.caught() else {
+                let fields = ["", "_kind", "_code", "_command", "_line", "_output"];
+                let is_known = fields.contains(&field);
+                return (is_known && self.task.is_after_success()).then(BString::default);
+            };
+            return Some(match field {
+                "" => failure.summary().into(),
+                "_kind" => failure.kind.name().into(),
+                "_code" => failure.code.to_string().into(),
+                "_command" => failure.command.as_str().into(),
+                "_line" => failure.line.to_string().into(),
+                "_output" => {
+                    let mut output = failure.all_output();
+                    output.pop_if(|last| *last == b'\n');
+                    output.into()
+                }
+                _ => return None,
+            });
+        }
+        let attempt = self.task.attempt()?;
+        Some(match name {
+            "attempt" => attempt.number.to_string().into(),
+            "elapsed" => (self.now - attempt.started).as_secs().to_string().into(),
+            "remaining" => match attempt.deadline {
+                Some(deadline) => (deadline - self.now).as_secs().to_string().into(),
+                None => BString::default(),
+            },
+            _ => return None,
+        })
+    }
+
+    /// The home directory that a leading tilde stands for, and the text after it.
+    pub(crate) fn tilde<'t>(&self, bare: &'t str, whole: bool) -> Result<(BString, &'t str), Halt> {
+        let Some(rest) = bare.strip_prefix('~') else { return Ok((BString::default(), bare)) };
+        let user = match rest.split_once('/') {
+            Some((user, _)) => user,
+            None if whole => rest,
+            None => return Ok((BString::default(), bare)),
+        };
+        let home = if user.is_empty() {
+            let unset = || Halt::expression("`~`: the variable `HOME` is not set");
+            self.named("HOME")?.ok_or_else(unset)?.into_owned()
+        } else {
+            self.answer(Query::Home(user.into()))?.to_owned()
+        };
+        Ok((home, &rest[user.len()..]))
+    }
+}
+
+fn own<'a>(text: BString) -> Cow<'a, BStr> {
+    Cow::Owned(text)
+}

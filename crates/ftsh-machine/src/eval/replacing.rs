@@ -1,0 +1,217 @@
+//! `replace`, a piece at a time: a long text has millions of matches, and limits cut it short all
+//! the same.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+use regex::bytes::{Captures, Regex};
+
+use crate::tasks::halt::Halt;
+use crate::values::size;
+use crate::values::subject::Subject;
+use crate::values::value_error::ValueError;
+
+/// How much is done at a time, in bytes; a match counts as some, however short it is.
+const AT_A_TIME: usize = 256 * 1024;
+const A_MATCH: usize = 64;
+
+/// A replacement in progress.
+#[derive(Debug)]
+pub struct Replacing {
+    subject: Arc<Subject<Arc<BString>>>,
+    regex: Regex,
+    with: Vec<Part>,
+    /// Where the next match is looked for, in the searched text as all positions.
+    at: usize,
+    /// Up to where the text is in `done`, or replaced.
+    copied: usize,
+    /// Where the last match ended.
+    last: Option<usize>,
+    done: BString,
+}
+
+/// A part of what a match is replaced by.
+#[derive(Debug)]
+enum Part {
+    Text(BString),
+    Group(usize),
+}
+
+impl Replacing {
+    /// Begins to replace every match of `regex` in a text. In `with`, `$1` or `${10}` is a group,
+    /// `${name}` one with a name, `$0` the match, and `$$` a dollar.
+    ///
+    /// # Errors
+    ///
+    /// One line for people, if there is no such group.
+    pub fn new(
+        subject: Subject<Arc<BString>>,
+        regex: Regex,
+        with: &[u8],
+    ) -> Result<Self, ValueError> {
+        let with = parts(&regex, with)?;
+        let done = BString::default();
+        Ok(Self { subject: subject.into(), regex, with, at: 0, copied: 0, last: None, done })
+    }
+
+    /// Goes on for a while; the text when all is done, and in any case how many bytes were handled.
+    pub fn go_on(&mut self) -> (usize, Result<Option<BString>, Halt>) {
+        let mut handled = 0;
+        while handled < AT_A_TIME {
+            let before = (self.at, self.done.len());
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => {
+                    let rest = self.subject.searched().len().saturating_sub(before.0);
+                    return (handled + rest, Ok(Some(std::mem::take(&mut self.done))));
+                }
+                Err(halt) => return (handled, Err(halt)),
+            }
+            handled += self.at.saturating_sub(before.0) + self.done.len() - before.1 + A_MATCH;
+        }
+        (handled, Ok(None))
+    }
+
+    /// Replaces the next match; false if there is none.
+    fn step(&mut self) -> Result<bool, Halt> {
+        let subject = Arc::clone(&self.subject);
+        let text = subject.searched();
+        let captures =
+            if self.at > text.len() { None } else { self.regex.captures_at(text, self.at) };
+        let Some(captures) = captures else {
+            let rest = subject.original(self.copied.min(text.len())..text.len());
+            size::append(&mut self.done, rest)?;
+            return Ok(false);
+        };
+        let found = captures.get_match();
+        // Nothing, right after a match, is none of its own.
+        if !found.is_empty() || self.last != Some(found.start()) {
+            size::append(&mut self.done, subject.original(self.copied..found.start()))?;
+            self.expand(&subject, &captures)?;
+            (self.copied, self.last) = (found.end(), Some(found.end()));
+        }
+        self.at = found.end();
+        if found.is_empty() {
+            let (_, length) = bstr::decode_utf8(&text[self.at..]);
+            self.at += length.max(1);
+        }
+        Ok(true)
+    }
+
+    fn expand(
+        &mut self,
+        subject: &Subject<Arc<BString>>,
+        captures: &Captures<'_>,
+    ) -> Result<(), Halt> {
+        for part in &self.with {
+            let text = match part {
+                Part::Text(text) => text.as_slice(),
+                Part::Group(group) => {
+                    subject.original(captures.get(*group).map_or(0..0, |it| it.range()))
+                }
+            };
+            size::append(&mut self.done, text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes apart what matches are replaced by.
+fn parts(regex: &Regex, with: &[u8]) -> Result<Vec<Part>, ValueError> {
+    let mut parts = Vec::new();
+    let mut rest = with;
+    while let Some(at) = rest.find_byte(b'$') {
+        parts.push(Part::Text(rest[..at].into()));
+        let after = &rest[at + 1..];
+        let braced = after.strip_prefix(b"{").and_then(|name| name.split_once_str(b"}"));
+        rest = match (braced, after.first()) {
+            (Some((name, rest)), _) => {
+                parts.push(Part::Group(group(regex, name)?));
+                rest
+            }
+            (None, Some(b'0'..=b'9')) => {
+                parts.push(Part::Group(group(regex, &after[..1])?));
+                &after[1..]
+            }
+            (None, Some(b'$')) => {
+                parts.push(Part::Text("$".into()));
+                &after[1..]
+            }
+            (None, _) => {
+                parts.push(Part::Text("$".into()));
+                after
+            }
+        };
+    }
+    parts.push(Part::Text(rest.into()));
+    Ok(parts)
+}
+
+/// The number of the group that a number or a name means.
+fn group(regex: &Regex, name: &[u8]) -> Result<usize, ValueError> {
+    let name = name.to_str_lossy();
+    let group = match name.parse() {
+        Ok(number) => Some(number).filter(|number| *number < regex.captures_len()),
+        Err(_) => regex.capture_names().position(|known| known == Some(&*name)),
+    };
+    group.ok_or_else(|| ValueError::NoGroup(name.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replace(text: &[u8], regex: &str, with: &str) -> Result<BString, String> {
+        let subject = Subject::new(Arc::new(text.into()), regex.into()).expect("memory");
+        let regex = Regex::new(regex).expect("a regular expression");
+        let mut replacing =
+            Replacing::new(subject, regex, with.as_bytes()).map_err(|error| error.to_string())?;
+        loop {
+            match replacing.go_on().1 {
+                Ok(Some(text)) => return Ok(text),
+                Ok(None) => {}
+                Err(halt) => return Err(format!("{halt:?}")),
+            }
+        }
+    }
+
+    #[test]
+    fn every_match_is_replaced() {
+        for (text, regex, with, result) in [
+            ("a-b-c", "-", "+", "a+b+c"),
+            ("a.gz", r"\.gz$", "", "a"),
+            ("john smith", r"(\w+) (\w+)", "$2, $1", "smith, john"),
+            ("a1", r"(\w)(\d)", "$1x${2}y$$z$w$", "ax1y$z$w$"),
+            ("aaa", "^a", "b", "baa"),
+            ("", "^", "x", "x"),
+            ("ab", "x*", "-", "-a-b-"),
+            ("aé", "x*", "-", "-a-é-"),
+            ("abab", "b*", "-", "-a-a-"),
+            ("k=v", r"(?P<key>\w+)=.*", "${key}", "k"),
+            ("ab", "(a)|b", "<$1>", "<a><>"),
+        ] {
+            assert_eq!(replace(text.as_bytes(), regex, with), Ok(result.into()), "{text} {regex}");
+        }
+        for (text, regex, with, result) in [
+            (&b"\xff-\xfe"[..], "-", "+", &b"\xff+\xfe"[..]),
+            (b"a/\xff\xe9\xfe.gz", r"^.*/([^/]*)\.gz$", "$1", b"\xff\xe9\xfe"),
+            (b"a\xff\xc3\xa9", "", "-", b"-a-\xff-\xc3\xa9-"),
+            (b"a\xff\xfeb", "[^a-z]", "<$0>", b"a<\xff><\xfe>b"),
+        ] {
+            assert_eq!(replace(text, regex, with), Ok(result.into()), "{regex}");
+        }
+        assert!(replace(b"a", "a", "$1").is_err());
+        assert!(replace(b"a", "a", "${no}").is_err());
+    }
+
+    #[test]
+    fn it_is_what_the_library_does() {
+        let text = "the quick  brown fox, 12 34 ".repeat(9000);
+        for regex in [r"\s+", "", "e?", r"\b", "[^a-z]", "$", "(?m)^|x"] {
+            let library =
+                Regex::new(regex).expect("one").replace_all(text.as_bytes(), &b"<$0>"[..]);
+            let ours = replace(text.as_bytes(), regex, "<$0>").expect("a text");
+            assert!(ours == library.as_ref(), "{regex}");
+        }
+    }
+}

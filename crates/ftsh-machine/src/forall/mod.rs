@@ -1,0 +1,3 @@
+//! The branches of `forall`.
+
+pub(crate) mod branches;

@@ -1,0 +1,158 @@
+//! `forany … hedge after`: words side by side, of which the first to succeed wins. The next one begins
+//! when the last one begun has run for a while, or when one fails.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::Machine;
+use crate::effect::TaskId;
+use crate::forall::branches::positive;
+use crate::forany::hedge::Hedge;
+use crate::grouped_output::held::Held;
+use crate::program::code::{Loop, Scale};
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
+use crate::tasks::halt::Halt;
+use crate::tasks::join::{exited, fork_again, top_join};
+use crate::tasks::task::Task;
+use crate::tasks::timer::Timer;
+use crate::tries::try_block::{length, not_zero};
+use crate::unwind::ending::{Ending, Left};
+use crate::values::value::Value;
+use ftsh_syntax::clauses::ForAnyClauses;
+
+impl Machine {
+    /// Begins with the first word.
+    pub(crate) fn hedge(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<Loop>,
+        clauses: &ForAnyClauses<Scale, ()>,
+    ) -> Step {
+        let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
+        task.turn(crate::program::code::forany_values(clauses));
+        let clauses = clauses.try_map(
+            task,
+            |task, scale| length(task, *scale),
+            |task, ()| task.pop()?.integer().map_err(Halt::expression),
+        )?;
+        let after = clauses.hedge_after.unwrap_or_default();
+        not_zero(after)?;
+        let at_most = positive(clauses.at_most, "forany can't run at most")?.unwrap_or(u64::MAX);
+        let items = self.items_of_any(task, code, clauses.in_order)?;
+        let hedge = Hedge::new(Arc::clone(code), io, items, after, at_most);
+        task.enter(FrameKind::Join(Box::new(JoinFrame {
+            end: code.end,
+            running: BTreeSet::new(),
+            kind: JoinKind::Hedge(Box::new(hedge)),
+        })));
+        Ok(Flow::Fork)
+    }
+
+    /// Begins those words whose time has come.
+    pub(crate) fn more_hedges(&mut self, task: &mut Task) -> Flow {
+        // What the winner has printed comes after all that the others do.
+        if top_hedge(task).is_some_and(|(running, _)| running == 0) {
+            self.more_output(task);
+        }
+        while let Some((running, hedge)) = top_hedge(task)
+            && hedge.begins(running)
+        {
+            if let Some(flow) = self.crowded(task) {
+                return flow;
+            }
+            let Some((_, hedge)) = top_hedge(task) else { break };
+            let Some(word) = hedge.next() else { break };
+            let (code, io) = (Arc::clone(&hedge.code), hedge.io.clone());
+            let (branch, held) = self.begin_branch(task, "forany", &code, word.clone(), io);
+            self.begin_hedge(task, branch, word, held);
+        }
+        Self::joined(task)
+    }
+
+    /// A word's branch begins: the next one is to follow it after a while.
+    fn begin_hedge(&mut self, task: &mut Task, branch: TaskId, word: Value, held: Option<Held>) {
+        let (id, now) = (task.id, self.now);
+        let Some((running, hedge)) = top_hedge(task) else { return };
+        hedge.began(branch, word, held, now);
+        self.timers.cancel(hedge.timer.take());
+        if hedge.has_more(running) {
+            hedge.timer = Some(self.timers.arm(now + hedge.after, Timer::Hedge(id)));
+        }
+    }
+
+    /// The next word is to begin beside those that run.
+    pub(crate) fn hedge_due(&mut self, task: TaskId) {
+        self.resume(task, |_, task| {
+            if let Some((_, hedge)) = top_hedge(task) {
+                hedge.timer = None;
+                hedge.is_due();
+            }
+            fork_again(task)
+        });
+    }
+
+    /// A word's branch is failing: the next one need not wait for its end.
+    pub(crate) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &Ending) {
+        let mut why = None;
+        self.resume(parent, |machine, task| {
+            why = machine.hedge_ends(task, branch, ending, None);
+            fork_again(task)
+        });
+        if let Some(why) = why {
+            self.cancel_children(parent, why);
+        }
+    }
+
+    /// A word's branch has ended: what it has printed is kept if it has won.
+    pub(crate) fn hedge_ended(
+        &mut self,
+        task: &mut Task,
+        branch: TaskId,
+        ending: &Ending,
+        left: Left,
+    ) -> Option<&'static str> {
+        let why = self.hedge_ends(task, branch, ending, Some(left));
+        if let Some(outputs) = top_hedge(task).and_then(|(_, hedge)| hedge.outputs.as_mut()) {
+            outputs.forget(branch);
+        }
+        why
+    }
+
+    /// A word's branch is ending, or has ended; what it leaves is the script's if it has won. Says why
+    /// the others are to be ended now, if they are.
+    fn hedge_ends(
+        &mut self,
+        task: &mut Task,
+        branch: TaskId,
+        ending: &Ending,
+        left: Option<Left>,
+    ) -> Option<&'static str> {
+        let (result, why) = match (ending, left) {
+            (Ending::Succeeded, Some(left)) => (Ok(left), "another word succeeded"),
+            (Ending::Succeeded, None) => {
+                (Err(task.broken("a word leaves nothing")), "nothing left")
+            }
+            (Ending::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
+            (Ending::Exited(code), _) => {
+                let step = self.branch_step(task, branch, 0);
+                (Err(exited(task, "branch", *code).inside(step)), "another word exited")
+            }
+        };
+        let (_, hedge) = top_hedge(task)?;
+        if !hedge.ends(branch, result) {
+            return None;
+        }
+        self.timers.cancel(hedge.timer.take());
+        Some(why)
+    }
+}
+
+/// The innermost structure, if it is a hedged `forany`, and how many branches it has.
+fn top_hedge(task: &mut Task) -> Option<(usize, &mut Hedge)> {
+    let join = top_join(task)?;
+    match &mut join.kind {
+        JoinKind::Hedge(hedge) => Some((join.running.len(), hedge)),
+        JoinKind::Branches { .. } | JoinKind::Stages(_) => None,
+    }
+}

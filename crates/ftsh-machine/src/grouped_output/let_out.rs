@@ -1,0 +1,298 @@
+//! Holds what branches print, and writes it on when its turn has come.
+
+use crate::Machine;
+use crate::commands::table::Table;
+use crate::effect::{
+    Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
+};
+use crate::event::{SpawnError, Status};
+use crate::grouped_output::held::{Group, Held, LettingOut, Outputs, Part};
+use crate::outcome::FailureKind;
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{FrameKind, JoinKind};
+use crate::tasks::join::{fork_again, top_join};
+use crate::tasks::task::{State, Task};
+use crate::unwind::ending::{Retry, Thrown};
+use crate::values::value::Handle;
+
+/// Why branches are cancelled.
+pub const NOT_WRITTEN: &str = "what a branch printed can't be written";
+
+impl Machine {
+    /// Has what a branch prints be held, if its siblings' is.
+    pub(crate) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
+        top_join(task)?.kind.outputs()?;
+        let (held, changes) = self.hold();
+        let operation = self.new_operation(branch);
+        branch.io = self.open_io(&branch.io, branch, operation, changes);
+        branch.state = State::Piped(operation);
+        Some(held)
+    }
+
+    /// Lets out what branches have printed that ended.
+    pub(crate) fn more_output(&mut self, task: &mut Task) {
+        let Some((io, mut outputs)) = take_outputs(task) else { return };
+        self.let_out(task, io.id(), &mut outputs);
+        put_outputs(task, outputs);
+    }
+
+    /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
+    /// that.
+    fn output_done(&mut self, task: &mut Task, result: Result<(), Refused>) -> bool {
+        let Some((io, mut outputs)) = take_outputs(task) else { return false };
+        let written = self.written_on(task, io.id(), &mut outputs, result);
+        let over = match written {
+            Ok(()) => false,
+            Err(refused) => {
+                self.log_groups_ended(task, &outputs.tasks());
+                outputs.refuse();
+                self.output_refused(task, &io, refused)
+            }
+        };
+        put_outputs(task, outputs);
+        over
+    }
+
+    /// What branches print can't be written: their loop fails by that, unless it is to clean up all the
+    /// same. Says whether it fails.
+    pub(crate) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
+        let unread = refused.is_unread() && io.has_readers();
+        let mut thrown = refused.thrown(task, NOT_WRITTEN);
+        if unread && self.outlasts_readers(task) {
+            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+            return false;
+        }
+        if unread {
+            thrown.retry = Retry::Unread;
+        }
+        match top_join(task).map(|it| &mut it.kind) {
+            Some(JoinKind::Branches { tally, .. }) => tally.fail(thrown),
+            Some(JoinKind::Hedge(hedge)) => hedge.fail(thrown),
+            Some(JoinKind::Stages(_)) | None => {}
+        }
+        true
+    }
+
+    /// What a task let out for its branches is written, or can't be.
+    pub(crate) fn let_out_done(&mut self, task: TaskId, result: Result<(), Refused>) {
+        let mut failed = false;
+        self.resume(task, |machine, task| {
+            failed = machine.output_done(task, result);
+            match task.state {
+                State::Doomed => machine.clean(task),
+                _ => fork_again(task),
+            }
+        });
+        if failed {
+            self.cancel_children(task, NOT_WRITTEN);
+        }
+    }
+
+    /// Writes on what cut off branches have printed, as part of cleaning up. Returns none once that is
+    /// done.
+    pub(crate) fn let_out_cut(&mut self, task: &mut Task) -> Option<Flow> {
+        top_join(task).filter(|join| join.kind.holds_output())?;
+        let scope = task.cleaning.last()?.scope;
+        let (io, mut outputs) = take_outputs(task)?;
+        if outputs.cut(scope) {
+            self.let_out(task, io.id(), &mut outputs);
+        }
+        put_outputs(task, outputs);
+        Some(Flow::Wait(State::Doomed))
+    }
+
+    /// Tells the log that nothing more of these branches' output is written.
+    pub(crate) fn log_groups_ended(&mut self, task: &Task, branches: &[TaskId]) {
+        for branch in branches {
+            self.log(task, || LogEvent::GroupEnded(*branch), Level::ENDING);
+        }
+    }
+
+    /// Somewhere to keep what a branch prints, and how it gets there.
+    pub(crate) fn hold(&mut self) -> (Held, Vec<FdChange>) {
+        let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
+        let changes = [(1, output), (2, errors)]
+            .map(|(descriptor, buffer)| FdChange { descriptor, source: FdSource::Hold(buffer) });
+        let handle = |buffer| Handle::new(buffer, &self.released);
+        (Held { output: handle(output), errors: handle(errors) }, changes.into())
+    }
+
+    /// Begins to let out what comes next, if nothing is being let out.
+    pub(crate) fn let_out(&mut self, task: &Task, io: IoId, outputs: &mut Outputs) {
+        if let Some(group) = outputs.next() {
+            let part = group.first();
+            outputs.letting_out = Some(self.write_on(task, io, outputs.scope(), group, part));
+        }
+    }
+
+    /// Writes a part of what was held to where it would have gone.
+    fn write_on(
+        &mut self,
+        task: &Task,
+        io: IoId,
+        scope: Option<ScopeId>,
+        group: Group,
+        part: Part,
+    ) -> LettingOut {
+        let scope = scope.unwrap_or(task.scope);
+        let from =
+            |buffer: BufferId| FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) };
+        let process = match part {
+            Part::Remark => {
+                let action = Action::Print(group.remark().into());
+                self.write_to(task, io, scope, action, Vec::new(), 2)
+            }
+            Part::Output => {
+                let redirects = vec![from(group.held.output.id())];
+                self.write_to(task, io, scope, Action::Copy, redirects, 1)
+            }
+            Part::Errors => {
+                let redirects = vec![from(group.held.errors.id())];
+                self.write_to(task, io, scope, Action::Copy, redirects, 2)
+            }
+        };
+        LettingOut { process, group, part }
+    }
+
+    /// Writes what a buffer has to a descriptor of a table.
+    pub(crate) fn copy(
+        &mut self,
+        task: &Task,
+        io: IoId,
+        buffer: BufferId,
+        descriptor: u8,
+    ) -> ProcessId {
+        let redirects = vec![FdChange { descriptor: 0, source: FdSource::BufferRead(buffer) }];
+        self.write_to(task, io, task.scope, Action::Copy, redirects, descriptor)
+    }
+
+    /// Has something that writes to descriptor 1 write to this descriptor of a table.
+    fn write_to(
+        &mut self,
+        task: &Task,
+        io: IoId,
+        scope: ScopeId,
+        action: Action,
+        mut redirects: Vec<FdChange>,
+        descriptor: u8,
+    ) -> ProcessId {
+        if descriptor != 1 {
+            let source = FdSource::Descriptor(descriptor);
+            redirects.push(FdChange { descriptor: 1, source });
+        }
+        self.open_scope(scope);
+        let process = ProcessId(self.next_id());
+        self.processes.insert(process, task.id);
+        self.effects.push_back(Effect::Run(Box::new(Run {
+            process,
+            task: task.id,
+            scope,
+            action,
+            directory: task.directory.clone(),
+            umask: task.umask,
+            io,
+            redirects,
+            feeds: 0,
+            deadline: self.deadline_of(task),
+            grace: None,
+            line: task.line(),
+            is_last: false,
+        })));
+        process
+    }
+
+    /// Something was written on: goes on with what comes next of it; an error is why it can't be written.
+    pub(crate) fn written_on(
+        &mut self,
+        task: &Task,
+        io: IoId,
+        outputs: &mut Outputs,
+        result: Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        result?;
+        if let Some(LettingOut { group, part, .. }) = outputs.letting_out.take() {
+            match part.next() {
+                Some(part) => {
+                    let scope = outputs.scope();
+                    outputs.letting_out = Some(self.write_on(task, io, scope, group, part));
+                }
+                None => self.log_groups_ended(task, &[group.task]),
+            }
+        }
+        self.let_out(task, io, outputs);
+        Ok(())
+    }
+}
+
+/// Why what was held can't be written.
+pub enum Refused {
+    /// What a writer dies of.
+    NobodyReads(i32),
+    /// In words.
+    Error(String),
+    /// The shell ended meanwhile.
+    Lost,
+}
+
+impl Refused {
+    /// What came of writing it.
+    pub fn by(result: Result<Status, SpawnError>) -> Result<(), Self> {
+        match result {
+            Ok(Status::Exited(0)) => Ok(()),
+            Ok(Status::Signaled(signal)) => Err(Self::NobodyReads(signal)),
+            Ok(_) => Err(Self::Error("how that ended is lost".into())),
+            Err(error) => Err(Self::Error(error.message)),
+        }
+    }
+
+    /// Whether it is only that nobody reads it.
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::NobodyReads(_))
+    }
+
+    /// The failure by that; `what` can't be done.
+    pub fn thrown(self, task: &Task, what: &str) -> Thrown {
+        let (kind, code, why) = match self {
+            Self::NobodyReads(signal) => (FailureKind::Signal, signal, "nobody reads".into()),
+            Self::Error(error) => (FailureKind::Builtin, 1, error),
+            Self::Lost => (FailureKind::Lost, 1, "the shell ended meanwhile".into()),
+        };
+        task.thrown(kind, code, format!("{what}: {why}"), "")
+    }
+}
+
+/// What is being let out for the branches of a task.
+pub fn letting_out(task: &Task) -> Option<ProcessId> {
+    match &task.frames.last()?.kind {
+        FrameKind::Join(join) => join.kind.outputs()?.process(),
+        _ => None,
+    }
+}
+
+/// Stops what is being let out for the branches of a task, and returns it.
+pub fn halt_letting_out(task: &mut Task) -> Option<ProcessId> {
+    match &mut top_join(task)?.kind {
+        JoinKind::Branches { outputs, .. } => outputs.as_mut()?.halt(),
+        JoinKind::Hedge(hedge) => hedge.outputs.as_mut()?.halt(),
+        JoinKind::Stages(_) => None,
+    }
+}
+
+/// Takes what branches have printed out of the task that waits for them, to do something with it.
+fn take_outputs(task: &mut Task) -> Option<(Table, Box<Outputs>)> {
+    match &mut top_join(task)?.kind {
+        JoinKind::Branches { io, outputs, .. } => Some((io.clone(), outputs.take()?)),
+        JoinKind::Hedge(hedge) => Some((hedge.io.clone(), hedge.outputs.take()?)),
+        JoinKind::Stages(_) => None,
+    }
+}
+
+/// Gives it back.
+fn put_outputs(task: &mut Task, taken: Box<Outputs>) {
+    match top_join(task).map(|it| &mut it.kind) {
+        Some(JoinKind::Branches { outputs, .. }) => *outputs = Some(taken),
+        Some(JoinKind::Hedge(hedge)) => hedge.outputs = Some(taken),
+        Some(JoinKind::Stages(_)) | None => {}
+    }
+}

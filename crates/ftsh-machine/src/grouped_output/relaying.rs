@@ -1,0 +1,93 @@
+//! `output tagged`: what branches print goes through a relay, which writes on each whole line as it
+//! comes, with the branch's word before it.
+
+use std::sync::Arc;
+
+use crate::Machine;
+use crate::effect::{Effect, FdChange, FdSource, IoId, OperationId, TaskId};
+use crate::event::{Refusal, Reply, SIGPIPE};
+use crate::grouped_output::let_out::{NOT_WRITTEN, Refused};
+use crate::grouped_output::relay::{Relay, field};
+use crate::tasks::frame::{JoinFrame, JoinKind};
+use crate::tasks::join::{fork_again, top_join};
+use crate::tasks::task::{State, Task};
+use crate::values::value::Value;
+
+impl Machine {
+    /// Begins to relay to the descriptors that all branches share.
+    pub(crate) fn begin_relay(&mut self, task: &Task, io: IoId) -> Relay {
+        let operation = self.new_operation(task);
+        self.effects.push_back(Effect::Relay { operation, io });
+        Relay::new(operation)
+    }
+
+    /// Has what a branch prints go through its loop's relay, if that has one.
+    pub(crate) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
+        let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
+        let word = word.text().unwrap_or_default();
+        let tag = Arc::new(field(&self.config.secrets.hide_bytes(&word)).into());
+        let source = FdSource::Relay { relay, tag };
+        let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
+        let operation = self.new_operation(branch);
+        branch.io = self.open_io(&branch.io, branch, operation, changes.into());
+        branch.state = State::Piped(operation);
+    }
+
+    /// Has all be written, once no branch runs and none is to begin.
+    pub(crate) fn finish_relay(&mut self, task: &mut Task) {
+        let join = top_join(task).filter(|join| join.running.is_empty());
+        if let Some(relay) = top_relay(join)
+            && relay.finish()
+        {
+            self.effects.push_back(Effect::FinishRelay(relay.operation));
+        }
+    }
+
+    /// Whether this is a relay that a task waits for.
+    pub(crate) fn is_relayed_by(&mut self, task: TaskId, operation: OperationId) -> bool {
+        let join = self.tasks.get_mut(&task).and_then(|task| top_join(task));
+        top_relay(join).is_some_and(|relay| relay.operation == operation)
+    }
+
+    /// All that the branches of a task have printed is written, or it can't be.
+    pub(crate) fn relay_done(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
+        let refused = match result {
+            Ok(Reply::Truth(true)) => None,
+            Ok(_) => Some(Refused::NobodyReads(SIGPIPE)),
+            Err(refusal) => Some(Refused::Error(refusal.message)),
+        };
+        let mut failed = false;
+        self.resume(task, |machine, task| {
+            if let Some(relay) = top_relay(top_join(task)) {
+                relay.end();
+            }
+            let io = top_join(task).and_then(|join| match &join.kind {
+                JoinKind::Branches { io, .. } => Some(io.clone()),
+                JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+            });
+            if let (Some(refused), Some(io)) = (refused, io) {
+                failed = machine.output_refused(task, &io, refused);
+            }
+            fork_again(task)
+        });
+        if failed {
+            self.cancel_children(task, NOT_WRITTEN);
+        }
+    }
+
+    /// Nobody waits for a relay any more; it goes on by itself while something comes.
+    pub(crate) fn leave_relay(&mut self, join: Option<&mut JoinFrame>) {
+        if let Some(relay) = top_relay(join)
+            && relay.end()
+        {
+            self.abandon(relay.operation);
+        }
+    }
+}
+
+fn top_relay(join: Option<&mut JoinFrame>) -> Option<&mut Relay> {
+    match &mut join?.kind {
+        JoinKind::Branches { relay, .. } => relay.as_mut(),
+        JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+    }
+}

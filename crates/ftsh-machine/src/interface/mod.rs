@@ -1,0 +1,11 @@
+//! The boundary of the machine: effects, events, outcomes, records, settings, and the `Driver` trait.
+
+pub mod config;
+pub mod control;
+pub mod driver;
+pub mod effect;
+pub mod event;
+pub mod id;
+pub mod outcome;
+pub mod record;
+pub mod time;

@@ -1,0 +1,129 @@
+//! `for` and `forany`.
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use crate::Machine;
+use crate::program::code::{Loop, Scale};
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{ForAnyFrame, Frame, FrameKind};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::values::items::Items;
+use crate::values::value::Value;
+use ftsh_syntax::clauses::ForAnyClauses;
+
+impl Machine {
+    pub(crate) fn begin_for(task: &mut Task, code: &Loop) {
+        let items = pop_items(task, code.items);
+        task.enter(FrameKind::For(items));
+    }
+
+    pub(crate) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Flow {
+        let next = match task.frames.last_mut() {
+            Some(Frame { kind: FrameKind::For(items), .. }) => items.next(),
+            _ => return Flow::Throw(task.broken("a `for` goes on that has not begun")),
+        };
+        if let Some(value) = next {
+            self.iterate(task, "for", code, value);
+            task.advance();
+        } else {
+            task.frames.pop();
+            task.jump(code.end);
+        }
+        Flow::Continue
+    }
+
+    pub(crate) fn for_any(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<Loop>,
+        clauses: &ForAnyClauses<Scale, ()>,
+    ) -> Step {
+        if clauses.hedge_after.is_some() {
+            return self.hedge(task, code, clauses);
+        }
+        let items = self.items_of_any(task, code, clauses.in_order)?;
+        let mut frame = ForAnyFrame { code: Arc::clone(code), items, tried: 0 };
+        self.try_item(task, &mut frame);
+        task.enter(FrameKind::ForAny(Box::new(frame)));
+        Ok(Flow::Continue)
+    }
+
+    /// The list of a `forany`, at the word that it begins with.
+    pub(crate) fn items_of_any(
+        &mut self,
+        task: &mut Task,
+        code: &Loop,
+        in_order: bool,
+    ) -> Result<Items, Halt> {
+        let mut items = pop_items(task, code.items);
+        if items.is_empty() {
+            return Err(Halt::expression("the list of forany is empty"));
+        }
+        if !in_order {
+            let first = self.rng().random_range(0..items.len());
+            items.rewind(first);
+        }
+        Ok(items)
+    }
+
+    fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
+        if let Some(value) = frame.items.next_round() {
+            self.iterate(task, "forany", &frame.code, value);
+        }
+        task.jump(frame.code.body);
+    }
+
+    /// A `forany` body failed: goes on with the next item, if there is one.
+    pub(crate) fn next_item(&mut self, task: &mut Task, mut frame: Box<ForAnyFrame>) -> bool {
+        if frame.is_last() {
+            return false;
+        }
+        frame.tried += 1;
+        self.try_item(task, &mut frame);
+        task.enter(FrameKind::ForAny(frame));
+        true
+    }
+
+    pub(crate) fn end_for_any(task: &mut Task) -> Flow {
+        match task.frames.pop() {
+            Some(Frame { kind: FrameKind::ForAny(_), .. }) => {
+                task.advance();
+                Flow::Continue
+            }
+            _ => Flow::Throw(task.broken("a `forany` ends that has not begun")),
+        }
+    }
+
+    /// Sets a loop's variable.
+    pub(crate) fn iterate(
+        &mut self,
+        task: &mut Task,
+        kind: &'static str,
+        code: &Loop,
+        value: Value,
+    ) {
+        let event = || LogEvent::Iteration {
+            kind,
+            name: code.variable.to_string(),
+            value: value.text().unwrap_or_default().to_string(),
+        };
+        self.log(task, event, Level::STRUCTURES);
+        if let Value::Text(text) = &value {
+            self.handled.set(self.handled.get() + text.len());
+        }
+        task.variables.set(&code.variable, value);
+    }
+}
+
+/// Pops the values of a loop's list.
+pub fn pop_items(task: &mut Task, count: usize) -> Items {
+    let mut items = Items::default();
+    for value in task.stack.split_off(task.stack.len().saturating_sub(count)) {
+        items.push(value);
+    }
+    items
+}

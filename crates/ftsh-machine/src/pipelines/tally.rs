@@ -1,0 +1,374 @@
+//! What becomes of the branches of a `forall`, and when that decides it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::BString;
+
+use crate::effect::TaskId;
+use crate::outcome::{BranchFailure, Branches, FailureKind, Unlistable, Words};
+use crate::tasks::trace::Step;
+use crate::time::Time;
+use crate::unwind::ending::{Ending, Retry, Thrown};
+use crate::values::items::Items;
+use crate::values::size::LONGEST;
+use crate::values::value::Value;
+use ftsh_syntax::clauses::ForAllClauses;
+
+/// How many failures are told one by one.
+const MOST_TOLD: usize = 20;
+
+/// The branches that have not ended, and what became of the others.
+#[derive(Debug)]
+pub struct Tally {
+    /// When it began.
+    since: Time,
+    /// The list, up to the next branch's word.
+    items: Items,
+    /// How many have been started.
+    started: u64,
+    /// The branches that have not ended.
+    running: BTreeMap<TaskId, Branch>,
+    /// The machines that they began on last, if they are sent to others.
+    nodes: BTreeMap<TaskId, Box<str>>,
+    succeeded: Places,
+    failed: u64,
+    /// How many failures no further attempt can help.
+    fatal: u64,
+    /// How many were deferred, and by how much at most.
+    deferred: (u64, Duration),
+    told: Vec<BranchFailure>,
+    first: Option<Ending>,
+    /// The branch of that.
+    first_step: Option<Step>,
+    decided: bool,
+    /// Why it ends whatever becomes of the branches.
+    broken: Option<Thrown>,
+}
+
+/// A branch that has not ended.
+#[derive(Debug)]
+struct Branch {
+    /// Its place in the list.
+    place: u64,
+    word: Value,
+    started: Time,
+    /// Whether it is known how it ends.
+    counted: bool,
+}
+
+impl Tally {
+    /// Nothing has begun yet.
+    pub fn new(items: Items, now: Time) -> Self {
+        Self {
+            since: now,
+            items,
+            started: 0,
+            running: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            succeeded: Places::default(),
+            failed: 0,
+            fatal: 0,
+            deferred: (0, Duration::ZERO),
+            told: Vec::new(),
+            first: None,
+            first_step: None,
+            decided: false,
+            broken: None,
+        }
+    }
+
+    /// The next word, unless it is decided that no more are wanted.
+    pub fn next(&mut self) -> Option<Value> {
+        if self.decided { None } else { self.items.next() }
+    }
+
+    /// A branch begins.
+    pub fn began(&mut self, task: TaskId, word: Value, now: Time) {
+        let branch = Branch { place: self.started, word, started: now, counted: false };
+        self.running.insert(task, branch);
+        self.started += 1;
+    }
+
+    /// The word of a branch that has not ended.
+    pub fn word(&self, task: TaskId) -> Option<&Value> {
+        self.running.get(&task).map(|it| &it.word)
+    }
+
+    /// A branch begins on a machine.
+    pub fn placed(&mut self, task: TaskId, node: &str) {
+        self.nodes.insert(task, node.into());
+    }
+
+    /// The machine that a branch began on last.
+    pub fn node(&self, task: TaskId) -> Option<&str> {
+        self.nodes.get(&task).map(|node| &**node)
+    }
+
+    /// A branch has ended: its place in the list, its word, and when it began.
+    pub fn forget(&mut self, task: TaskId) -> Option<(u64, Value, Time)> {
+        self.nodes.remove(&task);
+        self.running.remove(&task).map(|it| (it.place, it.word, it.started))
+    }
+
+    /// How many branches there are to be.
+    pub fn total(&self) -> u64 {
+        self.items.len()
+    }
+
+    /// How many have succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.succeeded.count
+    }
+
+    /// How many have failed.
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// When it began.
+    pub fn since(&self) -> Time {
+        self.since
+    }
+
+    /// Whether the others are being ended.
+    pub fn is_decided(&self) -> bool {
+        self.decided
+    }
+
+    /// A branch, in a trace that step, is ending; only the first word on it counts. Says whether that decides the `forall`, so
+    /// that the others are to be ended.
+    pub fn ends(
+        &mut self,
+        task: TaskId,
+        ending: &Ending,
+        step: Option<Step>,
+        clauses: &ForAllClauses<u64, BString>,
+    ) -> bool {
+        let Some(branch) = self.running.get_mut(&task) else { return false };
+        if std::mem::replace(&mut branch.counted, true) || self.decided {
+            return false;
+        }
+        if let Ending::Succeeded = ending {
+            self.succeeded.insert(branch.place);
+        } else {
+            self.failed += 1;
+            match ending {
+                Ending::Failed(Thrown { retry: Retry::Never, .. }) => self.fatal += 1,
+                Ending::Failed(Thrown { retry: Retry::Deferred(by), .. }) => {
+                    self.deferred = (self.deferred.0 + 1, self.deferred.1.max(*by));
+                }
+                _ => {}
+            }
+            if self.told.len() < MOST_TOLD
+                && let Some(step) = &step
+                && let Some((name, word)) = step.branch()
+            {
+                let story = story(ending, step);
+                self.told.push(BranchFailure { word: format!("{name}={word}"), story });
+            }
+            if self.first.is_none() {
+                (self.first, self.first_step) = (Some(ending.clone()), step);
+            }
+        }
+        if let Ending::Failed(thrown) = ending
+            && ending.is_cut_off()
+        {
+            self.fail(thrown.clone());
+            return true;
+        }
+        self.decide(clauses)
+    }
+
+    /// Whether it has just become clear how the `forall` ends.
+    pub fn decide(&mut self, clauses: &ForAllClauses<u64, BString>) -> bool {
+        if self.decided || clauses.keep_going {
+            return false;
+        }
+        self.decided = match clauses.at_least {
+            None => self.failed > 0,
+            Some(least) => self.succeeded.count >= least || self.total() - self.failed < least,
+        };
+        self.decided
+    }
+
+    /// It fails, whatever becomes of the branches.
+    pub fn fail(&mut self, thrown: Thrown) {
+        self.decided = true;
+        self.broken.get_or_insert(thrown);
+    }
+
+    /// How it ended; none if it succeeded.
+    pub fn result(mut self, clauses: &ForAllClauses<u64, BString>) -> Option<Failed> {
+        let total = self.total();
+        let needed = clauses.at_least.unwrap_or(total);
+        let enough = match clauses.at_least {
+            Some(least) => self.succeeded.count >= least,
+            None => self.first.is_none(),
+        };
+        if enough && self.broken.is_none() {
+            return None;
+        }
+        let counted = self.broken.is_none() && clauses.is_counted();
+        if let Some(broken) = self.broken.take() {
+            self.first = Some(Ending::Failed(broken));
+        }
+        let message = counted.then(|| self.message(clauses.at_least));
+        let retry = if total - self.fatal.min(total) < needed && self.fatal > 0 {
+            Retry::Never
+        } else if self.deferred.0 > 0 && self.deferred.0 == self.failed {
+            Retry::Deferred(self.deferred.1)
+        } else {
+            Retry::AsUsual
+        };
+        let branches = self.so_far(counted);
+        Some(Failed { first: self.first, step: self.first_step, message, retry, branches })
+    }
+
+    /// Returns what has become of the branches by now, with each failure where they are `counted`.
+    fn so_far(&self, counted: bool) -> Arc<Branches> {
+        let (items, succeeded) = (self.items.clone(), self.succeeded.clone());
+        let told = if counted { self.told.clone() } else { Vec::new() };
+        Arc::new(Branches {
+            told,
+            failed: self.failed,
+            words: Arc::new(Listed { items, succeeded }),
+        })
+    }
+
+    /// Returns what has become of the branches when something around the `forall` ends it.
+    pub fn cut(&self, clauses: &ForAllClauses<u64, BString>) -> Arc<Branches> {
+        self.so_far(clauses.is_counted())
+    }
+
+    fn message(&self, at_least: Option<u64>) -> String {
+        let total = self.total();
+        let noun = if total == 1 { "branch" } else { "branches" };
+        let mut message = format!("{} of {total} {noun} failed", self.failed);
+        if let Some(least) = at_least {
+            message += &format!(", and {least} had to succeed");
+            if total < least {
+                let words = if total == 1 { "word" } else { "words" };
+                message += &format!(": the list has only {total} {words}");
+            }
+        }
+        if let Some(BranchFailure { word, story }) = self.told.first() {
+            message += &format!("; the first, {word}: {story}");
+        }
+        message
+    }
+}
+
+/// Where and how a branch failed.
+fn story(ending: &Ending, step: &Step) -> String {
+    match ending {
+        Ending::Failed(thrown) => {
+            let failure = &thrown.failure;
+            let way = failure.way(&step.file, failure.trace.inside_branch(step));
+            format!("{way}: {}", failure.summary())
+        }
+        Ending::Exited(code) => format!("exit {code}"),
+        Ending::Succeeded => String::new(),
+    }
+}
+
+/// How a `forall` failed.
+pub struct Failed {
+    /// The first branch that did, if one did.
+    pub first: Option<Ending>,
+    /// That branch in a trace.
+    pub step: Option<Step>,
+    /// What it says itself, if it isn't just the failure of its first branch.
+    pub message: Option<String>,
+    /// What becomes of the `try` around it: it is deferred if all that failed were.
+    pub retry: Retry,
+    /// What became of the branches.
+    pub branches: Arc<Branches>,
+}
+
+impl Failed {
+    /// The kind and the code of its failure.
+    pub fn kind(&self) -> (FailureKind, i32) {
+        self.first.as_ref().and_then(Ending::failure).unwrap_or((FailureKind::Failure, 1))
+    }
+}
+
+/// The words of a `forall` by what became of them, listed when they are asked for.
+#[derive(Debug)]
+struct Listed {
+    items: Items,
+    succeeded: Places,
+}
+
+impl Words for Listed {
+    fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
+        let mut items = self.items.clone();
+        items.rewind(0);
+        let mut list = BString::default();
+        let mut place = 0;
+        while let Some(word) = items.next() {
+            if self.succeeded.contains(place) == succeeded {
+                if !list.is_empty() {
+                    list.push(b'\n');
+                }
+                let word = word.text().unwrap_or_default();
+                if word.contains(&b'\n') {
+                    return Err(Unlistable::Newline);
+                }
+                list.extend_from_slice(&word);
+                if list.len() > LONGEST {
+                    return Err(Unlistable::TooLong);
+                }
+            }
+            place += 1;
+        }
+        Ok(list)
+    }
+}
+
+/// A set of places in a list, as the ranges that it has: where each begins, and where it ends. Mostly
+/// there are few.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    ranges: BTreeMap<u64, u64>,
+    count: u64,
+}
+
+impl Places {
+    fn contains(&self, place: u64) -> bool {
+        self.ranges.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
+    }
+
+    fn insert(&mut self, place: u64) {
+        if self.contains(place) {
+            return;
+        }
+        self.count += 1;
+        let end = self.ranges.remove(&(place + 1)).unwrap_or(place + 1);
+        match self.ranges.range_mut(..place).next_back() {
+            Some((_, before)) if *before == place => *before = end,
+            _ => _ = self.ranges.insert(place, end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn places_are_kept_as_few_ranges() {
+        let mut places = Places::default();
+        let mut set = BTreeSet::new();
+        for place in [5, 3, 4, 9, 0, 1, 7, 8, 4, 6, 2] {
+            places.insert(place);
+            set.insert(place);
+            assert!((0..12).all(|place| places.contains(place) == set.contains(&place)));
+            assert_eq!(places.count, set.len() as u64);
+        }
+        assert_eq!(places.ranges, BTreeMap::from([(0, 10)]));
+    }
+}

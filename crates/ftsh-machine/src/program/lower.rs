@@ -1,0 +1,465 @@
+//! From the syntax tree to instructions.
+
+use std::sync::Arc;
+
+use crate::loops::jumps::{Exits, Loops};
+use crate::program::code::{
+    Address, BackoffCode, ChannelCode, FinallyCode, Instruction, Loop, Program, Scale, TryCode,
+};
+use crate::values::value::Value;
+use ftsh_syntax::Script;
+use ftsh_syntax::ast::{
+    BinaryOperator, Block, Channel, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind,
+    Mode, Name, Pipeline, Redirect, Stage, StageKind, Try, UnaryOperator, Word,
+};
+use ftsh_syntax::span::{Source, Span};
+
+/// The variable that has the end of what a failed attempt has printed.
+const ERROR_OUTPUT: &str = "error_output";
+
+/// Makes a script ready to run.
+pub fn lower(script: &Script) -> Program {
+    let mut lower = Lower {
+        source: &script.source,
+        line: 1,
+        until: script.source.text().len(),
+        calls_read: false,
+        code: Vec::new(),
+        lines: Vec::new(),
+        functions: Vec::new(),
+        channels: Vec::new(),
+        pending: Vec::new(),
+        loops: Loops::default(),
+    };
+    lower.calls_read = lower.may_read_in_functions(&script.body);
+    lower.block(&script.body);
+    lower.emit(Instruction::Return { value: false });
+    // Bodies come after the script; functions inside functions are found on the way.
+    while let Some((name, body, until)) = lower.pending.pop() {
+        lower.until = until;
+        lower.functions.push((Arc::clone(name), lower.here()));
+        lower.block(body);
+        lower.emit(Instruction::Return { value: false });
+    }
+    Program {
+        source: Arc::clone(&script.source),
+        code: lower.code,
+        lines: lower.lines,
+        functions: lower.functions,
+        channels: lower.channels,
+    }
+}
+
+struct Lower<'a> {
+    source: &'a Source,
+    line: u32,
+    /// The end of the present command in the source, or what comes before its next sibling.
+    until: usize,
+    /// Whether functions may read `$error_output`.
+    calls_read: bool,
+    code: Vec<Instruction>,
+    lines: Vec<u32>,
+    functions: Vec<(Name, Address)>,
+    channels: Vec<Name>,
+    pending: Vec<(&'a Name, &'a Block, usize)>,
+    loops: Loops,
+}
+
+impl<'a> Lower<'a> {
+    fn here(&self) -> Address {
+        self.code.len()
+    }
+
+    fn emit(&mut self, instruction: Instruction) -> Address {
+        self.code.push(instruction);
+        self.lines.push(self.line);
+        self.here() - 1
+    }
+
+    /// Leaves room for an instruction whose addresses aren't known yet.
+    fn reserve(&mut self) -> Address {
+        self.emit(Instruction::EndTask)
+    }
+
+    fn at(&mut self, span: Span) {
+        self.line = self.source.line(span.start);
+    }
+
+    fn block(&mut self, block: &'a Block) {
+        let until = self.until;
+        for (at, command) in block.commands.iter().enumerate() {
+            self.until = block.commands.get(at + 1).map_or(until, |next| next.span.start);
+            self.command(command);
+        }
+        self.until = until;
+    }
+
+    /// Returns true if a function that is defined somewhere in a block may read `$error_output`.
+    fn may_read_in_functions(&self, block: &Block) -> bool {
+        let starts = block.commands.iter().map(|command| command.span.start);
+        let ends = starts.clone().skip(1).chain([self.until]);
+        let mut texts = starts.zip(ends).map(|(start, end)| self.text(start, end));
+        texts.any(|text| text.contains("function") && text.contains(ERROR_OUTPUT))
+    }
+
+    fn text(&self, start: usize, end: usize) -> &str {
+        self.source.text().get(start..end).unwrap_or_default()
+    }
+
+    /// Returns true if what comes after a failed attempt may read what that has printed.
+    fn may_read_errors(&self, details: &Try) -> bool {
+        let spans = [&details.catch, &details.finally].map(|it| it.as_ref().map(|(span, _)| *span));
+        let condition = details.condition.as_ref().map(|it| it.span);
+        let after =
+            spans.into_iter().flatten().map(|span| self.text(span.start, self.until)).next();
+        let condition = condition.map(|span| self.text(span.start, span.end));
+        let mut texts = after.into_iter().chain(condition).peekable();
+        texts.peek().is_some() && (self.calls_read || texts.any(|text| text.contains(ERROR_OUTPUT)))
+    }
+
+    /// A block inside so many more structures that the machine keeps account of.
+    fn inside(&mut self, frames: usize, block: &'a Block) {
+        self.loops.depth += frames;
+        self.block(block);
+        self.loops.depth -= frames;
+    }
+
+    fn command(&mut self, command: &'a Command) {
+        self.at(command.span);
+        let (around, within) = match &command.kind {
+            // Its output is that of each attempt.
+            CommandKind::Try(details) if details.clauses.atomic => {
+                let redirects = command.redirects.iter().cloned();
+                redirects.partition(|redirect| redirect.mode == Mode::Read)
+            }
+            _ => (command.redirects.clone(), Vec::new()),
+        };
+        let mut frames = 0;
+        for (redirects, instruction) in [
+            (around, Instruction::Redirect as fn(Arc<[Redirect]>) -> Instruction),
+            (within, Instruction::Targets),
+        ] {
+            if !redirects.is_empty() {
+                frames += 1;
+                self.emit(instruction(redirects.into()));
+            }
+        }
+        self.loops.depth += frames;
+        self.command_kind(command);
+        self.loops.depth -= frames;
+        for _ in 0..frames {
+            self.emit(Instruction::EndRedirect);
+        }
+    }
+
+    fn command_kind(&mut self, command: &'a Command) {
+        match &command.kind {
+            CommandKind::Comment { .. } => {}
+            CommandKind::Pipeline(pipeline) => self.pipeline(pipeline),
+            CommandKind::Assign { name, value: Some(value), local } => {
+                match &value.kind {
+                    ExprKind::Word(word) => self.word(word, Instruction::SingleWord),
+                    _ => self.expr(value),
+                }
+                self.at(command.span);
+                if *local {
+                    self.emit(Instruction::Local(Arc::clone(name)));
+                }
+                self.emit(Instruction::Assign(Arc::clone(name)));
+            }
+            CommandKind::Assign { name, value: None, local } => {
+                if *local {
+                    self.emit(Instruction::Local(Arc::clone(name)));
+                }
+                self.emit(Instruction::Unset(Arc::clone(name)));
+            }
+            CommandKind::If { arms, otherwise } => self.conditional(arms, otherwise.as_ref()),
+            CommandKind::While { condition, body } => {
+                let start = self.here();
+                self.expr(condition);
+                let test = self.reserve();
+                self.loops.enter(0);
+                self.block(body);
+                self.at(command.span);
+                self.emit(Instruction::Jump(start));
+                self.code[test] = Instruction::Unless(self.here());
+                let exits = Exits { to_break: (0, self.here()), to_continue: (0, start) };
+                self.loops.leave(0, &exits, &mut self.code);
+            }
+            CommandKind::For(details) => self.for_loop(details),
+            CommandKind::Try(details) => self.try_block(details, writes(&command.redirects)),
+            CommandKind::Function { name, body, .. } => self.pending.push((name, body, self.until)),
+            CommandKind::Return(value) => {
+                if let Some(value) = value {
+                    self.expr(value);
+                }
+                self.emit(Instruction::Return { value: value.is_some() });
+            }
+            CommandKind::Shift(by) => {
+                match by {
+                    Some(by) => self.expr(by),
+                    None => _ = self.emit(Instruction::Push(Value::Integer(1))),
+                }
+                self.emit(Instruction::Shift);
+            }
+            CommandKind::Channel(channel) => self.channel(channel),
+            CommandKind::Jump(jump) => {
+                let at = self.reserve();
+                self.loops.jump(at, *jump);
+            }
+        }
+    }
+
+    fn channel(&mut self, channel: &'a Channel) {
+        let rules = channel.rules.map(self, Self::duration, Self::expr);
+        let name = Arc::clone(&channel.name);
+        self.channels.push(Arc::clone(&name));
+        self.emit(Instruction::Channel(Arc::new(ChannelCode { name, rules })));
+    }
+
+    fn conditional(&mut self, arms: &'a [(Expr, Block)], otherwise: Option<&'a Block>) {
+        let mut exits = Vec::new();
+        for (condition, body) in arms {
+            self.at(condition.span);
+            self.expr(condition);
+            let test = self.reserve();
+            self.block(body);
+            exits.push(self.reserve());
+            self.code[test] = Instruction::Unless(self.here());
+        }
+        if let Some(otherwise) = otherwise {
+            self.block(otherwise);
+        }
+        for exit in exits {
+            self.code[exit] = Instruction::Jump(self.here());
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &'a Pipeline) {
+        if let [stage] = &pipeline.stages[..] {
+            return self.stage(stage);
+        }
+        let head = self.reserve();
+        let mut stages = Vec::new();
+        for stage in &pipeline.stages {
+            stages.push((self.here(), stage.pipe_errors));
+            self.stage(stage);
+            self.emit(Instruction::EndTask);
+        }
+        self.code[head] = Instruction::Pipeline { stages: stages.into(), end: self.here() };
+    }
+
+    fn stage(&mut self, stage: &'a Stage) {
+        match &stage.kind {
+            StageKind::Simple(simple) => {
+                self.at(simple.span);
+                self.emit(Instruction::Command(Arc::new(simple.clone())));
+            }
+            StageKind::Structure(block) => self.block(block),
+        }
+    }
+
+    fn for_loop(&mut self, details: &'a For) {
+        for item in &details.list {
+            match &item.kind {
+                ExprKind::Word(word) => self.word(word, Instruction::Words),
+                _ => self.expr(item),
+            }
+        }
+        let kind = details.kind.map(self, Self::duration, Self::expr);
+        let head = self.reserve();
+        let next = matches!(kind, ForKind::Each).then(|| self.reserve());
+        let body = self.here();
+        let line = self.line;
+        // A branch is a task of its own, and in no structure yet.
+        let frames = usize::from(!kind.has_branches());
+        self.loops.enter(frames);
+        self.block(&details.body);
+        self.line = line;
+        let tail = self.reserve();
+        let exits = match kind {
+            ForKind::Each => Exits { to_break: (1, self.here()), to_continue: (0, head + 1) },
+            ForKind::Any(_) | ForKind::All(_) => {
+                Exits { to_break: (0, tail), to_continue: (0, tail) }
+            }
+        };
+        self.loops.leave(frames, &exits, &mut self.code);
+        let dispatch = self.here();
+        if matches!(kind, ForKind::All(_)) {
+            self.emit(Instruction::Dispatch);
+        }
+        let code = Arc::new(Loop {
+            variable: Arc::clone(&details.variable),
+            items: details.list.len(),
+            body,
+            end: self.here(),
+        });
+        if let Some(next) = next {
+            self.code[next] = Instruction::NextFor(Arc::clone(&code));
+        }
+        let (first, last) = match kind {
+            ForKind::Each => (Instruction::For(code), Instruction::Jump(head + 1)),
+            ForKind::Any(clauses) => {
+                let last = match clauses.hedge_after {
+                    Some(_) => Instruction::EndTask,
+                    None => Instruction::EndForAny,
+                };
+                (Instruction::ForAny { code, clauses }, last)
+            }
+            ForKind::All(clauses) => {
+                (Instruction::ForAll { code, clauses, dispatch }, Instruction::EndTask)
+            }
+        };
+        self.code[head] = first;
+        self.code[tail] = last;
+    }
+
+    fn try_block(&mut self, details: &'a Try, redirected: bool) {
+        let Some((span, finally)) = &details.finally else {
+            return self.attempts(details, redirected);
+        };
+        let guard = self.reserve();
+        self.loops.depth += 1;
+        self.attempts(details, redirected);
+        self.loops.depth -= 1;
+        self.emit(Instruction::EndGuard);
+        self.at(*span);
+        let (line, at) = (self.line, self.here());
+        self.inside(1, finally);
+        self.line = line;
+        self.emit(Instruction::EndFinally);
+        let code = Arc::new(FinallyCode { line, at, end: self.here() });
+        self.code[guard] = Instruction::Guard(code);
+    }
+
+    /// A `try`, but for its `finally`.
+    fn attempts(&mut self, details: &'a Try, redirected: bool) {
+        let line = self.line;
+        let start = self.reserve();
+        let clauses =
+            details.clauses.map(self, Self::duration, Self::expr, |lower, backoff| BackoffCode {
+                kind: backoff.kind,
+                clauses: backoff.clauses.map(lower, Self::duration, Self::expr),
+            });
+        let head = self.reserve();
+        let condition = details.condition.as_ref().map(|condition| {
+            let address = self.here();
+            self.expr(condition);
+            self.emit(Instruction::TryAgain);
+            address
+        });
+        let body = self.here();
+        let attempt = if details.clauses.atomic {
+            Some(Instruction::Atomic { attempt: true })
+        } else {
+            self.may_read_errors(details).then_some(Instruction::Tee)
+        };
+        self.transaction(attempt, &details.body);
+        self.line = line;
+        self.emit(Instruction::EndTry);
+        let catch = details.catch.as_ref().map(|(span, block)| {
+            let address = self.here();
+            self.at(*span);
+            let catch_line = self.line;
+            let holds = details.clauses.atomic && redirected;
+            self.transaction(holds.then_some(Instruction::Atomic { attempt: false }), block);
+            self.emit(Instruction::EndCatch);
+            (address, catch_line)
+        });
+        let through = details.through.as_ref().map(|(_, channel)| Arc::clone(channel));
+        let end = self.here();
+        let code = Arc::new(TryCode { line, clauses, condition, through, body, catch, end });
+        self.code[start] = Instruction::TryHead(Arc::clone(&code));
+        self.code[head] = Instruction::Try(code);
+    }
+
+    /// The block of an attempt or of a `catch`, and what the transaction begins with if it is one.
+    fn transaction(&mut self, begins: Option<Instruction>, block: &'a Block) {
+        let Some(begins) = begins else { return self.inside(1, block) };
+        let line = self.line;
+        self.emit(begins);
+        self.inside(2, block);
+        self.line = line;
+        self.emit(Instruction::EndAtomic);
+    }
+
+    fn duration(&mut self, duration: &'a Duration) -> Scale {
+        match duration {
+            Duration::Amount { amount, unit } => {
+                self.expr(amount);
+                Scale::Of(*unit)
+            }
+            Duration::Joined(word) => {
+                self.word(word, Instruction::Operand);
+                Scale::Joined
+            }
+        }
+    }
+
+    /// A literal word is made a value here, once.
+    fn word(&mut self, word: &Word, otherwise: fn(Word) -> Instruction) {
+        let instruction = match word.itself() {
+            Some(text) => Instruction::Push(text.into()),
+            None => otherwise(word.clone()),
+        };
+        self.emit(instruction);
+    }
+
+    fn expr(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Word(word) => self.word(word, Instruction::Operand),
+            ExprKind::Group(inner) => self.expr(inner),
+            ExprKind::Call { name, args } => {
+                for arg in args {
+                    self.expr(arg);
+                }
+                self.at(expr.span);
+                self.emit(Instruction::Call { name: Arc::clone(name), arguments: args.len() });
+            }
+            ExprKind::Unary { operator, operand } => {
+                self.expr(operand);
+                self.at(expr.span);
+                self.emit(match operator {
+                    UnaryOperator::Not => Instruction::Not,
+                    UnaryOperator::Test(test) => Instruction::Test(*test),
+                });
+            }
+            ExprKind::Binary { operator, left, right } => {
+                self.expr(left);
+                let decided = match operator {
+                    BinaryOperator::Or => Some(true),
+                    BinaryOperator::And => Some(false),
+                    _ => None,
+                };
+                let jump = decided.map(|value| (value, self.reserve()));
+                self.expr(right);
+                self.at(expr.span);
+                if let Some((value, jump)) = jump {
+                    self.emit(Instruction::Boolean);
+                    self.code[jump] = Instruction::Decided(value, self.here());
+                } else {
+                    self.emit(Instruction::Binary(*operator));
+                }
+            }
+            ExprKind::Range { from, to, step } => {
+                self.expr(from);
+                self.expr(to);
+                if let Some(step) = step {
+                    self.expr(step);
+                }
+                self.emit(Instruction::Range { step: step.is_some() });
+            }
+            ExprKind::Succeeds(pipeline) => {
+                let head = self.reserve();
+                self.pipeline(pipeline);
+                self.emit(Instruction::Answer);
+                self.code[head] = Instruction::Question(self.here());
+            }
+        }
+    }
+}
+
+/// Whether any of these redirections is one of output.
+fn writes(redirects: &[Redirect]) -> bool {
+    redirects.iter().any(|redirect| redirect.mode != Mode::Read)
+}

@@ -1,0 +1,4 @@
+//! The flat list of instructions that a script is lowered to.
+
+pub(crate) mod code;
+pub(crate) mod lower;

@@ -1,0 +1,367 @@
+//! Branches that run elsewhere: how they are sent, and what becomes of them.
+//!
+//! Such a branch is a task here that waits for one thing. It is sent when its engine has room, and sent again,
+//! to another machine, as long as it hasn't begun. Once it has, only a record of its end says how it ended;
+//! without one it is lost, and begins anew only if its `forall` says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+use crate::Machine;
+use crate::effect::{Dispatch, Effect, ProcessId, TaskId};
+use crate::event::{Blame, Returned};
+use crate::outcome::FailureKind;
+use crate::pipelines::tally::Tally;
+use crate::record::{Level, LogEvent, Trouble};
+use crate::remote::away::{Away, AwayFrame, Elsewhere};
+use crate::remote::engines::Turn;
+use crate::remote::nodes::Avoided;
+use crate::remote::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
+use crate::remote::unpack::{self, failure};
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{Frame, FrameKind, JoinKind};
+use crate::tasks::join::top_join;
+use crate::tasks::task::{State, Task};
+use crate::tasks::timer::Timer;
+use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+use crate::values::value::Value;
+use ftsh_syntax::Source;
+use ftsh_syntax::clauses::Engine;
+
+/// So many machines may refuse a branch before it fails.
+const MOST_REFUSALS: u32 = 10;
+/// The exit status of a branch that its engine doesn't take: to be tried again later.
+const TEMPORARY: i32 = 75;
+
+impl Machine {
+    /// Sends a branch, when its turn has come.
+    pub(crate) fn dispatch(&mut self, task: &mut Task) -> Flow {
+        let Some((parent, elsewhere, word)) = self.sender(task) else {
+            return Flow::Throw(task.broken("a branch that nobody sends"));
+        };
+        if top_away(task).is_none() {
+            task.enter(FrameKind::Away(Box::new(AwayFrame::new(Arc::clone(&elsewhere)))));
+        }
+        let engine = elsewhere.on.engine;
+        let now = self.now;
+        let shared = self.engines.of(engine);
+        if let Turn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
+            let timer = until.map(|until| self.timers.arm(until, Timer::Wake(task.id)));
+            return Flow::Wait(State::Away(Away::Waiting(timer)));
+        }
+        let packed = match self.tasks.get(&parent) {
+            Some(parent) => self.pack(parent, &word, task.id),
+            None => return Flow::Throw(task.broken("a branch that nobody waits for")),
+        };
+        let (branch, texts) = match packed {
+            Ok(packed) => packed,
+            Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
+        };
+        let process = ProcessId(self.next_id());
+        let Some(frame) = top_away(task) else {
+            return Flow::Throw(task.broken(NOT_AWAY));
+        };
+        (frame.texts, frame.node) = (texts, None);
+        let shared = self.engines.of(engine);
+        shared.sent(process);
+        let Avoided { nodes: avoid, until: avoid_until } =
+            shared.nodes.avoided(&frame.shunned, now);
+        frame.avoided.clone_from(&avoid);
+        self.processes.insert(process, task.id);
+        self.open_scope(task.scope);
+        self.effects.push_back(Effect::Dispatch(Box::new(Dispatch {
+            process,
+            task: task.id,
+            scope: task.scope,
+            on: elsewhere.on.clone(),
+            avoid,
+            avoid_until,
+            branch: Box::new(branch),
+            io: task.io.id(),
+            line: task.line(),
+        })));
+        task.since = now;
+        Flow::Wait(State::Away(Away::Sent(process)))
+    }
+
+    /// The task whose branch this is, where that is to run, and its word.
+    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
+        let (parent, _) = task.parent?;
+        let FrameKind::Join(join) = &self.tasks.get(&parent)?.frames.last()?.kind else {
+            return None;
+        };
+        match &join.kind {
+            JoinKind::Branches { elsewhere, tally, .. } => {
+                Some((parent, Arc::clone(elsewhere.as_ref()?), tally.word(task.id)?.clone()))
+            }
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        }
+    }
+
+    /// What is known of a branch and its siblings.
+    fn tally_around(&mut self, task: &Task) -> Option<&mut Tally> {
+        let (parent, _) = task.parent?;
+        match &mut top_join(self.tasks.get_mut(&parent)?)?.kind {
+            JoinKind::Branches { tally, .. } => Some(tally),
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        }
+    }
+
+    /// A branch came to nothing on a machine, after so long: that is avoided for a while.
+    fn avoid(&mut self, task: &Task, engine: Engine, node: &str, elapsed: Duration, why: Trouble) {
+        let now = self.now;
+        let time = self.engines.of(engine).nodes.failed(node, elapsed, now);
+        let event = || LogEvent::Avoided { node: node.to_owned(), why, time };
+        self.log(task, event, Level::STRUCTURES);
+    }
+
+    /// A branch that was sent begins, on this machine.
+    pub(crate) fn placed(&mut self, process: ProcessId, node: &str) {
+        let Some(task) = self.processes.get(&process).copied() else { return };
+        let mut engine = None;
+        self.resume(task, |machine, task| {
+            let now = machine.now;
+            machine.log(task, || LogEvent::Placed { node: node.to_owned() }, Level::STRUCTURES);
+            if let Some(tally) = machine.tally_around(task) {
+                tally.placed(task.id, node);
+            }
+            if let Some(frame) = top_away(task) {
+                engine = Some(frame.elsewhere.on.engine);
+                (frame.node, frame.failure) = (Some((node.to_owned(), now)), None);
+            }
+            task.since = now;
+            Flow::keep_waiting(task)
+        });
+        let Some(engine) = engine else { return };
+        let shared = self.engines.of(engine);
+        shared.settled(process);
+        shared.is_there();
+        shared.nodes.began(node);
+        self.wake_waiting(engine);
+    }
+
+    /// A branch that was sent is over, or didn't begin; nothing of it is left.
+    pub(crate) fn returned(&mut self, process: ProcessId, returned: Returned) {
+        let Some(task) = self.processes.remove(&process) else { return };
+        let mut engine = None;
+        self.resume(task, |machine, task| {
+            let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+            let used = frame.elsewhere.on.engine;
+            engine = Some(used);
+            machine.engines.of(used).settled(process);
+            task.state = State::Ready;
+            match returned {
+                Returned::Ended { node, elapsed, ended } => {
+                    machine.engines.of(used).is_there();
+                    machine.branch_returned(task, used, &node, elapsed, *ended)
+                }
+                Returned::Lost { node, why } => machine.branch_lost(task, node.as_deref(), &why),
+                Returned::NotBegun { node, why, blame } => {
+                    machine.not_begun(task, used, node, &why, blame)
+                }
+            }
+        });
+        if let Some(engine) = engine {
+            self.wake_waiting(engine);
+        }
+    }
+
+    /// A record of its end has come.
+    fn branch_returned(
+        &mut self,
+        task: &mut Task,
+        engine: Engine,
+        node: &str,
+        elapsed: Duration,
+        ended: EndedBranch,
+    ) -> Flow {
+        task.attempts += ended.attempts;
+        let texts = top_away(task).map(|frame| std::mem::take(&mut frame.texts));
+        let mut sources = texts.unwrap_or_default();
+        sources
+            .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
+        let now = self.now;
+        let throw = |task: &Task, packed: Vec<PackedFailure>, trace: Option<PackedTrace>, retry| {
+            let Some(mut failure) = failure(packed, &sources) else {
+                return Flow::Throw(task.broken("a record of no failure"));
+            };
+            if let Some(trace) = trace {
+                Arc::make_mut(&mut failure).trace = unpack::trace(trace);
+            }
+            Flow::Throw(Thrown { failure, retry, logged: Logged::Not })
+        };
+        match ended.end {
+            BranchEnd::Succeeded => {
+                self.engines.of(engine).nodes.succeeded(node, elapsed);
+                Flow::End(Ending::Succeeded)
+            }
+            BranchEnd::Exited(code) => {
+                self.avoid(task, engine, node, elapsed, Trouble::Failed);
+                Flow::End(Ending::Exited(code))
+            }
+            BranchEnd::Failed { failure, again } => {
+                self.avoid(task, engine, node, elapsed, Trouble::Failed);
+                throw(task, failure, None, again.into())
+            }
+            BranchEnd::FailedInside { failure, again, trace } => {
+                self.avoid(task, engine, node, elapsed, Trouble::Failed);
+                throw(task, failure, Some(trace), again.into())
+            }
+            BranchEnd::Cancelled(signal) => {
+                let signal = crate::commands::command::signal_name(signal);
+                self.branch_lost(task, Some(node), &format!("it was ended by {signal}"))
+            }
+            // The same limit is about to pass here, and says which it is.
+            BranchEnd::OutOfTime(_)
+                if self.deadline_of(task).is_some_and(|deadline| deadline > now) =>
+            {
+                Flow::Wait(State::Away(Away::OutOfTime))
+            }
+            BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),
+        }
+    }
+
+    /// Nobody knows what came of it.
+    fn branch_lost(&mut self, task: &mut Task, node: Option<&str>, why: &str) -> Flow {
+        let now = self.now;
+        let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
+        let message = format!("what came of the branch{place} isn't known: {why}");
+        let thrown = task.thrown(FailureKind::Lost, 1, message, "");
+        let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+        let engine = frame.elsewhere.on.engine;
+        frame.lost += 1;
+        let begun = frame.node.take().map_or(now, |(_, since)| since);
+        if let Some(node) = node {
+            frame.shunned.add(node, now);
+        }
+        let again = frame.lost <= frame.elsewhere.retry_lost;
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        if let Some(node) = node {
+            self.avoid(task, engine, node, now - begun, Trouble::Lost);
+        }
+        if !again {
+            return Flow::Throw(thrown);
+        }
+        self.log_failure(task, &thrown.failure, Level::FAILURES, false);
+        Flow::Continue
+    }
+
+    /// It was sent and hasn't begun, so that it can be sent again.
+    fn not_begun(
+        &mut self,
+        task: &mut Task,
+        engine: Engine,
+        node: Option<String>,
+        why: &str,
+        blame: Blame,
+    ) -> Flow {
+        let (now, seed) = (self.now, self.seed);
+        let thrown = not_sent(task, engine, why);
+        let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        let delay = match blame {
+            Blame::Request => return Flow::Throw(thrown),
+            Blame::Node => {
+                let nodes = &self.engines.of(engine).nodes;
+                if let Some(node) = &node {
+                    frame.shunned.add(node, now);
+                }
+                // Each host of a list may be asked once: the good one may be the last.
+                let is_new = node.as_ref().is_some_and(|node| !nodes.is_known(node));
+                frame.refusals += u32::from(engine != Engine::Ssh || !is_new);
+                let too_many = frame.refusals >= MOST_REFUSALS;
+                // Another machine is asked at once; if that refuses as well, all may have too much to do, but
+                // for those that are known to take branches.
+                let is_pressed = frame.refusals > 1 && !nodes.has_good(&frame.shunned, now);
+                let delay = (is_pressed && !too_many).then(|| {
+                    let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
+                    frame.pauses.next_delay(now.elapsed(), rng)
+                });
+                if let Some(node) = &node {
+                    self.avoid(task, engine, node, Duration::ZERO, Trouble::Refused);
+                }
+                if too_many {
+                    return Flow::Throw(thrown);
+                }
+                delay
+            }
+            // Nothing was excluded: no machine can ever have it.
+            Blame::Exclusion if frame.avoided.is_empty() => return Flow::Throw(thrown),
+            Blame::Exclusion => {
+                let AwayFrame { shunned, avoided, .. } = frame;
+                self.engines.of(engine).nodes.forgive(shunned, avoided);
+                None
+            }
+            Blame::Stale => return Flow::Continue,
+            Blame::Engine => {
+                let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
+                Some(self.engines.of(engine).is_down(now, rng))
+            }
+        };
+        let event = || LogEvent::NotSent { engine, node, why: why.into(), delay };
+        self.log(task, event, Level::FAILURES);
+        match delay {
+            Some(delay) if blame == Blame::Node => {
+                let timer = self.timers.arm(now + delay, Timer::Wake(task.id));
+                Flow::Wait(State::Away(Away::Waiting(Some(timer))))
+            }
+            _ => Flow::Continue,
+        }
+    }
+
+    /// Those that wait for an engine ask for their turn again.
+    fn wake_waiting(&mut self, engine: Engine) {
+        for task in self.engines.of(engine).wake() {
+            self.resume(task, |machine, task| match task.state {
+                State::Away(Away::Waiting(timer)) => {
+                    machine.timers.cancel(timer);
+                    Flow::Continue
+                }
+                _ => Flow::keep_waiting(task),
+            });
+        }
+    }
+
+    /// A task waits no more for a branch that is away.
+    pub(crate) fn forget_away(&mut self, task: TaskId, away: Away) {
+        let process = match away {
+            Away::Sent(process) => Some(process),
+            Away::Waiting(timer) => {
+                self.timers.cancel(timer);
+                None
+            }
+            Away::OutOfTime => None,
+        };
+        process.map(|process| self.processes.remove(&process));
+        if let Some(engine) = self.engines.leave(task, process) {
+            self.wake_waiting(engine);
+        }
+    }
+
+    /// The shell that had sent a branch has ended, and the run goes on.
+    pub(crate) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
+        if let Some(engine) = self.engines.leave(task.id, Some(process)) {
+            self.wake_waiting(engine);
+        }
+        task.state = State::Ready;
+        let node = top_away(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
+        self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
+    }
+}
+
+const NOT_AWAY: &str = "a branch that isn't away comes back";
+
+fn not_sent(task: &Task, engine: Engine, why: &str) -> Thrown {
+    let message = format!("{} doesn't run the branch: {why}", engine.name());
+    task.thrown(FailureKind::Engine, TEMPORARY, message, "")
+}
+
+fn top_away(task: &mut Task) -> Option<&mut AwayFrame> {
+    match task.frames.last_mut() {
+        Some(Frame { kind: FrameKind::Away(frame), .. }) => Some(frame),
+        _ => None,
+    }
+}

@@ -1,0 +1,295 @@
+//! Takes a branch of a `forall` out of a machine, at the moment when it begins.
+
+use std::sync::Arc;
+
+use bstr::BString;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::Machine;
+use crate::effect::{Query, TaskId};
+use crate::event::Reply;
+use crate::outcome::{Failure, FailureKind, Outcome};
+use crate::program::code::{Address, Program};
+use crate::remote::packed::{
+    Again, Around, BranchEnd, EndedBranch, PackedBranch, PackedBranches, PackedFailure,
+    PackedSettings, PackedStep, PackedTrace, PackedTried, PackedValue, PackedVariable, Place, Text,
+    Unpackable,
+};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::tasks::trace::{StepKind, Trace};
+use crate::time::Time;
+use crate::unwind::ending::{Ending, Retry};
+use crate::values::value::Value;
+use ftsh_syntax::Source;
+
+/// What the branches of a machine are packed into, each with the task that it is here.
+pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
+
+/// So many failures are told that explain each other.
+const MOST_EARLIER: usize = 16;
+
+/// Streams of random numbers: the run has one, a delay at its beginning another one.
+const FIRST_STREAM: u64 = 2;
+
+impl Machine {
+    /// From now on, packs each branch of a `forall` as it begins, beside beginning it.
+    /// To be called before the run begins.
+    pub fn pack_branches(&mut self) {
+        self.packing = Some(Vec::new());
+    }
+
+    /// The branches that have begun since this was asked last.
+    pub fn take_packed(&mut self) -> Packed {
+        self.packing.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether it has made a random choice.
+    pub fn has_drawn(&self) -> bool {
+        self.rng.is_some()
+    }
+
+    /// Finds out what only the driver knows of what a task's branches are packed from.
+    pub(crate) fn know_all(task: &Task) -> Result<(), Halt> {
+        if task.directory.is_none() {
+            Self::directory(task)?;
+        }
+        for (_, variable) in task.variables.iter() {
+            if let Value::Buffer(buffer) = &variable.value {
+                let query = Query::Buffer(buffer.id());
+                if Self::answer(task, &query).is_none() {
+                    return Err(Halt::Need(query));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs a branch of the `forall` that a task is at, if that is wanted.
+    pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
+        if self.packing.is_some() {
+            let packed = self.pack(task, word, branch).map(|(packed, _)| packed);
+            self.packing.iter_mut().for_each(|it| it.push((branch, packed.clone())));
+        }
+    }
+
+    /// A branch of the `forall` that a task is at, as plain data, and the texts that it goes with;
+    /// [`Machine::know_all`] comes first.
+    pub(crate) fn pack(
+        &self,
+        task: &Task,
+        word: &Value,
+        branch: TaskId,
+    ) -> Result<(PackedBranch, Vec<Arc<Source>>), Unpackable> {
+        if task.is_atomic() {
+            return Err(Unpackable::Atomic);
+        }
+        let directory = Self::directory(task).ok().flatten().ok_or(Unpackable::NoDirectory)?;
+        let mut texts = Texts::default();
+        let place = texts.place(&task.program, task.at);
+        let functions = self
+            .functions
+            .iter()
+            .map(|(name, (program, at))| (name.to_string(), texts.place(program, *at)))
+            .collect();
+        let rules = |rules: &Option<Arc<_>>| rules.as_deref().cloned();
+        let channels =
+            self.channels.iter().map(|(name, it)| (name.to_string(), rules(it))).collect();
+        let variables = task.variables.iter().map(|(name, variable)| {
+            Ok(PackedVariable {
+                name: name.to_string(),
+                value: packed(task, name, &variable.value)?,
+                exported: variable.exported,
+                inherited: variable.inherited,
+            })
+        });
+        let variables = variables.collect::<Result<_, _>>()?;
+        let unset = self.found.iter().filter(|name| task.variables.get(name).is_none());
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        random.set_stream(FIRST_STREAM + branch.0);
+        let around = self.around(task, &mut texts);
+        let (sources, texts) = texts.0.into_iter().unzip();
+        let packed = PackedBranch {
+            place,
+            word: packed(task, "", word)?,
+            functions,
+            channels,
+            variables,
+            unset: unset.map(ToString::to_string).collect(),
+            arguments: task.args.to_vec(),
+            directory,
+            umask: task.umask.unwrap_or(self.config.umask),
+            around,
+            at: self.now.elapsed(),
+            seed: random.random(),
+            settings: self.settings(),
+            texts,
+        };
+        Ok((packed, sources))
+    }
+
+    fn around(&self, task: &Task, texts: &mut Texts) -> Around {
+        let around = self.inherited_from(task);
+        Around {
+            deadline: around.deadline.map(Time::elapsed),
+            attempt: around
+                .attempt
+                .map(|it| (it.number, it.started.elapsed(), it.deadline.map(Time::elapsed))),
+            caught: around.failure.map(|failure| texts.failure(&failure)).unwrap_or_default(),
+            succeeded: around.succeeded,
+            depth: around.depth,
+            is_guarded: around.is_guarded,
+            inside: self.channels_around(task),
+            is_retried: self.is_in_retry(task),
+        }
+    }
+
+    fn settings(&self) -> PackedSettings {
+        let config = &self.config;
+        let (redacted, given, secret) = config.secrets.parts();
+        PackedSettings {
+            pid: config.pid,
+            backoff: config.backoff.clone(),
+            kill_timeout: config.kill_timeout,
+            kill_strong: config.kill_strong,
+            unset_is_empty: config.unset_is_empty,
+            redacted,
+            given,
+            secret,
+        }
+    }
+
+    /// How the branch ended that the machine was made for; none if the run isn't over.
+    pub fn branch_ended_with(&self) -> Option<EndedBranch> {
+        let (lone, outcome) = (self.lone.as_ref()?, self.outcome.as_ref()?);
+        let mut texts = Texts(lone.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
+        let known = texts.0.len();
+        let end = match (outcome, &lone.ending) {
+            (Outcome::Interrupted(signal), _) => BranchEnd::Cancelled(*signal),
+            (Outcome::Failed(failure), None) if failure.kind == FailureKind::Timeout => {
+                BranchEnd::OutOfTime(texts.failure(failure))
+            }
+            (_, Some(Ending::Failed(thrown))) => {
+                let failure = texts.failure(&thrown.failure);
+                let again = match thrown.retry {
+                    Retry::Deferred(by) => Again::Deferred(by),
+                    Retry::Never => Again::Never,
+                    Retry::AsUsual | Retry::Unread => Again::AsUsual,
+                };
+                let trace = packed_trace(&thrown.failure.trace);
+                if trace.steps.is_empty() {
+                    BranchEnd::Failed { failure, again }
+                } else {
+                    BranchEnd::FailedInside { failure, again, trace }
+                }
+            }
+            (Outcome::Failed(failure), _) => {
+                BranchEnd::Failed { failure: texts.failure(failure), again: Again::AsUsual }
+            }
+            (Outcome::Exited(code), _) => BranchEnd::Exited(*code),
+            (Outcome::Succeeded, _) => BranchEnd::Succeeded,
+        };
+        let texts = texts.0.into_iter().skip(known).map(|(_, text)| text).collect();
+        Some(EndedBranch { end, attempts: lone.attempts, texts })
+    }
+}
+
+/// A value of a task; none of those that are only on its stack.
+fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpackable> {
+    let cannot = |why: String| Unpackable::Variable { name: name.into(), why };
+    Ok(match value {
+        Value::Text(text) => PackedValue::Text(text.to_vec().into()),
+        Value::Integer(integer) => PackedValue::Integer(*integer),
+        Value::Boolean(boolean) => PackedValue::Boolean(*boolean),
+        Value::Range(range) => {
+            let (first, last, step) = range.ends();
+            PackedValue::Range(first, last, step)
+        }
+        Value::Buffer(buffer) => match Machine::answer(task, &Query::Buffer(buffer.id())) {
+            Some(Reply::Text(content)) => PackedValue::Written(content.clone()),
+            _ => return Err(cannot("its content isn't known".into())),
+        },
+        Value::Words(_) | Value::Split(_) => match value.text() {
+            Some(text) => PackedValue::Text(text.into_owned()),
+            None => return Err(cannot("it isn't one word".into())),
+        },
+    })
+}
+
+/// A trace as plain data.
+fn packed_trace(trace: &Trace) -> PackedTrace {
+    let steps = trace.steps().iter().map(|step| {
+        let (name, word) = match &step.kind {
+            StepKind::Function(name) => (Some(name), None),
+            StepKind::Source => (None, None),
+            StepKind::Branch { name, word } => (Some(name), Some(word)),
+        };
+        PackedStep {
+            name: name.map(ToString::to_string),
+            word: word.cloned(),
+            file: step.file.to_string(),
+            line: step.line,
+            tries: step.tries,
+        }
+    });
+    PackedTrace { steps: steps.collect(), left_out: trace.left_out() }
+}
+
+fn text(source: &Source) -> Text {
+    Text { name: source.name().to_string(), text: source.text().into(), length: None }
+}
+
+/// The texts that places are in.
+#[derive(Default)]
+struct Texts(Vec<(Arc<Source>, Text)>);
+
+impl Texts {
+    fn index(&mut self, source: &Arc<Source>) -> usize {
+        let known =
+            self.0.iter().position(|(known, _)| Arc::ptr_eq(known, source) || known == source);
+        known.unwrap_or_else(|| {
+            self.0.push((Arc::clone(source), text(source)));
+            self.0.len() - 1
+        })
+    }
+
+    fn place(&mut self, program: &Program, at: Address) -> Place {
+        let index = self.index(&program.source);
+        self.0[index].1.length = Some(program.code.len());
+        Place { text: index, at }
+    }
+
+    /// A failure and those that explain it.
+    fn failure(&mut self, failure: &Failure) -> Vec<PackedFailure> {
+        let chain = std::iter::successors(Some(failure), |failure| failure.earlier.as_deref());
+        chain.take(MOST_EARLIER).map(|failure| self.one(failure)).collect()
+    }
+
+    fn one(&mut self, failure: &Failure) -> PackedFailure {
+        let tries = failure.tries.iter().map(|tried| PackedTried {
+            file: tried.file.to_string(),
+            line: tried.line,
+            attempts: tried.attempts,
+            elapsed: tried.elapsed,
+        });
+        let branches = failure.branches.as_ref().map(|branches| PackedBranches {
+            told: branches.told.clone(),
+            failed: branches.failed,
+            succeeded: branches.words.list(true).ok(),
+            others: branches.words.list(false).ok(),
+        });
+        PackedFailure {
+            kind: failure.kind,
+            code: failure.code,
+            message: failure.message.clone(),
+            command: failure.command.clone(),
+            elapsed: failure.elapsed,
+            text: self.index(&failure.source),
+            line: failure.line,
+            tries: tries.collect(),
+            branches,
+            output: Some(failure.all_output().into()).filter(|output: &BString| !output.is_empty()),
+        }
+    }
+}

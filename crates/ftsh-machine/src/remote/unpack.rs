@@ -1,0 +1,298 @@
+//! A machine that runs a branch of another one's `forall`, as the only one of a `forall` of its own: so
+//! that `exit`, `exec`, `return` and failures are those of a branch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bstr::BString;
+
+use crate::effect::{BufferId, Effect, TaskId};
+use crate::outcome::{Branches, Failure, Outcome, Tried, Unlistable, Words};
+use crate::pipelines::tally::Tally;
+use crate::program::code::{Address, Instruction, Loop, Program};
+use crate::program::lower::lower;
+use crate::record::Level;
+use crate::remote::packed::{
+    Around, PackedBranch, PackedFailure, PackedTrace, PackedValue, Text, Unrunnable,
+};
+use crate::secrets::Secrets;
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
+use crate::tasks::task::{AfterEmptied, Attempt, Inherited, State, Task};
+use crate::tasks::trace::{Step, StepKind, Trace};
+use crate::time::Time;
+use crate::unwind::ending::Ending;
+use crate::values::items::Items;
+use crate::values::value::{Handle, Range, Value};
+use crate::values::variables::{Variable, Variables};
+use crate::{Config, MAIN, Machine};
+use ftsh_syntax::ast::{Block, Name};
+use ftsh_syntax::clauses::ForAllClauses;
+use ftsh_syntax::{Among, Script, Source, parse_among};
+
+/// What a machine knows that was made for a branch.
+#[derive(Debug)]
+pub struct Lone {
+    /// The texts that it came with.
+    pub texts: Vec<Arc<Source>>,
+    /// The channels that attempts around it have gone through.
+    pub inside: Vec<String>,
+    /// Whether an attempt around it is not the first one.
+    pub is_retried: bool,
+    /// How it ended, if it has.
+    pub ending: Option<Ending>,
+    /// How many attempts its tries had made then.
+    pub attempts: u64,
+}
+
+impl Machine {
+    /// A machine that runs a branch, beginning at `now` on the clock of the run that it is of, and that
+    /// logs so much.
+    pub fn of_branch(
+        packed: PackedBranch,
+        log_level: Level,
+        secrets: Secrets,
+        now: Time,
+    ) -> Result<Self, Unrunnable> {
+        let sources = sources(&packed.texts);
+        let programs = programs(&packed, &sources)?;
+        let program = |text: usize, at: Address| {
+            let program = programs.get(text).and_then(Option::as_ref);
+            let program = program.filter(|program| at < program.code.len());
+            program.cloned().ok_or(Unrunnable::OtherProgram)
+        };
+        let main = program(packed.place.text, packed.place.at)?;
+        let Some(Instruction::ForAll { code, .. }) = main.code.get(packed.place.at) else {
+            return Err(Unrunnable::OtherProgram);
+        };
+        let code = Arc::clone(code);
+        let settings = packed.settings;
+        let config = Config {
+            pid: settings.pid,
+            umask: packed.umask,
+            passing_input: false,
+            backoff: settings.backoff,
+            kill_timeout: settings.kill_timeout,
+            kill_strong: settings.kill_strong,
+            unset_is_empty: settings.unset_is_empty,
+            deadline: packed.around.deadline.map(Time::after),
+            on: None,
+            log_level,
+            secrets: secrets.clone(),
+        };
+        let source = Arc::new(Source::new("", ""));
+        let nothing = Script { source, body: Block::default() };
+        let mut machine = Self::new(&nothing, packed.arguments, Vec::new(), config, packed.seed);
+        machine.now = now;
+        machine.ready.clear();
+        for (name, place) in packed.functions {
+            let program = program(place.text, place.at)?;
+            machine.functions.insert(name.as_str().into(), (program, place.at));
+        }
+        let rules = packed.channels.into_iter();
+        machine.channels.extend(rules.map(|(name, it)| (name.as_str().into(), it.map(Arc::new))));
+        let mut variables = BTreeMap::new();
+        for packed in packed.variables {
+            let value = machine.value(packed.value)?;
+            let (exported, inherited) = (packed.exported, packed.inherited);
+            let variable = Variable { value, exported, inherited };
+            variables.insert(Name::from(packed.name.as_str()), variable);
+        }
+        let word = machine.value(packed.word)?;
+        machine.lone = Some(Lone {
+            texts: sources.clone(),
+            inside: packed.around.inside.clone(),
+            is_retried: packed.around.is_retried,
+            ending: None,
+            attempts: 0,
+        });
+        let inherited = inherited(packed.around, &sources);
+        machine.resume(MAIN, |machine, task| {
+            task.program = main;
+            task.at = packed.place.at;
+            task.variables = Variables::of(variables, secrets);
+            task.directory = Some(Arc::new(packed.directory));
+            task.umask = Some(packed.umask);
+            task.since = now;
+            task.inherited = Arc::new(inherited);
+            machine.begin_lone(task, &code, word);
+            Flow::Wait(State::Children)
+        });
+        Ok(machine)
+    }
+
+    fn begin_lone(&mut self, task: &mut Task, code: &Arc<Loop>, word: Value) {
+        let mut items = Items::default();
+        items.push(word.clone());
+        let io = task.io.clone();
+        let kind = JoinKind::Branches {
+            code: Arc::clone(code),
+            clauses: ForAllClauses::NONE,
+            io: io.clone(),
+            tally: Box::new(Tally::new(items, self.now)),
+            outputs: None,
+            relay: None,
+            elsewhere: None,
+        };
+        let running = BTreeSet::new();
+        task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
+        let (branch, _) = self.begin_branch(task, "forall", code, word.clone(), io);
+        let now = self.now;
+        if let Some(JoinKind::Branches { tally, .. }) =
+            crate::tasks::join::top_join(task).map(|it| &mut it.kind)
+        {
+            tally.next();
+            tally.began(branch, word, now);
+        }
+    }
+
+    /// The branch is over: the run ends like it, once nothing is left of it. There is nothing around it
+    /// here that what it leaves running could belong to.
+    pub(crate) fn lone_ended(&mut self, task: &mut Task, ending: &Ending, attempts: u64) -> Flow {
+        let outcome = match ending {
+            Ending::Succeeded => Outcome::Succeeded,
+            Ending::Exited(code) => Outcome::Exited(*code),
+            Ending::Failed(thrown) => Outcome::Failed(Box::new(Failure::clone(&thrown.failure))),
+        };
+        if let Some(lone) = &mut self.lone {
+            (lone.ending, lone.attempts) = (Some(ending.clone()), attempts);
+        }
+        task.frames.clear();
+        task.stack.clear();
+        self.empty(task, task.scope, AfterEmptied::Finish(outcome))
+    }
+
+    /// Whether this task waits for the branch that the machine was made for.
+    pub(crate) fn is_lone(&self, parent: TaskId) -> bool {
+        parent == MAIN && self.lone.is_some()
+    }
+
+    /// Whether an attempt around the branch has gone through a channel.
+    pub(crate) fn is_lone_inside(&self, channel: &str) -> bool {
+        self.lone.as_ref().is_some_and(|lone| lone.inside.iter().any(|inside| inside == channel))
+    }
+
+    /// Whether an attempt around the branch is not the first one.
+    pub(crate) fn is_lone_retried(&self) -> bool {
+        self.lone.as_ref().is_some_and(|lone| lone.is_retried)
+    }
+
+    /// A value; what a command has written is to be had from the driver again.
+    fn value(&mut self, packed: PackedValue) -> Result<Value, Unrunnable> {
+        Ok(match packed {
+            PackedValue::Text(text) => Value::from(text),
+            PackedValue::Integer(integer) => Value::Integer(integer),
+            PackedValue::Boolean(boolean) => Value::Boolean(boolean),
+            PackedValue::Range(first, last, step) => {
+                Value::Range(Range::new(first, last, step).map_err(|_| Unrunnable::OtherProgram)?)
+            }
+            PackedValue::Written(content) => {
+                let buffer = BufferId(self.next_id());
+                self.effects.push_back(Effect::Fill(buffer, content));
+                Value::Buffer(Handle::new(buffer, &self.released))
+            }
+        })
+    }
+}
+
+fn sources(texts: &[Text]) -> Vec<Arc<Source>> {
+    texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))).collect()
+}
+
+/// The programs of those texts that have one.
+fn programs(
+    packed: &PackedBranch,
+    sources: &[Arc<Source>],
+) -> Result<Vec<Option<Arc<Program>>>, Unrunnable> {
+    // A file may go through channels that others declare.
+    let channels: Vec<&str> = packed.channels.iter().map(|(name, _)| name.as_str()).collect();
+    let functions: Vec<&str> = packed.functions.iter().map(|(name, _)| name.as_str()).collect();
+    let programs = packed.texts.iter().zip(sources).map(|(it, source)| {
+        let Some(length) = it.length else { return Ok(None) };
+        let among = Among { channels: &channels, functions: &functions };
+        let script = parse_among(&it.name, &it.text, among)
+            .map_err(|_| Unrunnable::Text(it.name.clone()))?;
+        let program = lower(&Script { source: Arc::clone(source), ..script });
+        if program.code.len() != length {
+            return Err(Unrunnable::OtherProgram);
+        }
+        Ok(Some(Arc::new(program)))
+    });
+    programs.collect()
+}
+
+fn inherited(around: Around, sources: &[Arc<Source>]) -> Inherited {
+    Inherited {
+        deadline: around.deadline.map(Time::after),
+        attempt: around.attempt.map(|(number, started, deadline)| Attempt {
+            number,
+            started: Time::after(started),
+            deadline: deadline.map(Time::after),
+        }),
+        failure: failure(around.caught, sources),
+        succeeded: around.succeeded,
+        depth: around.depth,
+        is_guarded: around.is_guarded,
+        scratch: None,
+    }
+}
+
+/// A failure with those that explain it, in these texts; none of none.
+pub fn failure(packed: Vec<PackedFailure>, sources: &[Arc<Source>]) -> Option<Arc<Failure>> {
+    let nowhere = || Arc::new(Source::new("", ""));
+    packed.into_iter().rev().fold(None, |earlier, packed| {
+        let tries = packed.tries.into_iter().map(|tried| Tried {
+            file: tried.file.into(),
+            line: tried.line,
+            attempts: tried.attempts,
+            elapsed: tried.elapsed,
+        });
+        let branches = packed.branches.map(|it| {
+            let words = Arc::new(Listed { succeeded: it.succeeded, others: it.others });
+            Arc::new(Branches { told: it.told, failed: it.failed, words })
+        });
+        Some(Arc::new(Failure {
+            kind: packed.kind,
+            code: packed.code,
+            message: packed.message,
+            command: packed.command,
+            elapsed: packed.elapsed,
+            source: sources.get(packed.text).cloned().unwrap_or_else(nowhere),
+            line: packed.line,
+            tries: tries.collect(),
+            trace: Trace::default(),
+            earlier,
+            branches,
+            printed: None,
+            output: packed.output.map(Arc::new),
+        }))
+    })
+}
+
+/// The trace of a failure that another machine has packed.
+pub fn trace(packed: PackedTrace) -> Trace {
+    let steps = packed.steps.into_iter().map(|step| {
+        let name = step.name.map(|name| Name::from(name.as_str()));
+        let kind = match (name, step.word) {
+            (Some(name), Some(word)) => StepKind::Branch { name, word },
+            (Some(name), None) => StepKind::Function(name),
+            (None, _) => StepKind::Source,
+        };
+        Step { kind, file: step.file.into(), line: step.line, tries: step.tries }
+    });
+    Trace::new(steps.collect(), packed.left_out)
+}
+
+/// Words that were listed.
+#[derive(Debug)]
+struct Listed {
+    succeeded: Option<BString>,
+    others: Option<BString>,
+}
+
+impl Words for Listed {
+    fn list(&self, succeeded: bool) -> Result<BString, Unlistable> {
+        let list = if succeeded { &self.succeeded } else { &self.others };
+        list.clone().ok_or(Unlistable::Unknown)
+    }
+}

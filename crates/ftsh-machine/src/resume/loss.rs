@@ -1,0 +1,37 @@
+//! What fails because the shell that had begun it has ended.
+
+use std::sync::Arc;
+
+use crate::outcome::{Failure, FailureKind, shorten};
+use crate::tasks::task::Task;
+use crate::unwind::unwinding::Running;
+
+/// What something fails with that was going on when the shell ended.
+pub fn lost(
+    task: &Task,
+    what: &str,
+    running: Running,
+    caught: Option<Arc<Failure>>,
+) -> Arc<Failure> {
+    let message = match running.command.as_str() {
+        "" => format!("{what} was going on when the shell ended"),
+        command => format!("`{}` was running when the shell ended", shorten(command)),
+    };
+    let (source, line) =
+        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
+    Arc::new(Failure {
+        kind: FailureKind::Lost,
+        code: 1,
+        message,
+        command: running.command,
+        elapsed: None,
+        source,
+        line,
+        tries: running.tries,
+        trace: running.walk.trace,
+        earlier: running.earlier.or(caught),
+        branches: running.branches,
+        printed: None,
+        output: None,
+    })
+}

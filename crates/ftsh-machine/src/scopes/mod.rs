@@ -1,0 +1,3 @@
+//! Scopes: families of processes that end together.
+
+pub(crate) mod scope;

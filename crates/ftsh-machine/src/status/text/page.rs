@@ -1,0 +1,134 @@
+//! What a run is doing, for who asks by a signal.
+
+use std::fmt::Write;
+
+use super::{attempt, countdown, is_enough, left, next_attempt, to_come};
+use crate::outcome::Human;
+use crate::status::snapshot::{Branches, Doing, Status, TaskStatus, TryStatus};
+use crate::time::Time;
+use ftsh_syntax::diagnostic::{excerpt, printable};
+
+/// Lines that tell of the tasks beyond the first ones.
+const MOST_GROUPS: usize = 10;
+
+/// What every task is doing, in which line, since when, and what comes next; lines that end in a
+/// newline. `script` is the name of the run, `pid` its process id.
+pub fn page(status: &Status, script: &str, pid: u32) -> String {
+    let now = status.now;
+    let script = printable(script);
+    // Writing to a string can't fail.
+    let mut text = format!("ftsh: status of {script} [{pid}] after {}\n", Human(now.elapsed()));
+    for task in &status.tasks {
+        let main = task.item.is_none() && task.task.0 == 0;
+        let item = match &task.item {
+            Some(item) => format!("{}, ", printable(item)),
+            None if main => String::new(),
+            None => "stage, ".into(),
+        };
+        let file = task.source.name();
+        let place = if **file == *script { String::new() } else { format!("{file} ") };
+        let _ = writeln!(text, "  {item}{place}line {}: {}", task.line, doing(task, now));
+        let source = task.source.line_text(task.line).trim();
+        if !source.is_empty() {
+            let _ = writeln!(text, "    {} | {}", task.line, excerpt(&status.secrets.hide(source)));
+        }
+        let waits = matches!(task.doing, Doing::Waiting { .. } | Doing::Entering(_));
+        for (index, tried) in task.tries.iter().enumerate() {
+            tell_try(&mut text, tried, now, waits && index == 0);
+        }
+    }
+    if status.tasks.is_empty() {
+        text.push_str("  nothing runs\n");
+    }
+    let more: usize = status.more.values().sum();
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more:");
+        let mut groups: Vec<_> = status.more.iter().collect();
+        groups.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for ((file, line, doing), count) in groups.iter().take(MOST_GROUPS) {
+            let place = if **file == *script { String::new() } else { format!("{file} ") };
+            let _ = writeln!(text, "    {place}line {line}: {count} {doing}");
+        }
+        if groups.len() > MOST_GROUPS {
+            let _ = writeln!(text, "    and at {} more lines", groups.len() - MOST_GROUPS);
+        }
+    }
+    status.secrets.hide_in(&mut text);
+    text
+}
+
+/// `running wget for 12 s`
+fn doing(task: &TaskStatus, now: Time) -> String {
+    let since = Human(now - task.since);
+    match &task.doing {
+        Doing::Computing => "computing".into(),
+        Doing::Command(command) => {
+            format!("running `{}` for {since}", excerpt(&printable(command)))
+        }
+        Doing::Entering(channel) => match task.tries.first() {
+            Some(tried) => {
+                let next = next_attempt(tried);
+                format!("{next}, waiting for channel {channel} for {since}")
+            }
+            None => format!("waiting for channel {channel} for {since}"),
+        },
+        Doing::Printing => format!("writing what an attempt has printed for {since}"),
+        Doing::Files => format!("waiting for a file or directory for {since}"),
+        Doing::Sleeping { until } => {
+            format!("sleeping for {since}, {} to go", countdown(*until - now))
+        }
+        Doing::Waiting { until } => match task.tries.first() {
+            Some(tried) => {
+                let next = next_attempt(tried);
+                format!("waiting for {since}, {next} in {}", countdown(*until - now))
+            }
+            None => format!("waiting for {since}"),
+        },
+        Doing::Placing => format!("waiting for a machine for {since}"),
+        Doing::Elsewhere(node) => format!("running on {node} for {since}"),
+        Doing::Branches(branches) => told(branches),
+        Doing::Stages => format!("a pipeline for {since}"),
+        Doing::CleaningUp => format!("cleaning up with others for {since}"),
+        Doing::Ending => format!("ending what it started for {since}"),
+    }
+}
+
+fn told(branches: &Branches) -> String {
+    let Branches { keyword, variable, total, done, failed, running, waiting, queued, .. } =
+        branches;
+    if branches.ending {
+        let why = if is_enough(branches) { "enough succeeded" } else { "failed" };
+        let begun = running + waiting + queued;
+        return format!("{keyword} {variable}: {why}, ending {begun} branches");
+    }
+    let to_come = to_come(branches);
+    let mut text = format!("{keyword} {variable}: {done} of {total} done, {running} running");
+    if *failed > 0 {
+        let _ = write!(text, ", {failed} failed");
+    }
+    if *waiting > 0 {
+        let _ = write!(text, ", {waiting} waiting after a failure");
+    }
+    if *queued > 0 {
+        let _ = write!(text, ", {queued} waiting for channels");
+    }
+    if to_come > 0 {
+        let _ = write!(text, ", {to_come} to come");
+    }
+    text
+}
+
+fn tell_try(text: &mut String, tried: &TryStatus, now: Time, waits: bool) {
+    let left = left(tried.deadline, now).map(countdown);
+    // The attempt it waits for was told before.
+    let attempt = (!waits).then(|| attempt(tried.attempt, tried.times));
+    let left = left.map(|left| format!("{left} left"));
+    let told: Vec<String> = attempt.into_iter().chain(left).collect();
+    if !told.is_empty() {
+        let _ = writeln!(text, "    `try` at line {}: {}", tried.line, told.join(", "));
+    }
+    if let Some(failure) = &tried.failure {
+        let message = printable(&failure.message);
+        let _ = writeln!(text, "    last failure: line {}: {}", failure.line, excerpt(&message));
+    }
+}

@@ -1,0 +1,35 @@
+//! Where an instruction leads.
+
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{State, Task};
+use crate::unwind::ending::{Ending, Thrown};
+
+/// Where an instruction leads.
+#[derive(Debug)]
+pub enum Flow {
+    /// The task can go on.
+    Continue,
+    /// The log is told something, and then the task goes on: what is told must not change who has
+    /// the next turn.
+    Tell,
+    /// It waits.
+    Wait(State),
+    /// It has more branches to start.
+    Fork,
+    /// It fails.
+    Throw(Thrown),
+    /// It is about to end; what it started may have to go first.
+    End(Ending),
+    /// It ended.
+    Ended(Ending),
+}
+
+/// An instruction's result, or what it still needs.
+pub type Step = Result<Flow, Halt>;
+
+impl Flow {
+    /// Leaves a task's state as it is.
+    pub fn keep_waiting(task: &mut Task) -> Self {
+        Self::Wait(std::mem::replace(&mut task.state, State::Ready))
+    }
+}

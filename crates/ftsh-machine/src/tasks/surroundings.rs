@@ -1,0 +1,114 @@
+//! Calls and branches around a task, as steps of a trace.
+
+use std::sync::Arc;
+
+use crate::Machine;
+use crate::effect::TaskId;
+use crate::outcome::shorten;
+use crate::tasks::frame::{CallFrame, FrameKind, JoinKind};
+use crate::tasks::task::Task;
+use crate::tasks::trace::{Step, StepKind, Trace};
+use crate::values::value::Value;
+
+/// A trace that grows outward from a failure.
+#[derive(Debug, Default)]
+pub struct Walk {
+    /// The steps so far.
+    pub trace: Trace,
+    /// Tries passed so far.
+    pub tries: usize,
+}
+
+impl Walk {
+    /// Passes all structures of a task, up to where the task begins.
+    pub fn leave_structures(&mut self, task: &Task) {
+        for frame in task.frames.iter().rev() {
+            match &frame.kind {
+                FrameKind::Call(call) => self.trace.push(call.step(self.tries)),
+                FrameKind::Try(_) => self.tries += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Passes from a task to the one that waits for it.
+    pub fn leave_branch(&mut self, machine: &Machine, parent: &Task, child: TaskId) {
+        self.trace.extend(machine.branch_step(parent, child, self.tries));
+    }
+}
+
+impl Machine {
+    /// Adds all calls and branches around a task to the trace of a failure of it.
+    pub(crate) fn walk_out(&self, task: &Task, walk: &mut Walk) {
+        walk.leave_structures(task);
+        self.walk_out_of_branch(task, walk);
+    }
+
+    /// Adds what is around a task, without its own structures.
+    pub(crate) fn walk_out_of_branch(&self, task: &Task, walk: &mut Walk) {
+        let mut task = task;
+        while let Some((parent, _)) = task.parent
+            && let Some(parent) = self.tasks.get(&parent)
+        {
+            walk.leave_branch(self, parent, task.id);
+            walk.leave_structures(parent);
+            task = parent;
+        }
+    }
+
+    /// Returns the outermost branch around a task whose output is held to be written as a group.
+    pub(crate) fn group(&self, task: &Task) -> Option<TaskId> {
+        let (mut task, mut group) = (task, None);
+        while let Some((parent, _)) = task.parent
+            && let Some(parent) = self.tasks.get(&parent)
+        {
+            if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind)
+                && join.kind.is_grouped()
+            {
+                group = Some(task.id);
+            }
+            task = parent;
+        }
+        group
+    }
+
+    /// Returns a branch's word for people, shortened and without what is secret.
+    pub(crate) fn shown_word(&self, word: &Value) -> String {
+        // Hidden before it is cut.
+        let word = word.brief().unwrap_or_default();
+        shorten(&self.config.secrets.hide(&word))
+    }
+
+    /// The step that a branch is, if the task is one. A branch of another machine is a step there.
+    pub(crate) fn branch_step(&self, parent: &Task, child: TaskId, tries: usize) -> Option<Step> {
+        let join = parent.frames.last().and_then(|frame| match &frame.kind {
+            FrameKind::Join(join) if !self.is_lone(parent.id) => Some(join),
+            _ => None,
+        });
+        let (code, word) = match &join?.kind {
+            JoinKind::Branches { code, tally, .. } => (code, tally.word(child)?),
+            JoinKind::Hedge(hedge) => (&hedge.code, hedge.word(child)?),
+            JoinKind::Stages(_) => return None,
+        };
+        let word = self.shown_word(word);
+        Some(Step {
+            kind: StepKind::Branch { name: Arc::clone(&code.variable), word },
+            file: Arc::clone(parent.program.source.name()),
+            line: parent.line(),
+            tries,
+        })
+    }
+}
+
+impl CallFrame {
+    /// The step that the call is.
+    fn step(&self, tries: usize) -> Step {
+        let line = self.return_to.checked_sub(1).and_then(|at| self.program.lines.get(at));
+        Step {
+            kind: self.function.clone().map_or(StepKind::Source, StepKind::Function),
+            file: Arc::clone(self.program.source.name()),
+            line: line.copied().unwrap_or(0),
+            tries,
+        }
+    }
+}

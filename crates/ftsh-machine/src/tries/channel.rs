@@ -1,0 +1,266 @@
+//! Channels: what an attempt waits for before it is made, and gives back when it is over.
+//!
+//! An attempt that is admitted has a pass, which belongs to its scope: however the attempt is left, its
+//! scope ends once, and the pass is given back then, when nothing of the attempt is left or all of it
+//! has succeeded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Machine;
+use crate::channels::{Admission, Breaker, Claim, Passed, Rate, Rules};
+use crate::effect::{Effect, Entry, OperationId, PassId, ScopeId};
+use crate::event::{Refusal, Reply};
+use crate::outcome::{Failure, FailureKind, Human};
+use crate::program::code::ChannelCode;
+use crate::record::{Level, LogEvent};
+use crate::scopes::scope::Pass;
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{TryFrame, TryPhase};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{State, Task};
+use crate::time::Time;
+use crate::tries::entering::Entering;
+use crate::tries::try_block::{NO_TRY, length, not_zero, number};
+use crate::unwind::ending::{Logged, Retry, Thrown};
+use crate::values::value::Value;
+use ftsh_syntax::ast::Name;
+use ftsh_syntax::clauses::ChannelClauses;
+
+/// The exit status of a failure that will pass, from sysexits.h.
+const EX_TEMPFAIL: i32 = 75;
+
+impl Machine {
+    /// `channel`: reads the rules, whose values are on the stack.
+    pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Halt> {
+        task.turn(code.values());
+        let length = |task: &mut Task, scale: &_| length(task, *scale);
+        let rules = code.rules.try_map(task, length, |task, ()| task.pop())?;
+        let ChannelClauses { at_most, rate, budget, breaker } = rules;
+        let rate = rate.map(|(many, per)| {
+            not_zero(per)?;
+            Ok(Rate { count: count(&many, "a rate of")?, per })
+        });
+        let breaker = breaker.map(|(many, open)| {
+            not_zero(open)?;
+            Ok(Breaker { failures: count(&many, "a breaker of")?, open })
+        });
+        let rules = Rules {
+            places: at_most.map(|many| count(&many, "at most")).transpose()?,
+            rate: rate.transpose()?,
+            budget: budget.as_ref().map(percentage).transpose()?,
+            breaker: breaker.transpose()?,
+        };
+        self.channels.insert(Arc::clone(&code.name), Some(Arc::new(rules)));
+        Ok(())
+    }
+
+    /// The channels that anything run so far says something about.
+    pub fn channels(&self) -> impl Iterator<Item = &Name> {
+        self.channels.keys()
+    }
+
+    /// What attempts through a channel obey, once its declaration was run.
+    pub(crate) fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Halt> {
+        let rules = self.channels.get(channel).and_then(Option::as_ref);
+        rules.ok_or_else(|| {
+            Halt::expression(format!("the channel `{channel}` is used before it is declared"))
+        })
+    }
+
+    /// Has the next attempt go through the channel of its `try`, if that has one and no attempt around it
+    /// has gone through already.
+    pub(crate) fn begin_attempt(&mut self, task: &mut Task) -> Flow {
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let (line, deferred, attempt) = (frame.code.line, frame.deferred, frame.attempt + 1);
+        let Some(channel) = frame.code.through.clone() else {
+            return self.make_attempt(task, None);
+        };
+        if self.is_inside(task, |frame| {
+            self.scopes.pass(frame.scope).is_some_and(|pass| pass.channel == channel)
+        }) || self.is_lone_inside(&channel)
+        {
+            return self.make_attempt(task, None);
+        }
+        let Ok(rules) = self.rules(&channel).map(Arc::clone) else {
+            return Flow::Throw(task.broken("a channel that is declared no more"));
+        };
+        let is_retried = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
+        let claim = match attempt {
+            // It counts as one that was made already.
+            _ if deferred => Claim::Inner,
+            2.. => Claim::Retry,
+            _ if self.is_inside(task, is_retried) || self.is_lone_retried() => Claim::Inner,
+            _ => Claim::First,
+        };
+        let operation = self.new_operation(task);
+        let pass = PassId(self.next_id());
+        let entry = Entry { operation, pass, channel: Arc::clone(&channel), rules, claim, line };
+        self.effects.push_back(Effect::Enter(Box::new(entry)));
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        frame.phase = TryPhase::Entering;
+        task.scope = frame.outer_scope;
+        task.since = self.now;
+        Flow::Wait(State::Entering(Entering { operation, pass, channel, is_queued: false }))
+    }
+
+    /// Whether a `try` around the innermost one, and around the tasks that wait for this one, is so.
+    fn is_inside(&self, task: &Task, so: impl Fn(&TryFrame) -> bool) -> bool {
+        let is = |task: &Task, skip| task.tries().skip(skip).any(&so);
+        let up = |task: &&Task| self.tasks.get(&task.parent?.0).map(AsRef::as_ref);
+        is(task, 1) || std::iter::successors(up(&task), up).any(|task| is(task, 0))
+    }
+
+    /// The channels that attempts around the branches of a task have gone through.
+    pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
+        let mut inside = self.lone.as_ref().map(|lone| lone.inside.clone()).unwrap_or_default();
+        let around = |frame: &TryFrame| self.scopes.pass(frame.scope);
+        for task in self.and_around(task) {
+            inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
+        }
+        inside
+    }
+
+    /// Whether an attempt around the branches of a task is not the first one.
+    pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
+        let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
+        self.is_lone_retried() || self.and_around(task).any(|task| task.tries().any(is))
+    }
+
+    /// A task, and those that wait for it.
+    fn and_around<'t>(&'t self, task: &'t Task) -> impl Iterator<Item = &'t Task> {
+        let up = |task: &&Task| self.tasks.get(&task.parent?.0).map(AsRef::as_ref);
+        std::iter::successors(Some(task), up)
+    }
+
+    /// The channel can't take an attempt at once.
+    pub(crate) fn queued(&mut self, operation: OperationId) {
+        let Some(task) = self.operations.get(&operation) else { return };
+        self.resume(*task, |machine, task| {
+            if let State::Entering(entering) = &mut task.state {
+                entering.is_queued = true;
+                let channel = Arc::clone(&entering.channel);
+                machine.log_entering(task, |frame, now| LogEvent::Queued {
+                    channel,
+                    attempt: frame.next_attempt(),
+                    time: (frame.deadline != Time::NEVER).then(|| frame.deadline - now),
+                });
+            }
+            Flow::keep_waiting(task)
+        });
+    }
+
+    /// The channel has decided about an attempt.
+    pub(crate) fn entered(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> Flow {
+        let State::Entering(entering) = std::mem::replace(&mut task.state, State::Ready) else {
+            return Flow::Throw(task.broken("an admission that nothing waits for"));
+        };
+        let Entering { pass, channel, is_queued, .. } = entering;
+        match result {
+            Ok(Reply::Admission(Admission::Admitted)) => {
+                if is_queued {
+                    let (since, channel) = (task.since, Arc::clone(&channel));
+                    self.log_entering(task, |frame, now| LogEvent::Entered {
+                        channel,
+                        attempt: frame.next_attempt(),
+                        waited: now - since,
+                    });
+                }
+                self.make_attempt(task, Some(Pass { id: pass, channel, passed: Passed::Neither }))
+            }
+            Ok(Reply::Admission(Admission::NoBudget)) => {
+                let message = format!("the channel `{channel}` has no budget for another attempt");
+                let failure = Self::refused(task, FailureKind::Refused, EX_TEMPFAIL, message);
+                self.try_failed(task, failure)
+            }
+            Ok(Reply::Admission(Admission::Broken(time))) => {
+                let until = match time {
+                    Duration::ZERO => "while one finds out whether it is well again".to_owned(),
+                    time => format!("for another {}", Human(time)),
+                };
+                let message = format!(
+                    "the channel `{channel}` refuses attempts {until}: too many have failed"
+                );
+                self.not_made(task, FailureKind::Refused, EX_TEMPFAIL, message)
+            }
+            Err(refusal) => self.not_made(task, FailureKind::Builtin, 1, refusal.message),
+            Ok(_) => Flow::Throw(task.broken("no admission")),
+        }
+    }
+
+    /// An attempt fails before anything of it is done.
+    fn not_made(&mut self, task: &mut Task, kind: FailureKind, code: i32, message: String) -> Flow {
+        self.begin_counting(task);
+        let failure = Self::refused(task, kind, code, message);
+        self.log_failure(task, &failure, Level::FAILURES, false);
+        let thrown = Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure };
+        self.attempt_failed(task, thrown)
+    }
+
+    /// What the `try` fails with that a channel doesn't let through, or its attempt.
+    fn refused(task: &mut Task, kind: FailureKind, code: i32, message: String) -> Arc<Failure> {
+        let mut failure = task.thrown(kind, code, message, "").failure;
+        if let Some(frame) = task.top_try() {
+            let refused = Arc::make_mut(&mut failure);
+            refused.line = frame.code.line;
+            // That the one before was refused as well explains nothing.
+            let cause = frame.failure.as_ref().and_then(|last| match last.kind {
+                FailureKind::Refused => last.earlier.as_ref(),
+                _ => Some(last),
+            });
+            if let Some(cause) = cause {
+                refused.earlier = Some(Arc::clone(cause));
+            }
+        }
+        failure
+    }
+
+    fn log_entering(&mut self, task: &mut Task, event: impl FnOnce(&TryFrame, Time) -> LogEvent) {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return };
+        let (line, event) = (frame.code.line, event(frame, now));
+        let level = event.level();
+        self.log_at(task, line, || event, level);
+    }
+
+    /// Notes what became of the attempt of a scope, for the channel that it went through.
+    pub(crate) fn note_passed(&mut self, scope: ScopeId, passed: Passed) {
+        if let Some(pass) = self.scopes.pass_mut(scope) {
+            pass.passed = passed;
+        }
+    }
+
+    /// An attempt fails by this.
+    pub(crate) fn note_failed(&mut self, scope: ScopeId, thrown: &Thrown) {
+        let is_failed = match thrown.retry {
+            Retry::AsUsual | Retry::Never => thrown.failure.kind != FailureKind::Refused,
+            Retry::Deferred(_) | Retry::Unread => false,
+        };
+        if is_failed {
+            self.note_passed(scope, Passed::Failed);
+        }
+    }
+}
+
+impl TryFrame {
+    /// The number of the attempt that comes next.
+    pub fn next_attempt(&self) -> u64 {
+        self.attempt + u64::from(!self.deferred)
+    }
+}
+
+fn count(value: &Value, what: &str) -> Result<u64, Halt> {
+    let count = value.integer().map_err(Halt::expression)?;
+    match u64::try_from(count) {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(Halt::expression(format!("`{what} {count}` is too few: the least is 1"))),
+    }
+}
+
+fn percentage(value: &Value) -> Result<f64, Halt> {
+    let number = number(value)?;
+    if number > 0.0 && number <= 100.0 {
+        return Ok(number);
+    }
+    Err(Halt::expression(format!("a budget is more than 0% and at most 100%, not {number}%")))
+}

@@ -1,0 +1,38 @@
+//! Attempts that read a pipe: one after the first may find nothing there any more.
+
+use crate::Machine;
+use crate::effect::{Effect, Query};
+use crate::event::{Refusal, Reply};
+use crate::record::LogEvent;
+use crate::tasks::flow::Flow;
+use crate::tasks::task::{State, Task};
+
+impl Machine {
+    /// An attempt begins: finds out whether there is anything left to read for it, where that may be and
+    /// nobody keeps what others read.
+    pub(crate) fn ask_input(&mut self, task: &mut Task) -> Flow {
+        let may_end = task.io.may_end() && !task.is_atomic();
+        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let one = frame.clauses.attempts() == Some(1);
+        if !may_end || one || frame.clauses.atomic || frame.input == Some(false) {
+            return Flow::Continue;
+        }
+        let operation = self.new_operation(task);
+        let (directory, query) = (task.directory.clone(), Query::InputEnded(task.io.id()));
+        self.effects.push_back(Effect::Query { operation, directory, query });
+        Flow::Wait(State::Asking(operation))
+    }
+
+    /// That is known: what has ended since the first attempt is told of, once.
+    pub(crate) fn input_told(&mut self, task: &mut Task, result: &Result<Reply, Refusal>) -> Flow {
+        let ended = !matches!(result, Ok(Reply::Truth(false)));
+        let Some(frame) = task.top_try() else { return Flow::Continue };
+        let was_there = frame.input.replace(!ended) == Some(true);
+        let (line, attempt) = (frame.code.line, frame.attempt);
+        if was_there && matches!(result, Ok(Reply::Truth(true))) {
+            let event = LogEvent::InputEnded(attempt);
+            self.log_at(task, line, || event.clone(), event.level());
+        }
+        Flow::Continue
+    }
+}

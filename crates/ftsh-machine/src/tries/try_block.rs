@@ -1,0 +1,440 @@
+//! `try`: attempts, the delays between them, and what comes after the last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Machine;
+use crate::effect::Effect;
+use crate::outcome::{Failure, FailureKind, Human, Tried, shorten};
+use crate::program::code::{BackoffCode, Scale, TryCode};
+use crate::record::{LONG_DELAY, Level, LogEvent, Record};
+use crate::scopes::scope::Pass;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{State, Task};
+use crate::tasks::timer::Timer;
+use crate::time::Time;
+use crate::unwind::ending::{Logged, Retry, Thrown};
+use crate::unwind::unwinding::Running;
+use crate::values::value::Value;
+use ftsh_syntax::Source;
+use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
+use ftsh_syntax::duration;
+
+/// What is wrong where the innermost structure isn't the `try` that it must be.
+pub const NO_TRY: &str = "the innermost structure is no `try`";
+/// What is wrong where a `try` goes on that nothing has failed in.
+const NO_FAILURE: &str = "a `try` is to go on without a failure";
+
+impl Machine {
+    /// Reads the clauses, whose values are on the stack, and makes the first attempt.
+    pub(crate) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
+        task.turn(code.values());
+        let length = |task: &mut Task, scale: &Scale| length(task, *scale);
+        let mut clauses = code.clauses.try_map(task, length, |task, ()| count(task), backoff)?;
+        for limit in [clauses.time, clauses.each] {
+            limit.map_or(Ok(()), not_zero)?;
+        }
+        // Attempts that start no time apart are attempts with the usual delays.
+        clauses.every = clauses.every.filter(|every| !every.is_zero());
+        let policy = clauses.backoff.as_ref().unwrap_or(&self.config.backoff).clone();
+        let enclosing = self.deadline_of(task).unwrap_or(Time::NEVER);
+        let own = clauses.time.map_or(Time::NEVER, |limit| self.now + limit);
+        if let Some(channel) = &code.through {
+            self.rules(channel)?;
+        }
+        task.frames.pop();
+        let id = self.next_id();
+        let cut = Timer::Deadline { task: task.id, id };
+        let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, cut));
+        let frame = TryFrame {
+            id,
+            code: Arc::clone(code),
+            phase: TryPhase::Delay,
+            started: self.now,
+            deadline: own.min(enclosing),
+            deadline_timer,
+            clauses,
+            attempt: 0,
+            attempt_started: self.now,
+            attempt_deadline: own.min(enclosing),
+            attempt_timer: None,
+            backoff: Backoff::new(policy),
+            first_failed: None,
+            last: false,
+            deferred: false,
+            told_of_delay: false,
+            outer_scope: task.scope,
+            scope: task.scope,
+            failure: None,
+            input: None,
+            replay: None,
+            dropped: None,
+        };
+        task.enter(FrameKind::Try(Box::new(frame)));
+        Ok(self.begin_attempt(task))
+    }
+
+    /// An attempt begins that counts.
+    pub(crate) fn begin_counting(&mut self, task: &mut Task) {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return };
+        frame.attempt = frame.next_attempt();
+        frame.deferred = false;
+        frame.attempt_started = now;
+        let (number, line) = (frame.attempt, frame.code.line);
+        let until = frame.deadline_timer.as_ref().map(|_| frame.deadline);
+        let each = frame.clauses.each.map(|each| now + each);
+        // Those of a `try` inside another one are no retries of the task.
+        if task.tries().count() == 1 {
+            task.attempts = task.attempts.max(number);
+        }
+        let event = || LogEvent::Attempt { number, until, each };
+        self.log_at(task, line, event, Level::STRUCTURES);
+    }
+
+    /// Makes an attempt, in a scope of its own, which has the attempt's pass through a channel.
+    pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<Pass>) -> Flow {
+        self.begin_counting(task);
+        let (id, now) = (task.id, self.now);
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let scope = self.new_scope(Some(frame.outer_scope));
+        self.scopes.give(scope, pass);
+        frame.phase = TryPhase::Attempt;
+        frame.scope = scope;
+        let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);
+        frame.attempt_deadline = frame.deadline.min(limit);
+        if limit < frame.deadline {
+            let timer = Timer::EachAttempt { task: id, id: frame.id };
+            frame.attempt_timer = Some(self.timers.arm(limit, timer));
+        }
+        let body = frame.code.body;
+        task.scope = scope;
+        task.jump(body);
+        self.ask_input(task)
+    }
+
+    /// The body succeeded.
+    pub(crate) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
+        self.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
+        self.leave(task);
+        task.jump(end);
+        Flow::Continue
+    }
+
+    /// An attempt failed, or the condition did, and its scope is empty.
+    pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        if thrown.retry == Retry::Unread {
+            self.leave_cut(task);
+            return Flow::Throw(thrown);
+        }
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        self.timers.cancel(frame.attempt_timer.take());
+        if let Retry::Deferred(by) = thrown.retry
+            && frame.phase == TryPhase::Attempt
+        {
+            return self.defer(task, by, thrown);
+        }
+        let most = frame.clauses.attempts();
+        let over = thrown.retry.is_for_the_try()
+            || frame.phase == TryPhase::Condition
+            || most.is_some_and(|most| frame.attempt >= most);
+        frame.first_failed.get_or_insert(now);
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        if over || frame.last || now >= frame.deadline {
+            return self.try_failed(task, thrown.failure);
+        }
+        match frame.code.condition {
+            Some(condition) => {
+                frame.phase = TryPhase::Condition;
+                frame.scope = self.new_scope(Some(frame.outer_scope));
+                task.scope = frame.scope;
+                task.jump(condition);
+                Flow::Continue
+            }
+            None => self.delay(task),
+        }
+    }
+
+    /// The condition of `while` is on the stack.
+    pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
+        let again = task.pop()?.boolean().map_err(Halt::expression)?;
+        self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
+        let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
+        let (scope, outer) = (frame.scope, frame.outer_scope);
+        let failure = frame.failure.clone();
+        self.hand_over(scope, outer);
+        Ok(match failure {
+            Some(failure) if !again => self.try_failed(task, failure),
+            Some(_) => self.delay(task),
+            None => Flow::Throw(task.broken(NO_FAILURE)),
+        })
+    }
+
+    /// Waits before the next attempt, or fails if none fits.
+    fn delay(&mut self, task: &mut Task) -> Flow {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let next = match frame.clauses.every {
+            Some(every) => {
+                let next = now.max(frame.attempt_started + every);
+                if next >= frame.deadline {
+                    return match frame.failure.clone() {
+                        Some(failure) => self.try_failed(task, failure),
+                        None => Flow::Throw(task.broken(NO_FAILURE)),
+                    };
+                }
+                next
+            }
+            None => {
+                let since = now - frame.first_failed.unwrap_or(now);
+                let delay = frame.backoff.next_delay(since, self.rng());
+                let last = last_attempt(delay, frame.deadline - now, self.rng());
+                frame.last = last.is_some();
+                now + last.unwrap_or(delay)
+            }
+        };
+        let (line, last, attempt) = (frame.code.line, frame.last, frame.attempt + 1);
+        let event = || LogEvent::Delay { delay: next - now, attempt, last };
+        self.log_delay(task, line, next - now, event);
+        self.wait_until(task, next)
+    }
+
+    /// The attempt found that it was too early: waits and makes it again, or fails if the time doesn't
+    /// reach. It counts neither as an attempt nor for the policy.
+    fn defer(&mut self, task: &mut Task, by: Duration, thrown: Thrown) -> Flow {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        frame.failure = Some(Arc::clone(&thrown.failure));
+        let Some(delay) = deferral(by, frame.deadline - now, self.rng()) else {
+            return self.try_failed(task, thrown.failure);
+        };
+        (frame.last, frame.deferred) = (false, true);
+        let (line, attempt) = (frame.code.line, frame.attempt);
+        let event = || LogEvent::Deferred { delay, attempt };
+        self.log_delay(task, line, delay, event);
+        self.wait_until(task, now + delay)
+    }
+
+    /// Logs that a `try` waits. Who sees only failures is told so of the first long delay: that nothing
+    /// happens for an hour is as it should be.
+    fn log_delay(
+        &mut self,
+        task: &mut Task,
+        line: u32,
+        delay: Duration,
+        event: impl FnOnce() -> LogEvent,
+    ) {
+        let is_news = |frame: &mut TryFrame| !std::mem::replace(&mut frame.told_of_delay, true);
+        let level = if delay > LONG_DELAY && task.top_try().is_some_and(is_news) {
+            Level::FAILURES
+        } else {
+            Level::STRUCTURES
+        };
+        if self.config.log_level >= level {
+            let record = Record { level, ..self.record(task, line, event()) };
+            self.effects.push_back(Effect::Log(record));
+        }
+    }
+
+    /// Waits in the scope around the attempts.
+    fn wait_until(&mut self, task: &mut Task, next: Time) -> Flow {
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        frame.phase = TryPhase::Delay;
+        task.scope = frame.outer_scope;
+        if next <= self.now {
+            return self.begin_attempt(task);
+        }
+        task.since = self.now;
+        Flow::Wait(State::Sleeping(self.timers.arm(next, Timer::Wake(task.id))))
+    }
+
+    /// A delay or a `sleep` is over.
+    pub(crate) fn wake(&mut self, task: crate::effect::TaskId) {
+        let now = self.now;
+        let is_away = self.tasks.get(&task).is_some_and(|it| matches!(it.state, State::Away(_)));
+        self.resume(task, |machine, task| match task.top_try() {
+            None if is_away => Flow::Continue,
+            // The machine was told of the time too late, as after a suspension: the limit that has
+            // passed meanwhile cuts the delay at this same moment.
+            Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {
+                Flow::keep_waiting(task)
+            }
+            Some(frame) if frame.phase == TryPhase::Delay => machine.begin_attempt(task),
+            _ => {
+                task.advance();
+                Flow::Continue
+            }
+        });
+    }
+
+    /// No attempt is left: catches the failure, or fails.
+    pub(crate) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
+        let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
+            return Flow::Throw(task.broken(NO_TRY));
+        };
+        task.stack.truncate(height);
+        self.timers.cancel(frame.deadline_timer);
+        self.timers.cancel(frame.attempt_timer);
+        task.scope = frame.outer_scope;
+        self.end_replay(frame.replay.take());
+        let tried = frame.tried(&task.program.source, self.now);
+        let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
+        let mut failure = Arc::unwrap_or_clone(failure);
+        failure.tries.push(tried);
+        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+        let mut thrown = Thrown { failure: Arc::new(failure), retry, logged };
+        let uncaught = self.config.log_level > Level::NOTHING
+            && frame.code.catch.is_none()
+            && self.is_uncaught(task, &thrown);
+        thrown.logged = Logged::as_told(uncaught);
+        let level = Level::of_failure(uncaught);
+        if self.config.log_level >= level {
+            let failure = Box::new(Failure::clone(&thrown.failure));
+            let event = LogEvent::TryFailed { failure, attempts, elapsed };
+            let record = Record { level, uncaught, ..self.record(task, line, event) };
+            self.effects.push_back(Effect::Log(record));
+        }
+        self.catch(task, &frame.code, thrown)
+    }
+
+    /// The head of a `try` has no value: not even one attempt can be made.
+    pub(crate) fn head_failed(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+        match thrown.retry {
+            Retry::Unread => Flow::Throw(thrown),
+            Retry::AsUsual | Retry::Deferred(_) | Retry::Never => {
+                self.catch(task, code, Thrown { retry: Retry::AsUsual, ..thrown })
+            }
+        }
+    }
+
+    /// A `try` is over by a failure.
+    fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
+        match code.catch {
+            Some((address, line)) => {
+                self.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
+                task.note_caught(&thrown.failure);
+                task.enter(FrameKind::Catch(thrown.failure));
+                task.jump(address);
+                Flow::Continue
+            }
+            None => Flow::Throw(thrown),
+        }
+    }
+}
+
+impl TryFrame {
+    /// How often and how long it has tried by now, for a failure that ends it.
+    pub fn tried(&self, source: &Source, now: Time) -> Tried {
+        let file = Arc::clone(source.name());
+        let elapsed = now - self.started;
+        Tried { file, line: self.code.line, attempts: self.attempt, elapsed }
+    }
+}
+
+/// Starting a command takes a moment of the time it has.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// What a `try` fails with when its limit cuts an attempt short.
+pub fn timeout(
+    task: &Task,
+    limit: Option<Duration>,
+    running: Running,
+    caught: Option<Arc<Failure>>,
+) -> Arc<Failure> {
+    let after = limit.map_or_else(String::new, |limit| match running.elapsed {
+        // It began long after what is limited.
+        Some(ran) if limit.saturating_sub(ran) > MOMENT.max(limit / 20) => {
+            format!(" after {}, at the end of {}", Human(ran), Human(limit))
+        }
+        _ => format!(" after {}", Human(limit)),
+    });
+    let message = match running.command.as_str() {
+        "" => match &running.waits_for {
+            Some(channel) => format!("ran out of time{after}, waiting for the channel `{channel}`"),
+            None => format!("ran out of time{after}"),
+        },
+        command => format!("`{}` ran out of time{after}", shorten(command)),
+    };
+    let (source, line) =
+        running.place.unwrap_or_else(|| (Arc::clone(&task.program.source), task.line()));
+    Arc::new(Failure {
+        kind: FailureKind::Timeout,
+        code: 124,
+        message,
+        command: running.command,
+        elapsed: running.elapsed,
+        source,
+        line,
+        tries: running.tries,
+        trace: running.walk.trace,
+        earlier: running.earlier.or(caught),
+        branches: running.branches,
+        printed: None,
+        output: None,
+    })
+}
+
+/// Pops a number of attempts.
+fn count(task: &mut Task) -> Result<u64, Halt> {
+    let times = task.pop()?.integer().map_err(Halt::expression)?;
+    match u64::try_from(times) {
+        Ok(times @ 1..) => Ok(times),
+        _ => Err(Halt::expression(format!("a try can't make {times} attempts"))),
+    }
+}
+
+/// Pops a length of time.
+pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
+    let text = plain(&task.pop()?)?;
+    let text = text.trim();
+    let length = match scale {
+        Scale::Of(unit) => unit.times(text),
+        Scale::Joined => duration::parse_joined(text),
+    };
+    match length {
+        Some(length) => Ok(length),
+        None if scale == Scale::Joined => {
+            Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
+        }
+        None => Err(Halt::expression(format!(
+            "`{text}` is not a length of time: a number above 0 is needed"
+        ))),
+    }
+}
+
+/// Refuses a length of time that is none.
+pub fn not_zero(length: Duration) -> Result<(), Halt> {
+    match length {
+        Duration::ZERO => Err(Halt::expression("a length of time can't be zero")),
+        _ => Ok(()),
+    }
+}
+
+/// Pops the parameters of a `backoff` clause.
+fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
+    let length = |task: &mut Task, scale: &Scale| {
+        let length = length(task, *scale)?;
+        not_zero(length).map(|()| length)
+    };
+    let clauses = code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.of_percent();
+    Policy::with(code.kind, &clauses).map_err(|mistake| Halt::expression(mistake.in_a_line()))
+}
+
+/// The number that a value says, which may have a fraction.
+pub fn number(value: &Value) -> Result<f64, Halt> {
+    let text = plain(value)?;
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
+}
+
+fn plain(value: &Value) -> Result<String, Halt> {
+    match value.not_text() {
+        Some(error) => Err(Halt::expression(error)),
+        None => Ok(value.text().unwrap_or_default().to_string()),
+    }
+}

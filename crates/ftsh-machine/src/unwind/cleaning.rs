@@ -1,0 +1,427 @@
+//! What is cancelled from outside cleans up: its `finally` groups run when all it had started is
+//! gone, and share half of the time to kill; the killing, before and after, has the other half.
+//!
+//! All that a cancelled task was doing ends, and so do the tasks it waits for; those that have groups
+//! to run are kept, doomed. When the scope is empty the task takes off its structures from the inside
+//! out, but first the tasks that it waits for do, and each guard that comes off has its group run. Output
+//! of branches that is held comes out then as well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Machine;
+use crate::effect::{ScopeId, TaskId};
+use crate::outcome::{Failure, KindAndCode, Outcome};
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{Frame, FrameKind, JoinKind};
+use crate::tasks::join::{children, cut_short, top_join};
+use crate::tasks::task::{AfterEmptied, Cleaning, State, Task};
+use crate::tasks::timer::Timer;
+use crate::time::Time;
+use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+use crate::unwind::finally::is_group;
+use crate::unwind::leaving::Leaving;
+
+/// What is wrong where a task cleans up that isn't cancelled.
+const NOT_CANCELLED: &str = "a task cleans up that isn't cancelled";
+
+impl Machine {
+    /// Ends what a task is doing in all but `keep` of its structures, and everything in `scope`;
+    /// has the `finally` groups run that are concerned; goes on with `after`.
+    pub(crate) fn cut_down(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        scope: ScopeId,
+        failure: &Arc<Failure>,
+        after: AfterEmptied,
+    ) -> Flow {
+        let share = self.config.kill_timeout / 2;
+        let cut = Cleaning {
+            keep,
+            after,
+            failure: Arc::clone(failure),
+            emptied: Some(scope),
+            scope,
+            since: self.now,
+            limit: Time::NEVER,
+            grace: share,
+            timer: None,
+            waits: false,
+        };
+        if !share.is_zero() && self.has_group_in_progress(task, keep) {
+            return self.defer_cut(task, cut);
+        }
+        self.cut_at_once(task, cut)
+    }
+
+    /// Carries out a cut, also on `finally` groups in progress.
+    pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
+        self.timers.cancel(cut.timer.take());
+        let share = self.config.kill_timeout / 2;
+        let (scope, ends) = (cut.scope, cut.since + self.config.kill_timeout);
+        let left = ends - self.now;
+        if share.is_zero() || !self.doom(task, cut.keep, cut.reason()) {
+            self.drop_structures(task, cut.keep, cut.reason());
+            restore(task);
+            return self.empty_within(task, scope, left, cut.after);
+        }
+        cut.limit = if std::mem::take(&mut cut.waits) { ends } else { Time::NEVER };
+        cut.scope = self.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
+        self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
+    }
+
+    /// The same where no group runs.
+    pub(crate) fn cut_off(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        scope: ScopeId,
+        failure: &Failure,
+        after: AfterEmptied,
+    ) -> Flow {
+        self.drop_structures(task, keep, failure.reason());
+        restore(task);
+        self.empty(task, scope, after)
+    }
+
+    /// Ends what a task is doing in all but `keep` of its structures, where nothing of that runs any
+    /// more; has the `finally` groups run that are concerned; goes on with `after`.
+    pub(crate) fn cut_dead(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        scope: ScopeId,
+        failure: &Arc<Failure>,
+        after: AfterEmptied,
+    ) -> Flow {
+        let share = self.config.kill_timeout / 2;
+        let is_doomed = !share.is_zero() && self.doom(task, keep, failure.reason());
+        if !is_doomed {
+            self.drop_structures(task, keep, failure.reason());
+        }
+        self.merge_inner(scope);
+        if !is_doomed {
+            return self.emptied(task, after);
+        }
+        let cleaning = Cleaning {
+            keep,
+            after,
+            failure: Arc::clone(failure),
+            emptied: None,
+            scope,
+            since: self.now,
+            limit: Time::NEVER,
+            grace: share,
+            timer: None,
+            waits: false,
+        };
+        self.begin_cleaning(task, cleaning)
+    }
+
+    /// Stops a task, and those it waits for, as far as the innermost group that is to be run;
+    /// whether there is one. Groups that have begun are cut short.
+    fn doom(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
+        for id in children(task) {
+            if let Some(child) = self.tasks.remove(&id) {
+                self.doom_child(task, child, why);
+            }
+        }
+        self.halt_task(task);
+        self.forget_cleaning(task, keep);
+        for frame in task.frames.iter_mut().skip(keep) {
+            if let FrameKind::Try(frame) = &mut frame.kind {
+                self.timers.cancel(frame.deadline_timer.take());
+                self.timers.cancel(frame.attempt_timer.take());
+            }
+        }
+        while task.frames.len() > keep {
+            match task.frames.last().map(|frame| &frame.kind) {
+                Some(FrameKind::Guard(_)) => return true,
+                Some(FrameKind::Join(join))
+                    if !join.running.is_empty() || join.kind.holds_output() =>
+                {
+                    return true;
+                }
+                _ => self.leave_cut(task),
+            }
+        }
+        false
+    }
+
+    /// Stops a task that another one waits for, and keeps it only if it has groups to run.
+    pub(crate) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>, why: KindAndCode) {
+        self.log_cancelled(&child);
+        let failure = cut_short(&child, why);
+        if self.doom(&mut child, 0, why) {
+            child.state = State::Doomed;
+            self.tasks.insert(child.id, child);
+        } else {
+            self.branch_ended(task, (child.id, child.attempts), failure);
+            if let Some(join) = top_join(task) {
+                join.running.remove(&child.id);
+            }
+        }
+    }
+
+    /// Logs the end of a task that another one waits for, unless that is logged already.
+    fn log_cancelled(&mut self, child: &Task) {
+        if !matches!(child.state, State::Doomed | State::Cleaning) && child.cleaning.is_empty() {
+            self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
+        }
+    }
+
+    /// The scope of a cancelled task is empty: its groups have their time now.
+    pub(crate) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
+        let share = self.config.kill_timeout / 2;
+        cleaning.limit = cleaning.limit.min(self.now + share);
+        cleaning.grace = cleaning.since + self.config.kill_timeout - cleaning.limit;
+        cleaning.scope = self.new_scope(Some(cleaning.scope));
+        cleaning.emptied.get_or_insert(cleaning.scope);
+        if cleaning.limit <= self.now {
+            self.drop_structures(task, cleaning.keep, cleaning.reason());
+            return self.cleaned(task, cleaning);
+        }
+        let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
+        cleaning.timer = Some(self.timers.arm(cleaning.limit, timer));
+        task.cleaning.push(cleaning);
+        self.clean(task)
+    }
+
+    /// Takes structures off, up to the next group.
+    pub(crate) fn clean(&mut self, task: &mut Task) -> Flow {
+        let keep = match task.cleaning.last() {
+            Some(cut) if cut.waits => return self.resume_cut(task),
+            Some(cleaning) => cleaning.keep,
+            None => return Flow::Throw(task.broken(NOT_CANCELLED)),
+        };
+        while task.frames.len() > keep {
+            if top_join(task).is_some_and(|join| !join.running.is_empty()) {
+                self.clean_children(task);
+                return Flow::Wait(State::Doomed);
+            }
+            if let Some(flow) = self.let_out_cut(task) {
+                return flow;
+            }
+            let Some(frame) = task.frames.pop() else { break };
+            task.stack.truncate(frame.height);
+            match frame.kind {
+                FrameKind::Guard(guard) => {
+                    return self.begin_finally(task, *guard, Leaving::Cancelled);
+                }
+                kind => self.cut_frame(task, kind),
+            }
+        }
+        match task.cleaning.pop() {
+            Some(cleaning) => self.cleaned(task, cleaning),
+            None => Flow::Throw(task.broken(NOT_CANCELLED)),
+        }
+    }
+
+    /// The tasks that a cancelled one waits for clean up first.
+    fn clean_children(&mut self, task: &Task) {
+        let Some(cleaning) = task.cleaning.last() else { return };
+        for id in children(task) {
+            let Some(child) = self.tasks.get_mut(&id) else { continue };
+            if !matches!(child.state, State::Doomed) {
+                continue;
+            }
+            let failure = Arc::clone(&cleaning.failure);
+            let thrown = Thrown {
+                failure: Arc::clone(&failure),
+                retry: Retry::AsUsual,
+                logged: Logged::Failure,
+            };
+            child.cleaning.push(Cleaning {
+                keep: 0,
+                after: AfterEmptied::End(Ending::Failed(thrown)),
+                failure,
+                emptied: None,
+                scope: cleaning.scope,
+                since: cleaning.since,
+                limit: cleaning.limit,
+                grace: cleaning.grace,
+                timer: None,
+                waits: false,
+            });
+            child.state = State::Cleaning;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// All groups have run, or their time is over: what they left behind has to go.
+    fn cleaned(&mut self, task: &mut Task, cleaning: Cleaning) -> Flow {
+        self.timers.cancel(cleaning.timer);
+        restore(task);
+        let Some(emptied) = cleaning.emptied else { return self.emptied(task, cleaning.after) };
+        // The script's own scope was emptied, but is there again, with that of the groups in it.
+        let scope = if emptied == ScopeId::SCRIPT { emptied } else { cleaning.scope };
+        if matches!(cleaning.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
+            self.interrupted = Some(scope);
+        }
+        self.empty_within(task, scope, cleaning.grace, cleaning.after)
+    }
+
+    /// The time of the groups is over.
+    pub(crate) fn cleaning_time_passed(&mut self, task: TaskId, keep: usize) {
+        self.resume(task, |machine, task| {
+            let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
+            let Some(at) = at else { return Flow::keep_waiting(task) };
+            let cleaning = task.cleaning.remove(at);
+            if cleaning.waits {
+                return machine.cut_at_once(task, cleaning);
+            }
+            machine.drop_structures(task, keep, cleaning.reason());
+            machine.cleaned(task, cleaning)
+        });
+    }
+
+    /// What is cancelled now isn't cleaned up any more.
+    fn forget_cleaning(&mut self, task: &mut Task, keep: usize) {
+        let over = task.cleaning.extract_if(.., |cleaning| cleaning.keep >= keep);
+        self.timers.cancel(over.filter_map(|cleaning| cleaning.timer));
+    }
+
+    /// Ends a task that finishes the run, whatever groups are still to be run; at once if it `kills`.
+    pub(crate) fn hasten(&mut self, main: &mut Task, kills: bool) -> Flow {
+        if !main.cleaning.is_empty() {
+            let mut cleaning = main.cleaning.remove(0);
+            self.drop_structures(main, cleaning.keep, cleaning.reason());
+            if kills {
+                cleaning.grace = Duration::ZERO;
+            }
+            return self.cleaned(main, cleaning);
+        }
+        match std::mem::replace(&mut main.state, State::Ready) {
+            State::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
+                self.drop_structures(main, cleaning.keep, cleaning.reason());
+                if kills {
+                    self.kill(scope);
+                }
+                Flow::Wait(State::Emptying(scope, cleaning.after))
+            }
+            state => Flow::Wait(state),
+        }
+    }
+
+    /// Drops all but `keep` structures of a task, with the tasks it waits for; the log is told of
+    /// each group that isn't run to its end.
+    pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
+        for child in children(task) {
+            if let Some(mut child) = self.tasks.remove(&child) {
+                self.log_cancelled(&child);
+                let failure = cut_short(&child, why);
+                self.drop_structures(&mut child, 0, why);
+                self.branch_ended(task, (child.id, child.attempts), failure);
+            }
+        }
+        self.halt_task(task);
+        self.forget_cleaning(task, keep);
+        while task.frames.len() > keep {
+            self.leave_cut(task);
+        }
+    }
+
+    /// Leaves a structure that is cut. The `finally` group around a `forall` knows of its branches; the log
+    /// says that a group is not run to its end, or not at all.
+    pub(crate) fn cut_frame(&mut self, task: &mut Task, kind: FrameKind) {
+        let cut = match &kind {
+            FrameKind::Guard(guard) => Some((guard.code.line, false)),
+            FrameKind::Finally(group) => Some((group.code.line, true)),
+            FrameKind::Join(join) => {
+                if let JoinKind::Branches { tally, clauses, .. } = &join.kind {
+                    task.note_branches(tally.cut(clauses));
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some((line, begun)) = cut {
+            let event = LogEvent::FinallyCut { begun };
+            let level = event.level();
+            self.log_at(task, line, || event, level);
+        }
+        self.abandon_frame(task, kind, false);
+    }
+}
+
+impl Task {
+    /// How many tries it is in inside of the `finally` group that it runs because it was cancelled,
+    /// and when that must end; the same of writing what its branches had printed.
+    pub fn cleaning_up(&self) -> (usize, Option<Time>) {
+        let writes = |frame: &Frame| match &frame.kind {
+            FrameKind::Join(join) => join.kind.outputs().is_some_and(|it| it.scope().is_some()),
+            _ => false,
+        };
+        if let Some(cleaning) = self.cleaning.last()
+            && self.frames.last().is_some_and(writes)
+        {
+            return (0, Some(cleaning.limit));
+        }
+        let mut tries = 0;
+        for frame in self.frames.iter().rev() {
+            match &frame.kind {
+                FrameKind::Try(_) => tries += 1,
+                FrameKind::Finally(group) if group.limit.is_some() => return (tries, group.limit),
+                _ => {}
+            }
+        }
+        (tries, None)
+    }
+
+    /// Returns the number of tries inside the innermost `finally` group that runs.
+    pub fn tries_in_group(&self) -> Option<usize> {
+        let group = self.frames.iter().rposition(is_group)?;
+        Some(self.frames[group..].iter().filter(|it| matches!(it.kind, FrameKind::Try(_))).count())
+    }
+
+    /// Whether it is being cut down to so many structures already.
+    pub fn is_cut_down_to(&self, keep: usize) -> bool {
+        self.cancelling().any(|cleaning| cleaning.keep == keep)
+    }
+
+    /// How it is cancelled, where it has `finally` groups to run for that.
+    pub fn cancelling(&self) -> impl Iterator<Item = &Cleaning> {
+        let begins = match &self.state {
+            State::Emptying(_, AfterEmptied::Clean(cleaning)) => Some(&**cleaning),
+            _ => None,
+        };
+        self.cleaning.iter().chain(begins)
+    }
+
+    /// How the run is going to end, if that is decided, and the scope that is emptied for it.
+    pub fn finishing(&mut self) -> Option<(ScopeId, &mut Outcome)> {
+        if let Some(cleaning) = self.cleaning.first_mut() {
+            return finishing(cleaning);
+        }
+        match &mut self.state {
+            State::Emptying(scope, AfterEmptied::Finish(planned)) => Some((*scope, planned)),
+            State::Emptying(_, AfterEmptied::Clean(cleaning)) => finishing(cleaning),
+            _ => None,
+        }
+    }
+}
+
+impl Cleaning {
+    /// Returns the kind and the code of the failure that what is cut fails with.
+    pub fn reason(&self) -> KindAndCode {
+        self.failure.reason()
+    }
+}
+
+fn finishing(cleaning: &mut Cleaning) -> Option<(ScopeId, &mut Outcome)> {
+    match (&mut cleaning.after, cleaning.emptied) {
+        (AfterEmptied::Finish(planned), Some(scope)) => Some((scope, planned)),
+        _ => None,
+    }
+}
+
+/// Goes back to where the innermost structure that is left runs.
+fn restore(task: &mut Task) {
+    if let Some(Frame { height, kind: FrameKind::Try(frame) }) = task.frames.last() {
+        let (height, scope) = (*height, frame.scope);
+        task.stack.truncate(height);
+        task.scope = scope;
+    }
+}

@@ -1,0 +1,268 @@
+//! Cuts that wait for `finally` groups in progress.
+//!
+//! A limit, a signal or a failing sibling ends everything in what it cuts, but a `finally` group that
+//! has begun there gets the share of the kill timeout that a fresh group gets, counted from the cut.
+//! The cut takes place when no such group is left, or when the share has passed.
+
+use std::sync::Arc;
+
+use crate::Machine;
+use crate::effect::{ScopeId, TaskId};
+use crate::outcome::KindAndCode;
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
+use crate::tasks::join::children;
+use crate::tasks::task::{AfterEmptied, Cleaning, Inherited, State, Task};
+use crate::tasks::timer::Timer;
+use crate::time::Time;
+use crate::unwind::ending::{Ending, Thrown};
+use crate::unwind::finally::is_group;
+use crate::unwind::leaving::Leaving;
+
+impl Machine {
+    /// Returns true if a `finally` group runs inside all but `keep` structures of a task.
+    pub(crate) fn has_group_in_progress(&self, task: &Task, keep: usize) -> bool {
+        task.frames.iter().skip(keep).any(is_group)
+            || children(task)
+                .iter()
+                .filter_map(|child| self.tasks.get(child))
+                .any(|child| self.has_group_in_progress(child, 0))
+    }
+
+    /// Ends everything in what is cut but the `finally` groups in progress, and gives those their share.
+    pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
+        let limit = cut.since + self.config.kill_timeout / 2;
+        let limit = self.supersede(task, cut.keep, limit);
+        cut.waits = true;
+        cut.limit = limit;
+        cut.timer = Some(self.timers.arm(limit, Timer::Cleaning { task: task.id, keep: cut.keep }));
+        let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
+        let place = task.cleaning.partition_point(|cleaning| cleaning.keep < keep);
+        task.cleaning.insert(place, cut);
+        let mut spared = Vec::new();
+        self.spare_groups(task, keep, (limit, why), &mut spared);
+        self.terminate_beside(scope, &spared);
+        Flow::keep_waiting(task)
+    }
+
+    /// Carries out a deferred cut unless a group is still in progress.
+    pub(crate) fn resume_cut(&mut self, task: &mut Task) -> Flow {
+        match task.cleaning.pop_if(|cut| cut.waits) {
+            Some(cut) if self.has_group_in_progress(task, cut.keep) => {
+                task.cleaning.push(cut);
+                Flow::Wait(State::Doomed)
+            }
+            Some(cut) => self.cut_at_once(task, cut),
+            None => Flow::Wait(State::Doomed),
+        }
+    }
+
+    /// Ends a group that a cut has waited for: the cut takes place if it was the last one. `failure` is
+    /// the failure that the task would have gone on with.
+    pub(crate) fn spared_group_ended(&mut self, task: &mut Task, failure: Option<Thrown>) -> Flow {
+        if let Some(mut cut) = task.cleaning.pop_if(|cut| cut.waits) {
+            // What has failed by itself, and has nothing left to be cut, keeps its failure.
+            if let Some(thrown) = failure.filter(|_| task.frames.len() == cut.keep) {
+                cut.after = cut.after.with_failure(thrown);
+            }
+            return self.cut_at_once(task, cut);
+        }
+        let mut next = task.parent;
+        while let Some((id, _)) = next {
+            let Some(owner) = self.tasks.get_mut(&id) else { break };
+            next = owner.parent;
+            if owner.cleaning.last().is_some_and(|cut| cut.waits) {
+                owner.state = State::Cleaning;
+                self.ready.push_back(id);
+                break;
+            }
+        }
+        Flow::Wait(State::Doomed)
+    }
+
+    /// Forgets the cuts inside all but `keep` structures that the same groups belong to. Returns the
+    /// earliest limit of those groups.
+    fn supersede(&mut self, task: &mut Task, keep: usize, limit: Time) -> Time {
+        let inside = task.frames.iter().skip(keep).position(is_group).map(|at| keep + at);
+        let concerns =
+            |cut: &mut Cleaning| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
+        let over: Vec<Cleaning> = task.cleaning.extract_if(.., concerns).collect();
+        self.timers.cancel(over.iter().filter_map(|cut| cut.timer));
+        over.iter().map(|cut| cut.limit).fold(limit, Time::min)
+    }
+
+    /// Stops all that a task does inside all but `keep` of its structures, except for the groups in
+    /// progress, which have to end by the limit. Adds the scopes of those to `spared`.
+    fn spare_groups(
+        &mut self,
+        task: &mut Task,
+        keep: usize,
+        (limit, why): (Time, KindAndCode),
+        spared: &mut Vec<ScopeId>,
+    ) {
+        if let Some(at) = task.frames.iter().skip(keep).position(is_group) {
+            return spared.extend(self.limit_group(task, keep + at, limit));
+        }
+        for id in children(task) {
+            let Some(mut child) = self.tasks.remove(&id) else { continue };
+            if self.has_group_in_progress(&child, 0) {
+                let limit = self.supersede(&mut child, 0, limit);
+                self.spare_groups(&mut child, 0, (limit, why), spared);
+                self.tasks.insert(id, child);
+            } else {
+                self.doom_child(task, child, why);
+            }
+        }
+        self.halt_task(task);
+        task.state = State::Doomed;
+    }
+
+    /// Sets the limit of the group at `at`, and of everything inside it. Returns the group's scope.
+    fn limit_group(&mut self, task: &mut Task, at: usize, limit: Time) -> Option<ScopeId> {
+        let FrameKind::Finally(group) = &mut task.frames.get_mut(at)?.kind else { return None };
+        group.spared = true;
+        let limit = group.limit.map_or(limit, |before| before.min(limit));
+        group.limit = Some(limit);
+        let scope = group.scope;
+        self.limit_tries(task, at + 1, limit);
+        Some(scope)
+    }
+
+    /// Gives the tries inside so many structures of a task, and those of the tasks that it waits for,
+    /// another limit around them.
+    fn limit_tries(&mut self, task: &mut Task, from: usize, mut around: Time) {
+        let id = task.id;
+        for frame in task.frames.iter_mut().skip(from) {
+            match &mut frame.kind {
+                FrameKind::Try(frame) => around = self.limit_try(id, frame, around),
+                FrameKind::Finally(group) => around = group.limit.unwrap_or(around),
+                _ => {}
+            }
+        }
+        let mut inherited = None;
+        for child in children(task) {
+            let Some(mut child) = self.tasks.remove(&child) else { continue };
+            let inherited = inherited.get_or_insert_with(|| Arc::new(self.inherited_from(task)));
+            child.inherited = Arc::clone(inherited);
+            self.limit_tries(&mut child, 0, around);
+            self.tasks.insert(child.id, child);
+        }
+    }
+
+    /// Gives a `try` another limit around it. Returns the limit of what is inside the `try`.
+    fn limit_try(&mut self, task: TaskId, frame: &mut TryFrame, around: Time) -> Time {
+        let own = frame.clauses.time.map_or(Time::NEVER, |limit| frame.started + limit);
+        frame.deadline = own.min(around);
+        if own >= around {
+            self.timers.cancel(frame.deadline_timer.take());
+        } else if frame.deadline_timer.is_none() {
+            let timer = Timer::Deadline { task, id: frame.id };
+            frame.deadline_timer = Some(self.timers.arm(own, timer));
+        }
+        if frame.phase != TryPhase::Attempt {
+            return frame.present_deadline();
+        }
+        let each = frame.clauses.each.map_or(Time::NEVER, |each| frame.attempt_started + each);
+        frame.attempt_deadline = each.min(frame.deadline);
+        if each >= frame.deadline {
+            self.timers.cancel(frame.attempt_timer.take());
+        } else if frame.attempt_timer.is_none() {
+            let timer = Timer::EachAttempt { task, id: frame.id };
+            frame.attempt_timer = Some(self.timers.arm(each, timer));
+        }
+        frame.present_deadline()
+    }
+
+    /// Returns the tightest limit around the present instruction of a task. What is in a `finally` group
+    /// goes on through the group's share after the limits around the group.
+    pub(crate) fn deadline_of(&self, task: &Task) -> Option<Time> {
+        let mut deadline = Time::NEVER;
+        let mut share = None;
+        let mut place = Some(task);
+        'around: while let Some(task) = place {
+            for frame in task.frames.iter().rev() {
+                match (&frame.kind, share) {
+                    // The limits around that are part of its own.
+                    (FrameKind::Try(frame), None) => {
+                        deadline = frame.present_deadline();
+                        break 'around;
+                    }
+                    (FrameKind::Try(frame), Some(share)) => {
+                        deadline = deadline.min(frame.own_limit() + share);
+                    }
+                    (FrameKind::Finally(group), _) => match group.limit {
+                        Some(limit) => {
+                            deadline = deadline.min(limit);
+                            break 'around;
+                        }
+                        None => share = Some(self.config.kill_timeout / 2),
+                    },
+                    _ => {}
+                }
+            }
+            let parent = task.parent.and_then(|(parent, _)| self.tasks.get(&parent));
+            if parent.is_none() {
+                let limit = task.inherited.deadline.unwrap_or(Time::NEVER);
+                deadline = deadline.min(limit + share.unwrap_or_default());
+            }
+            place = parent.map(AsRef::as_ref);
+        }
+        Some(deadline).filter(|deadline| *deadline != Time::NEVER)
+    }
+
+    /// Returns what a branch or stage started by a task sees of the structures around it.
+    pub(crate) fn inherited_from(&self, task: &Task) -> Inherited {
+        Inherited {
+            deadline: self.deadline_of(task),
+            attempt: task.attempt(),
+            failure: task.caught().cloned(),
+            succeeded: task.is_after_success(),
+            depth: task.depth(),
+            is_guarded: task.leaves_time_to_clean_up(),
+            scratch: task.scratch().cloned(),
+        }
+    }
+}
+
+impl TryFrame {
+    /// Returns when the tightest limit around what this `try` does at present passes.
+    fn present_deadline(&self) -> Time {
+        match self.phase {
+            TryPhase::Attempt => self.attempt_deadline,
+            TryPhase::Entering | TryPhase::Condition | TryPhase::Delay => self.deadline,
+        }
+    }
+
+    /// Returns the moment when the clauses of this `try` end what runs in it.
+    fn own_limit(&self) -> Time {
+        let limit = self.clauses.time.map_or(Time::NEVER, |limit| self.started + limit);
+        let each = self.clauses.each.filter(|_| self.phase == TryPhase::Attempt);
+        each.map_or(limit, |each| limit.min(self.attempt_started + each))
+    }
+}
+
+impl Leaving {
+    /// Returns the failure that a task goes on with.
+    pub fn failure(self) -> Option<Thrown> {
+        match self {
+            Self::Throw(thrown) | Self::End(Ending::Failed(thrown)) => Some(thrown),
+            Self::To(_)
+            | Self::JumpOut { .. }
+            | Self::Return(_)
+            | Self::End(_)
+            | Self::Cancelled => None,
+        }
+    }
+}
+
+impl AfterEmptied {
+    /// Puts another failure in the place of the cut's own, unless the run ends by the cut.
+    fn with_failure(self, thrown: Thrown) -> Self {
+        match self {
+            Self::Fail(_) => Self::Fail(thrown),
+            Self::EndTry(_) => Self::EndTry(thrown.failure),
+            Self::End(Ending::Failed(_)) => Self::End(Ending::Failed(thrown)),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `finally`: a group that runs once, however its `try` is left.
+//!
+//! A guard around the `try` waits for whatever comes past it, and has the group run before that
+//! goes on. What is cancelled from outside comes past it, too; see `cleaning`.
+
+use std::sync::Arc;
+
+use crate::Machine;
+use crate::outcome::{Branches, Failure};
+use crate::pipelines::stages::is_read_by_sibling;
+use crate::program::code::FinallyCode;
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
+use crate::tasks::task::{AfterEmptied, Task};
+use crate::unwind::ending::{Ending, Thrown};
+use crate::unwind::leaving::Leaving;
+
+/// What is wrong where the innermost structure isn't the one with the `finally` group.
+const NO_GUARD: &str = "the innermost structure has no `finally`";
+
+impl Machine {
+    /// A `try` begins that has a `finally` group.
+    pub(crate) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
+        let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
+        task.enter(FrameKind::Guard(Box::new(guard)));
+    }
+
+    /// That `try`, or its `catch`, came to its end.
+    pub(crate) fn end_guard(&mut self, task: &mut Task) -> Flow {
+        let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.pop() else {
+            return Flow::Throw(task.broken(NO_GUARD));
+        };
+        let then = Leaving::To(guard.code.end);
+        self.begin_finally(task, *guard, then)
+    }
+
+    /// Runs a group in a scope of its own, in the time of the structures around it, unless what
+    /// cancels the task sets a limit.
+    pub(crate) fn begin_finally(
+        &mut self,
+        task: &mut Task,
+        guard: GuardFrame,
+        then: Leaving,
+    ) -> Flow {
+        let cleaning = task.cleaning.last().filter(|_| matches!(then, Leaving::Cancelled));
+        let outer_scope = cleaning.map_or(task.scope, |cleaning| cleaning.scope);
+        let limit = cleaning.map(|cleaning| cleaning.limit);
+        let failure = match &then {
+            Leaving::Throw(thrown) => Some(Arc::clone(&thrown.failure)),
+            Leaving::Cancelled => cleaning.map(|cleaning| {
+                let mut failure = Arc::clone(&cleaning.failure);
+                if let Some(branches) = guard.branches {
+                    Arc::make_mut(&mut failure).branches = Some(branches);
+                }
+                failure
+            }),
+            Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) | Leaving::End(_) => None,
+        };
+        let error = guard.caught.or(failure);
+        let scope = self.new_scope(Some(outer_scope));
+        let code = guard.code;
+        self.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
+        task.jump(code.at);
+        task.scope = scope;
+        let frame = FinallyFrame { code, error, then, limit, spared: false, scope, outer_scope };
+        task.enter(FrameKind::Finally(Box::new(frame)));
+        Flow::Continue
+    }
+
+    /// A group succeeded: what it left running stays, unless it is cancelled, and the task goes on as was
+    /// decided before.
+    pub(crate) fn end_finally(&mut self, task: &mut Task) -> Step {
+        let Some(frame) = top_group(task) else {
+            return Ok(Flow::Throw(task.broken(NO_GUARD)));
+        };
+        task.scope = frame.outer_scope;
+        if frame.spared {
+            return Ok(self.spared_group_ended(task, frame.then.failure()));
+        }
+        if let (Leaving::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
+            // It is part of what was cancelled: the groups around it are not to meet it.
+            let grace = limit - self.now;
+            return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
+        }
+        self.hand_over(frame.scope, frame.outer_scope);
+        self.go_on_leaving(task, frame.then)
+    }
+
+    /// A group failed, and its scope is empty: that counts unless something had failed before.
+    pub(crate) fn finally_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
+        let Some(frame) = top_group(task) else { return Flow::Throw(task.broken(NO_GUARD)) };
+        task.scope = frame.outer_scope;
+        if frame.spared {
+            return self.spared_group_ended(task, frame.then.failure().or(Some(thrown)));
+        }
+        match frame.then {
+            then if then.is_failing() => self.go_on_failing(task, then),
+            _ => Flow::Throw(thrown),
+        }
+    }
+
+    /// Whether a task goes on although nobody reads what it writes to a later stage: all of a `finally`
+    /// group is to be done. A stage of a pipeline in the group ends by that, unless it is the last.
+    pub(crate) fn outlasts_readers(&self, task: &Task) -> bool {
+        let mut place = Some(task);
+        while let Some(task) = place {
+            if task.is_in_finally() {
+                return true;
+            }
+            let Some((parent, index)) = task.parent else { return false };
+            place = self.tasks.get(&parent).map(AsRef::as_ref);
+            if place.is_some_and(|parent| is_read_by_sibling(parent, index)) {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn go_on_failing(&mut self, task: &mut Task, then: Leaving) -> Flow {
+        match then {
+            Leaving::Throw(thrown) => Flow::Throw(thrown),
+            Leaving::End(ending) => Flow::End(ending),
+            Leaving::Cancelled => self.clean(task),
+            Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) => {
+                Flow::End(Ending::Succeeded)
+            }
+        }
+    }
+}
+
+impl Task {
+    /// The `catch` of a `try` has this to handle; a `finally` group after it will see it as well.
+    pub fn note_caught(&mut self, failure: &Arc<Failure>) {
+        if let Some(Frame { kind: FrameKind::Guard(guard), .. }) = self.frames.last_mut() {
+            guard.caught = Some(Arc::clone(failure));
+        }
+    }
+
+    /// Notes what became of the branches of a `forall` that is cut, for the `finally` group around it.
+    pub fn note_branches(&mut self, branches: Arc<Branches>) {
+        let guard = self.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+            FrameKind::Guard(guard) => Some(guard),
+            _ => None,
+        });
+        if let Some(guard) = guard {
+            guard.branches = Some(branches);
+        }
+    }
+
+    /// Whether what it starts has to be gone in half of the time if it is cancelled from outside: a
+    /// `finally` group has the other half, or it is such a group.
+    pub fn leaves_time_to_clean_up(&self) -> bool {
+        self.inherited.is_guarded
+            || self
+                .frames
+                .iter()
+                .any(|frame| matches!(frame.kind, FrameKind::Guard(_) | FrameKind::Finally(_)))
+    }
+
+    /// Whether it is in a `finally` group, which nothing inside may leave.
+    pub fn is_in_finally(&self) -> bool {
+        self.frames.iter().any(is_group)
+    }
+}
+
+/// Returns true for a `finally` group that runs.
+pub fn is_group(frame: &Frame) -> bool {
+    matches!(frame.kind, FrameKind::Finally(_))
+}
+
+/// Leaves the innermost structure, which is a `finally` group.
+fn top_group(task: &mut Task) -> Option<FinallyFrame> {
+    match task.frames.pop() {
+        Some(Frame { height, kind: FrameKind::Finally(frame) }) => {
+            task.stack.truncate(height);
+            Some(*frame)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,173 @@
+//! The list of a loop, never built in memory.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use bstr::BString;
+
+use crate::values::pieces::Pieces;
+use crate::values::value::{Range, Value};
+
+/// Words and ranges, one after the other.
+#[derive(Clone, Default)]
+pub struct Items {
+    segments: Vec<Segment>,
+    /// Where the next item is: in this segment, …
+    segment: usize,
+    /// … after so many items, or bytes of a text.
+    at: u64,
+    /// How many there are; counted when first needed.
+    count: OnceLock<u64>,
+}
+
+/// Shows the words alone: their number may have been counted already, or not.
+impl fmt::Debug for Items {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { segments, segment, at, count: _ } = self;
+        let mut items = f.debug_struct("Items");
+        items.field("segments", segments).field("segment", segment).field("at", at).finish()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Segment {
+    Words(Vec<BString>),
+    Range(Range),
+    Split(Pieces),
+}
+
+impl Segment {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Words(words) => words.len() as u64,
+            Self::Range(range) => range.count(),
+            Self::Split(pieces) => pieces.count(),
+        }
+    }
+
+    /// The item at this place, which is moved to the one after it.
+    fn take(&self, at: &mut u64) -> Option<Value> {
+        match self {
+            Self::Words(words) => {
+                *at += 1;
+                words.get(*at as usize - 1).cloned().map(Value::from)
+            }
+            Self::Range(range) if *at < range.count() => {
+                *at += 1;
+                Some(Value::Integer(range.get(*at - 1)))
+            }
+            Self::Range(_) => None,
+            Self::Split(pieces) => pieces.next(at).map(|word| Value::from(BString::from(word))),
+        }
+    }
+}
+
+impl Items {
+    /// Adds the words of a value.
+    pub fn push(&mut self, value: Value) {
+        let words = match value {
+            Value::Range(range) => return self.segments.push(Segment::Range(range)),
+            Value::Split(pieces) => return self.segments.push(Segment::Split(pieces)),
+            Value::Words(words) => words,
+            value => value.text().map(std::borrow::Cow::into_owned).into_iter().collect(),
+        };
+        match self.segments.last_mut() {
+            Some(Segment::Words(last)) => last.extend(words),
+            _ => self.segments.push(Segment::Words(words)),
+        }
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> u64 {
+        let sum = |sum: u64, segment: &Segment| sum.saturating_add(segment.len());
+        *self.count.get_or_init(|| self.segments.iter().fold(0, sum))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.segments.iter().all(|segment| segment.take(&mut 0).is_none())
+    }
+
+    /// The next item, if there is one.
+    pub fn next(&mut self) -> Option<Value> {
+        while let Some(segment) = self.segments.get(self.segment) {
+            if let Some(item) = segment.take(&mut self.at) {
+                return Some(item);
+            }
+            (self.segment, self.at) = (self.segment + 1, 0);
+        }
+        None
+    }
+
+    /// The next item, after the last one the first.
+    pub fn next_round(&mut self) -> Option<Value> {
+        self.next().or_else(|| {
+            self.rewind(0);
+            self.next()
+        })
+    }
+
+    /// Begins again, after so many items.
+    pub fn rewind(&mut self, mut past: u64) {
+        (self.segment, self.at) = (0, 0);
+        while let Some(segment) = self.segments.get(self.segment) {
+            let len = segment.len();
+            if past < len {
+                match segment {
+                    Segment::Split(pieces) => {
+                        for _ in 0..past {
+                            pieces.next(&mut self.at);
+                        }
+                    }
+                    _ => self.at = past,
+                }
+                return;
+            }
+            past -= len;
+            self.segment += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn items() -> Items {
+        let mut items = Items::default();
+        items.push(Value::Words(vec!["a b".into(), "c".into()]));
+        let split = |text: &str| Value::Split(Pieces::words(Arc::new(text.into())));
+        items.push(split("  d\te\n"));
+        items.push(split(" \n"));
+        items.push(Value::Range(Range::new(1, 3, 1).expect("a step")));
+        items.push(Value::from("x"));
+        items
+    }
+
+    fn rest(items: &mut Items) -> Vec<String> {
+        let next = || items.next().and_then(|item| Some(item.text()?.to_string()));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn a_list_is_gone_through_from_any_place() {
+        let all = ["a b", "c", "d", "e", "1", "2", "3", "x"];
+        assert_eq!(rest(&mut items()), all);
+        assert_eq!(items().len(), all.len() as u64);
+        for past in 0..=all.len() {
+            let mut items = items();
+            items.rewind(past as u64);
+            assert_eq!(rest(&mut items), all[past..]);
+        }
+    }
+
+    #[test]
+    fn blanks_alone_are_no_items() {
+        let mut items = Items::default();
+        items.push(Value::Split(Pieces::words(Arc::new(" \t\n".into()))));
+        assert!(items.is_empty());
+        assert_eq!((items.len(), items.next().is_none()), (0, true));
+    }
+}

@@ -1,0 +1,145 @@
+//! A text as the words of a loop's list, which are found one by one: there may be millions.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use crate::values::value_error::ValueError;
+
+/// A text, and what parts its words.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    text: Arc<BString>,
+    by: By,
+}
+
+/// What parts the words of a text.
+#[derive(Clone, Debug)]
+enum By {
+    /// White space, any amount of it.
+    Blanks,
+    /// This ends each word; after the last it may be missing.
+    Ends(&'static [u8]),
+    /// This stands between words, which may be empty.
+    Between(Arc<BString>),
+}
+
+impl Pieces {
+    /// The words between blanks.
+    pub fn words(text: Arc<BString>) -> Self {
+        Self { text, by: By::Blanks }
+    }
+
+    /// The lines.
+    pub fn lines(text: Arc<BString>) -> Self {
+        Self { text, by: By::Ends(b"\n") }
+    }
+
+    /// The pieces between separators, none of an empty text. A NUL ends pieces, as in lists that
+    /// `find -print0` writes.
+    ///
+    /// # Errors
+    ///
+    /// If the separator is empty.
+    pub fn split(text: Arc<BString>, separator: &[u8]) -> Result<Self, ValueError> {
+        let by = match separator {
+            b"" => return Err(ValueError::NoSeparator),
+            b"\\0" | b"\0" => By::Ends(b"\0"),
+            b"\\n" => By::Between(Arc::new("\n".into())),
+            b"\\t" => By::Between(Arc::new("\t".into())),
+            separator => By::Between(Arc::new(separator.into())),
+        };
+        Ok(Self { text, by })
+    }
+
+    /// The next word from this place on, which is moved behind it.
+    pub fn next(&self, at: &mut u64) -> Option<&[u8]> {
+        let start = *at as usize;
+        let rest = self.text.get(start..)?;
+        let (from, to, next) = match &self.by {
+            By::Blanks => {
+                let from = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+                let length = rest[from..].iter().position(u8::is_ascii_whitespace);
+                let to = length.map_or(rest.len(), |length| from + length);
+                (from, to, to)
+            }
+            By::Ends(_) if rest.is_empty() => return None,
+            By::Ends(end) => match rest.find(end) {
+                Some(to) => (0, to, to + end.len()),
+                None => (0, rest.len(), rest.len()),
+            },
+            By::Between(_) if self.text.is_empty() => return None,
+            By::Between(separator) => match rest.find(&***separator) {
+                Some(to) => (0, to, to + separator.len()),
+                // Past the end, where nothing more begins.
+                None => (0, rest.len(), rest.len() + 1),
+            },
+        };
+        *at = (start + next) as u64;
+        Some(&rest[from..to])
+    }
+
+    /// How many words there are.
+    pub fn count(&self) -> u64 {
+        let mut at = 0;
+        std::iter::from_fn(|| self.next(&mut at)).count() as u64
+    }
+
+    /// The only word.
+    ///
+    /// # Errors
+    ///
+    /// One line for people, if there is none, or another one.
+    pub fn only(&self) -> Result<&[u8], ValueError> {
+        let mut at = 0;
+        match (self.next(&mut at), self.next(&mut at)) {
+            (Some(word), None) => Ok(word),
+            (None, _) => Err(ValueError::NoWord),
+            (_, Some(_)) => Err(ValueError::SeveralWords),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(pieces: &Pieces) -> Vec<String> {
+        let mut at = 0;
+        std::iter::from_fn(|| pieces.next(&mut at).map(|it| it.as_bstr().to_string())).collect()
+    }
+
+    fn text(text: &str) -> Arc<BString> {
+        Arc::new(text.into())
+    }
+
+    #[test]
+    fn lines_are_ended() {
+        let lines = |it: &str| all(&Pieces::lines(text(it)));
+        assert_eq!(lines("a b\n\n c\r\n"), ["a b", "", " c\r"]);
+        assert_eq!(lines("a\nb"), ["a", "b"]);
+        assert_eq!(lines("\n"), [""]);
+        assert!(lines("").is_empty());
+    }
+
+    #[test]
+    fn separators_part_and_a_nul_ends() {
+        let split = |it: &str, by: &[u8]| all(&Pieces::split(text(it), by).expect("a separator"));
+        assert_eq!(split("a,,b,", b","), ["a", "", "b", ""]);
+        assert_eq!(split(",", b","), ["", ""]);
+        assert_eq!(split("a", b", "), ["a"]);
+        assert_eq!(split("a, b,c", b", "), ["a", "b,c"]);
+        assert_eq!(split("a\0b c\0\0", b"\\0"), ["a", "b c", ""]);
+        assert_eq!(split("a\tb\n", b"\\t"), ["a", "b\n"]);
+        assert!(split("", b",").is_empty());
+        assert!(split("", b"\0").is_empty());
+        assert!(Pieces::split(text("a"), b"").is_err());
+    }
+
+    #[test]
+    fn the_only_word_is_one() {
+        assert_eq!(Pieces::lines(text("a b\n")).only(), Ok(&b"a b"[..]));
+        assert!(Pieces::lines(text("a\nb\n")).only().is_err());
+        assert!(Pieces::lines(text("")).only().is_err());
+    }
+}

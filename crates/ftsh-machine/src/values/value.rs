@@ -1,0 +1,350 @@
+//! Values of variables and expressions.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::effect::{BufferId, DraftId, Effect, IoId, ReplayId, ScratchId};
+use crate::values::pieces::Pieces;
+use crate::values::size;
+use crate::values::value_error::ValueError;
+
+/// A value. All are text to a script; integers and booleans are kept as such so that nothing
+/// is parsed twice.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Bytes.
+    Text(Arc<BString>),
+    /// An integer.
+    Integer(i64),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// The integers of a range, separated by blanks.
+    Range(Range),
+    /// What a command wrote: its content lives with the driver.
+    Buffer(Handle<BufferId>),
+    /// Words of a loop's list; only on a task's stack.
+    Words(Vec<BString>),
+    /// A text whose pieces are a loop's list; only on a task's stack.
+    Split(Pieces),
+}
+
+/// How many numbers of a range make one text.
+const LONGEST_RANGE: u64 = 1_000_000;
+/// How many bytes a number takes, with a blank.
+const NUMBER: u64 = 21;
+
+impl Value {
+    /// The value as bytes; none for a buffer, whose content must be fetched first, for a range that is
+    /// too long, and for pieces of a text that aren't one word.
+    pub fn text(&self) -> Option<Cow<'_, BStr>> {
+        if self.not_text().is_some() {
+            return None;
+        }
+        Some(match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bstr()),
+            Self::Split(pieces) => Cow::Borrowed(pieces.only().ok()?.as_bstr()),
+            Self::Integer(integer) => Cow::Owned(integer.to_string().into()),
+            Self::Boolean(true) => Cow::Borrowed("true".into()),
+            Self::Boolean(false) => Cow::Borrowed("false".into()),
+            Self::Range(range) => Cow::Owned(range.text()),
+            Self::Words(words) => Cow::Owned(bstr::join(" ", words).into()),
+            Self::Buffer(_) => return None,
+        })
+    }
+
+    /// Why the value can't be had as text, if it is a range that would take too much memory and time,
+    /// or pieces of a text that aren't one word.
+    pub fn not_text(&self) -> Option<ValueError> {
+        match self {
+            Self::Split(pieces) => pieces.only().err(),
+            Self::Range(range) if range.count() > LONGEST_RANGE => {
+                Some(ValueError::LongRange(range.count()))
+            }
+            Self::Range(range) if !size::is_to_be_had((range.count() * NUMBER) as usize) => {
+                Some(ValueError::NoMemory(range.count()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value for the log, where a long range isn't written out; none for a buffer.
+    pub fn brief(&self) -> Option<String> {
+        match self {
+            Self::Range(range) if range.count() > 100 => {
+                let last = range.get(range.count() - 1);
+                Some(format!("{} .to. {last} .step. {}", range.first, range.step))
+            }
+            value => value.text().map(|text| text.to_string()),
+        }
+    }
+
+    /// The value as an integer; surrounding white space is allowed.
+    pub fn integer(&self) -> Result<i64, ValueError> {
+        if let Self::Integer(integer) = self {
+            return Ok(*integer);
+        }
+        if let Some(error) = self.not_text() {
+            return Err(error);
+        }
+        let text = self.text().unwrap_or_default();
+        let digits = text.as_bytes().trim_ascii();
+        let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+        number.ok_or_else(|| {
+            let bare = digits.strip_prefix(b"-").unwrap_or(digits);
+            if !bare.is_empty() && bare.iter().all(u8::is_ascii_digit) {
+                ValueError::TooManyDigits(text.clone().into_owned())
+            } else {
+                ValueError::NotAnInteger(text.clone().into_owned())
+            }
+        })
+    }
+
+    /// The value as a boolean.
+    pub fn boolean(&self) -> Result<bool, ValueError> {
+        if let Self::Boolean(boolean) = self {
+            return Ok(*boolean);
+        }
+        if let Some(error) = self.not_text() {
+            return Err(error);
+        }
+        match self.text().unwrap_or_default().as_bytes() {
+            b"true" => Ok(true),
+            b"false" => Ok(false),
+            other => Err(ValueError::NotABoolean(other.into())),
+        }
+    }
+}
+
+impl From<BString> for Value {
+    fn from(text: BString) -> Self {
+        Self::Text(Arc::new(text))
+    }
+}
+
+impl From<&str> for Value {
+    /// Text that is an integer's canonical form becomes one.
+    fn from(text: &str) -> Self {
+        match canonical_integer(text.as_bytes()) {
+            Some(integer) => Self::Integer(integer),
+            None => Self::from(BString::from(text)),
+        }
+    }
+}
+
+/// The integer that reads as exactly this text.
+pub fn canonical_integer(text: &[u8]) -> Option<i64> {
+    match text.strip_prefix(b"-").unwrap_or(text) {
+        b"0" if text.len() == 1 => Some(0),
+        [b'1'..=b'9', ..] => str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Integers that are equally far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    first: i64,
+    step: i64,
+    count: u64,
+}
+
+impl Range {
+    /// The integers from `first` on, `step` apart, that don't go past `last`. There are none if
+    /// `step` leads away from it.
+    ///
+    /// # Errors
+    ///
+    /// If `step` is zero.
+    pub fn new(first: i64, last: i64, step: i64) -> Result<Self, ValueError> {
+        let count = match step {
+            0 => return Err(ValueError::NoStep),
+            1.. if first > last => 0,
+            ..0 if first < last => 0,
+            step => (first.abs_diff(last) / step.unsigned_abs()).saturating_add(1),
+        };
+        Ok(Self { first, step, count })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The integer at `index`, which must be below `count`.
+    pub fn get(&self, index: u64) -> i64 {
+        self.first.wrapping_add(self.step.wrapping_mul(index as i64))
+    }
+
+    /// The first one, the last one, and how far they are apart: what makes the same range.
+    pub fn ends(&self) -> (i64, i64, i64) {
+        let last = match self.count.checked_sub(1) {
+            Some(last) => self.get(last),
+            None => self.first - self.step.signum(),
+        };
+        (self.first, last, self.step)
+    }
+
+    fn text(&self) -> BString {
+        let mut text = BString::from(Vec::with_capacity((self.count() * NUMBER) as usize));
+        for index in 0..self.count() {
+            if index > 0 {
+                text.push(b' ');
+            }
+            text.extend_from_slice(self.get(index).to_string().as_bytes());
+        }
+        text
+    }
+}
+
+/// A counted hold on something that lives with the driver; when the last is dropped, the driver is
+/// told.
+#[derive(Clone)]
+pub struct Handle<Id: Copy>(Arc<Held<Id>>);
+
+struct Held<Id: Copy> {
+    id: Id,
+    resource: Resource,
+    released: Released,
+}
+
+impl<Id: Copy> Drop for Held<Id> {
+    fn drop(&mut self) {
+        if let Ok(mut resources) = self.released.0.resources.lock() {
+            resources.push(self.resource);
+            self.released.0.any.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// What is held no more, and not yet told to the driver.
+#[derive(Clone, Default)]
+pub struct Released(Arc<List>);
+
+#[derive(Default)]
+struct List {
+    /// Whether there may be any: that is asked much more often than there are.
+    any: AtomicBool,
+    resources: Mutex<Vec<Resource>>,
+}
+
+/// Something that lives with the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// A variable used as a file.
+    Buffer(BufferId),
+    /// A table of descriptors.
+    Io(IoId),
+    /// A file that is written whole or not at all.
+    Draft(DraftId),
+    /// Input that is read again.
+    Replay(ReplayId),
+    /// The directory of an attempt.
+    Scratch(ScratchId),
+}
+
+impl Resource {
+    /// What tells the driver that it is held no more; none for what the shell was started with.
+    pub fn dropped(self) -> Option<Effect> {
+        Some(match self {
+            Self::Buffer(buffer) => Effect::DropBuffer(buffer),
+            Self::Io(IoId::INHERITED) => return None,
+            Self::Io(io) => Effect::CloseIo(io),
+            Self::Draft(draft) => Effect::DropDraft(draft),
+            Self::Replay(replay) => Effect::DropReplay(replay),
+            Self::Scratch(scratch) => Effect::DropScratch(scratch),
+        })
+    }
+}
+
+impl From<BufferId> for Resource {
+    fn from(id: BufferId) -> Self {
+        Self::Buffer(id)
+    }
+}
+
+impl From<IoId> for Resource {
+    fn from(id: IoId) -> Self {
+        Self::Io(id)
+    }
+}
+
+impl From<DraftId> for Resource {
+    fn from(id: DraftId) -> Self {
+        Self::Draft(id)
+    }
+}
+
+impl From<ReplayId> for Resource {
+    fn from(id: ReplayId) -> Self {
+        Self::Replay(id)
+    }
+}
+
+impl From<ScratchId> for Resource {
+    fn from(id: ScratchId) -> Self {
+        Self::Scratch(id)
+    }
+}
+
+impl Released {
+    /// What was released last, once.
+    pub fn pop(&self) -> Option<Resource> {
+        if !self.0.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut resources = self.0.resources.lock().ok()?;
+        let last = resources.pop();
+        self.0.any.store(!resources.is_empty(), Ordering::Release);
+        last
+    }
+}
+
+impl<Id: Copy> Handle<Id>
+where
+    Resource: From<Id>,
+{
+    /// The first hold.
+    pub fn new(id: Id, released: &Released) -> Self {
+        Self(Arc::new(Held { id, resource: id.into(), released: released.clone() }))
+    }
+}
+
+impl<Id: Copy> Handle<Id> {
+    /// What is held.
+    pub fn id(&self) -> Id {
+        self.0.id
+    }
+
+    /// Whether nobody else holds it.
+    pub fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
+
+impl<Id: Copy + fmt::Debug> fmt::Debug for Handle<Id> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.id.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_integer_reads_as_its_canonical_form_alone(
+            text in "[-+ ]?0?[0-9]{1,20}|-?[1-9][0-9]{0,17}|-?[0-9]?[a-z]?",
+        ) {
+            let integer = canonical_integer(text.as_bytes());
+            let read = text.parse::<i64>().ok().filter(|integer| integer.to_string() == text);
+            prop_assert_eq!(integer, read);
+        }
+    }
+}
