@@ -93,6 +93,16 @@ fn killed_shells_leave_their_places_to_others() {
 
 #[test]
 fn a_stopped_shell_holds_up_nobody_behind_it() {
+    pass_a_shell_stopped_by(Signal::SIGTSTP);
+}
+
+/// SIGSTOP acts as a debugger or a paused container does: the shell cannot leave the queue.
+#[test]
+fn a_frozen_shell_holds_up_nobody_behind_it() {
+    pass_a_shell_stopped_by(Signal::SIGSTOP);
+}
+
+fn pass_a_shell_stopped_by(signal: Signal) {
     let shared = tempfile::tempdir().expect("a directory");
     let come = || {
         let text = "channel door at most 1
@@ -111,7 +121,13 @@ fn a_stopped_shell_holds_up_nobody_behind_it() {
         run.until("its turn", |run| run.errors().contains("waits for channel"));
         run
     });
-    stopped.signal_group(Signal::SIGTSTP);
+    let send = |sent| match signal {
+        Signal::SIGTSTP => stopped.signal_group(sent),
+        _ => stopped.processes().iter().for_each(|it| {
+            kill(Pid::from_raw(it.pid), sent).expect("it is there");
+        }),
+    };
+    send(signal);
     let is_stopped = |pid: i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"))
@@ -121,7 +137,7 @@ fn a_stopped_shell_holds_up_nobody_behind_it() {
     first.wait().expect_code(0);
     last.until("a place", Running::has_output);
     assert!(!stopped.has_output());
-    stopped.signal_group(Signal::SIGCONT);
+    send(Signal::SIGCONT);
     go(&last);
     last.wait().expect_code(0);
     stopped.until("a place", Running::has_output);

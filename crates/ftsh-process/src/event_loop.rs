@@ -39,6 +39,7 @@ impl ProcessDriver {
             waits,
             self.relays.due,
             self.overseen.due(),
+            self.turns.due(),
         ];
         all.into_iter().flatten().min()
     }
@@ -111,6 +112,9 @@ impl ProcessDriver {
         self.admission.due.take_if(|due| *due <= now); // the loop looks whose turn it is
         let (relays, mut outside) = self.relays();
         relays.give_up(&mut outside, now);
+        if self.turns.due().is_some_and(|due| due <= now) {
+            self.take_turns(|turns, outside| turns.recheck(outside, now));
+        }
         self.insist(now);
         self.grant_terminal(now);
         if self.overseen.is_due() {

@@ -25,6 +25,8 @@ pub const NUMBERS: u64 = 1 << 60;
 pub struct Stored {
     /// The number of whoever comes next. Numbers grow, and are never given twice.
     pub next: u64,
+    /// First number of the queue. Waiters with smaller numbers were passed over.
+    pub first: u64,
     /// At most so many attempts are inside: those who died may still be counted.
     pub inside: u64,
     /// What the channel remembers.
@@ -43,7 +45,7 @@ impl Stored {
     pub fn new(now: Moment) -> Self {
         // Larger than any that was given when another file had this name.
         let next = nanos(now) % NUMBERS;
-        Self { next, inside: u64::MAX, state: State::default(), rules: Rules::default() }
+        Self { next, first: 0, inside: u64::MAX, state: State::default(), rules: Rules::default() }
     }
 
     /// Reads a text. `clock` is the name of the clock that `now` is by; times of another one say nothing,
@@ -65,6 +67,8 @@ impl Stored {
             next: Some(object.count("next")?)
                 .filter(|next| *next < NUMBERS)
                 .ok_or(Damaged("a number is absurd"))?,
+            // Earlier versions of ftsh do not write this field.
+            first: if object.0.contains_key("first") { object.count("first")? } else { 0 },
             inside: object.count("inside")?,
             state: State {
                 begun: object.level("begun")?,
@@ -92,6 +96,7 @@ impl Stored {
             "version": VERSION,
             "clock": clock,
             "next": self.next,
+            "first": self.first,
             "inside": self.inside,
             "begun": begun.map(level),
             "tokens": tokens.map(level),

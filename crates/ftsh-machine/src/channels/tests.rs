@@ -344,7 +344,7 @@ proptest! {
             watched.perform(step);
         }
         let state = watched.crowd.state().clone();
-        let stored = Stored { next: 7, inside: 3, state, rules };
+        let stored = Stored { next: 7, first: 5, inside: 3, state, rules };
         let text = stored.write("clock");
         prop_assert_eq!(text.len(), SIZE);
         let read = Stored::read(&text, "clock", watched.now).expect("what was written");
@@ -381,7 +381,7 @@ fn full() -> Stored {
     admit(&mut state, &rules, Claim::First, 1);
     admit(&mut state, &rules, Claim::Retry, 1);
     state.leave(&rules, Passed::Failed, false, 2 * SECOND);
-    Stored { next: NUMBERS - 1, inside: u64::MAX, state, rules }
+    Stored { next: NUMBERS - 1, first: NUMBERS - 1, inside: u64::MAX, state, rules }
 }
 
 #[test]
@@ -439,4 +439,7 @@ fn what_cannot_be_is_damaged() {
     assert!(read(&text.replace(&next, &format!("\"next\":{NUMBERS}"))).is_err());
     assert!(read("x").is_err() && read(&"\0".repeat(SIZE)).is_err());
     assert_eq!(read(""), Ok(Stored::new(5 * SECOND)));
+    let first = format!("\"first\":{},", NUMBERS - 1);
+    let earlier = read(&text.replacen(&first, "", 1)).expect("a text of an earlier shell");
+    assert_eq!((earlier.next, earlier.first), (NUMBERS - 1, 0));
 }

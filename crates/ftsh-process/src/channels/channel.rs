@@ -11,11 +11,12 @@ use super::clock::Clock;
 use super::directory::Directory;
 use super::error::Unusable;
 use super::file::ChannelFile;
+use super::idle_turn::{self, IdleTurn};
 use super::locks::{self, ATTEMPTS, PROBE};
 use super::member::{Fate, Pass, Waiter};
 use super::wait::{Reason, Wait, Waited};
 use super::watch::Watch;
-use ftsh_machine::channels::{Admission, Inside, Moment, Passed, Rules, Stored, Verdict};
+use ftsh_machine::channels::{Admission, Claim, Inside, Moment, Passed, Rules, Stored, Verdict};
 use ftsh_machine::effect::{Entry, OperationId, PassId};
 
 /// Somebody may have died without a word: who is next looks again after this time at first, then
@@ -44,6 +45,8 @@ pub struct Channel {
     /// Tells of changes while one of ours is next.
     watch: Option<Arc<Watch>>,
     look: Duration,
+    /// Turn that earlier waiters of other shells leave unused.
+    idle_turn: IdleTurn,
 }
 
 /// What came of going on.
@@ -69,6 +72,7 @@ impl Channel {
             leaving: Vec::new(),
             watch: None,
             look: FIRST_LOOK,
+            idle_turn: IdleTurn::default(),
         })
     }
 
@@ -160,7 +164,14 @@ impl Channel {
         let result = self.change(clock, now, advanced);
         let reason = result.map_err(|error| self.file.trouble(error))?;
         let Some(reason) = reason else { return Ok(()) };
-        let most = self.listen(reason, now);
+        let most = match reason {
+            Reason::Change(until) => self.listen(until, now),
+            Reason::Others(before) => {
+                let count = self.count_earlier(before).map_err(|error| self.file.trouble(error))?;
+                self.idle_turn.next_check(count)
+            }
+            Reason::Busy => Duration::MAX,
+        };
         drop(locked);
         advanced.queued = self.newly_queued();
         advanced.wait = Some(self.wait(reason, most));
@@ -270,29 +281,31 @@ impl Channel {
 
     /// What becomes of somebody; whoever may have to wait does if somebody waits who came before.
     fn fate(
-        &self,
+        &mut self,
         waiter: &mut Waiter,
         stored: &mut Stored,
         now: Moment,
         is_held_up: bool,
     ) -> io::Result<Fate> {
         let (rules, claim) = (waiter.entry.rules.clone(), waiter.entry.claim);
-        if rules.may_wait() && (is_held_up || waiter.is_behind_others(&self.file)?) {
-            return Ok(Fate::Waits(Reason::Others(waiter.number(&self.file, stored)?)));
+        if rules.may_wait() {
+            let is_behind = is_held_up || waiter.is_behind_others(&self.file, stored)?;
+            if is_behind {
+                let own = waiter.number(&self.file, stored)?;
+                let before = locks::waiters(stored.first.min(own)..own);
+                if is_held_up || !self.may_pass(before, &rules, stored, now)? {
+                    return Ok(Fate::Waits(Reason::Others(before)));
+                }
+                stored.first = own;
+            }
+            if !is_held_up {
+                self.idle_turn.reset();
+            }
         }
         if stored.rules != *rules {
             stored.rules = Rules::clone(&rules);
         }
-        let may_be_open = rules.breaker.is_some_and(|it| it.failures <= stored.state.failures());
-        let probing = may_be_open && self.is_probed()?;
-        let mut inside = Inside { attempts: stored.inside, probing };
-        let mut verdict = stored.state.admit(&rules, claim, inside, now);
-        if verdict == Verdict::Full {
-            // Some of them may have died.
-            stored.inside = self.inside.len() as u64 + locks::count(self.file.as_fd(), ATTEMPTS)?;
-            inside.attempts = stored.inside;
-            verdict = stored.state.admit(&rules, claim, inside, now);
-        }
+        let verdict = self.verdict(&rules, claim, stored, now)?;
         let until = match verdict {
             Verdict::Refused(refusal) => return Ok(Fate::Refused(refusal)),
             Verdict::Admitted { probe } => {
@@ -301,8 +314,57 @@ impl Channel {
             Verdict::Full => None,
             Verdict::NotBefore(moment) => Some(moment),
         };
-        waiter.number(&self.file, stored)?;
+        // A waiter that was passed over and continues has its turn again.
+        stored.first = stored.first.min(waiter.number(&self.file, stored)?);
         Ok(Fate::Waits(Reason::Change(until)))
+    }
+
+    /// Returns true if the waiters with the numbers `before` have left their turn unused for too long.
+    fn may_pass(
+        &mut self,
+        before: locks::Bytes,
+        rules: &Rules,
+        stored: &Stored,
+        now: Moment,
+    ) -> io::Result<bool> {
+        // The rules and the claim of the head are unknown. Most likely, its rules are the stored ones; a
+        // first attempt is refused least often, so it is most likely to have to wait.
+        for rules in [rules, &stored.rules] {
+            let verdict = self.verdict(rules, Claim::First, &mut stored.clone(), now)?;
+            if matches!(verdict, Verdict::Full | Verdict::NotBefore(_)) {
+                self.idle_turn.reset();
+                return Ok(false);
+            }
+        }
+        let Some(head) = locks::first(self.file.as_fd(), before)? else { return Ok(true) };
+        let count = self.count_earlier(before)?;
+        Ok(self.idle_turn.is_over(head, count, Instant::now()))
+    }
+
+    /// Counts the waiters of other shells with these numbers, up to a maximum.
+    fn count_earlier(&self, before: locks::Bytes) -> io::Result<u64> {
+        locks::count_up_to(idle_turn::MAX_COUNTED, self.file.as_fd(), before)
+    }
+
+    /// Applies the rules to an attempt whose turn it is, and updates the state.
+    fn verdict(
+        &self,
+        rules: &Rules,
+        claim: Claim,
+        stored: &mut Stored,
+        now: Moment,
+    ) -> io::Result<Verdict> {
+        let may_be_open = rules.breaker.is_some_and(|it| it.failures <= stored.state.failures());
+        let probing = may_be_open && self.is_probed()?;
+        let mut inside = Inside { attempts: stored.inside, probing };
+        let mut verdict = stored.state.admit(rules, claim, inside, now);
+        if verdict == Verdict::Full {
+            // Some of them may have died.
+            stored.inside = self.inside.len() as u64 + locks::count(self.file.as_fd(), ATTEMPTS)?;
+            inside.attempts = stored.inside;
+            verdict = stored.state.admit(rules, claim, inside, now);
+        }
+        Ok(verdict)
     }
 
     /// Whether the probe of an open breaker is inside.
@@ -311,9 +373,8 @@ impl Channel {
         Ok(is_ours || locks::find(self.file.as_fd(), PROBE)?.is_some())
     }
 
-    /// Whoever is next is to hear of changes from now on; how long it may wait for one.
-    fn listen(&mut self, reason: Reason, now: Moment) -> Duration {
-        let Reason::Change(until) = reason else { return Duration::MAX };
+    /// Watches the file for changes, for the next waiter. Returns the longest time to wait for one.
+    fn listen(&mut self, until: Option<Moment>, now: Moment) -> Duration {
         match &self.watch {
             // It has been taken note of; but for deaths, which others don't tell of.
             Some(watch) if watch.take().closed => self.look = SOON,

@@ -49,11 +49,28 @@ pub fn last(fd: BorrowedFd, (mut start, end): Bytes) -> io::Result<Option<Bytes>
     Ok(last)
 }
 
+/// Returns the first of these bytes that another shell has locked.
+pub fn first(fd: BorrowedFd, (start, mut end): Bytes) -> io::Result<Option<u64>> {
+    let mut first = None;
+    while let Some((at, _)) = find(fd, (start, end))? {
+        end = at.max(start);
+        first = Some(end);
+    }
+    Ok(first)
+}
+
 /// How many of these somebody else has locked.
 pub fn count(fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
+    count_up_to(u64::MAX, fd, bytes)
+}
+
+/// Counts the bytes that other shells have locked. Stops when `most` are found.
+pub fn count_up_to(most: u64, fd: BorrowedFd, bytes: Bytes) -> io::Result<u64> {
     let mut count = 0;
     let mut left = vec![bytes];
-    while let Some((start, end)) = left.pop() {
+    while count < most
+        && let Some((start, end)) = left.pop()
+    {
         if let Some(found) = find(fd, (start, end))? {
             let (first, after) = (found.0.max(start), found.1.min(end));
             count += after - first;

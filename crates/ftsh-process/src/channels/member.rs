@@ -32,9 +32,10 @@ impl Waiter {
         Self { entry, number: None, told: false }
     }
 
-    /// Whether somebody of another shell waits who came before.
-    pub fn is_behind_others(&self, file: &ChannelFile) -> io::Result<bool> {
-        let before = locks::waiters(0..self.number.unwrap_or(NUMBERS));
+    /// Returns true if an earlier waiter of another shell has not been passed over.
+    pub fn is_behind_others(&self, file: &ChannelFile, stored: &Stored) -> io::Result<bool> {
+        let own = self.number.unwrap_or(NUMBERS);
+        let before = locks::waiters(stored.first.min(own)..own);
         Ok(locks::find(file.as_fd(), before)?.is_some())
     }
 

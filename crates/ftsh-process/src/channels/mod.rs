@@ -10,6 +10,7 @@ mod clock;
 mod directory;
 mod error;
 mod file;
+mod idle_turn;
 mod list;
 mod locks;
 mod member;

@@ -170,6 +170,81 @@ fn the_dead_hold_up_nobody() {
 }
 
 #[test]
+fn the_frozen_are_passed_over_until_they_go_on() {
+    let (_around, path) = directory();
+    let rules = places(1);
+    let mut shells: Vec<Shell> = (0..6).map(|it| Shell::numbered(&path, it)).collect();
+    let ids: Vec<u64> = shells.iter_mut().map(|shell| shell.enter(&rules)).collect();
+    let turn = |shells: &mut Vec<Shell>, at: usize| {
+        let before = shells[at].is_in(ids[at]);
+        shells[at].go_on(None);
+        shells[at].is_in(ids[at]) && !before
+    };
+    // From now on the second and the third do nothing.
+    let free = Instant::now();
+    shells[0].leave(ids[0], Passed::Succeeded);
+    while !turn(&mut shells, 3) {
+        assert!(free.elapsed() < LONG);
+        assert!(!turn(&mut shells, 4) && !turn(&mut shells, 5), "in order of coming");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(free.elapsed() >= Duration::from_secs(2), "a second for each");
+    // Waiters that were passed over do not delay later ones again.
+    shells[3].leave(ids[3], Passed::Succeeded);
+    assert!(!turn(&mut shells, 5) && turn(&mut shells, 4));
+    // The third continues and comes first again, but not before the second, which continues as well.
+    assert!(!turn(&mut shells, 5) && !turn(&mut shells, 2));
+    shells[4].leave(ids[4], Passed::Succeeded);
+    assert!(!turn(&mut shells, 5) && turn(&mut shells, 2), "its turn");
+    assert!(!turn(&mut shells, 1) && !turn(&mut shells, 5));
+    shells[2].leave(ids[2], Passed::Succeeded);
+    assert!(!turn(&mut shells, 5) && turn(&mut shells, 1));
+    shells[1].leave(ids[1], Passed::Succeeded);
+    assert!(turn(&mut shells, 5));
+}
+
+#[test]
+fn a_waiter_with_a_stricter_rule_is_not_passed_over() {
+    let (_around, path) = directory();
+    let [mut one, mut two, mut three] = [0, 1, 2].map(|it| Shell::numbered(&path, it));
+    let inside = one.enter(&places(1));
+    let strict = two.enter(&places(1));
+    let behind = three.enter(&places(4));
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1500) {
+        two.go_on(None);
+        three.go_on(None);
+        assert!(!three.is_in(behind), "it keeps the order of coming");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    one.leave(inside, Passed::Succeeded);
+    two.go_on(None);
+    three.go_on(None);
+    assert!(two.is_in(strict) && three.is_in(behind));
+}
+
+#[test]
+fn a_retry_without_a_token_keeps_its_turn_behind_a_rate() {
+    let (_around, path) = directory();
+    let [mut one, mut two] = [0, 1].map(|it| Shell::numbered(&path, it));
+    let rate = Some(Rate { count: 11, per: HOUR });
+    let rules = Arc::new(Rules { rate, budget: Some(1.0), ..Rules::default() });
+    for claim in [Claim::Retry; 10].into_iter().chain([Claim::First]) {
+        let id = one.come(&rules, claim);
+        assert!(one.is_in(id), "the first ones go through at once");
+        one.leave(id, Passed::Neither);
+    }
+    let head = one.enter(&rules);
+    let behind = two.come(&rules, Claim::Retry);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1500) {
+        two.go_on(None);
+        assert!(!one.is_in(head) && !two.answers.contains_key(&behind), "not before its turn");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn what_was_admitted_and_is_not_wanted_is_free_again() {
     let (_around, path) = directory();
     let (mut one, mut two) = (Shell::new(&path), Shell::new(&path));

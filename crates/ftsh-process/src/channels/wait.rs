@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::os::workers::Control;
 use super::file::ChannelFile;
-use super::locks::{self, STATE};
+use super::locks::{self, Bytes, STATE};
 use super::watch::Watch;
 
 /// When something that is needed to wait can't be had, it is tried anew so much later.
@@ -20,8 +20,8 @@ pub struct Wait {
     pub reason: Reason,
     pub(super) file: Arc<ChannelFile>,
     pub(super) watch: Option<Arc<Watch>>,
-    /// No longer than this.
-    pub(super) most: Duration,
+    /// Longest time to wait. For `Reason::Others` the caller has to check again by then.
+    pub most: Duration,
 }
 
 /// Why somebody waits.
@@ -29,8 +29,8 @@ pub struct Wait {
 pub enum Reason {
     /// Another shell changes the channel.
     Busy,
-    /// Somebody came before this number.
-    Others(u64),
+    /// An earlier waiter has one of these bytes.
+    Others(Bytes),
     /// A place is to come free, or this moment to come.
     Change(Option<Duration>),
 }
@@ -53,7 +53,7 @@ impl Wait {
         let begun = Instant::now();
         let result = match self.reason {
             Reason::Busy => self.for_the_text(control),
-            Reason::Others(number) => self.for_others(number, control),
+            Reason::Others(before) => self.for_others(before, control),
             Reason::Change(_) => return self.for_a_change(control),
         };
         match result {
@@ -82,15 +82,17 @@ impl Wait {
     }
 
     /// Each waits for the one just before it, so that whoever goes wakes but one.
-    fn for_others(&self, number: u64, control: &Control) -> io::Result<Option<Waited>> {
+    fn for_others(&self, before: Bytes, control: &Control) -> io::Result<Option<Waited>> {
         let file = self.file.open_to_wait().map_err(io::Error::other)?;
         while !control.is_cancelled() {
-            let Some(before) = locks::last(file.as_fd(), locks::waiters(0..number))? else {
+            let Some(before) = locks::last(file.as_fd(), before)? else {
                 return Ok(Some(Waited::Happened { closed: false }));
             };
             match locks::wait_until_free(file.as_fd(), before) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                _ => {}
+                // The remaining ones may have been passed over meanwhile.
+                Ok(()) => return Ok(Some(Waited::Happened { closed: false })),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(None)

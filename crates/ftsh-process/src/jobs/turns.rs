@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Instant;
 
-use super::super::channels::{Channels, Entered, Reason, Turn, Waited};
+use super::super::channels::{Channels, Entered, Reason, Turn, Wait, Waited};
 use super::super::fds::Need;
 use super::super::os::workers::Handle;
 use super::{Answer, Outside, Waiting};
@@ -17,6 +18,8 @@ pub struct Turns {
     channels: Channels,
     /// What is being waited for in each, by one worker.
     waits: HashMap<Name, (Reason, Handle)>,
+    /// Moments to check again if earlier waiters, which may be frozen, take their turn.
+    rechecks: HashMap<Name, Instant>,
     /// The attempts that scopes are of.
     scopes: HashMap<ScopeId, PassId>,
 }
@@ -27,8 +30,8 @@ pub type Note = Option<String>;
 impl Turns {
     /// Channels in this directory, or else the user's own.
     pub fn new(directory: Option<PathBuf>) -> Self {
-        let (waits, scopes) = Default::default();
-        Self { channels: Channels::new(directory), waits, scopes }
+        let (waits, rechecks, scopes) = Default::default();
+        Self { channels: Channels::new(directory), waits, rechecks, scopes }
     }
 
     /// The descriptors that somebody needs who enters a channel.
@@ -87,6 +90,7 @@ impl Turns {
         for (_, (_, handle)) in self.waits.drain() {
             forget(outside, &handle);
         }
+        self.rechecks.clear();
         self.channels.step_aside()
     }
 
@@ -102,6 +106,19 @@ impl Turns {
         self.advance(outside, name, Some(waited))
     }
 
+    /// Returns the moment of the next `recheck`.
+    pub fn due(&self) -> Option<Instant> {
+        self.rechecks.values().min().copied()
+    }
+
+    /// Advances the channels in which a check is due.
+    pub fn recheck(&mut self, outside: &mut Outside, now: Instant) -> Note {
+        let due = self.rechecks.extract_if(|_, due| *due <= now);
+        let due: Vec<Name> = due.map(|(name, _)| name).collect();
+        let notes = due.iter().map(|name| self.advance(outside, name, None));
+        notes.fold(None, Option::or)
+    }
+
     fn advance(&mut self, outside: &mut Outside, name: &Name, waited: Option<Waited>) -> Note {
         let mut turn = self.channels.advance(name, waited);
         let note = turn.note.take();
@@ -114,6 +131,10 @@ impl Turns {
             let _ = outside.work.pool.submit(drop);
         }
         tell(outside, turn);
+        self.rechecks.remove(name);
+        if let Some(Wait { reason: Reason::Others(_), most, .. }) = &next {
+            self.rechecks.insert(name.clone(), Instant::now() + *most);
+        }
         let is_same = |(reason, _): &(Reason, Handle)| {
             next.as_ref().is_some_and(|wait| wait.reason == *reason)
         };
