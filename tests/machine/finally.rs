@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use ftsh_machine::driver::{self, Driver};
+use ftsh_machine::effect::Effect;
 use ftsh_machine::record::Level;
-use ftsh_machine::{Outcome, Time};
+use ftsh_machine::{Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
 
 use super::{World, seconds, world};
@@ -207,6 +209,48 @@ fn a_group_in_progress_has_its_share_after_the_cut() {
     assert_eq!(ran.outcome, Outcome::Interrupted(15));
     let run = |config: &mut ftsh_machine::Config| config.deadline = Some(Time::after(seconds(1.0)));
     cleaning().config(run).run(alone).fails("timeout", 124).prints("f\n").takes(4.0);
+}
+
+/// A world that wakes the machine for no limit before a moment, like a shell that is stopped.
+struct Stopped {
+    world: Simulated,
+    until: Time,
+}
+
+impl Driver for Stopped {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.world.wait(until.max(self.until))
+    }
+}
+
+#[test]
+fn the_share_of_a_group_in_progress_counts_from_a_late_cut() {
+    // Both moments have passed at 20 s. The group's is first, so the group is in progress at the cut.
+    let run = |length: f64| {
+        let script = format!(
+            "try for 3 seconds or 1 time\n\
+             hang | try; sleep 2; finally; work {length}; echo f; end\n\
+             catch; echo c; end"
+        );
+        let World { simulated, config, .. } = cleaning();
+        let script = ftsh_syntax::parse("script", &script).expect("a script");
+        let mut machine = Machine::new(&script, vec!["script".into()], Vec::new(), config, 7);
+        let mut stopped = Stopped { world: simulated, until: Time::after(seconds(20.0)) };
+        let outcome = driver::run(&mut machine, &mut stopped);
+        let elapsed = stopped.now().elapsed();
+        super::Ran { outcome, world: stopped.world, elapsed }
+    };
+    run(4.0).succeeds().prints("f\nc\n").takes(24.0);
+    let ran = run(6.0).succeeds().prints("c\n").takes(25.0);
+    assert!(ran.world.trace().contains("FinallyCut { begun: true }"), "{}", ran.world.trace());
 }
 
 #[test]

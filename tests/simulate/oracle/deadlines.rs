@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ftsh_machine::effect::TaskId;
+use ftsh_machine::effect::{ScopeId, TaskId};
 use ftsh_machine::record::LogEvent;
 use ftsh_machine::{Config, Effect, Time};
 
@@ -15,8 +15,10 @@ pub struct Deadlines {
     limits: BTreeMap<(String, u32), (Option<Duration>, Option<Duration>)>,
     /// When attempts began: those of a try that is entered again while it is on count as one.
     attempts: BTreeMap<(TaskId, u32, u64), Time>,
+    /// First looks at attempts whose deadline had passed. The machine may be woken late, and cuts then.
+    cuts: BTreeMap<ScopeId, Time>,
     run: Option<Time>,
-    /// How long a `finally` group in progress may go on after a limit.
+    /// How long a `finally` group in progress may go on after a limit, or after a late cut.
     share: Duration,
 }
 
@@ -26,6 +28,7 @@ impl Deadlines {
         Self {
             limits: limits.collect(),
             attempts: BTreeMap::new(),
+            cuts: BTreeMap::new(),
             run: config.deadline,
             share: config.kill_timeout / 2,
         }
@@ -91,10 +94,11 @@ impl Oracle for Deadlines {
                 let is_on = tasks
                     .get(&within.task)
                     .is_some_and(|task| task.tries.iter().any(|tried| tried.scope == within.scope));
-                if is_on
-                    && within.counts
-                    && !within.condition
-                    && self.deadline(within) + share <= now
+                if !is_on || !within.counts || within.condition || self.deadline(within) > now {
+                    continue;
+                }
+                let cut = *self.cuts.entry(within.scope).or_insert(now);
+                if cut + share <= now
                     && !look.families.is_ending(start.scope)
                     // In weak mode, what doesn't die is left alone.
                     && !look.families.is_spared(start.scope)
