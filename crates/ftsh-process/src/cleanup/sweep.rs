@@ -69,9 +69,31 @@ pub fn forget(run: &Path) {
     }
 }
 
-/// Whether there is anything that a killed shell may have left.
+/// Number of runs that are tested on the event loop. With more of them, a worker tests all.
+const MAX_TESTED_RUNS: usize = 32;
+
+/// Returns true if a killed shell may have left something. The directories are on a local file system,
+/// in memory where there is a `/run`, so the test cannot block.
 pub fn may_have_remains() -> bool {
-    user_directory::path().join(RUNS).symlink_metadata().is_ok()
+    has_free_run(&user_directory::path().join(RUNS))
+}
+
+/// Returns true if `runs` may hold the directory of a killed shell: one that no shell has locked.
+pub fn has_free_run(runs: &Path) -> bool {
+    // In `/tmp`, a link could lead to another file system.
+    if !runs.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+        return false;
+    }
+    let Ok(runs) = std::fs::read_dir(runs) else { return false };
+    let mut runs = runs.map_while(Result::ok).enumerate();
+    runs.any(|(at, run)| at == MAX_TESTED_RUNS || lock(&run.path()).is_some())
+}
+
+/// Locks the directory of a run. Returns none if the shell of the run is alive.
+fn lock(run: &Path) -> Option<Flock<File>> {
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
+    Flock::lock(options.open(run).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
 /// Removes what the user's other shells left that were killed together with their supervisors. Returns what
@@ -87,12 +109,7 @@ pub fn clean_up_after_others() -> Left {
     }
     for run in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
         let path = run.path();
-        let mut options = File::options();
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
-        // Whoever holds it lives.
-        if let Ok(directory) = options.open(&path)
-            && let Ok(directory) = Flock::lock(directory, FlockArg::LockExclusiveNonblock)
-        {
+        if let Some(directory) = lock(&path) {
             left.extend(clean(directory.as_fd(), false));
             forget(&path);
         }
