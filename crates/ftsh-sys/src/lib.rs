@@ -42,7 +42,8 @@ pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
 };
 pub use look::{Look, look};
-pub use memory::{has_room, is_static, shared_number, stack_size, with_large_stack};
+use memory::new_stack;
+pub use memory::{has_room, is_static, shared_number, with_large_stack};
 pub use pipes::{read_now, unread};
 pub use random::random;
 pub use share::{Sharer, close_shared, share};

@@ -9,7 +9,6 @@ use std::time::Duration;
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
 
-use super::exit_now;
 use crate::ExitStatus;
 
 /// A process that shares this one's memory.
@@ -20,9 +19,6 @@ pub struct Sharer {
     pidfd: OwnedFd,
 }
 
-/// What the new process has until it makes itself a larger stack.
-const FIRST_STACK: usize = 64 * 1024;
-
 /// Has a new process do something, in the memory of this one as a thread would, but with
 /// descriptors, signal handlers and children of its own. Nothing is copied, so this takes a fraction
 /// of what `fork` takes.
@@ -31,22 +27,20 @@ const FIRST_STACK: usize = 64 * 1024;
 /// fail (`errno` is shared as well), until it executes a program or the other process has ended. If
 /// that was killed, the heap may be in any state.
 pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
+    #[expect(unreachable_code, reason = "nothing follows the action")]
     extern "C" fn start<F: FnOnce() -> Infallible>(action: *mut c_void) -> c_int {
         // SAFETY: it is what `share` boxed, and nobody else takes it.
-        let (size, action) = *unsafe { Box::from_raw(action.cast::<(usize, F)>()) };
-        stacker::grow(size, || {
-            let _: Infallible = action();
-        });
-        exit_now(0) // never reached
+        let action = *unsafe { Box::from_raw(action.cast::<F>()) };
+        match action() {}
     }
     // Other C libraries keep the id elsewhere, and `raise` and `abort` of the new process would go to this one.
     if !cfg!(target_env = "gnu") {
         return Err(Errno::ENOSYS);
     }
-    let size = super::stack_size().ok_or(Errno::ENOMEM)?;
-    let action = Box::into_raw(Box::new((size, action)));
-    // Few of its pages are ever touched.
-    let stack = Box::leak(Box::<[u128]>::new_uninit_slice(FIRST_STACK / size_of::<u128>()));
+    let stack = super::new_stack()?;
+    // SAFETY: the address past the end of the stack.
+    let top = unsafe { stack.cast::<c_void>().byte_add(stack.len()) };
+    let action = Box::into_raw(Box::new(action));
     let mut pidfd: c_int = -1;
     let noted = thread_id();
     let note = if noted.is_null() { 0 } else { libc::CLONE_CHILD_SETTID };
@@ -56,7 +50,7 @@ pub fn share<F: FnOnce() -> Infallible>(action: F) -> Result<Sharer, Errno> {
     let result = Errno::result(unsafe {
         libc::clone(
             start::<F>,
-            stack.as_mut_ptr_range().end.cast(),
+            top.as_ptr(),
             libc::CLONE_VM | libc::CLONE_PIDFD | note | libc::SIGCHLD,
             action.cast(),
             &raw mut pidfd,
