@@ -11,4 +11,4 @@ mod terminal_read;
 
 pub use self::leftovers::end_marked;
 pub use self::remains::CLIENTS;
-pub use self::terminal_read::reads_terminal;
+pub use self::terminal_read::{Activity, terminal_activity};

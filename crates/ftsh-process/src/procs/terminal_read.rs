@@ -4,24 +4,42 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// True if one of these processes is blocked in a read from a terminal. A process of another user
-/// does not show that, nor does a system without Linux's `/proc`.
-pub fn reads_terminal(pids: &[i32]) -> bool {
-    pids.iter().any(|&pid| {
-        let threads = fs::read_dir(format!("/proc/{pid}/task"));
-        threads.is_ok_and(|mut threads| {
-            threads.any(|thread| thread.is_ok_and(|thread| is_in_read(pid, &thread.path())))
-        })
-    })
+/// Activity of processes, as far as a terminal is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Activity {
+    /// Every thread sleeps elsewhere.
+    Elsewhere,
+    /// A thread runs, perhaps between two reads of a line.
+    Running,
+    /// A thread is blocked in a read from a terminal.
+    Reading,
 }
 
-fn is_in_read(pid: i32, thread: &Path) -> bool {
-    match fs::read_to_string(thread.join("syscall")) {
-        Ok(call) => descriptor_read(&call).is_some_and(|number| is_terminal(pid, number)),
+/// Returns the activity of these processes that is closest to a read from a terminal. A process of
+/// another user counts as one that sleeps, as does any on a system without Linux's `/proc`.
+pub fn terminal_activity(pids: &[i32]) -> Activity {
+    let of_process = |&pid: &i32| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+        threads.map(|thread| activity(pid, &thread.path())).max()
+    };
+    pids.iter().filter_map(of_process).max().unwrap_or(Activity::Elsewhere)
+}
+
+fn activity(pid: i32, thread: &Path) -> Activity {
+    let call = fs::read_to_string(thread.join("syscall"));
+    let is_reading = match &call {
+        Ok(call) => descriptor_read(call).is_some_and(|number| is_terminal(pid, number)),
         // Not every kernel shows system calls to the parent. The function that the thread sleeps in
         // also serves reads from some sockets.
         Err(_) => fs::read_to_string(thread.join("wchan"))
             .is_ok_and(|function| matches!(function.as_str(), "wait_woken" | "n_tty_read")),
+    };
+    if is_reading {
+        Activity::Reading
+    } else if call.is_ok_and(|call| call.trim_end() == "running") {
+        Activity::Running
+    } else {
+        Activity::Elsewhere
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
 
-use super::super::procs::{list, reads_terminal};
+use super::super::procs::{Activity, list, terminal_activity};
 use super::key_monitor::KeySignalMonitor;
 use super::keys::Keys;
 use super::queue::{TerminalQueue, Use};
@@ -100,7 +100,7 @@ impl Terminal {
         self.queue.next(now, || match holder {
             Some(holder) => holder.keeps(modes.as_ref(), now),
             // A builtin `read` of the shell's.
-            None => reads_terminal(&[Pid::this().as_raw()]),
+            None => terminal_activity(&[Pid::this().as_raw()]) == Activity::Reading,
         })
     }
 
@@ -248,8 +248,11 @@ impl Holder {
         }
         let has_changed = modes.map(settings) != self.modes.as_ref().map(settings);
         // A command whose processes cannot be listed now may be reading.
-        let reads = || list::tree(self.group).map_or(true, |tree| reads_terminal(&tree));
-        self.using.check(now, has_changed || reads())
+        let activity = || match list::tree(self.group) {
+            Ok(tree) => terminal_activity(&tree),
+            Err(_) => Activity::Reading,
+        };
+        self.using.check(now, if has_changed { Activity::Reading } else { activity() })
     }
 }
 

@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::super::procs::Activity;
+
 /// Interval between two checks of the foreground command while another command waits.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -66,20 +68,32 @@ impl TerminalQueue {
 pub struct Use {
     /// Time when the command was last known to need the terminal.
     last: Option<Instant>,
+    /// Time of the last check.
+    checked: Option<Instant>,
 }
 
 impl Use {
     /// Use by a command that was stopped because it asked for the terminal.
     pub fn requested(now: Instant) -> Self {
-        Self { last: Some(now) }
+        Self { last: Some(now), checked: None }
     }
 
-    /// Notes a check, and returns true if the command keeps the terminal.
-    pub fn check(&mut self, now: Instant, is_used: bool) -> bool {
+    /// Notes a check, and returns true if the command keeps the terminal. A command that runs at
+    /// the first check may be between two reads of one line, and gets time to read on.
+    pub fn check(&mut self, now: Instant, activity: Activity) -> bool {
+        let recent = |time: Option<Instant>| {
+            time.is_some_and(|time| now.duration_since(time) < BETWEEN_QUESTIONS)
+        };
+        let is_used = match activity {
+            Activity::Reading => true,
+            Activity::Running => !recent(self.checked),
+            Activity::Elsewhere => false,
+        };
         if is_used {
             self.last = Some(now);
         }
-        self.last.is_some_and(|last| now.duration_since(last) < BETWEEN_QUESTIONS)
+        self.checked = Some(now);
+        recent(self.last)
     }
 }
 
@@ -110,11 +124,24 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         // A command that was merely started with it, until another one asks.
-        assert!(!Use::default().check(start, false));
+        assert!(!Use::default().check(start, Activity::Elsewhere));
         let mut using = Use::requested(start);
-        assert!(using.check(at(499), false));
-        assert!(using.check(at(900), true));
-        assert!(using.check(at(1_399), false));
-        assert!(!using.check(at(1_400), false));
+        assert!(using.check(at(499), Activity::Elsewhere));
+        assert!(using.check(at(900), Activity::Reading));
+        assert!(using.check(at(1_399), Activity::Elsewhere));
+        assert!(!using.check(at(1_400), Activity::Elsewhere));
+    }
+
+    #[test]
+    fn a_command_that_runs_at_the_first_check_gets_time_to_read_on() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        for mut using in [Use::default(), Use::requested(start)] {
+            assert!(using.check(at(2_000), Activity::Running));
+            for millis in [2_100, 2_200, 2_300, 2_400] {
+                assert!(using.check(at(millis), Activity::Running), "{millis}");
+            }
+            assert!(!using.check(at(2_500), Activity::Running), "a busy command does not keep it");
+        }
     }
 }
