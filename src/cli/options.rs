@@ -389,7 +389,7 @@ pub static ON: Setting<On<BString>> = Setting {
         variable: Some("FTSH_ON"),
         is_private: true,
         heading: ELSEWHERE,
-        help: "Run the branches of each forall on 'slurm', with options, or 'ssh HOST ...'",
+        help: "Run the branches of each forall on an engine, such as 'slurm' with options or 'ssh HOST ...'",
         ..PLAIN
     },
     read: values::on,

@@ -6,9 +6,9 @@ use bstr::BString;
 use thiserror::Error;
 
 use ftsh_syntax::backoff::{Mistake, Policy};
-use ftsh_syntax::clauses::{Engine, On};
+use ftsh_syntax::clauses::On;
 use ftsh_syntax::duration::{self, Unit};
-use ftsh_syntax::engine;
+use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::is_name;
 
@@ -99,14 +99,12 @@ pub fn on(text: &str) -> Result<On<BString>, BadValue> {
         Some((name, options)) => (name, Some(options.trim())),
         None => (text.trim(), None),
     };
-    let wanted = BadValue::Wanted("`slurm`, `slurm OPTION ...` or `ssh HOST ...`");
-    let (named, word) = match (Engine::named(name), options) {
-        (Some(Engine::Ssh), None) | (None, _) => return Err(wanted),
-        (Some(engine), word) => (engine, word),
-    };
-    match word.and_then(|word| engine::mistake(named, word)) {
+    let engine = EngineId::named(name)
+        .filter(|engine| options.is_some() || !engine.row().argument.is_required())
+        .ok_or_else(|| BadValue::Because(format!("it is {}", EngineId::usage())))?;
+    match options.and_then(|options| engine.argument_error(options)) {
         Some(why) => Err(BadValue::Because(why)),
-        None => Ok(On { engine: named, options: word.map(BString::from) }),
+        None => Ok(On { engine, options: options.map(BString::from) }),
     }
 }
 

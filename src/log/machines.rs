@@ -104,7 +104,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use ftsh_syntax::clauses::Engine;
+    use ftsh_syntax::engine::EngineId;
 
     fn told(events: &[LogEvent]) -> Option<String> {
         let mut machines = Machines::default();
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn those_that_were_avoided_most_come_first_with_the_reasons() {
         let refused = |why: &str| LogEvent::NotSent {
-            engine: Engine::Slurm,
+            engine: EngineId::Slurm,
             node: Some("n3".into()),
             why: why.into(),
             delay: None,

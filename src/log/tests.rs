@@ -15,7 +15,7 @@ use ftsh_machine::record::{LogEvent, Trouble};
 use ftsh_machine::trace::Trace;
 use ftsh_machine::{Failure, FailureKind, Time};
 use ftsh_syntax::Source;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 fn style(format: Format, decimal: bool) -> Style {
     Style { format, decimal, pid: 42, run: "0123456789abcdef".into() }
@@ -109,13 +109,13 @@ fn every_event() -> Vec<LogEvent> {
         LogEvent::Avoided { node: "node3".into(), why: Trouble::Lost, time: second },
         LogEvent::Avoided { node: "node3".into(), why: Trouble::Failed, time: second },
         LogEvent::NotSent {
-            engine: Engine::Slurm,
+            engine: EngineId::Slurm,
             node: Some("node3".into()),
             why: "it has no ftsh".into(),
             delay: None,
         },
         LogEvent::NotSent {
-            engine: Engine::Ssh,
+            engine: EngineId::Ssh,
             node: None,
             why: "nobody answers".into(),
             delay: Some(second),

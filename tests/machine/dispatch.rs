@@ -272,8 +272,9 @@ fn no_more_are_on_the_way_than_may_run() {
 
 #[test]
 fn a_run_can_be_sent_as_a_whole_and_what_is_within_stays_there() {
-    use ftsh_syntax::clauses::{Engine, On};
-    let on = Some(On { engine: Engine::Ssh, options: Some("host".into()) });
+    use ftsh_syntax::clauses::On;
+    use ftsh_syntax::engine::EngineId;
+    let on = Some(On { engine: EngineId::Ssh, options: Some("host".into()) });
     let config = Config { on, ..Config::default() };
     let (cluster, outcome) = run_with("forall x in a b\n job\nend", Vec::new(), config);
     assert_eq!((outcome, words(&cluster)), (Outcome::Succeeded, vec!["a", "b"]));

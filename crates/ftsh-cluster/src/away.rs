@@ -12,7 +12,7 @@ use ftsh_machine::effect::{
 use ftsh_machine::event::Returned;
 use ftsh_process::CLIENTS;
 use ftsh_remote::Head;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where
 /// they are those of scopes, the process driver knows engines' commands by them.
@@ -136,7 +136,7 @@ pub struct Errand {
     pub task: TaskId,
     pub scope: ScopeId,
     pub line: u32,
-    pub engine: Engine,
+    pub engine: EngineId,
     /// Whether the engine's list has what waits.
     pub is_listed: bool,
     /// When some machine needn't be avoided any more that was to be.

@@ -9,53 +9,53 @@ use super::submission::Submission;
 use super::{ship, slurm, ssh};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::event::Blame;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// The command that has an engine run something on a node, with its standard streams.
-pub fn submit(engine: Engine, submission: &Submission) -> Vec<BString> {
+pub fn submit(engine: EngineId, submission: &Submission) -> Vec<BString> {
     match engine {
-        Engine::Slurm => slurm::submit(submission),
-        Engine::Ssh => ssh::submit(submission),
+        EngineId::Slurm => slurm::submit(submission),
+        EngineId::Ssh => ssh::submit(submission),
     }
 }
 
 /// Whether the engine's list has what was submitted with these options, if that has to wait.
-pub fn is_listed(engine: Engine, options: &BStr) -> bool {
+pub fn is_listed(engine: EngineId, options: &BStr) -> bool {
     match engine {
-        Engine::Slurm => slurm::is_listed(options),
-        Engine::Ssh => false,
+        EngineId::Slurm => slurm::is_listed(options),
+        EngineId::Ssh => false,
     }
 }
 
 /// The job that waits in the engine's queue, by what the command has said that brought it there.
-pub fn waits_as(engine: Engine, said: &str) -> Option<&str> {
+pub fn waits_as(engine: EngineId, said: &str) -> Option<&str> {
     match engine {
-        Engine::Slurm => slurm::waits_as(said),
-        Engine::Ssh => None,
+        EngineId::Slurm => slurm::waits_as(said),
+        EngineId::Ssh => None,
     }
 }
 
 /// What a line of the list says.
-pub fn listed(engine: Engine, line: &str) -> Option<Listed<'_>> {
+pub fn listed(engine: EngineId, line: &str) -> Option<Listed<'_>> {
     match engine {
-        Engine::Slurm => slurm::listed(line),
-        Engine::Ssh => None,
+        EngineId::Slurm => slurm::listed(line),
+        EngineId::Ssh => None,
     }
 }
 
 /// The command that lists the jobs that wait or run, one a line.
-pub fn list(engine: Engine) -> Vec<BString> {
+pub fn list(engine: EngineId) -> Vec<BString> {
     match engine {
-        Engine::Slurm => slurm::list(),
-        Engine::Ssh => Vec::new(),
+        EngineId::Slurm => slurm::list(),
+        EngineId::Ssh => Vec::new(),
     }
 }
 
 /// The environment of that.
-pub fn asking(engine: Engine, environment: &Environment) -> Arc<Environment> {
+pub fn asking(engine: EngineId, environment: &Environment) -> Arc<Environment> {
     let is_wanted = |name: &BString| match engine {
-        Engine::Slurm => !name.starts_with(slurm::FILTERS.as_bytes()),
-        Engine::Ssh => true,
+        EngineId::Slurm => !name.starts_with(slurm::FILTERS.as_bytes()),
+        EngineId::Ssh => true,
     };
     let wanted = environment.iter().filter(|(name, _)| is_wanted(name));
     Arc::new(wanted.map(|(name, value)| (name.clone(), value.clone())).collect())
@@ -81,17 +81,17 @@ pub struct Reason {
 }
 
 /// Why nothing came to run, by what was said and the exit code.
-pub fn reason(engine: Engine, said: &str, code: Option<i32>, others: bool) -> Reason {
+pub fn reason(engine: EngineId, said: &str, code: Option<i32>, others: bool) -> Reason {
     let (program, blame, node) = match engine {
-        Engine::Slurm => (slurm::PROGRAM, slurm::blame(said), slurm::node(said)),
-        Engine::Ssh => (ssh::PROGRAM, ssh::blame(others), None),
+        EngineId::Slurm => (slurm::PROGRAM, slurm::blame(said), slurm::node(said)),
+        EngineId::Ssh => (ssh::PROGRAM, ssh::blame(others), None),
     };
     let is_sent = ship::complains(said);
     // The engine has done its part.
     let blame = if is_sent { Blame::Node } else { blame };
     let says_why = |line: &str| match engine {
-        Engine::Slurm => slurm::says_why(line),
-        Engine::Ssh => true,
+        EngineId::Slurm => slurm::says_why(line),
+        EngineId::Ssh => true,
     };
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let telling = lines().rfind(|line| says_why(line));
@@ -103,10 +103,10 @@ pub fn reason(engine: Engine, said: &str, code: Option<i32>, others: bool) -> Re
     let advice = match engine {
         _ if is_sent => None,
         // What says that there is no such program.
-        Engine::Ssh if code == Some(127) => Some(NO_PROGRAM),
-        Engine::Slurm if slurm::has_no_program(said) => Some(NO_PROGRAM),
-        Engine::Ssh => ssh::advice(said),
-        Engine::Slurm => None,
+        EngineId::Ssh if code == Some(127) => Some(NO_PROGRAM),
+        EngineId::Slurm if slurm::has_no_program(said) => Some(NO_PROGRAM),
+        EngineId::Ssh => ssh::advice(said),
+        EngineId::Slurm => None,
     };
     let why = advice.map_or_else(|| why.clone(), |advice| format!("{why}; {advice}"));
     Reason { blame, node: node.map(ToOwned::to_owned), why }
@@ -120,36 +120,36 @@ mod tests {
     fn what_is_wrong_comes_with_what_helps() {
         for (engine, said, code, why) in [
             (
-                Engine::Ssh,
+                EngineId::Ssh,
                 "sh: 1: exec: /x/ftsh: not found\n",
                 Some(127),
                 "sh: 1: exec: /x/ftsh: not found; ftsh must be there at the same path, or be sent along by `--ship`",
             ),
             (
-                Engine::Slurm,
+                EngineId::Slurm,
                 "slurmstepd: error: execve(): /x/ftsh: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 2\n",
                 Some(2),
                 "slurmstepd: error: execve(): /x/ftsh: No such file or directory; ftsh must be there at the same path, or be sent along by `--ship`",
             ),
             (
-                Engine::Slurm,
+                EngineId::Slurm,
                 "srun: unrecognized option '--nope'\nTry \"srun --help\" for more information\n",
                 Some(255),
                 "srun: unrecognized option '--nope'",
             ),
             (
-                Engine::Ssh,
+                EngineId::Ssh,
                 "Warning: Permanently added 'h'\nme@h: Permission denied (publickey).\r\n",
                 Some(255),
                 "me@h: Permission denied (publickey).; it is asked without a terminal, and so needs a key that no one has to unlock",
             ),
             (
-                Engine::Ssh,
+                EngineId::Ssh,
                 "ftsh was sent and cannot be executed in /tmp on this Linux x86_64\n",
                 Some(127),
                 "ftsh was sent and cannot be executed in /tmp on this Linux x86_64",
             ),
-            (Engine::Ssh, "", None, "`ssh` ended and said nothing"),
+            (EngineId::Ssh, "", None, "`ssh` ended and said nothing"),
         ] {
             assert_eq!(reason(engine, said, code, true).why, why);
         }

@@ -15,7 +15,7 @@ use ftsh_machine::Time;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect};
 use ftsh_machine::event::{Blame, Status};
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// How long the command has. Slurm's gives up by itself after 10 to 100 seconds, as it is configured.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct Look {
     names: Names,
-    engine: Engine,
+    engine: EngineId,
     connection: Connection,
     answer: Vec<u8>,
     /// When it is given up.

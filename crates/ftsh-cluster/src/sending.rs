@@ -19,8 +19,7 @@ use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_process as process;
 use ftsh_remote::{Branch, Head, Identity, Nonce};
-use ftsh_syntax as syntax;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 use ftsh_sys::os_error::plain;
 
 /// Why a branch isn't sent, and who is to blame.
@@ -117,7 +116,7 @@ impl ClusterDriver {
 
     fn send(&mut self, dispatch: Dispatch) -> Result<(), NotSent> {
         let word = options(&dispatch).to_str_lossy();
-        if let Some(why) = syntax::engine::mistake(dispatch.on.engine, &word) {
+        if let Some(why) = dispatch.on.engine.argument_error(&word) {
             return Err((why, Blame::Request));
         }
         let Some(place) = self.place(&dispatch)? else {
@@ -182,8 +181,8 @@ impl ClusterDriver {
     /// Where a branch goes, if that is for us to choose; none if it waits for a free place.
     fn place(&self, dispatch: &Dispatch) -> Result<Option<Place>, NotSent> {
         match dispatch.on.engine {
-            Engine::Slurm => Ok(Some(Place::default())),
-            Engine::Ssh => {
+            EngineId::Slurm => Ok(Some(Place::default())),
+            EngineId::Ssh => {
                 let chosen = self.hosts.choose(options(dispatch), &dispatch.avoid);
                 let chosen = chosen.map_err(|why| (why, Blame::Request))?;
                 Ok(chosen.map(|(host, others)| Place {

@@ -11,8 +11,8 @@ use super::tokens::{Role, Token, Tokens, scan};
 use ftsh_syntax::backoff::Kind;
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, BUILTINS, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, LOOP_CLAUSES, OPERATORS,
-    TIMES, is_loop,
+    ALONE, BUILTINS, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop,
+    loop_clauses,
 };
 
 /// Variables that an attempt, or a failure, defines.
@@ -248,17 +248,17 @@ impl<'a> Place<'a> {
     fn in_loop(&self, head: &str, words: &[(&str, Role)]) -> (usize, Vec<Candidate>) {
         let last = words.last().map_or("", |(word, _)| word);
         let is_hedged = words.iter().any(|(word, _)| *word == "hedge");
-        let clauses = LOOP_CLAUSES.iter().filter(|(owner, words)| {
+        let clauses = loop_clauses().filter(|(owner, words)| {
             *owner == head && (head != "forany" || is_hedged || *words != ["at", "most"])
         });
         let seconds = clauses.clone().filter(|(_, [first, _])| *first == last);
-        let mut found = self.fitting(seconds.map(|(_, [_, second])| *second));
+        let mut found = self.fitting(seconds.map(|(_, [_, second])| second));
         let is_number = last.starts_with(|c: char| c.is_ascii_digit() || c == '$');
         if is_number && words.iter().rev().nth(1).is_some_and(|(word, _)| *word == "after") {
             found.extend(self.fitting(Unit::names()));
         }
         if !self.word.is_empty() {
-            let firsts: BTreeSet<&str> = clauses.map(|(_, [first, _])| *first).collect();
+            let firsts: BTreeSet<&str> = clauses.map(|(_, [first, _])| first).collect();
             found.extend(self.fitting(firsts));
             if self.word.starts_with('.') && !self.word.contains('/') {
                 found.extend(self.fitting(OPERATORS));

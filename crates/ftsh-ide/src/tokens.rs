@@ -7,7 +7,7 @@ use ftsh_syntax::vocabulary::OPERATORS;
 
 use super::lexemes::{Part, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
-    ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, LOOP_CLAUSES, RULES, TIMES, is_loop, is_name,
+    ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, RULES, TIMES, is_loop, is_name, loop_clauses,
 };
 
 /// A piece of a text.
@@ -311,8 +311,8 @@ impl<'t> Scanner<'t> {
         let next = rest.split([' ', '\t', '\r', '\n', ';']).next();
         let before = self.found.all.last().filter(|token| token.role == Role::Clause);
         let before = before.map(|token| &self.text[token.range.clone()]);
-        LOOP_CLAUSES.iter().filter(|(owner, _)| *owner == keyword).any(|(_, [first, second])| {
-            word == *first && next == Some(second) || word == *second && before == Some(first)
+        loop_clauses().filter(|(owner, _)| *owner == keyword).any(|(_, [first, second])| {
+            word == first && next == Some(second) || word == second && before == Some(first)
         })
     }
 

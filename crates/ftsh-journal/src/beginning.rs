@@ -9,7 +9,8 @@ use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Config, Machine, Time};
 use ftsh_syntax::backoff::{Kind, Policy};
-use ftsh_syntax::clauses::{Engine, On};
+use ftsh_syntax::clauses::On;
+use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::{Script, parse};
 
 /// All that a machine is made of, and when that was.
@@ -123,7 +124,7 @@ impl Beginning {
         let Backoff { kind, from, to, by, jitter } = &self.settings.backoff;
         let (kind, from, to) = (Kind::named(kind)?, *from, *to);
         let on = match self.settings.on.clone() {
-            Some((engine, options)) => Some(On { engine: Engine::named(&engine)?, options }),
+            Some((engine, options)) => Some(On { engine: EngineId::named(&engine)?, options }),
             None => None,
         };
         let config = Config {

@@ -7,6 +7,8 @@
 
 use std::convert::Infallible;
 
+use super::engine::EngineId;
+
 /// The clauses of a `try`: lengths of time `L`, numbers `N`, policies `P`.
 #[derive(Clone, Debug)]
 pub struct TryClauses<L, N, P> {
@@ -219,38 +221,11 @@ pub enum Output {
     Tagged,
 }
 
-/// What has branches run on other machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Engine {
-    /// The batch system Slurm.
-    Slurm,
-    /// A list of hosts, by `ssh`.
-    Ssh,
-}
-
-impl Engine {
-    /// All there are.
-    pub const ALL: [Self; 2] = [Self::Slurm, Self::Ssh];
-
-    /// Its name in scripts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Slurm => "slurm",
-            Self::Ssh => "ssh",
-        }
-    }
-
-    /// The engine of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|engine| engine.name() == name)
-    }
-}
-
 /// Where branches run: `on slurm "--mem=4G"`, with texts `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct On<T> {
-    /// By which engine.
-    pub engine: Engine,
+    /// Engine that runs the branches.
+    pub engine: EngineId,
     /// A word for it: options, or the list of hosts.
     pub options: Option<T>,
 }

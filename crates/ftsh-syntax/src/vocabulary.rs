@@ -1,6 +1,8 @@
 //! The words of the language, each list once: what the parser, the prompt and the hints for slips
 //! know them by. A test holds them to the grammar.
 
+use super::engine::EngineId;
+
 /// Keywords that open a structure.
 pub const HEADS: [&str; 7] = ["try", "if", "while", "for", "forany", "forall", "function"];
 
@@ -31,8 +33,8 @@ pub const RULES: [&str; 8] =
 /// What follows a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
 
-/// The clauses of loops, word for word, each with the keyword that takes it.
-pub const LOOP_CLAUSES: [(&str, [&str; 2]); 11] = [
+/// The clauses of loops that are the same for all engines, with the keyword that takes each.
+const LOOP_CLAUSES: [(&str, [&str; 2]); 9] = [
     ("forany", ["in", "order"]),
     ("forany", ["hedge", "after"]),
     ("forall", ["at", "most"]),
@@ -41,10 +43,14 @@ pub const LOOP_CLAUSES: [(&str, [&str; 2]); 11] = [
     ("forall", ["keep", "going"]),
     ("forall", ["output", "grouped"]),
     ("forall", ["output", "tagged"]),
-    ("forall", ["on", "slurm"]),
-    ("forall", ["on", "ssh"]),
     ("forall", ["retry", "lost"]),
 ];
+
+/// Returns the clauses of loops, word for word, with the keyword that takes each.
+pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])> + Clone {
+    let engines = EngineId::ALL.into_iter().map(|engine| ("forall", ["on", engine.name()]));
+    LOOP_CLAUSES.into_iter().chain(engines)
+}
 
 /// Commands that the shell itself carries out. A script's own functions win over them.
 pub const BUILTINS: [&str; 16] = [
@@ -189,9 +195,10 @@ mod tests {
         assert_eq!(strings("rule_word"), BTreeSet::from(RULES));
         let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
         assert_eq!(strings("for_kind"), loops);
-        let ours = LOOP_CLAUSES.iter().map(|(_, words)| words);
-        let clauses: BTreeSet<_> = ours.flatten().copied().collect();
-        assert_eq!(strings("opener"), clauses);
+        let engines = strings("engine");
+        assert_eq!(engines, EngineId::ALL.map(EngineId::name).into());
+        let clauses: BTreeSet<_> = loop_clauses().flat_map(|(_, words)| words).collect();
+        assert_eq!(&strings("opener") | &engines, clauses);
         let dotted = |line: &'static str| line.split('"').skip(1).step_by(2);
         let operators =
             GRAMMAR.lines().flat_map(dotted).filter(|it| it.len() > 2 && it.starts_with('.'));
@@ -214,6 +221,6 @@ mod tests {
                 .iter()
                 .all(|(foreign, ours)| { HEADS.contains(ours) && !KEYWORDS.contains(foreign) })
         );
-        assert!(LOOP_CLAUSES.iter().all(|(keyword, _)| is_loop(keyword)));
+        assert!(loop_clauses().all(|(keyword, _)| is_loop(keyword)));
     }
 }

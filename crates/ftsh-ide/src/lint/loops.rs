@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, Expr, ExprKind, For, ForKind, Try};
+use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::span::Span;
 
@@ -102,7 +103,9 @@ fn no_engine(details: &For) -> Option<Warning> {
     };
     let engine = bare(list.get(at + 1)?)?;
     (at > 0 && is_clause && clauses.on.is_none()).then(|| {
-        let message = format!("`on {engine}` is part of the list: what runs branches elsewhere is `on slurm` or `on ssh`");
+        let engines = EngineId::ALL.map(|engine| format!("`on {}`", engine.name())).join(" or ");
+        let message =
+            format!("`on {engine}` is part of the list: what runs branches elsewhere is {engines}");
         Warning::new(list[at].span, message)
     })
 }

@@ -1,5 +1,7 @@
 //! What the words of clauses, and the variables that the shell sets, mean: a sentence for each.
 
+use ftsh_syntax::engine::EngineId;
+
 /// A row: a head, the first word of one of its clauses, and what that says.
 type Row = (&'static str, &'static str, &'static str);
 
@@ -47,7 +49,7 @@ const TRY: [Row; 13] = [
     ("try", "jitter", "`jitter P%`: how much of a delay is random."),
 ];
 
-const LOOPS: [Row; 13] = [
+const LOOPS: [Row; 11] = [
     ("for", "in", "`in WORDS`: what the loop goes through."),
     (
         "forany",
@@ -82,8 +84,6 @@ const LOOPS: [Row; 13] = [
         "tagged",
         "`output tagged`: what branches print comes out line by line, each behind its word and a tab.",
     ),
-    ("forall", "slurm", "`on slurm OPTIONS`: branches run as jobs of a Slurm cluster."),
-    ("forall", "ssh", "`on ssh HOSTS`: branches run on these machines."),
     (
         "forall",
         "retry",
@@ -141,6 +141,11 @@ pub fn clause(head: &str, word: &str, next: &str) -> Option<&'static str> {
         ("channel", "failures" | "failure") => "breaker",
         (_, word) => word,
     };
+    if head == "forall"
+        && let Some(engine) = EngineId::named(word)
+    {
+        return Some(engine.row().help);
+    }
     let rows = TRY.iter().chain(&LOOPS).chain(&RULES);
     rows.filter(|row| row.0 == head && row.1 == word).map(|row| row.2).next()
 }
@@ -154,14 +159,14 @@ pub fn variable(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::complete::SPECIAL;
-    use ftsh_syntax::vocabulary::{CLAUSES, LOOP_CLAUSES, RULES, TIMES};
+    use ftsh_syntax::vocabulary::{CLAUSES, RULES, TIMES, loop_clauses};
 
     #[test]
     fn everything_means_something() {
         for word in CLAUSES.into_iter().chain(TIMES) {
             assert!(clause("try", word, "").is_some(), "{word}");
         }
-        for (head, [first, second]) in LOOP_CLAUSES {
+        for (head, [first, second]) in loop_clauses() {
             let meaning = clause(head, first, second);
             assert_eq!(clause(head, second, ""), meaning, "{head} {first} {second}");
             assert!(meaning.is_some_and(|it| it.contains(first)), "{head} {first} {second}");

@@ -11,7 +11,7 @@ use crate::outcome::{Failure, FailureKind};
 use crate::secrets::Secrets;
 use crate::time::Time;
 use ftsh_syntax::ast::Name;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// How much a log tells: each level includes those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,7 +174,7 @@ pub enum LogEvent {
     /// A branch doesn't begin elsewhere, and is sent again.
     NotSent {
         /// By what.
-        engine: Engine,
+        engine: EngineId,
         /// The machine, if it came to one.
         node: Option<String>,
         /// Why.

@@ -29,7 +29,7 @@ use crate::tasks::timer::Timer;
 use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::Source;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// So many machines may refuse a branch before it fails.
 const MOST_REFUSALS: u32 = 10;
@@ -111,7 +111,14 @@ impl Machine {
     }
 
     /// A branch came to nothing on a machine, after so long: that is avoided for a while.
-    fn avoid(&mut self, task: &Task, engine: Engine, node: &str, elapsed: Duration, why: Trouble) {
+    fn avoid(
+        &mut self,
+        task: &Task,
+        engine: EngineId,
+        node: &str,
+        elapsed: Duration,
+        why: Trouble,
+    ) {
         let now = self.now;
         let time = self.engines.of(engine).nodes.failed(node, elapsed, now);
         let event = || LogEvent::Avoided { node: node.to_owned(), why, time };
@@ -173,7 +180,7 @@ impl Machine {
     fn branch_returned(
         &mut self,
         task: &mut Task,
-        engine: Engine,
+        engine: EngineId,
         node: &str,
         elapsed: Duration,
         ended: EndedBranch,
@@ -253,7 +260,7 @@ impl Machine {
     fn not_begun(
         &mut self,
         task: &mut Task,
-        engine: Engine,
+        engine: EngineId,
         node: Option<String>,
         why: &str,
         blame: Blame,
@@ -271,7 +278,7 @@ impl Machine {
                 }
                 // Each host of a list may be asked once: the good one may be the last.
                 let is_new = node.as_ref().is_some_and(|node| !nodes.is_known(node));
-                frame.refusals += u32::from(engine != Engine::Ssh || !is_new);
+                frame.refusals += u32::from(!(engine.lists_hosts() && is_new));
                 let too_many = frame.refusals >= MOST_REFUSALS;
                 // Another machine is asked at once; if that refuses as well, all may have too much to do, but
                 // for those that are known to take branches.
@@ -313,7 +320,7 @@ impl Machine {
     }
 
     /// Those that wait for an engine ask for their turn again.
-    fn wake_waiting(&mut self, engine: Engine) {
+    fn wake_waiting(&mut self, engine: EngineId) {
         for task in self.engines.of(engine).wake() {
             self.resume(task, |machine, task| match task.state {
                 State::Away(Away::Waiting(timer)) => {
@@ -354,7 +361,7 @@ impl Machine {
 
 const NOT_AWAY: &str = "a branch that isn't away comes back";
 
-fn not_sent(task: &Task, engine: Engine, why: &str) -> Thrown {
+fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
     let message = format!("{} doesn't run the branch: {why}", engine.name());
     task.thrown(FailureKind::Engine, TEMPORARY, message, "")
 }

@@ -10,7 +10,7 @@ use crate::effect::{ProcessId, TaskId};
 use crate::remote::nodes::Nodes;
 use crate::time::Time;
 use ftsh_syntax::backoff::{Backoff, Kind, Policy};
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// The delays after an engine, or one machine after the other, has refused: `full from 1 second to 1 minute`.
 pub fn policy() -> Policy {
@@ -20,7 +20,7 @@ pub fn policy() -> Policy {
 
 /// The engines that a run has sent branches to.
 #[derive(Debug, Default)]
-pub struct Engines(BTreeMap<Engine, Shared>);
+pub struct Engines(BTreeMap<EngineId, Shared>);
 
 /// What is known of one.
 #[derive(Debug, Default)]
@@ -48,12 +48,12 @@ pub enum Turn {
 
 impl Engines {
     /// What is known of an engine.
-    pub fn of(&mut self, engine: Engine) -> &mut Shared {
+    pub fn of(&mut self, engine: EngineId) -> &mut Shared {
         self.0.entry(engine).or_default()
     }
 
     /// A task waits no more, whatever for; the engine where that makes room.
-    pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<Engine> {
+    pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
         let mut roomy = None;
         for (engine, shared) in &mut self.0 {
             shared.waiting.remove(&task);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::node::Node;
 use ftsh_machine::Time;
 use ftsh_machine::event::Blame;
-use ftsh_syntax::clauses::Engine;
+use ftsh_syntax::engine::EngineId;
 
 /// What an engine does with a branch.
 pub enum Choice {
@@ -34,7 +34,7 @@ impl Outages {
     /// aren't known to be down. It is noticed so late that they are.
     pub fn choose(
         &self,
-        engine: Engine,
+        engine: EngineId,
         nodes: &[Node],
         avoid: &[String],
         now: Time,
@@ -45,7 +45,7 @@ impl Outages {
         }
         let wanted = |node: &Node| !avoid.contains(&node.name);
         let all_are_avoided = !nodes.iter().any(wanted);
-        if all_are_avoided && engine == Engine::Slurm {
+        if all_are_avoided && !engine.lists_hosts() {
             return Choice::Not("no node is left", Blame::Exclusion);
         }
         let left = |node: &Node| node.places.saturating_sub(node.used);

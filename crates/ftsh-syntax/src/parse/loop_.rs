@@ -4,12 +4,12 @@ use super::builder::Builder;
 use super::duration::check_count;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::ast::{Block, Duration, Expr, For, ForKind};
-use crate::clauses::{Engine, ForAllClauses, ForAnyClauses, On, Output};
-use crate::engine;
+use crate::clauses::{ForAllClauses, ForAnyClauses, On, Output};
+use crate::engine::EngineId;
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::span::Span;
-use crate::vocabulary::LOOP_CLAUSES;
+use crate::vocabulary::loop_clauses;
 
 /// What is true of all words that begin clauses.
 const QUOTE: &str = "quote the words if they belong to the list";
@@ -142,11 +142,11 @@ impl Builder<'_> {
     fn on(&mut self, pair: Pair) -> Result<On<Expr>> {
         let mut inner = pair.into_inner();
         let engine = inner.next().expect("an engine is named");
-        let named = Engine::named(engine.as_str()).expect("the grammar knows no others");
+        let named = EngineId::named(engine.as_str()).expect("the grammar knows no others");
         let options = inner.next().map(|pair| self.expr(pair)).transpose()?;
         if let Some(options) = &options
             && let Some(word) = literal::expr(options)
-            && let Some(why) = engine::mistake(named, &word)
+            && let Some(why) = named.argument_error(&word)
         {
             return Err(SyntaxError::new(options.span, why).into());
         }
@@ -174,8 +174,8 @@ fn phrase(text: &str) -> String {
 
 /// Refuses the clause of another loop.
 fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
-    let mut owners = LOOP_CLAUSES.iter().filter(|(_, words)| words.join(" ") == clause);
-    if owners.clone().any(|(owner, _)| *owner == keyword) {
+    let mut owners = loop_clauses().filter(|(_, words)| words.join(" ") == clause);
+    if owners.clone().any(|(owner, _)| owner == keyword) {
         return Ok(());
     }
     let error = SyntaxError::new(span, format!("`{keyword}` takes no `{clause}`"));
@@ -187,7 +187,7 @@ fn check_owner(span: Span, keyword: &str, clause: &str) -> Result<()> {
 fn stray(span: Span, text: &str) -> SyntaxError {
     let error = SyntaxError::new(span, format!("`{text}` is no clause"));
     let first = text.split_whitespace().next().unwrap_or_default();
-    let meant = LOOP_CLAUSES.iter().find(|(_, words)| words[0] == first);
+    let meant = loop_clauses().find(|(_, words)| words[0] == first);
     error.hint(match meant {
         Some((owner, words)) => {
             hint!("did you mean `{}`, which `{owner}` takes?", words.join(" "))

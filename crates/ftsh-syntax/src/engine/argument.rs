@@ -1,0 +1,216 @@
+//! Arguments of engines: options for a command, or a list of hosts.
+
+/// Kind of argument that an engine takes.
+#[derive(Debug)]
+pub enum Argument {
+    /// Options, split at blanks, for a command of an engine that chooses the machine itself. The options may
+    /// be missing.
+    Options {
+        /// Name of the command.
+        program: &'static str,
+        /// Options that would break a branch.
+        refused: &'static [Refused],
+        /// Letters of options without a value, which may stand before other letters in one word.
+        flags: &'static str,
+    },
+    /// Hosts with their places, `host1 host2*4`, among which the shell chooses.
+    Hosts,
+}
+
+/// Option that a branch cannot run with.
+#[derive(Debug)]
+pub struct Refused {
+    letter: Option<char>,
+    long: &'static str,
+    why: &'static str,
+}
+
+pub(super) const ONE_TASK: &str =
+    "a branch is one task on one node, and `--cpus-per-task=2` gives it two processors";
+pub(super) const STREAMS: &str = "the streams of a branch lead to the shell here";
+pub(super) const NOTHING: &str = "nothing would run";
+
+impl Refused {
+    /// Creates the row of an option with a letter and a name.
+    pub const fn option(letter: char, long: &'static str, why: &'static str) -> Self {
+        Self { letter: Some(letter), long, why }
+    }
+
+    /// Creates the row of an option without a letter.
+    pub const fn long(long: &'static str, why: &'static str) -> Self {
+        Self { letter: None, long, why }
+    }
+}
+
+impl Argument {
+    /// True if the engine does nothing without an argument.
+    pub const fn is_required(&self) -> bool {
+        matches!(self, Self::Hosts)
+    }
+
+    /// Returns the error in an argument of the engine with this name.
+    pub(super) fn error(&self, engine: &str, argument: &str) -> Option<String> {
+        match self {
+            Self::Options { program, refused, flags } => {
+                options_error(program, refused, flags, argument)
+            }
+            Self::Hosts if argument.trim().is_empty() => {
+                Some(format!("it takes a list of hosts: `on {engine} \"host1 host2*4\"`"))
+            }
+            Self::Hosts => hosts(argument).err(),
+        }
+    }
+}
+
+/// Returns the hosts of a list, `host1 host2*4`, each with its places. The list may be empty.
+pub fn hosts(list: &str) -> Result<Vec<(String, u64)>, String> {
+    let host = |word: &str| {
+        let (host, places) = match word.rsplit_once('*') {
+            None => (word, 1),
+            Some((host, places)) => match places.parse() {
+                Ok(places @ 1..) => (host, places),
+                _ => return Err(format!("`{word}` has no number of places, as `{host}*4` has")),
+            },
+        };
+        if host.is_empty() || host.starts_with('-') {
+            return Err(format!("`{word}` is no host"));
+        }
+        Ok((host.to_owned(), places))
+    };
+    let mut hosts: Vec<(String, u64)> = Vec::new();
+    for word in list.split_whitespace() {
+        let (host, places) = host(word)?;
+        match hosts.iter_mut().find(|(known, _)| *known == host) {
+            // Named twice, it has the places of both.
+            Some((_, all)) => *all = all.saturating_add(places),
+            None => hosts.push((host, places)),
+        }
+    }
+    Ok(hosts)
+}
+
+fn options_error(program: &str, refused: &[Refused], flags: &str, options: &str) -> Option<String> {
+    let words: Vec<_> = options.split_ascii_whitespace().collect();
+    if let Some(first) = words.first().filter(|first| !first.starts_with('-')) {
+        return Some(format!("`{first}` is no option of `{program}`"));
+    }
+    words.iter().enumerate().find_map(|(at, word)| {
+        if ["--", ":"].contains(word) {
+            return Some(format!("`{word}` can't be among the options of `{program}`"));
+        }
+        let (name, value) = match word.strip_prefix("--") {
+            Some(long) => long.split_once('=').map_or((long, None), |(it, to)| (it, Some(to))),
+            None => letter(refused, flags, word)?,
+        };
+        let is_meant = |row: &&Refused| {
+            if word.starts_with("--") {
+                row.long.starts_with(name)
+            } else {
+                row.letter.is_some_and(|letter| name.chars().eq([letter]))
+            }
+        };
+        let why = refused.iter().find(is_meant)?.why;
+        let value = value.or_else(|| words.get(at + 1).copied());
+        let is_one = why == ONE_TASK && value.is_some_and(|it| ["1", "1-1"].contains(&it));
+        (!is_one).then(|| format!("`{word}` can't be told to `{program}`: {why}"))
+    })
+}
+
+/// Returns the first letter in a word of options that is refused or takes a value, and that value if the word
+/// has it.
+fn letter<'a>(
+    refused: &[Refused],
+    flags: &str,
+    word: &'a str,
+) -> Option<(&'a str, Option<&'a str>)> {
+    let letters = word.strip_prefix('-')?;
+    let is_refused = |c| refused.iter().any(|row| row.letter == Some(c));
+    let (at, letter) =
+        letters.char_indices().find(|(_, c)| is_refused(*c) || !flags.contains(*c))?;
+    let (name, value) = letters[at..].split_at(letter.len_utf8());
+    Some((name, Some(value).filter(|value| !value.is_empty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::EngineId;
+
+    #[test]
+    fn lists_that_are_none() {
+        for list in ["", " ", "a*0", "a*x", "*4", "-oProxyCommand=x"] {
+            assert!(EngineId::Ssh.argument_error(list).is_some(), "{list}");
+        }
+        assert_eq!(EngineId::Ssh.argument_error("a b*4"), None);
+    }
+
+    #[test]
+    fn options_that_a_branch_cannot_do_with() {
+        for options in [
+            "-n 2",
+            "-n2",
+            "--ntasks=2",
+            "--ntasks 2",
+            "--nta=2",
+            "-N 2-3",
+            "--nodes=2",
+            "-l",
+            "-vl",
+            "--label",
+            "--lab",
+            "-o/tmp/x",
+            "-kHo x",
+            "--output=x",
+            "-e x",
+            "-i none",
+            "--input none",
+            "--pty",
+            "--multi-prog",
+            "--version",
+            "-V",
+            "--help",
+            "-h",
+            "--usage",
+            "--test-only",
+            "-E",
+            "-Q",
+            "--quiet",
+            "-Z",
+            "mem=4G",
+            "--mem=4G --",
+            "--mem=4G : --mem=2G",
+            "--mem=4G -n 2",
+        ] {
+            assert!(EngineId::Slurm.argument_error(options).is_some(), "{options}");
+        }
+        let said = EngineId::Slurm.argument_error("-p long -n 2");
+        let expected = "`-n` can't be told to `srun`: a branch is one task on one node, and `--cpus-per-task=2` \
+                        gives it two processors";
+        assert_eq!(said.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn options_that_are_for_the_engine_to_judge() {
+        for options in [
+            "",
+            " ",
+            "--mem=4G",
+            "-p long --mem=4G",
+            "-plong",
+            "-c4",
+            "-vv",
+            "-n 1 -N 1-1",
+            "--ntasks=1",
+            "-x node1",
+            "--exclude=node1,node2",
+            "--exclusive",
+            "-Jlabel",
+            "--nosuch",
+            "-K1",
+            "--time=1 -C l",
+            "--nice",
+            "--overlap",
+        ] {
+            assert_eq!(EngineId::Slurm.argument_error(options), None, "{options}");
+        }
+    }
+}
