@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ftsh_machine::driver::{self, Driver};
-use ftsh_machine::effect::Effect;
+use ftsh_machine::effect::{Action, Effect};
 use ftsh_machine::record::Level;
 use ftsh_machine::{Event, Machine, Outcome, Time};
 use ftsh_sim::{Model, Simulated};
@@ -251,6 +251,49 @@ fn the_share_of_a_group_in_progress_counts_from_a_late_cut() {
     run(4.0).succeeds().prints("f\nc\n").takes(24.0);
     let ran = run(6.0).succeeds().prints("c\n").takes(25.0);
     assert!(ran.world.trace().contains("FinallyCut { begun: true }"), "{}", ran.world.trace());
+}
+
+/// A world with a signal while the output of a branch that was cut off is being written.
+struct Signaled {
+    world: Simulated,
+    /// Event that comes next.
+    signal: Option<Event>,
+    /// Writes of held output so far.
+    writes: usize,
+}
+
+impl Driver for Signaled {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        if matches!(&effect, Effect::Run(run) if matches!(run.action, Action::Copy)) {
+            self.writes += 1;
+            self.signal = (self.writes == 1).then_some(Event::Interrupted(15));
+        }
+        self.world.perform(effect);
+    }
+
+    fn wait(&mut self, until: Time) -> Option<Event> {
+        self.signal.take().or_else(|| self.world.wait(until))
+    }
+}
+
+#[test]
+fn a_group_that_was_cut_short_is_not_waited_for() {
+    // At 7 s the group has had its share, and what it has printed is written when the signal comes.
+    let script = "try for 2 seconds or 1 time; forall a in 1; try; ok; finally\n\
+                  forall n in 1 output grouped; echo x; hang; end; end; end; end";
+    let parsed = ftsh_syntax::parse("script", script).expect("a script");
+    let World { simulated, config, .. } = cleaning();
+    let mut machine = Machine::new(&parsed, vec!["script".into()], Vec::new(), config, 7);
+    let mut signaled = Signaled { world: simulated, signal: None, writes: 0 };
+    let outcome = driver::run(&mut machine, &mut signaled);
+    let elapsed = signaled.now().elapsed();
+    let ran = super::Ran { outcome, world: signaled.world, elapsed }.prints("x\nx\n").takes(7.0);
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+    assert!(ran.world.stderr().contains("some of it may stand above"), "{}", ran.world.stderr());
 }
 
 #[test]

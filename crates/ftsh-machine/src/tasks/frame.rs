@@ -171,6 +171,8 @@ pub struct FinallyFrame {
     pub limit: Option<Time>,
     /// Set when a cut waits for the end of the group.
     pub spared: bool,
+    /// Set when the group was cut short, and output of branches in it is still to be written.
+    pub cut: bool,
     /// Its own scope.
     pub scope: ScopeId,
     /// The scope around it.

@@ -131,9 +131,13 @@ impl Machine {
         self.halt_task(task);
         self.forget_cleaning(task, keep);
         for frame in task.frames.iter_mut().skip(keep) {
-            if let FrameKind::Try(frame) = &mut frame.kind {
-                self.timers.cancel(frame.deadline_timer.take());
-                self.timers.cancel(frame.attempt_timer.take());
+            match &mut frame.kind {
+                FrameKind::Try(frame) => {
+                    self.timers.cancel(frame.deadline_timer.take());
+                    self.timers.cancel(frame.attempt_timer.take());
+                }
+                FrameKind::Finally(group) => group.cut = true,
+                _ => {}
             }
         }
         while task.frames.len() > keep {

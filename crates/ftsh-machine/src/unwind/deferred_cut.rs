@@ -16,13 +16,13 @@ use crate::tasks::task::{AfterEmptied, Cleaning, Inherited, State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
 use crate::unwind::ending::{Ending, Thrown};
-use crate::unwind::finally::is_group;
+use crate::unwind::finally::is_group_in_progress;
 use crate::unwind::leaving::Leaving;
 
 impl Machine {
     /// Returns true if a `finally` group runs inside all but `keep` structures of a task.
     pub(crate) fn has_group_in_progress(&self, task: &Task, keep: usize) -> bool {
-        task.frames.iter().skip(keep).any(is_group)
+        task.frames.iter().skip(keep).any(is_group_in_progress)
             || children(task)
                 .iter()
                 .filter_map(|child| self.tasks.get(child))
@@ -83,7 +83,8 @@ impl Machine {
     /// Forgets the cuts inside all but `keep` structures that the same groups belong to. Returns the
     /// earliest limit of those groups.
     fn supersede(&mut self, task: &mut Task, keep: usize, limit: Time) -> Time {
-        let inside = task.frames.iter().skip(keep).position(is_group).map(|at| keep + at);
+        let inside =
+            task.frames.iter().skip(keep).position(is_group_in_progress).map(|at| keep + at);
         let concerns =
             |cut: &mut Cleaning| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
         let over: Vec<Cleaning> = task.cleaning.extract_if(.., concerns).collect();
@@ -100,7 +101,7 @@ impl Machine {
         (limit, why): (Time, KindAndCode),
         spared: &mut Vec<ScopeId>,
     ) {
-        if let Some(at) = task.frames.iter().skip(keep).position(is_group) {
+        if let Some(at) = task.frames.iter().skip(keep).position(is_group_in_progress) {
             return spared.extend(self.limit_group(task, keep + at, limit));
         }
         for id in children(task) {

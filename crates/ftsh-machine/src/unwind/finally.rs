@@ -63,7 +63,16 @@ impl Machine {
         self.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
         task.jump(code.at);
         task.scope = scope;
-        let frame = FinallyFrame { code, error, then, limit, spared: false, scope, outer_scope };
+        let frame = FinallyFrame {
+            code,
+            error,
+            then,
+            limit,
+            spared: false,
+            cut: false,
+            scope,
+            outer_scope,
+        };
         task.enter(FrameKind::Finally(Box::new(frame)));
         Flow::Continue
     }
@@ -164,7 +173,12 @@ impl Task {
     }
 }
 
-/// Returns true for a `finally` group that runs.
+/// Returns true for a `finally` group that runs, not for one that was cut short.
+pub fn is_group_in_progress(frame: &Frame) -> bool {
+    matches!(&frame.kind, FrameKind::Finally(group) if !group.cut)
+}
+
+/// Returns true for a `finally` group.
 pub fn is_group(frame: &Frame) -> bool {
     matches!(frame.kind, FrameKind::Finally(_))
 }
