@@ -112,6 +112,28 @@ fn survive(number: usize) {
     place.check(&what, matches!(victim, Victim::Both));
 }
 
+/// The supervisor is killed just before an attempt asks for its directory, which is the first thing noted.
+#[test]
+fn a_supervisor_killed_before_the_first_note_leaves_no_directory() {
+    let script = "
+        sleep 0.04
+        try 1 time atomic
+            sh -c \"kill -KILL $$\"
+            echo x > $scratch/file
+            sleep 1000
+        end";
+    for number in 0..rounds::count() * KILLS {
+        let place = Place::new();
+        let options = if number % 2 == 0 { &["--journal=j"][..] } else { &[] };
+        let run = Ftsh::script(script).options(options).env("TMPDIR", &place.temporary).session();
+        let run = run.start();
+        let what = format!("kill {number}: nothing left");
+        run.until_gone(&what);
+        run.wait().killed_by(Signal::SIGKILL).nothing_left();
+        assert_eq!(names(&place.temporary), [""; 0], "{what}");
+    }
+}
+
 /// Where files are made: in memory, if that can be had, so that most of the time goes into what matters.
 struct Place {
     _directory: tempfile::TempDir,
@@ -152,12 +174,6 @@ impl Place {
     }
 
     fn check(&self, what: &str, nobody_survived: bool) {
-        let names = |place: &Path| {
-            let entries = fs::read_dir(place).expect("a directory").flatten();
-            let mut names: Vec<_> = entries.flat_map(|it| it.file_name().into_string()).collect();
-            names.sort();
-            names
-        };
         let mut files = names(&self.files);
         files.retain(|name| name != "made");
         assert_eq!(files, ["added", "behind", "link", "new", "replaced"], "{what}");
@@ -175,6 +191,15 @@ impl Place {
         );
         assert_eq!(self.read("behind"), "x\n", "{what}");
     }
+}
+
+/// The sorted names in a directory.
+fn names(place: &Path) -> Vec<String> {
+    let entries = fs::read_dir(place).expect("a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<_> = entries.flat_map(|entry| name(entry).into_string()).collect();
+    names.sort();
+    names
 }
 
 /// The directory of a shell's notes, which its processes hold a lock of.

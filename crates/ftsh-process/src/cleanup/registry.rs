@@ -1,5 +1,6 @@
 //! The notes of one run.
 
+use std::collections::HashMap;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -37,6 +38,8 @@ struct State {
     /// Nothing is begun any more.
     closed: bool,
     count: u64,
+    /// Things without a note, by their number: only this process can remove them.
+    unnoted: HashMap<u64, (Kind, PathBuf)>,
 }
 
 /// The run's directory, which is locked as long as it is open.
@@ -65,7 +68,7 @@ impl Registry {
         Some(Busy(self.clone()))
     }
 
-    /// Notes what is about to be made. Without a place for notes it is made all the same, and removed if
+    /// Notes what is about to be made. Where nothing can be noted, the end of the run removes the thing if
     /// this process lives that long.
     pub fn note(self: &Arc<Self>, kind: Kind, path: PathBuf) -> Note {
         let mut state = self.state();
@@ -73,12 +76,17 @@ impl Registry {
             state.run = self.open().ok();
         }
         state.count += 1;
-        let name = kind.note(state.count);
+        let number = state.count;
+        let name = kind.note(number);
         let is_noted = state.run.as_ref().is_some_and(|run| {
             symlinkat(path.as_path(), run.directory.as_fd(), name.as_str()).is_ok()
         });
+        if !is_noted {
+            state.unnoted.insert(number, (kind, path.clone()));
+        }
         Note {
             registry: self.clone(),
+            number,
             name: is_noted.then_some(name),
             kind,
             path,
@@ -132,7 +140,9 @@ impl Registry {
             return Ok(None);
         }
         if let Some(supervisor) = &self.supervisor {
-            sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_raw_fd()])?;
+            // Without the supervisor, which may just have been killed, this process and the next shell
+            // still need the notes.
+            let _ = sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_raw_fd()]);
         }
         Ok(Some(directory))
     }
@@ -157,6 +167,11 @@ impl Registry {
         if let Some(run) = state.run.take() {
             sweep::clean(run.directory.as_fd(), true);
             sweep::forget(&run.path);
+        }
+        for (kind, path) in std::mem::take(&mut state.unnoted).into_values() {
+            if !kind.is_gone(&path) {
+                let _ = kind.remove(&path);
+            }
         }
     }
 }
@@ -193,6 +208,7 @@ impl Drop for Busy {
 /// What is or was to be made; removed with this, if it is there.
 pub struct Note {
     registry: Arc<Registry>,
+    number: u64,
     name: Option<String>,
     kind: Kind,
     path: PathBuf,
@@ -223,7 +239,8 @@ impl Drop for Note {
         if !self.is_settled && self.kind.remove(&self.path).is_err() {
             return; // the end of the run tries once more
         }
-        let state = self.registry.state();
+        let mut state = self.registry.state();
+        state.unnoted.remove(&self.number);
         if let (Some(run), Some(name)) = (&state.run, &self.name) {
             let _ = unlinkat(run.directory.as_fd(), name.as_str(), UnlinkatFlags::NoRemoveDir);
         }

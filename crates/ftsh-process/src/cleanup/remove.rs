@@ -17,9 +17,18 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 /// Removes a directory, if it is there. What lies deeper is moved up, so that no depth is too much.
 pub fn tree(path: &Path) -> io::Result<()> {
     match empty(path).and_then(|()| std::fs::remove_dir(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()), // somebody else did it
+        // Another process or thread may remove the directory too, and not have finished.
+        Err(error)
+            if is_missing(&error) && path.symlink_metadata().is_err_and(|it| is_missing(&it)) =>
+        {
+            Ok(())
+        }
         result => result,
     }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 fn empty(path: &Path) -> io::Result<()> {

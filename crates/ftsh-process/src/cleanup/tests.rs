@@ -138,6 +138,61 @@ fn runs_of_living_shells_start_no_worker() {
 }
 
 #[test]
+fn a_run_whose_supervisor_is_gone_keeps_its_notes() {
+    for is_killed in [false, true] {
+        let place = tempfile::tempdir().expect("a directory");
+        let (registry, supervisor) = registry();
+        drop(supervisor);
+        steps(&registry, place.path(), STEPS);
+        let run = registry.path().expect("a directory of the run");
+        if is_killed {
+            registry.die();
+            sweep_until_gone(&run);
+        } else {
+            registry.close();
+        }
+        assert_eq!(names(place.path()), [place.path().join("f")], "{is_killed}");
+        assert!(!run.exists());
+    }
+}
+
+#[test]
+fn what_has_no_note_is_removed_at_the_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (registry, _supervisor) = registry();
+    registry.note(Kind::File, place.path().join("first")).settle();
+    // From now on notes have no place.
+    fs::remove_dir(registry.path().expect("a directory of the run")).expect("it is empty");
+    steps(&registry, place.path(), STEPS);
+    assert!(place.path().join("tree").exists());
+    let other = place.path().join("other");
+    let note = registry.note(Kind::File, other.clone());
+    fs::write(&other, "").expect("a file");
+    note.settle();
+    registry.close();
+    let mut left = names(place.path());
+    left.sort();
+    assert_eq!(left, [place.path().join("f"), other]);
+}
+
+#[test]
+fn a_directory_that_two_remove_at_once_is_gone_for_whom_it_is_removed() {
+    let place = tempfile::tempdir().expect("a directory");
+    let tree = place.path().join("tree");
+    for _ in 0..100 {
+        fs::create_dir_all(tree.join("a/".repeat(100))).expect("directories");
+        let remove = || Kind::Tree.remove(&tree).is_ok().then(|| !tree.exists());
+        std::thread::scope(|scope| {
+            let both = [scope.spawn(remove), scope.spawn(remove)];
+            for one in both {
+                assert_ne!(one.join().expect("no panic"), Some(false));
+            }
+        });
+        Kind::Tree.remove(&tree).expect("it goes");
+    }
+}
+
+#[test]
 fn a_file_that_is_to_have_no_name_is_noted_as_long_as_it_has_one() {
     let place = tempfile::tempdir().expect("a directory");
     let (registry, supervisor) = registry();
