@@ -32,8 +32,9 @@ pub struct Descriptors {
     pub(super) tables: BTreeMap<IoId, Table>,
     /// Buffers that were dropped while descriptors lead there.
     dropped: BTreeSet<BufferId>,
-    /// Those that attempts write to.
-    pub(super) attempts: BTreeSet<BufferId>,
+    /// Buffers whose content is lost with the shell: those that attempts write to, and copies of a
+    /// standard error.
+    pub(super) fleeting: BTreeSet<BufferId>,
     pub(super) stdin: Option<Arc<Source>>,
     /// Pipes into relays, by their numbers.
     pub(super) relayed: BTreeMap<usize, Relayed>,
@@ -188,12 +189,12 @@ impl Descriptors {
     fn forget_dropped(&mut self) {
         let ends = self.tables.values().flat_map(BTreeMap::values);
         let used: BTreeSet<BufferId> = ends.filter_map(End::buffer).collect();
-        let Self { dropped, buffers, attempts, .. } = self;
+        let Self { dropped, buffers, fleeting, .. } = self;
         dropped.retain(|buffer| {
             let is_used = used.contains(buffer);
             if !is_used {
                 buffers.remove(buffer);
-                attempts.remove(buffer);
+                fleeting.remove(buffer);
             }
             is_used
         });
@@ -292,7 +293,7 @@ impl Descriptors {
                     held.push((before, into));
                     self.buffers.entry(into).or_default();
                     if is_attempt {
-                        self.attempts.insert(into);
+                        self.fleeting.insert(into);
                     }
                     End::Buffer(into)
                 }
@@ -312,6 +313,7 @@ impl Descriptors {
                 FdSource::Tee { buffer, .. } => {
                     let Some(to) = table.get(descriptor).cloned() else { continue };
                     self.buffers.entry(*buffer).or_default();
+                    self.fleeting.insert(*buffer);
                     End::Tee(Box::new(to), *buffer)
                 }
                 FdSource::BufferAppend(buffer) => End::Buffer(*buffer),

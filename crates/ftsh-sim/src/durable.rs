@@ -69,7 +69,7 @@ impl Descriptors {
         self.waiting.clear();
         self.replays.end_all();
         self.drafts.forget_all(&mut self.files);
-        for buffer in &self.attempts {
+        for buffer in &self.fleeting {
             self.buffers.entry(*buffer).and_modify(|content| content.clear());
         }
         for relayed in self.relayed.values_mut() {
