@@ -10,10 +10,9 @@ use proptest::prelude::*;
 use super::{identity, nonce, record};
 use crate::{Branch, Frames, Head, Hello, Lease, Output, Stream, ToHead, ToNode, frame};
 use ftsh_machine::control::{Order, Overseer};
-use ftsh_machine::event::{Blame, Returned};
+use ftsh_machine::event::{Blame, Reply, Returned};
 use ftsh_machine::packed::PackedBranch;
-use ftsh_machine::{Config, Machine, Time};
-use ftsh_sim::Simulated;
+use ftsh_machine::{Config, Effect, Event, Machine, Output as Polled, Time};
 use ftsh_syntax::parse;
 
 /// True time, in nanoseconds.
@@ -27,7 +26,21 @@ pub(super) fn branch() -> Branch {
         let script = parse("script", "forall x in a; end").expect("a script");
         let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
         machine.pack_branches();
-        ftsh_machine::driver::run(&mut machine, &mut Simulated::new(1));
+        let done = |operation, reply| Event::Done { operation, result: Ok(reply) };
+        // Branches are packed as they begin.
+        loop {
+            match machine.poll_output() {
+                Polled::Effect(Effect::Query { operation, .. }) => {
+                    machine.handle_event(Time::START, done(operation, Reply::Text("/".into())));
+                }
+                Polled::Effect(Effect::Open { operation, .. }) => {
+                    machine.handle_event(Time::START, done(operation, Reply::Truth(true)));
+                }
+                Polled::Effect(_) => {}
+                Polled::Timeout(due) if due == Time::START => {}
+                Polled::Timeout(_) | Polled::Finished(_) => break,
+            }
+        }
         machine.take_packed().swap_remove(0).1.expect("a branch")
     };
     let packed = PACKED.get_or_init(pack).clone();
