@@ -9,15 +9,21 @@ use crate::support::Ftsh;
 /// Runs the shell with an error in place of some of its reads of directories; none where strace may
 /// not do that.
 fn failing(script: &str, errors: &str) -> Option<Ftsh> {
-    let inject = format!("inject=getdents64:{errors}");
-    let strace =
-        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64", "-e", &inject];
+    injecting(Ftsh::command(script), "getdents64", errors, &[])
+}
+
+/// Runs a shell with errors in place of some of its system calls, of all or those on some paths; none where
+/// strace may not do that.
+fn injecting(ftsh: Ftsh, call: &str, errors: &str, paths: &[&str]) -> Option<Ftsh> {
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{errors}"));
+    let mut strace = vec!["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    strace.extend(paths.iter().flat_map(|path| ["-P", path]));
     let trial = Command::new(strace[0]).args(&strace[1..]).arg("true").status();
     if !trial.is_ok_and(|status| status.success()) {
         println!("no strace here: not tried");
         return None;
     }
-    Some(Ftsh::command(script).through(strace).limit(Duration::from_secs(60)))
+    Some(ftsh.through(strace).limit(Duration::from_secs(60)))
 }
 
 #[test]
@@ -47,4 +53,13 @@ fn a_directory_that_cannot_be_read_delays_no_end() {
         }
         finished.nothing_left();
     }
+}
+
+#[test]
+fn a_first_line_that_cannot_be_read_drops_no_options() {
+    let run = || Ftsh::script("#!/usr/bin/ftsh -n\necho never\n");
+    run().stdout("").success();
+    let errors = "error=EIO:when=1";
+    let Some(run) = injecting(run(), "read", errors, &["script.ftsh"]) else { return };
+    run.stdout("").refused(&["can't read the `#!` line of script.ftsh: input/output error"]);
 }

@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::flags::{self, Flags, Request};
 use super::options::{self, Spec, TABLE};
+use ftsh_sys::os_error::plain;
 
 /// The longest `#!` line that Linux reads.
 const LONGEST: u64 = 256;
@@ -21,7 +22,7 @@ const LONGEST: u64 = 256;
 pub fn split(mut words: Vec<OsString>) -> Result<Vec<OsString>> {
     let [first, script, ..] = words.as_slice() else { return Ok(words) };
     let word = first.as_bytes();
-    if !has_space(word) || !(is_joined(word) || stands_in(first, script)) {
+    if !has_space(word) || !(is_joined(word) || stands_in(first, script)?) {
         return Ok(words);
     }
     let options = split_words(word)
@@ -49,20 +50,39 @@ fn is_joined(word: &[u8]) -> bool {
 }
 
 /// True if the first line of the script is a `#!` line that ends in `options`.
-fn stands_in(options: &OsStr, script: &OsStr) -> bool {
-    line(script).is_some_and(|line| line.ends_with(options.as_bytes().trim_ascii_end()))
+fn stands_in(options: &OsStr, script: &OsStr) -> Result<bool> {
+    let line = line(script)?;
+    Ok(line.is_some_and(|line| line.ends_with(options.as_bytes().trim_ascii_end())))
 }
 
-/// Returns the first line of a script file, without its `#!`, if that is what it begins with.
-fn line(script: &OsStr) -> Option<Vec<u8>> {
-    // A FIFO's first bytes could not be read again.
-    if !std::fs::metadata(script).is_ok_and(|metadata| metadata.is_file()) {
-        return None;
+/// Returns the first line of a script file, without its `#!`, if that is what it begins with. Returns none
+/// for a file that is missing or not readable by the user, which is reported when the script is read.
+fn line(script: &OsStr) -> Result<Option<Vec<u8>>> {
+    match head(script) {
+        Ok(head) => {
+            let line = head.split(|byte| *byte == b'\n').next();
+            let line = line.and_then(|line| line.strip_prefix(b"#!"));
+            Ok(line.map(|line| line.trim_ascii().to_vec()))
+        }
+        Err(error) if is_reported_later(error.kind()) => Ok(None),
+        // Without its options the script might run beside itself, or where it must not run.
+        Err(error) => bail!("can't read the `#!` line of {}: {}", script.display(), plain(&error)),
     }
+}
+
+/// Reads the beginning of a script file, empty if the script is no plain file.
+fn head(script: &OsStr) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(script).ok()?.take(LONGEST).read_to_end(&mut head).ok()?;
-    let line = head.split(|byte| *byte == b'\n').next()?;
-    Some(line.strip_prefix(b"#!")?.trim_ascii().to_vec())
+    // A FIFO's first bytes could not be read again.
+    if std::fs::metadata(script)?.is_file() {
+        File::open(script)?.take(LONGEST).read_to_end(&mut head)?;
+    }
+    Ok(head)
+}
+
+fn is_reported_later(kind: ErrorKind) -> bool {
+    use ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound, PermissionDenied};
+    matches!(kind, NotFound | PermissionDenied | NotADirectory | InvalidFilename | InvalidInput)
 }
 
 /// Adds the options in the first line of the script that `flags` name. Options of the command line win.
@@ -72,7 +92,7 @@ pub fn complete(mut flags: Flags) -> Result<Request> {
     else {
         return Ok(Request::Work(Box::new(flags)));
     };
-    let Some(line) = line(&script) else { return Ok(Request::Work(Box::new(flags))) };
+    let Some(line) = line(&script)? else { return Ok(Request::Work(Box::new(flags))) };
     let name = script.display();
     let mut words =
         options(&line).with_context(|| format!("{name}: a quote isn't closed in its `#!` line"))?;
