@@ -56,6 +56,15 @@ fn a_directory_that_cannot_be_read_delays_no_end() {
 }
 
 #[test]
+fn a_journal_whose_name_may_be_lost_is_refused() {
+    for journal in ["j", "./j"] {
+        let run = Ftsh::script("echo never\n").options([format!("--journal={journal}")]);
+        let Some(run) = injecting(run, "fsync", "error=EIO", &[]) else { return };
+        run.stdout("").refused(&["as a journal: input/output error"]);
+    }
+}
+
+#[test]
 fn a_first_line_that_cannot_be_read_drops_no_options() {
     let run = || Ftsh::script("#!/usr/bin/ftsh -n\necho never\n");
     run().stdout("").success();

@@ -132,10 +132,25 @@ pub fn take(path: &Path) -> Result<Taken> {
         place.file.set_len(0)
     };
     empty().map_err(cannot)?;
-    // A new name is to be there after a crash, where one may ask for that.
-    let directory = path.parent().and_then(|directory| File::open(directory).ok());
-    let _ = directory.map(|directory| directory.sync_all());
+    sync_directory(path).map_err(cannot)?;
     Ok(Taken::New(place))
+}
+
+/// Writes the name of a new journal to the disk, so that the name survives a crash of the machine. Skips
+/// directories that the user may not read and file systems without such a request.
+fn sync_directory(journal: &Path) -> io::Result<()> {
+    let directory = journal.parent().filter(|directory| !directory.as_os_str().is_empty());
+    match File::open(directory.unwrap_or(Path::new("."))).and_then(|it| it.sync_all()) {
+        Err(error) if may_lack_sync(error.kind()) => Ok(()),
+        result => result,
+    }
+}
+
+fn may_lack_sync(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+    )
 }
 
 /// The process id of the shell that has a run, or had it last.
