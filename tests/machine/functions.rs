@@ -1,25 +1,26 @@
 //! Functions of the language.
 
-use ftsh_machine::Machine;
-use ftsh_syntax::vocabulary::FUNCTIONS;
+use ftsh_machine::functions;
+
+use super::world;
 
 #[test]
-fn every_function_of_the_language_does_something() {
-    let values = ["7", "9", "8"].map(|text| format!("'{text}'"));
-    for function in &FUNCTIONS {
-        let arguments = values[..function.parameters.len()].join(", ");
-        let text = format!("for x in {}({arguments}); y=\"$x\"; end", function.name);
-        let script = ftsh_syntax::parse("t", &text).expect("a right script");
-        let mut world = ftsh_sim::Simulated::new(1);
-        let (words, variables) = (vec!["t".into()], Vec::new());
-        let mut machine =
-            Machine::new(&script, words, variables, ftsh_machine::Config::default(), 1);
-        let outcome = ftsh_machine::driver::run(&mut machine, &mut world);
-        let fails = matches!(&outcome, ftsh_machine::Outcome::Failed(failure)
-            if failure.message.starts_with("nothing matches"));
-        assert!(
-            outcome.exit_code() == 0 || function.name == "match" && fails,
-            "{text}: {outcome:?}"
-        );
+fn examples_of_functions_have_the_values_that_they_say() {
+    for function in functions::all() {
+        let name = function.signature.name;
+        assert!(!function.examples.is_empty(), "{name} has no example");
+        for (expression, words) in function.examples {
+            assert!(expression.starts_with(&format!("{name}(")), "{expression}");
+            let script = format!("for word in {expression}\necho \"<$word>\"\nend");
+            let expected: Vec<String> = words.iter().map(|word| format!("<{word}>\n")).collect();
+            world().run(&script).succeeds().prints(&expected.concat());
+        }
     }
+}
+
+#[test]
+fn rows_stand_in_the_order_of_the_vocabulary() {
+    let rows: Vec<_> = functions::all().map(|function| function.signature.name).collect();
+    let vocabulary = ftsh_syntax::vocabulary::FUNCTIONS.iter().map(|signature| signature.name);
+    assert_eq!(rows, vocabulary.collect::<Vec<_>>());
 }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod atomic;
+mod builtins;
 mod bytes;
 mod calls;
 mod cancelling;

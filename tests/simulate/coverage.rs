@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     BackoffClause, Block, Command, CommandKind, Duration, Expr, ExprKind, For, ForKind, Mode,
@@ -10,7 +11,7 @@ use ftsh_syntax::ast::{
 };
 use ftsh_syntax::backoff::{Clauses, Kind};
 use ftsh_syntax::clauses::{ChannelClauses, ForAllClauses, ForAnyClauses, Output, TryClauses};
-use ftsh_syntax::vocabulary::{BUILTINS, FUNCTIONS, OPERATORS, function};
+use ftsh_syntax::vocabulary::{FUNCTIONS, OPERATORS, function};
 
 /// All constructs but builtins, operators and policies, of which the shell has lists.
 const CONSTRUCTS: &str = "
@@ -33,7 +34,8 @@ impl Default for Counts {
     /// All there are, not counted yet.
     fn default() -> Self {
         let policies = Kind::ALL.iter().map(|kind| kind.name());
-        let all = CONSTRUCTS.split_whitespace().chain(BUILTINS).chain(OPERATORS).chain(policies);
+        let all =
+            CONSTRUCTS.split_whitespace().chain(builtins::names()).chain(OPERATORS).chain(policies);
         let all = all.chain(FUNCTIONS.iter().map(|function| function.name));
         Self(all.map(|name| (name.to_owned(), 0)).collect())
     }
@@ -259,7 +261,7 @@ impl Walk<'_> {
             self.is("environment");
         }
         match words.first().map(|word| word.parts.as_slice()) {
-            Some([Part::Bare(name)]) if BUILTINS.contains(&name.as_str()) => self.is(name),
+            Some([Part::Bare(name)]) if builtins::named(name).is_some() => self.is(name),
             Some([Part::Bare(name)]) if self.is_function(name) => self.is("call"),
             _ => self.is("program"),
         }

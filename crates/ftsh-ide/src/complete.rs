@@ -8,10 +8,11 @@ use super::help;
 use super::known::Known;
 use super::lexemes::{Part, assigned};
 use super::tokens::{Role, Token, Tokens, scan};
+use ftsh_machine::builtins;
 use ftsh_syntax::backoff::Kind;
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, BUILTINS, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop,
+    ALONE, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop,
     loop_clauses,
 };
 
@@ -225,7 +226,7 @@ impl<'a> Place<'a> {
         if self.word.contains(['/', '~', '"', '\'', '\\']) || self.word == "." {
             return self.files(Wanted::Programs);
         }
-        let mut found = self.fitting(BUILTINS);
+        let mut found = self.fitting(builtins::names());
         found.extend(self.fitting(super::help::OWN));
         found.extend(self.fitting(self.known.functions.iter().map(String::as_str)));
         if first {

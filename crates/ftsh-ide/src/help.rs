@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
+use ftsh_machine::builtins::{self, Builtin};
+use ftsh_machine::functions::{self, Function};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, Part};
 use ftsh_syntax::backoff::Kind;
 use ftsh_syntax::nearest::nearest;
-use ftsh_syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, FUNCTIONS, KEYWORDS, function};
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FUNCTIONS, KEYWORDS};
 
 /// The command.
 pub const COMMAND: &str = "help";
@@ -55,7 +57,8 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
 /// Every topic.
 pub fn topics() -> impl Iterator<Item = &'static str> {
     let texts = TEXT.lines().filter_map(|line| line.strip_prefix("@ "));
-    texts.flat_map(str::split_whitespace).chain(FUNCTIONS.iter().map(|function| function.name))
+    let functions = FUNCTIONS.iter().map(|function| function.name);
+    texts.flat_map(str::split_whitespace).chain(builtins::names()).chain(functions)
 }
 
 /// What is to be said about topics, for a terminal of so many columns.
@@ -80,13 +83,40 @@ pub fn answer(topics: &[String], columns: usize, colours: bool) -> String {
 
 /// What there is to say about a topic: a paragraph a line, examples indented by two blanks.
 pub fn text(topic: &str) -> Option<Cow<'static, str>> {
-    if let Some(function) = function(topic) {
-        return Some(format!("`{}`: {}.", function.call(), function.meaning).into());
+    if let Some(function) = functions::named(topic) {
+        return Some(about_function(function).into());
+    }
+    if let Some(builtin) = builtins::named(topic) {
+        return Some(about_builtin(builtin).into());
     }
     let mut texts = TEXT.split("@ ").filter_map(|text| text.split_once('\n'));
     texts
         .find(|(names, _)| names.split_whitespace().any(|name| name == topic))
         .map(|it| it.1.into())
+}
+
+fn about_function(function: &Function) -> String {
+    let Function { signature, examples, .. } = function;
+    let mut text = format!("`{}`: {}.\n", signature.call(), signature.help);
+    for (call, words) in *examples {
+        let words: Vec<String> = words.iter().map(|word| format!("`{word:?}`")).collect();
+        text.push_str(&format!("\n`{call}` is {}.\n", words.join(", ")));
+    }
+    text
+}
+
+fn about_builtin(builtin: &Builtin) -> String {
+    let Builtin { usage, help, details, examples, .. } = builtin;
+    let usage: Vec<String> = usage.iter().map(|form| format!("`{form}`")).collect();
+    let mut text = format!("{}: {help}.\n", usage.join(", "));
+    if !details.is_empty() {
+        text.push_str(&format!("\n{details}\n"));
+    }
+    if let Some((script, _)) = examples.first() {
+        text.push('\n');
+        script.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+    text
 }
 
 fn overview(columns: usize, colours: bool) -> String {
@@ -98,10 +128,11 @@ fn overview(columns: usize, colours: bool) -> String {
     );
     let policies = Kind::ALL.map(Kind::name);
     let structures: Vec<&str> = KEYWORDS.into_iter().chain(ALONE).chain(DECLARATIONS).collect();
-    let functions = FUNCTIONS.each_ref().map(|function| function.name);
+    let functions: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
+    let builtins: Vec<&str> = builtins::names().collect();
     let groups: [(&str, &[&str]); 5] = [
         ("structures", &structures),
-        ("commands", &BUILTINS),
+        ("commands", &builtins),
         ("functions", &functions),
         ("delays", &policies),
         ("and", &MORE),
@@ -162,7 +193,7 @@ mod tests {
     fn everything_is_explained() {
         let known: Vec<&str> = topics().collect();
         let policies = Kind::ALL.map(Kind::name);
-        let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS).chain(&BUILTINS);
+        let words = KEYWORDS.iter().chain(&ALONE).chain(&DECLARATIONS);
         for topic in words.chain(&policies).chain(&FailureKind::NAMES).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
             assert!(text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");

@@ -12,7 +12,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::abbreviations::Abbreviations;
 use ftsh_machine::Machine;
-use ftsh_syntax::vocabulary::BUILTINS;
+use ftsh_machine::builtins;
 
 /// Where programs are looked for if `PATH` isn't set.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -93,7 +93,7 @@ impl Known {
     /// Whether a word can be run: as a function, a builtin or a program, or as an abbreviation of some.
     pub fn is_command(&self, word: &str) -> bool {
         if self.functions.iter().any(|name| name == word)
-            || BUILTINS.contains(&word)
+            || builtins::named(word).is_some()
             || super::help::OWN.contains(&word)
             || self.abbreviations.has(word)
         {

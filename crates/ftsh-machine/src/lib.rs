@@ -41,13 +41,14 @@ pub use crate::remote::pack::Packed;
 pub use crate::remote::unpack::failure;
 pub use crate::time::Time;
 
+pub use crate::commands::builtins;
+pub use crate::eval::functions;
 pub use crate::interface::{config, control, driver, effect, event, outcome, record, time};
 pub use crate::remote::packed;
 pub use crate::tasks::trace;
 pub use crate::values::size;
 
 use crate::channels::Rules;
-use crate::commands::invocation::Builtin;
 use crate::commands::table::Table;
 use crate::effect::{Environment, IoId, OperationId, ProcessId, ScopeId, TaskId};
 use crate::event::{Refusal, Reply, SpawnError, Status};
@@ -207,8 +208,8 @@ impl Machine {
                 Instruction::Command(command) => match &command.words[0].parts[..] {
                     [Part::Bare(name)] => {
                         !self.functions.contains_key(name.as_str())
-                            && Builtin::named(&name.as_str().into()).is_none_or(|builtin| {
-                                matches!(builtin, Builtin::Source | Builtin::Exec)
+                            && builtins::named(name).is_none_or(|builtin| {
+                                builtin.runs_commands() || builtin.is_program()
                             })
                     }
                     _ => true,

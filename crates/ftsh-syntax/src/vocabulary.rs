@@ -52,58 +52,53 @@ pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])>
     LOOP_CLAUSES.into_iter().chain(engines)
 }
 
-/// Commands that the shell itself carries out. A script's own functions win over them.
-pub const BUILTINS: [&str; 16] = [
-    "cd", "defer", "echo", "exec", "exit", "export", "failure", "giveup", "local", "pwd", "read",
-    "sleep", "source", "success", "umask", "unset",
-];
-
-/// A function of the language. A script's own functions win over it.
+/// Signature of a function of the language, which the parser holds calls to. What the function computes
+/// is a row of the machine. A script's own functions win over functions of the language.
 #[derive(Debug)]
-pub struct Function {
-    /// What it is called.
+pub struct Signature {
+    /// Name in calls.
     pub name: &'static str,
-    /// What its values are called.
+    /// Names of the parameters. An argument for `regex` has to be a regular expression.
     pub parameters: &'static [&'static str],
-    /// What it gives, for people.
-    pub meaning: &'static str,
+    /// Description of the value, without a full stop.
+    pub help: &'static str,
 }
 
-/// The functions of the language, in expressions and in lists of loops.
+/// Signatures of all functions of the language, in the order of the documentation.
 #[rustfmt::skip]
-pub const FUNCTIONS: [Function; 14] = [
-    Function::new("lines", &["text"], "in a list: a word for each line, whatever is in it"),
-    Function::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
-    Function::new("length", &["text"], "how many characters; bytes, if it isn't UTF-8"),
-    Function::new("lower", &["text"], "in small letters"),
-    Function::new("upper", &["text"], "in capital letters"),
-    Function::new("trim", &["text"], "without white space at both ends"),
-    Function::new("replace", &["text", "regex", "with"], "with every match replaced; `$1` in `with`, in single quotes, is a group"),
-    Function::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
-    Function::new("basename", &["path"], "the last name of a path"),
-    Function::new("dirname", &["path"], "a path without its last name"),
-    Function::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
-    Function::new("stem", &["path"], "the last name without its suffix"),
-    Function::new("now", &[], "the seconds since 1970, with a fraction"),
-    Function::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),
+pub const FUNCTIONS: &[Signature] = &[
+    Signature::new("lines", &["text"], "in a list: a word for each line, whatever is in it"),
+    Signature::new("split", &["text", "separator"], "in a list: the pieces, also empty ones; `\\0`, `\\n` and `\\t` are a NUL, which ends pieces, a newline and a tab"),
+    Signature::new("length", &["text"], "how many characters; bytes, if it isn't UTF-8"),
+    Signature::new("lower", &["text"], "in small letters"),
+    Signature::new("upper", &["text"], "in capital letters"),
+    Signature::new("trim", &["text"], "without white space at both ends"),
+    Signature::new("replace", &["text", "regex", "with"], "with every match replaced; `$1` in `with`, in single quotes, is a group"),
+    Signature::new("match", &["text", "regex"], "the first match, or its first group; a failure if nothing matches"),
+    Signature::new("basename", &["path"], "the last name of a path"),
+    Signature::new("dirname", &["path"], "a path without its last name"),
+    Signature::new("suffix", &["path"], "the last name from its last point on, like `.gz`"),
+    Signature::new("stem", &["path"], "the last name without its suffix"),
+    Signature::new("now", &[], "the seconds since 1970, with a fraction"),
+    Signature::new("random", &["a", "b"], "a whole number from a to b; the same with the same `--seed`"),
 ];
 
-impl Function {
+impl Signature {
     const fn new(
         name: &'static str,
         parameters: &'static [&'static str],
-        meaning: &'static str,
+        help: &'static str,
     ) -> Self {
-        Self { name, parameters, meaning }
+        Self { name, parameters, help }
     }
 
-    /// How it is called: `split(text, separator)`.
+    /// Returns a call with the names of the parameters: `split(text, separator)`.
     pub fn call(&self) -> String {
         format!("{}({})", self.name, self.parameters.join(", "))
     }
 
-    /// Why it can't be called with so many values.
-    pub fn wrong(&self, given: usize) -> String {
+    /// Returns the message for a call with another number of arguments.
+    pub fn wrong_count(&self, given: usize) -> String {
         let values = match self.parameters.len() {
             0 => "no value".to_owned(),
             1 => "one value".to_owned(),
@@ -113,8 +108,8 @@ impl Function {
     }
 }
 
-/// The function of the language that has this name.
-pub fn function(name: &str) -> Option<&'static Function> {
+/// Returns the signature of a function of the language.
+pub fn function(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 

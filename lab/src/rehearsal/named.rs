@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use bstr::BString;
+use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{
     Block, Command, CommandKind, Expr, ExprKind, Name, Part, Quoted, Simple, Stage, Word,
 };
-use ftsh_syntax::vocabulary::BUILTINS;
 
 use super::model::{Model, last_name};
 
@@ -121,7 +121,7 @@ impl<'s> Walk<'s> {
             words = &words[1..];
         }
         let Some(name) = words.first().and_then(literal) else { return };
-        if !name.is_empty() && !BUILTINS.contains(&&*name) {
+        if !name.is_empty() && builtins::named(&name).is_none() {
             let words = words.iter().map(|word| literal(word).map(BString::from)).collect();
             self.found.push(Named { name, words });
         }

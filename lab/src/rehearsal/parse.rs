@@ -3,9 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use ftsh_machine::builtins;
 use ftsh_syntax::duration::{self, Unit};
 use ftsh_syntax::nearest::nearest;
-use ftsh_syntax::vocabulary::BUILTINS;
 
 use super::model::{Fails, Length, Model, Outage};
 use super::tokens::{Token, tokens};
@@ -80,7 +80,7 @@ fn check_words(words: &[Token], is_all: bool) -> Result<(), String> {
     if is_all {
         return Err(format!("what does `{}` do? Of it can be said: {CLAUSES}", name.text));
     }
-    if BUILTINS.contains(&&*name.text) {
+    if builtins::named(&name.text).is_some() {
         return Err(format!(
             "`{}` is a command of the shell itself, which does here what it always does",
             name.text

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Warning, walk};
+use ftsh_machine::builtins;
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{Block, Command, CommandKind, Name, Part, Simple, Target, Try, Word};
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::parse::literal;
 use ftsh_syntax::span::Span;
-use ftsh_syntax::vocabulary::{BUILTINS, synonym};
+use ftsh_syntax::vocabulary::synonym;
 
 /// What is known of the programs along `PATH`. The static look itself sees nothing of the system.
 pub trait Programs {
@@ -103,7 +104,7 @@ impl<'a> Look<'a> {
                 return;
             }
             (word, name) = (program, literal);
-        } else if BUILTINS.contains(&&*name) {
+        } else if builtins::named(&*name).is_some() {
             return;
         }
         if !name.is_empty() && !name.contains('/') && !self.programs.has(&name) {
@@ -114,7 +115,9 @@ impl<'a> Look<'a> {
     fn missing(&self, word: &Word, name: &str, trying: Span) -> Warning {
         let programs = self.programs.names();
         let functions = self.functions.keys().map(|name| &**name);
-        let known = functions.chain(BUILTINS).chain(programs.iter().map(String::as_str));
+        let known = functions
+            .chain(builtins::all().map(|builtin| builtin.name))
+            .chain(programs.iter().map(String::as_str));
         let hint = match synonym(name).or_else(|| nearest(name, known)) {
             Some(meant) => hint!("did you mean `{meant}`?"),
             None => hint!("if it may come while the script runs, nothing is wrong"),

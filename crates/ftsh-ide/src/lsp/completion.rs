@@ -18,10 +18,11 @@ use crate::complete::complete;
 use crate::help::OWN;
 use crate::known::Known;
 use crate::tokens::{Role, scan};
+use ftsh_machine::builtins;
 use ftsh_syntax::Span;
 use ftsh_syntax::backoff;
 use ftsh_syntax::vocabulary::{
-    ALONE, BUILTINS, CLAUSES, DECLARATIONS, KEYWORDS, OPERATORS, RULES, TIMES, function,
+    ALONE, CLAUSES, DECLARATIONS, KEYWORDS, OPERATORS, RULES, TIMES, function,
 };
 
 /// What may stand at a place, where there are `variables` of the environment, and files beside the text's or
@@ -78,7 +79,7 @@ fn kind(word: &str, known: &Known) -> CompletionItemKind {
         CompletionItemKind::OPERATOR
     } else if backoff::Kind::named(word).is_some() {
         CompletionItemKind::ENUM_MEMBER
-    } else if BUILTINS.contains(&word) {
+    } else if builtins::named(word).is_some() {
         CompletionItemKind::FUNCTION
     } else if word.ends_with('/') {
         CompletionItemKind::FOLDER

@@ -9,11 +9,11 @@ use crate::help;
 use crate::lexemes::Part;
 use crate::lint::{Schedule, schedules};
 use crate::tokens::{Role, Token, scan};
-use ftsh_machine::FailureKind;
+use ftsh_machine::{FailureKind, builtins};
 use ftsh_syntax::Span;
 use ftsh_syntax::ast::CommandKind;
 use ftsh_syntax::backoff::{Kind, Policy};
-use ftsh_syntax::vocabulary::{BUILTINS, DECLARATIONS, HEADS, function};
+use ftsh_syntax::vocabulary::{DECLARATIONS, HEADS, function};
 
 /// What there is to say at a place, where tries use `policy` if they name none.
 pub fn hover(document: &Document, place: Position, policy: &Policy) -> Option<Hover> {
@@ -62,9 +62,9 @@ impl<'d> Words<'d> {
                     None => topic("units")?,
                 }
             }
-            Role::Command => {
-                self.function(word).or_else(|| topic(word).filter(|_| is_builtin(word)))?
-            }
+            Role::Command => self
+                .function(word)
+                .or_else(|| topic(word).filter(|_| builtins::named(word).is_some()))?,
             Role::Word if self.is_kind() => topic(word)?,
             // The only clause of three words; of the list of a `forall` it might be a part.
             Role::Word if word == "order" && self.before("in") && self.is_grouped() => {
@@ -181,10 +181,6 @@ impl<'d> Words<'d> {
         let meaning = meaning::variable(name)?;
         Some((Span::new(range.start, range.end), format!("`${name}`: {meaning}.\n")))
     }
-}
-
-fn is_builtin(word: &str) -> bool {
-    BUILTINS.contains(&word)
 }
 
 /// What the prompt's help says of a topic, in Markdown.

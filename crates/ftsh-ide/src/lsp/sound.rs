@@ -2,8 +2,9 @@
 
 use super::names::{Kind, Names, Occurrence};
 use crate::complete::SPECIAL;
+use ftsh_machine::builtins;
 use ftsh_syntax::ast::{Command, CommandKind};
-use ftsh_syntax::vocabulary::{ALONE, BUILTINS, DECLARATIONS, KEYWORDS, is_name};
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, is_name};
 use ftsh_syntax::{Script, Span};
 
 pub(super) mod flow;
@@ -111,7 +112,7 @@ pub fn check_new(
     if KEYWORDS.contains(&new) || ALONE.contains(&new) || DECLARATIONS.contains(&new) {
         return taken("a word of the language");
     }
-    if BUILTINS.contains(&new) {
+    if builtins::named(new).is_some() {
         return taken("a builtin");
     }
     if names.same(kind, new).next().is_some() {

@@ -8,7 +8,8 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::Machine;
 use crate::atomic::commit::{NotSettled, settled};
-use crate::commands::invocation::{Builtin, Call, Expanded, Kind, Start};
+use crate::commands::builtins;
+use crate::commands::invocation::{Call, Expanded, Kind, Start};
 use crate::commands::opening::Phase;
 use crate::commands::redirect::enter_redirects;
 use crate::effect::{Action, Effect, Environment, ProcessId, Query, Run};
@@ -27,7 +28,7 @@ use crate::values::value::{Handle, Value};
 use crate::values::variables::Variables;
 use ftsh_syntax::ast::{Name, Part, Simple, Word};
 use ftsh_syntax::nearest::nearest;
-use ftsh_syntax::vocabulary::{BUILTINS, HEADS, synonym};
+use ftsh_syntax::vocabulary::{HEADS, synonym};
 
 /// What is wrong where a command ended that nothing waits for.
 const NO_COMMAND: &str = "a command ended that nothing waits for";
@@ -55,7 +56,7 @@ impl Machine {
         };
         let start = match &command.kind {
             Kind::Function(_) => None,
-            Kind::Builtin(builtin) => self.descriptor_builtin(task, *builtin, &command)?,
+            Kind::Builtin(builtin) => builtin.start(self, task, &command)?,
             Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
         };
         if start.as_ref().map_or_else(|| command.kind.calls(), |start| start.reads.is_empty()) {
@@ -72,7 +73,7 @@ impl Machine {
                 task.expanded = None; // a big argument isn't copied
                 self.call_command(task, &name, command)
             }
-            (None, Kind::Builtin(builtin)) => self.plain_builtin(task, *builtin, &command),
+            (None, Kind::Builtin(builtin)) => builtin.run(self, task, &command),
             (None, Kind::Program) => Ok(Flow::Continue),
         }
     }
@@ -104,14 +105,15 @@ impl Machine {
         let text = display(&words, secrets);
         let name = if self.functions.is_empty() { None } else { first.to_str().ok() };
         let function = name.and_then(|name| self.functions.get_key_value(name));
-        let kind = match (function, Builtin::named(first)) {
+        let kind = match (function, builtins::named(first)) {
             (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
             (None, Some(builtin)) => Kind::Builtin(builtin),
             (None, None) => Kind::Program,
         };
         let environment = match kind {
-            Kind::Program | Kind::Builtin(Builtin::Exec) => Some(self.environment(task)?),
-            _ => None,
+            Kind::Program => Some(self.environment(task)?),
+            Kind::Builtin(builtin) if builtin.is_program() => Some(self.environment(task)?),
+            Kind::Builtin(_) | Kind::Function(_) => None,
         };
         Ok(Expanded { words, assignments, environment, kind, text })
     }
@@ -230,7 +232,7 @@ impl Machine {
             return None;
         }
         let functions = self.functions.keys().map(|name| &**name);
-        let known = functions.chain(BUILTINS).chain(HEADS);
+        let known = functions.chain(builtins::all().map(|builtin| builtin.name)).chain(HEADS);
         let name = text.split(' ').next().unwrap_or_default();
         synonym(name).or_else(|| nearest(name, known))
     }

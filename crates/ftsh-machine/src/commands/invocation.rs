@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 
+use crate::commands::builtins::Builtin;
 use crate::effect::{Action, Environment};
 use crate::values::variables::Kept;
 use ftsh_syntax::ast::Name;
@@ -29,15 +30,19 @@ pub enum Kind {
     /// A function.
     Function(Name),
     /// A builtin.
-    Builtin(Builtin),
+    Builtin(&'static Builtin),
     /// A program.
     Program,
 }
 
 impl Kind {
-    /// Whether it runs commands of the script, which write where it does.
+    /// Returns true if it runs commands of the script, which write where it does.
     pub fn calls(&self) -> bool {
-        matches!(self, Self::Function(_) | Self::Builtin(Builtin::Source))
+        match self {
+            Self::Function(_) => true,
+            Self::Builtin(builtin) => builtin.runs_commands(),
+            Self::Program => false,
+        }
     }
 }
 
@@ -55,52 +60,6 @@ pub struct Call {
     pub command: Option<String>,
 }
 
-/// The builtins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Builtin {
-    Cd,
-    Defer,
-    Echo,
-    Exec,
-    Exit,
-    Export,
-    Failure,
-    Giveup,
-    Local,
-    Pwd,
-    Read,
-    Sleep,
-    Source,
-    Success,
-    Umask,
-    Unset,
-}
-
-impl Builtin {
-    /// The builtin of this name.
-    pub fn named(name: &BString) -> Option<Self> {
-        Some(match name.as_bytes() {
-            b"cd" => Self::Cd,
-            b"defer" => Self::Defer,
-            b"echo" => Self::Echo,
-            b"exec" => Self::Exec,
-            b"exit" => Self::Exit,
-            b"export" => Self::Export,
-            b"failure" => Self::Failure,
-            b"giveup" => Self::Giveup,
-            b"local" => Self::Local,
-            b"pwd" => Self::Pwd,
-            b"read" => Self::Read,
-            b"sleep" => Self::Sleep,
-            b"source" => Self::Source,
-            b"success" => Self::Success,
-            b"umask" => Self::Umask,
-            b"unset" => Self::Unset,
-            _ => return None,
-        })
-    }
-}
-
 /// What the driver does for a command.
 pub struct Start {
     /// What it does.
@@ -115,18 +74,5 @@ impl Start {
     /// A command that does this and nothing else.
     pub fn new(action: Action) -> Self {
         Self { action, reads: Vec::new(), last: false }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ftsh_syntax::vocabulary::BUILTINS;
-
-    #[test]
-    fn every_builtin_of_the_language_is_one() {
-        let named: Vec<Builtin> =
-            BUILTINS.iter().filter_map(|name| Builtin::named(&BString::from(*name))).collect();
-        assert_eq!(named.len(), BUILTINS.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Commands, builtins, redirections and tables of descriptors.
 
-pub(crate) mod builtin;
+pub mod builtins;
 pub(crate) mod command;
 pub(crate) mod invocation;
 pub(crate) mod opening;

@@ -3,7 +3,7 @@
 pub(crate) mod amount;
 pub(crate) mod expand;
 pub(crate) mod expression;
-pub(crate) mod functions;
+pub mod functions;
 pub(crate) mod operators;
 pub(crate) mod parameter;
 pub(crate) mod replacing;

@@ -122,8 +122,8 @@ impl Builder<'_> {
             if self.text.contains("source") {
                 return Ok(());
             }
-            let error = SyntaxError::new(span, function.wrong(args.len()));
-            return Err(error.hint(hint!("{}", function.meaning)).into());
+            let error = SyntaxError::new(span, function.wrong_count(args.len()));
+            return Err(error.hint(hint!("{}", function.help)).into());
         }
         match function.parameters.iter().position(|parameter| *parameter == "regex") {
             Some(at) => literal::check_pattern(&args[at]),

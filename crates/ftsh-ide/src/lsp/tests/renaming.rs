@@ -1,6 +1,7 @@
 use super::*;
 use crate::lsp::rename::rename;
-use ftsh_syntax::vocabulary::{ALONE, BUILTINS};
+use ftsh_machine::builtins;
+use ftsh_syntax::vocabulary::ALONE;
 
 /// The text with the name at the cursor changed, or why not.
 fn renamed(text: &str, new: &str) -> String {
@@ -153,7 +154,7 @@ fn there_is_a_way_back() {
         for it in crate::lsp::names::Names::of(script).all {
             let place = original.range(it.span).start;
             let Ok(edit) = rename(&original, place, "a_new_name", &is_outside) else { continue };
-            if BUILTINS.contains(&&*it.name) || ALONE.contains(&&*it.name) {
+            if builtins::named(&it.name).is_some() || ALONE.contains(&&*it.name) {
                 // A function may be called so, but isn't to be by accident.
                 continue;
             }

@@ -1,0 +1,114 @@
+//! Builtins of the current directory, and of the rights of new files.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use super::{Builtin, Run};
+use crate::Machine;
+use crate::commands::invocation::Start;
+use crate::effect::{Action, Query};
+use crate::event::Reply;
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::values::value::Value;
+use crate::values::variables::Variable;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "cd",
+        usage: &["cd [dir]", "cd -"],
+        help: "changes the directory to `dir` or to `$HOME`; with `-`, back to the one before",
+        details: "",
+        examples: &[("cd /tmp\ncd /\ncd -\npwd", "/tmp\n")],
+        run: Run::Shell(cd),
+    },
+    Builtin {
+        name: "pwd",
+        usage: &["pwd"],
+        help: "prints the directory",
+        details: "",
+        examples: &[("cd /\npwd", "/\n")],
+        run: Run::Driver(pwd),
+    },
+    Builtin {
+        name: "umask",
+        usage: &["umask [mode]"],
+        help: "prints which rights new files are made without, or sets them",
+        details: "`umask 077` is for files that only their owner may read. A mode is for what comes \
+                  after it, like the directory of `cd`; in a branch of `forall`, there.",
+        examples: &[("umask 027\numask", "0027\n")],
+        run: Run::Setting { print: print_umask, change: umask },
+    },
+];
+
+fn cd(machine: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+    let variable = |name: &str| match task.variables.get(name) {
+        Some(variable) => Ok(machine.expander(task).text(&variable.value)?.into_owned()),
+        None => Err(Halt::usage(format!("cd: the variable `{name}` is not set"))),
+    };
+    let target = match args {
+        [] => variable("HOME")?,
+        [back] if *back == "-" => variable("OLDPWD")?,
+        [target] => target.clone(),
+        _ => return Err(Halt::usage("cd takes one directory")),
+    };
+    let before = Machine::directory(task)?;
+    let query = Query::Directory(target);
+    let Some(Reply::Text(directory)) = Machine::answer(task, &query) else {
+        return Err(Halt::Need(query));
+    };
+    let directory = directory.clone();
+    for (name, value) in [("OLDPWD", before), ("PWD", Some(directory.clone()))] {
+        let exported = |value| Variable { value, exported: true, inherited: false };
+        task.variables.put(&name.into(), value.map(Value::from).map(exported));
+    }
+    task.directory = Some(Arc::new(directory));
+    Ok(())
+}
+
+fn pwd(task: &Task, args: &[BString]) -> Result<Start, Halt> {
+    if !args.is_empty() {
+        return Err(Halt::usage("pwd takes no arguments"));
+    }
+    let mut directory = Machine::directory(task)?.ok_or_else(|| {
+        Halt::usage("the current directory is gone; cd to another one goes on from there")
+    })?;
+    directory.push(b'\n');
+    Ok(Start::new(Action::Print(directory)))
+}
+
+fn print_umask(machine: &Machine, task: &Task) -> BString {
+    format!("{:04o}\n", task.umask.unwrap_or(machine.config.umask)).into()
+}
+
+fn umask(_: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+    task.umask = Some(mode(args)?);
+    Ok(())
+}
+
+/// Parses octal digits for the rights that the owner, the group and others are not given.
+fn mode(args: &[BString]) -> Result<u16, Halt> {
+    let [mode] = args else { return Err(Halt::usage("umask takes one mode, like `022`")) };
+    let is_octal = mode.iter().all(|digit| (b'0'..=b'7').contains(digit));
+    let number = mode.to_str().ok().filter(|_| is_octal);
+    let number = number.and_then(|digits| u16::from_str_radix(digits, 8).ok());
+    number.filter(|umask| *umask <= 0o777).ok_or_else(|| {
+        let takes = "umask takes octal digits from 0 to 777, for what is taken away";
+        Halt::usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
+    })
+}
+
+impl Machine {
+    /// Returns the task's directory as an absolute path; none if it is the shell's, which is gone.
+    pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Halt> {
+        if let Some(directory) = &task.directory {
+            return Ok(Some(directory.to_vec().into()));
+        }
+        match Self::answer(task, &Query::OwnDirectory) {
+            Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
+            Some(_) => Ok(None),
+            None => Err(Halt::Need(Query::OwnDirectory)),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Builtins that succeed, fail, wait and leave.
+
+use bstr::{BString, ByteSlice};
+
+use super::{Builtin, Run, in_finally};
+use crate::Machine;
+use crate::commands::invocation::Expanded;
+use crate::eval::amount::{deferral, pause};
+use crate::outcome::{FailureKind, Human};
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{State, Task};
+use crate::tasks::timer::Timer;
+use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+
+/// Exit status of a failure that will pass, from sysexits.h.
+const EX_TEMPFAIL: i32 = 75;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "success",
+        usage: &["success"],
+        help: "does nothing, and succeeds",
+        details: "",
+        examples: &[("success", "")],
+        run: Run::Shell(|_, _, args| match args {
+            [] => Ok(()),
+            _ => Err(Halt::usage("success takes no arguments")),
+        }),
+    },
+    Builtin {
+        name: "failure",
+        usage: &["failure [message]"],
+        help: "fails; alone in a `catch`, passes on the failure that was caught",
+        details: "The words after it become $error.\n\nAs the kind of a failure: the script said so, \
+                  or a command of the shell itself, such as `cd` or `read`, could not do what it should.",
+        examples: &[("try\nfailure no luck\ncatch\necho $error\nend", "no luck\n")],
+        run: Run::Flow(|_, task, command| Ok(Flow::Throw(failure(task, command)))),
+    },
+    Builtin {
+        name: "giveup",
+        usage: &["giveup [message]"],
+        help: "fails, and the innermost `try` makes no further attempt",
+        details: "The words after it become $error.\n\nAs the kind of a failure: the script said that; \
+                  only a `catch` goes on after it.",
+        examples: &[(
+            "try 3 times\necho $attempt\ngiveup\ncatch\necho $error_kind\nend",
+            "1\ngiveup\n",
+        )],
+        run: Run::Flow(|_, task, command| Ok(Flow::Throw(giveup(task, command)))),
+    },
+    Builtin {
+        name: "defer",
+        usage: &["defer D [message]"],
+        help: "fails, and the innermost `try` makes the same attempt again after D or half as long again",
+        details: "It says that it is too early: `defer 30`, `defer 2 minutes \"the server is busy\"`.",
+        examples: &[(
+            "try for 5 seconds\ndefer 10 too early\ncatch\necho $error_kind\nend",
+            "deferred\n",
+        )],
+        run: Run::Flow(defer),
+    },
+    Builtin {
+        name: "exit",
+        usage: &["exit [n]"],
+        help: "ends the script with that status; in a branch of `forall` or a stage of a pipeline, ends that",
+        details: "As the kind of a failure: a command ended with a code other than 0, which is in \
+                  $error_code. What the code means is the command's own affair; many say 1 for no and 2 \
+                  for a wrong use of theirs. A `try` around it tries again.",
+        examples: &[("exit 0\necho never", "")],
+        run: Run::Flow(exit),
+    },
+    Builtin {
+        name: "sleep",
+        usage: &["sleep D"],
+        help: "waits: `sleep 5`, `sleep 1.5 minutes`, `sleep 500ms`, `sleep 1 min 30 s`",
+        details: "",
+        examples: &[(
+            "sleep 1 min 30 s\nbegun=now()\nsleep 5\nended=now()\nn=$ended .sub. $begun .ge. 5\necho $n",
+            "true\n",
+        )],
+        run: Run::Flow(sleep),
+    },
+];
+
+fn failure(task: &Task, command: &Expanded) -> Thrown {
+    if command.words.len() == 1
+        && let Some(failure) = task.handled().cloned()
+    {
+        let (retry, logged) = (Retry::AsUsual, Logged::Failure);
+        return Thrown { failure, retry, logged };
+    }
+    thrown(task, FailureKind::Failure, "failure", command)
+}
+
+fn giveup(task: &Task, command: &Expanded) -> Thrown {
+    let thrown = thrown(task, FailureKind::Giveup, "giveup", command);
+    Thrown { retry: Retry::Never, ..thrown }
+}
+
+/// Returns a failure whose message is the arguments, or else `word`.
+fn thrown(task: &Task, kind: FailureKind, word: &str, command: &Expanded) -> Thrown {
+    let args = &command.words[1..];
+    let message = if args.is_empty() {
+        word.into()
+    } else {
+        bstr::join(" ", args).to_str_lossy().into_owned()
+    };
+    task.thrown(kind, 1, message, &command.text)
+}
+
+fn defer(_: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+    let (by, words) = deferral(&command.words[1..])?;
+    let message = match bstr::join(" ", words).to_str_lossy() {
+        words if words.is_empty() => format!("deferred by {}", Human(by)),
+        words => words.into_owned(),
+    };
+    let thrown = task.thrown(FailureKind::Deferred, EX_TEMPFAIL, message, &command.text);
+    Ok(Flow::Throw(Thrown { retry: Retry::Deferred(by), ..thrown }))
+}
+
+fn exit(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+    if task.is_in_finally() {
+        return Err(in_finally("exit"));
+    }
+    let ending = ending(&command.words[1..])?;
+    machine.left |= task.parent.is_none();
+    Ok(Flow::End(ending))
+}
+
+fn ending(args: &[BString]) -> Result<Ending, Halt> {
+    match args {
+        [] => Ok(Ending::Succeeded),
+        [code] => match code.to_str().ok().and_then(|code| code.trim().parse().ok()) {
+            Some(0) => Ok(Ending::Succeeded),
+            Some(code) => Ok(Ending::Exited(code)),
+            None => Err(Halt::usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
+        },
+        _ => Err(Halt::usage("exit takes one number")),
+    }
+}
+
+fn sleep(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+    let duration = pause(&command.words[1..])?;
+    machine.log(task, || LogEvent::CommandStarted(command.text.clone()), Level::COMMANDS);
+    task.expanded = None; // many tasks may sleep at the same time
+    let key = machine.timers.arm(machine.now + duration, Timer::Wake(task.id));
+    Ok(Flow::Wait(State::Sleeping(key)))
+}

@@ -1,0 +1,135 @@
+//! Builtins: commands that the shell carries out itself, a row for each.
+
+mod directories;
+mod endings;
+mod programs;
+mod streams;
+mod variables;
+
+use std::time::Duration;
+
+use bstr::BString;
+
+use crate::Machine;
+use crate::commands::invocation::{Expanded, Start};
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+
+/// Rows in the order of the documentation.
+const GROUPS: [&[Builtin]; 5] = [
+    directories::BUILTINS,
+    streams::BUILTINS,
+    variables::BUILTINS,
+    programs::BUILTINS,
+    endings::BUILTINS,
+];
+
+/// A command that the shell carries out itself. A script's own functions win over builtins.
+#[derive(Debug)]
+pub struct Builtin {
+    /// Name in scripts.
+    pub name: &'static str,
+    /// Forms of the command, such as `cd [dir]`.
+    pub usage: &'static [&'static str],
+    /// Description in one sentence, for tables and `help`.
+    pub help: &'static str,
+    /// Further paragraphs for `help`, one a line, examples indented by two blanks; may be empty.
+    pub details: &'static str,
+    /// Scripts with what they print. `tests/machine/builtins.rs` runs them, and `help` shows the first.
+    pub examples: &'static [Example],
+    run: Run,
+}
+
+/// A script, and what it prints.
+pub type Example = (&'static str, &'static str);
+
+/// Implementation of a builtin.
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    /// Changes the shell, and succeeds.
+    Shell(fn(&mut Machine, &mut Task, &[BString]) -> Result<(), Halt>),
+    /// Leads elsewhere than to the next command.
+    Flow(fn(&mut Machine, &mut Task, &Expanded) -> Step),
+    /// Runs commands of a script.
+    Commands(fn(&mut Machine, &mut Task, &Expanded) -> Step),
+    /// Uses descriptors, and so is carried out by the driver.
+    Driver(fn(&Task, &[BString]) -> Result<Start, Halt>),
+    /// Becomes a program, which is given the exported variables.
+    Program(fn(&Task, &Expanded) -> Result<Start, Halt>),
+    /// Prints a setting if there are no arguments, and otherwise changes it.
+    Setting {
+        print: fn(&Machine, &Task) -> BString,
+        change: fn(&mut Machine, &mut Task, &[BString]) -> Result<(), Halt>,
+    },
+}
+
+impl Builtin {
+    /// Returns true if the builtin runs commands of the script, which write where it does.
+    pub(crate) fn runs_commands(&self) -> bool {
+        matches!(self.run, Run::Commands(_))
+    }
+
+    /// Returns true if the builtin becomes a program.
+    pub(crate) fn is_program(&self) -> bool {
+        matches!(self.run, Run::Program(_))
+    }
+
+    /// Returns what the driver does for the builtin; none if only the shell changes.
+    pub(crate) fn start(
+        &self,
+        machine: &Machine,
+        task: &Task,
+        command: &Expanded,
+    ) -> Result<Option<Start>, Halt> {
+        let args = &command.words[1..];
+        match self.run {
+            Run::Driver(start) => start(task, args).map(Some),
+            Run::Program(start) => start(task, command).map(Some),
+            Run::Setting { print, .. } if args.is_empty() => {
+                Ok(Some(Start::new(crate::effect::Action::Print(print(machine, task)))))
+            }
+            Run::Setting { .. } | Run::Shell(_) | Run::Flow(_) | Run::Commands(_) => Ok(None),
+        }
+    }
+
+    /// Carries out a builtin that changes the shell.
+    pub(crate) fn run(&self, machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+        match self.run {
+            Run::Shell(change) | Run::Setting { change, .. } => {
+                change(machine, task, &command.words[1..])?;
+            }
+            Run::Flow(run) | Run::Commands(run) => return run(machine, task, command),
+            Run::Driver(_) | Run::Program(_) => {
+                return Err(Halt::Broken("a builtin of the driver was run by the machine"));
+            }
+        }
+        let (text, elapsed) = (command.text.clone(), Duration::ZERO);
+        let event = || LogEvent::CommandSucceeded { command: text, elapsed };
+        machine.log(task, event, Level::COMMANDS);
+        task.advance();
+        Ok(Flow::Continue)
+    }
+}
+
+/// Returns all builtins, in the order of the documentation.
+pub fn all() -> impl Iterator<Item = &'static Builtin> + Clone {
+    GROUPS.into_iter().flatten()
+}
+
+/// Returns the names of all builtins, in the order of the documentation.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    all().map(|builtin| builtin.name)
+}
+
+/// Returns the builtin with this name.
+pub fn named(name: impl AsRef<[u8]>) -> Option<&'static Builtin> {
+    all().find(|builtin| builtin.name.as_bytes() == name.as_ref())
+}
+
+/// Returns the failure of a builtin that would leave a `finally`, which the parser finds unless the
+/// builtin is in a function.
+fn in_finally(name: &str) -> Halt {
+    Halt::usage(format!("`{name}` can't leave a `finally`"))
+}

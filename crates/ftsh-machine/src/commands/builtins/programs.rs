@@ -1,0 +1,92 @@
+//! Builtins that run other scripts and programs.
+
+use std::sync::Arc;
+
+use super::{Builtin, Run, in_finally};
+use crate::Machine;
+use crate::commands::command::program;
+use crate::commands::invocation::{Expanded, Start};
+use crate::commands::redirect::{enter_redirects, named_descriptor};
+use crate::effect::Query;
+use crate::event::Reply;
+use crate::program::lower::lower;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{CallFrame, FrameKind};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use ftsh_syntax::Among;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "source",
+        usage: &["source file"],
+        help: "runs another script here: its variables and functions stay",
+        details: "",
+        examples: &[("source /dev/stdin <<< 'n=1'\necho $n", "1\n")],
+        run: Run::Commands(source),
+    },
+    Builtin {
+        name: "exec",
+        usage: &["exec command"],
+        help: "replaces the shell by a program",
+        details: "",
+        examples: &[("exec true\necho never", "")],
+        run: Run::Program(exec),
+    },
+];
+
+fn exec(task: &Task, command: &Expanded) -> Result<Start, Halt> {
+    let args = &command.words[1..];
+    if args.is_empty() {
+        return Err(Halt::usage("exec needs a command"));
+    }
+    if task.is_in_finally() {
+        return Err(in_finally("exec"));
+    }
+    if task.is_atomic() {
+        return Err(Halt::usage("exec can't stand in an atomic `try`"));
+    }
+    Ok(Start { last: true, ..Start::new(program(task, command, args.to_vec())) })
+}
+
+fn source(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+    let [_, path] = &command.words[..] else {
+        return Err(Halt::usage("source needs one file"));
+    };
+    let query = match named_descriptor(path) {
+        Some(number) => Query::Input(task.opened().unwrap_or(&task.io).id(), number),
+        None => Query::File(path.clone()),
+    };
+    let Some(Reply::Text(text)) = Machine::answer(task, &query) else {
+        return Err(Halt::Need(query));
+    };
+    let name = path.to_string();
+    let channels: Vec<&str> = machine.channels().map(|name| &**name).collect();
+    let functions: Vec<&str> = machine.functions.keys().map(|name| &**name).collect();
+    let among = Among { functions: &functions, channels: &channels };
+    let script = ftsh_syntax::parse_bytes_among(&name, text, among).map_err(|errors| {
+        let first = &errors.errors[0];
+        let line = errors.source.line(first.span.start);
+        Halt::usage(format!("{name}:{line}: {}", first.message))
+    })?;
+    let program = Arc::new(lower(&script));
+    if task.depth() >= 1000 {
+        return Err(Halt::usage("files source each other too deeply"));
+    }
+    machine.define(&program);
+    enter_redirects(task, true);
+    let frame = CallFrame {
+        function: None,
+        wants_value: false,
+        program: std::mem::replace(&mut task.program, program),
+        return_to: task.at + 1,
+        args: Arc::clone(&task.args),
+        restore: Vec::new(),
+        started: machine.now,
+        command: Some(command.text.clone()),
+        depth: task.depth() + 1,
+    };
+    task.enter(FrameKind::Call(Box::new(frame)));
+    task.jump(0);
+    Ok(Flow::Continue)
+}

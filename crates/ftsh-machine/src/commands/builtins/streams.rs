@@ -1,0 +1,46 @@
+//! Builtins that print and read.
+
+use bstr::BString;
+
+use super::{Builtin, Run};
+use crate::commands::invocation::Start;
+use crate::commands::redirect::variable_name;
+use crate::effect::Action;
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::values::size;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "echo",
+        usage: &["echo [-n] words"],
+        help: "prints its words with blanks between; with `-n`, without a newline",
+        details: "",
+        examples: &[("echo -n one\necho ' two'  three", "one two three\n")],
+        run: Run::Driver(|_, args| Ok(Start::new(Action::Print(echo(args)?)))),
+    },
+    Builtin {
+        name: "read",
+        usage: &["read name", "read a b c"],
+        help: "reads a line from standard input into variables",
+        details: "With several names, each gets a word and the last the rest. At the end of the input \
+                  it fails.",
+        examples: &[("read first rest <<< 'a b c'\necho \"$rest\"", "b c\n")],
+        run: Run::Driver(read),
+    },
+];
+
+fn read(_: &Task, args: &[BString]) -> Result<Start, Halt> {
+    if args.is_empty() {
+        return Err(Halt::usage("read needs a variable's name"));
+    }
+    let reads = args.iter().map(variable_name).collect::<Result<_, _>>()?;
+    Ok(Start { reads, ..Start::new(Action::ReadLine) })
+}
+
+fn echo(args: &[BString]) -> Result<BString, Halt> {
+    match args.split_first() {
+        Some((first, words)) if first == "-n" => size::join(words.iter(), b""),
+        _ => size::join(args.iter(), b"\n"),
+    }
+}

@@ -1,0 +1,71 @@
+//! Builtins of variables.
+
+use bstr::{BString, ByteSlice};
+
+use super::{Builtin, Run};
+use crate::Machine;
+use crate::commands::redirect::variable_name;
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::values::value::Value;
+use crate::values::variables::Variable;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "local",
+        usage: &["local name", "local name=expression"],
+        help: "sets a variable until the function ends",
+        details: "Functions that it calls see it.",
+        examples: &[("n=1\nfunction f\nlocal n=2\necho $n\nend\nf\necho $n", "2\n1\n")],
+        run: Run::Shell(|_, _, _| {
+            Err(Halt::usage("local is written out, with one name: `local name=value`"))
+        }),
+    },
+    Builtin {
+        name: "export",
+        usage: &["export name", "export name=value"],
+        help: "puts variables into the environment of commands",
+        details: "",
+        examples: &[("n=1\nexport n m=2\necho $n $m", "1 2\n")],
+        run: Run::Shell(export),
+    },
+    Builtin {
+        name: "unset",
+        usage: &["unset name"],
+        help: "forgets variables",
+        details: "",
+        examples: &[("n=1\nunset n\necho ${n:-gone}", "gone\n")],
+        run: Run::Shell(unset),
+    },
+];
+
+fn unset(machine: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+    for name in args {
+        let name = variable_name(name)?;
+        machine.unset(task, &name);
+    }
+    Ok(())
+}
+
+fn export(_: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+    if args.is_empty() {
+        return Err(Halt::usage("export needs a variable's name"));
+    }
+    for arg in args {
+        let (name, value) = match arg.split_once_str("=") {
+            Some((name, value)) => (name.into(), Some(Value::from(BString::from(value)))),
+            None => (arg.clone(), None),
+        };
+        let name = variable_name(&name)?;
+        let value = match (value, task.variables.get(&name)) {
+            (Some(value), _) => value,
+            (None, Some(variable)) => variable.value.clone(),
+            (None, None) => {
+                return Err(Halt::usage(format!("export: the variable `{name}` is not set")));
+            }
+        };
+        let variable = Variable { value, exported: true, inherited: false };
+        task.variables.put(&name, Some(variable));
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Functions that cut a text into the words of a list.
+
+use super::{Context, Function};
+use crate::tasks::halt::Halt;
+use crate::values::pieces::Pieces;
+use crate::values::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("lines", &[("lines(\"a b\\nc\")", &["a b\\nc"])], lines),
+    Function::new("split", &[("split(\"a b,,c\", \",\")", &["a b", "", "c"])], split),
+];
+
+fn lines(context: &mut Context) -> Result<Value, Halt> {
+    Ok(Value::Split(Pieces::lines(context.text(0)?)))
+}
+
+fn split(context: &mut Context) -> Result<Value, Halt> {
+    let (text, separator) = (context.text(0)?, context.text(1)?);
+    Ok(Value::Split(Pieces::split(text, &separator).map_err(Halt::expression)?))
+}

@@ -1,0 +1,186 @@
+//! Functions of the language: a row for each, and their calls.
+//!
+//! A function's name, parameters and help are its signature in [`vocabulary`], since the parser refuses
+//! calls with the wrong number of arguments. Everything else about a function is its row here.
+
+mod lists;
+mod outside;
+mod paths;
+mod texts;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use crate::Machine;
+use crate::effect::Query;
+use crate::event::Reply;
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::Task;
+use crate::values::size;
+use crate::values::value::Value;
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::{self, Signature};
+
+/// Rows in the order of the vocabulary.
+const GROUPS: [&[Function]; 4] =
+    [lists::FUNCTIONS, texts::FUNCTIONS, paths::FUNCTIONS, outside::FUNCTIONS];
+
+/// A function of the language.
+#[derive(Debug)]
+pub struct Function {
+    /// Name, parameters and help.
+    pub signature: &'static Signature,
+    /// Expressions with the words of their values. `tests/machine/functions.rs` evaluates them, and the
+    /// documentation shows them.
+    pub examples: &'static [Example],
+    evaluate: Evaluate,
+}
+
+/// An expression, and the words of its value.
+pub type Example = (&'static str, &'static [&'static str]);
+
+/// Implementation of a function.
+#[derive(Clone, Copy, Debug)]
+enum Evaluate {
+    AtOnce(fn(&mut Context) -> Result<Value, Halt>),
+    /// Returns none as long as there is more to do, so that limits can cut it short.
+    InSteps(fn(&mut Context) -> Result<Option<Value>, Halt>),
+}
+
+impl Function {
+    const fn new(
+        name: &str,
+        examples: &'static [Example],
+        evaluate: fn(&mut Context) -> Result<Value, Halt>,
+    ) -> Self {
+        Self { signature: signature(name), examples, evaluate: Evaluate::AtOnce(evaluate) }
+    }
+
+    const fn in_steps(
+        name: &str,
+        examples: &'static [Example],
+        evaluate: fn(&mut Context) -> Result<Option<Value>, Halt>,
+    ) -> Self {
+        Self { signature: signature(name), examples, evaluate: Evaluate::InSteps(evaluate) }
+    }
+}
+
+/// Returns all functions, in the order of the documentation.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    GROUPS.into_iter().flatten()
+}
+
+/// Returns the function of the language with this name.
+pub fn named(name: &str) -> Option<&'static Function> {
+    all().find(|function| function.signature.name == name)
+}
+
+/// Returns a function's signature; a row without one doesn't compile.
+const fn signature(name: &str) -> &'static Signature {
+    let mut at = 0;
+    while at < vocabulary::FUNCTIONS.len() {
+        if is_same(vocabulary::FUNCTIONS[at].name.as_bytes(), name.as_bytes()) {
+            return &vocabulary::FUNCTIONS[at];
+        }
+        at += 1;
+    }
+    panic!("a row of `eval/functions/` has no signature in `ftsh_syntax::vocabulary`")
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+const _: () = {
+    let (mut rows, mut at) = (0, 0);
+    while at < GROUPS.len() {
+        rows += GROUPS[at].len();
+        at += 1;
+    }
+    let signatures = vocabulary::FUNCTIONS.len();
+    assert!(
+        rows == signatures,
+        "a signature of `ftsh_syntax::vocabulary` has no row in `eval/functions/`"
+    );
+};
+
+/// Arguments of a call, and the machine that evaluates it.
+struct Context<'m> {
+    machine: &'m mut Machine,
+    task: &'m mut Task,
+    /// Position of the first argument on the task's stack.
+    start: usize,
+}
+
+impl Context<'_> {
+    /// Returns an argument as bytes, which are copied only if necessary.
+    fn text(&self, at: usize) -> Result<Arc<BString>, Halt> {
+        let value = &self.task.stack[self.start + at];
+        let text = self.machine.expander(self.task).text(value)?;
+        self.count(text.len());
+        match (value, text) {
+            (Value::Text(text), _) => Ok(Arc::clone(text)),
+            (_, Cow::Owned(text)) => Ok(Arc::new(text)),
+            (_, Cow::Borrowed(text)) => Ok(Arc::new(size::copy(text)?)),
+        }
+    }
+
+    /// Returns an argument that has to be a whole number.
+    fn integer(&self, at: usize) -> Result<i64, Halt> {
+        self.task.stack[self.start + at].integer().map_err(Halt::expression)
+    }
+
+    /// Returns the answer to a query, if the driver has given it already.
+    fn answer(&self, query: &Query) -> Option<&Reply> {
+        Machine::answer(self.task, query)
+    }
+
+    /// Draws a random number from one to the other, both included.
+    fn draw(&mut self, from: i64, to: i64) -> i64 {
+        self.machine.draw(from, to)
+    }
+
+    /// Adds to the bytes handled, which shorten the machine's slice.
+    fn count(&self, bytes: usize) {
+        self.machine.handled.set(self.machine.handled.get() + bytes);
+    }
+}
+
+impl Machine {
+    /// Calls a function of the language, whose arguments are on the stack.
+    pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
+        let Some(function) = named(name) else { return Err(self.undefined(name)) };
+        if function.signature.parameters.len() != count {
+            return Err(Halt::expression(function.signature.wrong_count(count)));
+        }
+        let start = task.stack.len().saturating_sub(count);
+        let mut context = Context { machine: self, task, start };
+        let value = match function.evaluate {
+            Evaluate::AtOnce(evaluate) => evaluate(&mut context)?,
+            Evaluate::InSteps(evaluate) => match evaluate(&mut context)? {
+                Some(value) => value,
+                None => return Ok(Flow::Continue),
+            },
+        };
+        task.stack.truncate(start);
+        task.stack.push(value);
+        task.advance();
+        Ok(Flow::Continue)
+    }
+
+    /// Returns the failure of a call whose function is not defined.
+    pub(crate) fn undefined(&self, name: &str) -> Halt {
+        let known = self.functions.keys().map(|name| &**name);
+        let known = known.chain(vocabulary::FUNCTIONS.iter().map(|function| function.name));
+        let meant = nearest(name, known);
+        let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
+        Halt::expression(format!("the function `{name}` is not defined{meant}"))
+    }
+}

@@ -1,0 +1,28 @@
+//! Functions of values from outside the script.
+
+use super::{Context, Function};
+use crate::effect::Query;
+use crate::event::Reply;
+use crate::tasks::halt::Halt;
+use crate::values::value::Value;
+use crate::values::value_error::ValueError;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("now", &[("now() .gt. 0", &["true"])], now),
+    Function::new("random", &[("random(6, 6)", &["6"])], random),
+];
+
+fn now(context: &mut Context) -> Result<Value, Halt> {
+    match context.answer(&Query::Clock) {
+        Some(Reply::Text(now)) => Ok(Value::from(now.clone())),
+        _ => Err(Halt::Need(Query::Clock)),
+    }
+}
+
+fn random(context: &mut Context) -> Result<Value, Halt> {
+    let (from, to) = (context.integer(0)?, context.integer(1)?);
+    if from > to {
+        return Err(Halt::expression(ValueError::NoneBetween(from, to)));
+    }
+    Ok(Value::Integer(context.draw(from, to)))
+}

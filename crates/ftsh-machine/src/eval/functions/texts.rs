@@ -1,0 +1,99 @@
+//! Functions of texts.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Context, Function};
+use crate::eval::operators::regex;
+use crate::eval::replacing::Replacing;
+use crate::tasks::halt::Halt;
+use crate::values::size;
+use crate::values::subject::Subject;
+use crate::values::value::Value;
+use crate::values::value_error::ValueError;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("length", &[("length(\"été\")", &["3"])], length),
+    Function::new("lower", &[("lower(\"ÉTÉ A\")", &["été a"])], |context| {
+        cased(&context.text(0)?, str::to_lowercase)
+    }),
+    Function::new("upper", &[("upper(\"straße\")", &["STRASSE"])], |context| {
+        cased(&context.text(0)?, str::to_uppercase)
+    }),
+    Function::new("trim", &[("trim(\"  a b \")", &["a b"])], |context| {
+        Ok(Value::from(size::copy(trim(&context.text(0)?))?))
+    }),
+    Function::in_steps(
+        "replace",
+        &[
+            ("replace(\"a.tar.gz\", \"\\.gz$\", \"\")", &["a.tar"]),
+            ("replace(\"john smith\", \"(\\w+) (\\w+)\", '$2, $1')", &["smith, john"]),
+        ],
+        replace,
+    ),
+    Function::new(
+        "match",
+        &[("match(\"port=8080 host=x\", \"port=(\\d+)\")", &["8080"])],
+        first_match,
+    ),
+];
+
+fn length(context: &mut Context) -> Result<Value, Halt> {
+    let text = context.text(0)?;
+    let length = text.to_str().map_or(text.len(), |text| text.chars().count());
+    Ok(Value::Integer(length as i64))
+}
+
+fn replace(context: &mut Context) -> Result<Option<Value>, Halt> {
+    if context.task.progress.as_ref().is_none_or(|progress| progress.replacing.is_none()) {
+        let pattern = context.text(1)?;
+        let regex = regex(pattern.as_bstr()).map_err(Halt::expression)?;
+        let subject =
+            Subject::new(context.text(0)?, pattern.as_bstr()).map_err(Halt::expression)?;
+        let replacing =
+            Replacing::new(subject, regex, &context.text(2)?).map_err(Halt::expression)?;
+        context.task.progress().replacing = Some(replacing);
+    }
+    let Some(replacing) = &mut context.task.progress().replacing else { return Ok(None) };
+    let (handled, done) = replacing.go_on();
+    context.count(handled);
+    Ok(done?.map(Value::from))
+}
+
+fn first_match(context: &mut Context) -> Result<Value, Halt> {
+    let (text, pattern) = (context.text(0)?, context.text(1)?);
+    let pattern: &BStr = pattern.as_bstr();
+    let regex = regex(pattern).map_err(Halt::expression)?;
+    let subject = Subject::new(&**text, pattern).map_err(Halt::expression)?;
+    let group = usize::from(regex.captures_len() > 1);
+    match regex.captures(subject.searched()) {
+        Some(captures) => {
+            let found = captures.get(group).map_or(0..0, |found| found.range());
+            Ok(Value::from(size::copy(subject.original(found))?))
+        }
+        None => Err(Halt::expression(ValueError::NoMatch(pattern.to_owned()))),
+    }
+}
+
+/// Changes the parts that are UTF-8, and copies other bytes.
+fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Halt> {
+    // A few characters become longer.
+    if !size::is_to_be_had(2 * text.len()) {
+        return Err(size::none(text.len()));
+    }
+    let mut changed = BString::default();
+    for chunk in text.utf8_chunks() {
+        changed.extend_from_slice(change(chunk.valid()).as_bytes());
+        changed.extend_from_slice(chunk.invalid());
+    }
+    if changed.len() > size::LONGEST {
+        return Err(Halt::expression(size::TooLong(changed.len())));
+    }
+    Ok(Value::from(changed))
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    match text.to_str() {
+        Ok(text) => text.trim().as_bytes(),
+        Err(_) => text.trim_ascii(),
+    }
+}
