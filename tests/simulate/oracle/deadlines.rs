@@ -72,6 +72,8 @@ impl Oracle for Deadlines {
             let first = limits.chain(around).min_by_key(|limit| limit.0);
             if let Some((deadline, line)) = first
                 && start.at >= deadline
+                // A signal in the same turn has ended the cleaning that it was part of.
+                && !look.families.is_ending(start.scope)
             {
                 return Err(format!(
                     "`{}` began at {:?}, after the deadline {deadline:?} of line {line}",
