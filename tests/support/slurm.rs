@@ -159,7 +159,8 @@ impl Slurm {
     pub fn nothing_left(&self) {
         let running = self.running();
         assert!(running.is_empty(), "left running on nodes: {running:?}");
-        wait("jobs are left in the queue", || self.jobs().is_empty());
+        let why = || format!("jobs are left in the queue:\n{}{}", self.jobs(), self.state());
+        wait_or(why, || self.jobs().is_empty());
     }
 
     /// The jobs in the queue, one a line.
@@ -170,12 +171,20 @@ impl Slurm {
     /// Waits until so many nodes can be used.
     pub fn wait_for_nodes(&self, count: usize) {
         let idle = ["sinfo", "--noheader", "--states=idle,alloc,mix", "--format=%D"];
-        let why = || format!("{}{}", self.ask(&["sinfo", "--long", "--Node"]), self.errors());
-        wait_or(why, || {
-            let answer = self.ask(&idle);
-            let numbers = answer.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
-            numbers.sum::<usize>() == count
-        });
+        wait_or(
+            || self.state(),
+            || {
+                let answer = self.ask(&idle);
+                let numbers =
+                    answer.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
+                numbers.sum::<usize>() == count
+            },
+        );
+    }
+
+    /// Returns the state of the nodes, and the errors that the daemons have logged.
+    fn state(&self) -> String {
+        format!("{}{}", self.ask(&["sinfo", "--long", "--Node"]), self.errors())
     }
 
     /// What the daemons have to complain of.
