@@ -1,4 +1,4 @@
-//! What is done before everything else, even before Rust's start-up code.
+//! What is done before everything else, even before Rust's start-up code, or in place of that code.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -7,14 +7,15 @@ use libc::c_int;
 use super::signals::{SignalSet, is_ignored, set_action};
 
 /// The signals that this process ignores for its own part, so that a write that can't be done fails
-/// instead of ending it: Rust's start-up code does so with the first, [`survive_file_limit`] with the second.
+/// instead of ending it. The first is ignored from the start, as in any program of Rust, the second since
+/// [`survive_file_limit`].
 const IGNORED_HERE: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Set when SIGXFSZ was ignored before this process ignored it.
 static FILE_LIMIT_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// A bit for each of descriptors 0 to 2 that was closed when this process began. Rust's start-up code opens
-/// `/dev/null` there, so that no other file gets these numbers.
+/// A bit for each of descriptors 0 to 2 that was closed when this process began. `/dev/null` is opened
+/// there, so that no other file gets these numbers.
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
@@ -24,11 +25,23 @@ static BEGIN: extern "C" fn() = {
         hold_question();
         for number in (0..3).filter(|number| !is_open(*number)) {
             WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
+            occupy(number);
         }
+        set_action(libc::SIGPIPE, libc::SIG_IGN, 0);
         FILE_LIMIT_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     }
     begin
 };
+
+/// Opens `/dev/null` as the lowest number that is free.
+fn occupy(number: c_int) {
+    // SAFETY: plain calls; the name is live.
+    unsafe {
+        if libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) != number {
+            libc::abort();
+        }
+    }
+}
 
 fn is_open(number: c_int) -> bool {
     // SAFETY: a plain call.
