@@ -4,13 +4,14 @@
 //! nobody waits for any more is interrupted by a signal to its thread.
 
 use std::collections::VecDeque;
-use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::OFlag;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::unistd::{read, write};
 
 use super::signal::of_the_editor;
 use ftsh_sys as sys;
@@ -116,8 +117,8 @@ pub struct WorkerPool<A> {
     shared: Arc<Shared<A>>,
     answers: Receiver<(Ticket, A)>,
     sender: Sender<(Ticket, A)>,
-    waking: PipeReader,
-    waker: Arc<PipeWriter>,
+    /// Counts answers that the loop has not seen.
+    answered: Arc<OwnedFd>,
     last: u64,
     nudging: Vec<Nudging>,
 }
@@ -146,18 +147,15 @@ impl Handle {
 impl<A: Send + 'static> WorkerPool<A> {
     /// A pool without threads yet.
     pub fn new() -> io::Result<Self> {
-        let (waking, waker) = io::pipe()?;
-        let waking = PipeReader::from(sys::move_up(waking.into())?);
-        let waker = PipeWriter::from(sys::move_up(waker.into())?);
-        sys::add_flags(waking.as_fd(), OFlag::O_NONBLOCK)?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let answered = sys::move_up(EventFd::from_flags(flags)?.into())?;
         let (sender, answers) = mpsc::channel();
         let queue = Queue { jobs: VecDeque::new(), threads: 0, idle: 0 };
         Ok(Self {
             shared: Arc::new(Shared { queue: Mutex::new(queue), filled: Condvar::new() }),
             answers,
             sender,
-            waking,
-            waker: Arc::new(waker),
+            answered: Arc::new(answered),
             last: 0,
             nudging: Vec::new(),
         })
@@ -165,7 +163,7 @@ impl<A: Send + 'static> WorkerPool<A> {
 
     /// Readable when an answer is there.
     pub fn readiness(&self) -> BorrowedFd<'_> {
-        self.waking.as_fd()
+        self.answered.as_fd()
     }
 
     /// Has a worker do this. Fails only if there is no worker and none can be made.
@@ -191,11 +189,11 @@ impl<A: Send + 'static> WorkerPool<A> {
     }
 
     fn start_thread(&self) -> io::Result<()> {
-        let (shared, sender, waker) =
-            (self.shared.clone(), self.sender.clone(), self.waker.clone());
+        let (shared, sender, answered) =
+            (self.shared.clone(), self.sender.clone(), self.answered.clone());
         let work = move || {
             let _ = of_the_editor().thread_block();
-            work(&shared, &sender, &waker);
+            work(&shared, &sender, &answered);
         };
         // A thread that finds no memory as it begins ends the process.
         if !sys::has_room(STACK_SIZE + HEADROOM) {
@@ -241,17 +239,17 @@ impl<A: Send + 'static> WorkerPool<A> {
 
     /// Takes note that `readiness` was seen; to be called before `answer`.
     pub fn clear_readiness(&mut self) {
-        let mut bytes = [0; 512];
-        while matches!(io::Read::read(&mut self.waking, &mut bytes), Ok(512)) {}
+        let _ = read(&self.answered, &mut [0; size_of::<u64>()]);
     }
 }
 
-fn work<A>(shared: &Shared<A>, sender: &Sender<(Ticket, A)>, mut waker: &PipeWriter) {
+fn work<A>(shared: &Shared<A>, sender: &Sender<(Ticket, A)>, answered: &OwnedFd) {
     while let Some((ticket, control, job)) = next_job(shared) {
         // A cancelled job's answer is dropped here, and with it what it had opened.
         if let Some(answer) = control.run(job)
             && !control.is_cancelled()
-            && (sender.send((ticket, answer)).is_err() || waker.write_all(&[0]).is_err())
+            && (sender.send((ticket, answer)).is_err()
+                || write(answered, &1_u64.to_ne_bytes()).is_err())
         {
             return; // the driver is gone
         }
