@@ -84,9 +84,10 @@ impl KillCount {
 
 fn own() -> Option<Group> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let groups: Vec<_> = text.lines().filter_map(group).collect();
     // Where both versions are mounted, memory belongs to one of them.
-    groups.into_iter().find(|group| group.directory.join(group.hierarchy.kills).exists())
+    text.lines()
+        .filter_map(group)
+        .find(|group| group.directory.join(group.hierarchy.kills).exists())
 }
 
 /// The group that a line of `/proc/self/cgroup` names: `4:memory:/path`, `0::/path`.
