@@ -4,7 +4,7 @@ use bstr::ByteSlice;
 
 use super::backlog::Backlog;
 use super::connection::{Connection, Pipe};
-use super::engine::{self, Reason};
+use super::engines::{self, Engine, Failure, Reason};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
@@ -137,6 +137,7 @@ pub struct Errand {
     pub scope: ScopeId,
     pub line: u32,
     pub engine: EngineId,
+    pub implementation: &'static dyn Engine,
     /// Whether the engine's list has what waits.
     pub is_listed: bool,
     /// When some machine needn't be avoided any more that was to be.
@@ -145,12 +146,12 @@ pub struct Errand {
 
 impl Errand {
     /// What of a dispatch is needed as long as the branch is away.
-    pub fn of(dispatch: &Dispatch) -> Self {
+    pub fn of(dispatch: &Dispatch, implementation: &'static dyn Engine) -> Self {
         let Dispatch { process, task, scope, line, avoid_until, .. } = *dispatch;
         let (engine, options) = (dispatch.on.engine, dispatch.on.options.as_ref());
-        let is_listed =
-            engine::is_listed(engine, options.map(|it| it.as_bstr()).unwrap_or_default());
-        Self { process, task, scope, line, engine, is_listed, avoid_until }
+        let options = options.map(|it| it.as_bstr()).unwrap_or_default();
+        let is_listed = implementation.queue().is_some_and(|queue| queue.shows(options));
+        Self { process, task, scope, line, engine, implementation, is_listed, avoid_until }
     }
 }
 
@@ -253,7 +254,9 @@ impl Away {
     /// The engine's command has ended, and nothing more comes.
     pub fn closed(&mut self, code: Option<i32>) {
         let said = self.head.noise();
-        let reason = engine::reason(self.errand.engine, &said, code, self.place.others);
+        let has_other_hosts = self.place.others;
+        let failure = Failure { messages: &said, code, has_other_hosts };
+        let reason = engines::reason(self.errand.implementation, &failure);
         self.head.closed("", reason.blame);
         self.reason = Some(reason);
     }

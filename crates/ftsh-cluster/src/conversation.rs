@@ -79,9 +79,11 @@ impl ClusterDriver {
             && !is_beginning
             && !std::mem::replace(&mut it.place.is_settled, true)
         {
-            self.hosts.settle(host);
-            if it.awaited == Awaited::End {
-                self.hosts.learn(host, has_begun);
+            if let Some(state) = self.engines.get_mut(&it.errand.engine) {
+                state.hosts.settle(host);
+                if it.awaited == Awaited::End {
+                    state.hosts.learn(host, has_begun);
+                }
             }
             self.send_waiting();
         }
@@ -128,10 +130,10 @@ impl ClusterDriver {
             {
                 self.ready.push_back(Event::Returned { process: it.errand.process, returned });
             }
-            let place = std::mem::take(&mut it.place);
+            let (place, engine) = (std::mem::take(&mut it.place), it.errand.engine);
             self.tell_empty();
             if let Some(host) = place.host {
-                self.hosts.leave(&host);
+                self.engine(engine).hosts.leave(&host);
                 self.send_waiting();
             }
         }
@@ -142,9 +144,9 @@ impl ClusterDriver {
 
     /// Waits for the end of engines' commands that aren't needed any more: at once, if somebody is impatient.
     pub(super) fn outlast_engines(&mut self) {
-        self.end_look();
+        self.end_looks();
         let until = self.inner.now() + PATIENCE * 2;
-        let is_there = |it: &Self| !it.away.is_empty() || it.look.is_some();
+        let is_there = |it: &Self| !it.away.is_empty() || it.is_looking();
         while is_there(self) && self.inner.now() < until {
             self.turn(until);
             if self.ready.drain(..).any(|event| matches!(event, Event::Interrupted(_))) {
@@ -160,8 +162,8 @@ impl ClusterDriver {
     pub(super) fn hear(&mut self, key: u64) {
         let number = key / Pipe::KEYS;
         let Some(pipe) = Pipe::ALL.get((key % Pipe::KEYS) as usize).copied() else { return };
-        if self.is_look(number) {
-            return self.hear_list(pipe);
+        if let Some(engine) = self.looking(number) {
+            return self.hear_list(engine, pipe);
         }
         let Some(it) = self.away.get_mut(&number) else { return };
         if pipe == Pipe::Input {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ftsh_machine::Time;
 
 /// How soon after something was sent there is a first look, and after one that has missed something another.
-const SOON: Duration = Duration::from_secs(5);
+pub const SOON: Duration = Duration::from_secs(5);
 /// How far looks are apart at most: each is twice as far from the last one as that from the one before.
 const SELDOM: Duration = Duration::from_secs(60);
 
@@ -20,6 +20,8 @@ const SELDOM: Duration = Duration::from_secs(60);
 pub struct Inquiry {
     /// When the next one is due; never, if nothing is on its way or one is being taken.
     due: Time,
+    /// Pause before the first poll, and after a poll that missed something.
+    soon: Duration,
     pause: Duration,
     /// What is looked for just now: branches by their numbers, with their jobs.
     sought: BTreeMap<u64, String>,
@@ -29,8 +31,14 @@ pub struct Inquiry {
 
 impl Inquiry {
     /// One that has nothing to look for.
-    pub fn new() -> Self {
-        Self { due: Time::NEVER, pause: SOON, sought: BTreeMap::new(), missed: BTreeSet::new() }
+    pub fn new(soon: Duration) -> Self {
+        Self {
+            due: Time::NEVER,
+            soon,
+            pause: soon,
+            sought: BTreeMap::new(),
+            missed: BTreeSet::new(),
+        }
     }
 
     /// When the next look is due.
@@ -41,8 +49,8 @@ impl Inquiry {
     /// Something was sent that may have to wait.
     pub fn sent(&mut self, now: Time) {
         if self.due == Time::NEVER && self.sought.is_empty() {
-            self.pause = SOON;
-            self.due = now + SOON;
+            self.pause = self.soon;
+            self.due = now + self.soon;
         }
     }
 
@@ -68,7 +76,7 @@ impl Inquiry {
             self.due = now + self.pause;
             self.pause = (self.pause * 2).min(SELDOM);
         } else {
-            self.due = now + SOON;
+            self.due = now + self.soon;
         }
         forgotten
     }
@@ -100,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_missed_twice_is_forgotten() {
-        let mut inquiry = Inquiry::new();
+        let mut inquiry = Inquiry::new(SOON);
         inquiry.sent(at(0));
         assert_eq!(look(&mut inquiry, "abc", Some(&["a"])), NONE);
         assert_eq!(look(&mut inquiry, "abc", Some(&["a", "c"])), [2]);
@@ -111,7 +119,7 @@ mod tests {
 
     #[test]
     fn no_answer_proves_nothing() {
-        let mut inquiry = Inquiry::new();
+        let mut inquiry = Inquiry::new(SOON);
         inquiry.sent(at(0));
         assert_eq!(look(&mut inquiry, "a", None), NONE);
         assert_eq!(look(&mut inquiry, "a", None), NONE);
@@ -122,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_was_missed_and_waits_no_more_is_not_forgotten_later() {
-        let mut inquiry = Inquiry::new();
+        let mut inquiry = Inquiry::new(SOON);
         inquiry.sent(at(0));
         assert_eq!(look(&mut inquiry, "ab", Some(&["b"])), NONE);
         assert_eq!(look(&mut inquiry, "b", Some(&["b"])), NONE);
@@ -131,7 +139,7 @@ mod tests {
 
     #[test]
     fn looks_are_few() {
-        let mut inquiry = Inquiry::new();
+        let mut inquiry = Inquiry::new(SOON);
         inquiry.sent(at(0));
         inquiry.sent(at(3));
         let mut times = Vec::new();
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_for_when_nothing_waits() {
-        let mut inquiry = Inquiry::new();
+        let mut inquiry = Inquiry::new(SOON);
         assert_eq!(inquiry.due(), Time::NEVER);
         inquiry.sent(at(0));
         assert!(!inquiry.begin(BTreeMap::new(), false));

@@ -9,16 +9,16 @@ mod away;
 mod backlog;
 mod connection;
 mod conversation;
-mod engine;
+mod engine_state;
+mod engines;
+mod hosts;
 mod inquiry;
 mod interactive;
-mod listed;
 mod looking;
 mod sending;
 mod ship;
-mod slurm;
-mod ssh;
-mod submission;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -27,10 +27,9 @@ use std::time::Duration;
 use bstr::BString;
 
 use self::away::{Awaited, Away, Names};
-use self::inquiry::Inquiry;
-use self::looking::Look;
+use self::engine_state::EngineState;
+use self::engines::Engine;
 use self::sending::Program;
-use self::ssh::Hosts;
 use ftsh_machine::driver::{Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
 use ftsh_machine::event::{Blame, SpawnErrorKind, Status};
@@ -39,6 +38,9 @@ use ftsh_process::ProcessDriver;
 use ftsh_remote::Lease;
 use ftsh_remote::family::Families;
 use ftsh_remote::orphans::Orphans;
+use ftsh_syntax::engine::EngineId;
+
+pub use self::engines::{environment_prefixes, node_name};
 
 /// What a cluster driver is told.
 pub struct Settings {
@@ -54,16 +56,19 @@ pub struct Settings {
 pub struct ClusterDriver {
     inner: ProcessDriver,
     settings: Settings,
+    /// Implementation of each engine.
+    implementation: fn(EngineId) -> &'static dyn Engine,
+    /// Pause before an engine's queue is polled first.
+    first_poll: Duration,
+    /// State of the engines that this run has used.
+    engines: BTreeMap<EngineId, EngineState>,
     /// The program that runs, once that is known.
     program: Option<Program>,
     away: BTreeMap<u64, Away>,
     families: Families,
-    hosts: Hosts,
     /// Branches that wait for a free host.
     waiting: VecDeque<Dispatch>,
     orphans: Orphans,
-    inquiry: Inquiry,
-    look: Option<Look>,
     ready: VecDeque<Event>,
     count: u64,
 }
@@ -83,14 +88,14 @@ impl ClusterDriver {
         Self {
             inner,
             settings,
+            implementation: engines::of,
+            first_poll: inquiry::SOON,
+            engines: BTreeMap::new(),
             program: None,
             away: BTreeMap::new(),
             families: Families::default(),
-            hosts: Hosts::default(),
             waiting: VecDeque::new(),
             orphans: Orphans::default(),
-            inquiry: Inquiry::new(),
-            look: None,
             ready: VecDeque::new(),
             count: 0,
         }
@@ -125,9 +130,11 @@ impl ClusterDriver {
         };
         let Some((number, is_engine)) = own else { return Some(event) };
         match event {
-            Event::Exited { status, .. } if self.is_look(number) => self.looked(status),
-            Event::SpawnFailed { .. } | Event::Emptied { .. } if self.is_look(number) => {
-                self.looked(Status::Lost);
+            Event::Exited { status, .. } if self.looking(number).is_some() => {
+                self.looked(number, status);
+            }
+            Event::SpawnFailed { .. } | Event::Emptied { .. } if self.looking(number).is_some() => {
+                self.looked(number, Status::Lost);
             }
             Event::SpawnFailed { error, .. } if is_engine => {
                 if let Some(it) = self.away.get_mut(&number) {
@@ -183,7 +190,7 @@ impl ClusterDriver {
             self.go_on(number);
         }
         self.give_back_stale();
-        self.take_look();
+        self.take_looks();
     }
 
     /// Waits for something to happen, here or to a branch, and takes note of it.

@@ -11,15 +11,15 @@ use bstr::{BString, ByteSlice};
 use super::ClusterDriver;
 use super::away::{Away, Errand, Names, Place};
 use super::connection::Connection;
-use super::submission::Submission;
-use super::{engine, ship};
+use super::engines::{self, Submission};
+use super::hosts::Hosts;
+use super::ship;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Dispatch, Effect, Environment};
 use ftsh_machine::event::{Blame, Returned};
 use ftsh_machine::{Event, Time};
 use ftsh_process as process;
 use ftsh_remote::{Branch, Head, Identity, Nonce};
-use ftsh_syntax::engine::EngineId;
 use ftsh_sys::os_error::plain;
 
 /// Why a branch isn't sent, and who is to blame.
@@ -41,7 +41,7 @@ impl Program {
         const OWN: &str = "/proc/self/exe";
         let path = std::env::current_exe()?.into_os_string().into_vec().into();
         let environment = std::env::vars_os()
-            .filter(|(name, _)| !engine::is_misleading(name.as_encoded_bytes()))
+            .filter(|(name, _)| !engines::is_misleading(name.as_encoded_bytes()))
             .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
             .collect::<Environment>()
             .into();
@@ -79,7 +79,7 @@ impl ClusterDriver {
     pub(super) fn send_waiting(&mut self) {
         let mut in_vain = BTreeSet::new();
         for dispatch in std::mem::take(&mut self.waiting) {
-            let asked = (options(&dispatch).to_owned(), dispatch.avoid.clone());
+            let asked = (dispatch.on.engine, options(&dispatch).to_owned(), dispatch.avoid.clone());
             if in_vain.contains(&asked) {
                 self.waiting.push_back(dispatch);
                 continue;
@@ -103,7 +103,7 @@ impl ClusterDriver {
     /// more.
     pub(super) fn give_back_stale(&mut self) {
         let now = self.inner.now();
-        let has_room = |it: &Dispatch| matches!(self.hosts.choose(options(it), &[]), Ok(Some(_)));
+        let has_room = |it: &Dispatch| matches!(self.choose(it, &[]), Ok(Some(_)));
         let is_stale = |it: &Dispatch| it.avoid_until <= now && has_room(it);
         if let Some(at) = self.waiting.iter().position(is_stale)
             && let Some(Dispatch { process, .. }) = self.waiting.remove(at)
@@ -125,17 +125,15 @@ impl ClusterDriver {
         };
         let program = self.program().map_err(|error| (plain(&error), Blame::Request))?;
         let names = self.new_names();
-        let words = engine::submit(
-            dispatch.on.engine,
-            &Submission {
-                name: &names.job(self.inner.mark()),
-                options: options(&dispatch),
-                avoid: &dispatch.avoid,
-                command: &program.command(),
-                host: place.host.as_deref(),
-            },
-        );
-        let errand = Errand::of(&dispatch);
+        let engine = self.engine(dispatch.on.engine).engine;
+        let words = engine.submit(&Submission {
+            name: &names.job(self.inner.mark()),
+            options: options(&dispatch),
+            avoid: &dispatch.avoid,
+            command: &program.command(),
+            host: place.host.as_deref(),
+        });
+        let errand = Errand::of(&dispatch, engine);
         let branch_io = dispatch.io;
         let branch = Branch {
             identity: program.identity,
@@ -153,7 +151,7 @@ impl ClusterDriver {
             connection.send(&mut self.inner, image);
         }
         if let Some(host) = &place.host {
-            self.hosts.enter(host);
+            self.engine(errand.engine).hosts.enter(host);
             // Nothing waits there.
             head.called(self.inner.now(), self.sent_along());
         }
@@ -172,7 +170,8 @@ impl ClusterDriver {
         let submit = Action::Program { words, environment, overrides: Vec::new() };
         self.inner.perform(away.run(names.engine(), submit, names.engine_io(), Vec::new()));
         if errand.is_listed {
-            self.inquiry.sent(self.inner.now());
+            let now = self.inner.now();
+            self.engine(errand.engine).inquiry.sent(now);
         }
         self.away.insert(names.number(), away);
         Ok(())
@@ -180,18 +179,23 @@ impl ClusterDriver {
 
     /// Where a branch goes, if that is for us to choose; none if it waits for a free place.
     fn place(&self, dispatch: &Dispatch) -> Result<Option<Place>, NotSent> {
-        match dispatch.on.engine {
-            EngineId::Slurm => Ok(Some(Place::default())),
-            EngineId::Ssh => {
-                let chosen = self.hosts.choose(options(dispatch), &dispatch.avoid);
-                let chosen = chosen.map_err(|why| (why, Blame::Request))?;
-                Ok(chosen.map(|(host, others)| Place {
-                    host: Some(host),
-                    others,
-                    is_settled: false,
-                }))
-            }
+        if !dispatch.on.engine.lists_hosts() {
+            return Ok(Some(Place::default()));
         }
+        let chosen = self.choose(dispatch, &dispatch.avoid);
+        let chosen = chosen.map_err(|why| (why, Blame::Request))?;
+        Ok(chosen.map(|(host, others)| Place { host: Some(host), others, is_settled: false }))
+    }
+
+    /// Returns the host for a branch, and true if there are other hosts; none if none has room.
+    fn choose(
+        &self,
+        dispatch: &Dispatch,
+        avoid: &[String],
+    ) -> Result<Option<(String, bool)>, String> {
+        let unused = Hosts::default();
+        let hosts = self.engines.get(&dispatch.on.engine).map_or(&unused, |state| &state.hosts);
+        hosts.choose(options(dispatch), avoid)
     }
 
     pub(super) fn new_names(&mut self) -> Names {

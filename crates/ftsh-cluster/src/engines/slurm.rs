@@ -3,12 +3,12 @@
 use bstr::{BStr, BString, ByteSlice};
 use nix::unistd::geteuid;
 
-use super::listed::Listed;
-use super::submission::Submission;
+use super::{Diagnosis, Engine, Failure, NO_PROGRAM, Queue, QueueEntry, Submission};
 use ftsh_machine::event::Blame;
 
-/// The command.
-pub const PROGRAM: &str = "srun";
+/// The engine.
+#[derive(Debug)]
+pub(crate) struct Slurm;
 
 /// What every branch needs. Its streams are those of the command, and its standard input is one task's.
 const NEEDED: [&str; 9] = [
@@ -23,7 +23,7 @@ const NEEDED: [&str; 9] = [
     "--error=all",
 ];
 /// The variable that has each line of what is printed begin with a number.
-pub const LABEL: &str = "SLURM_LABELIO";
+const LABEL: &str = "SLURM_LABELIO";
 /// What says that the machines that are left can't have it.
 const NO_NODES: [&str; 3] = [
     "Requested node configuration is not available",
@@ -53,7 +53,7 @@ const QUEUED: &str = " queued and waiting for resources";
 /// How options begin by which a job is another cluster's or another user's.
 const ELSEWHERE: [&str; 3] = ["-M", "--clus", "--ui"];
 /// How variables begin that keep jobs out of the list.
-pub const FILTERS: &str = "SQUEUE_";
+const FILTERS: &str = "SQUEUE_";
 /// What stands around the name of a machine: how a task ended, what its keeper says, and what became of it.
 const NAMES_A_NODE: [(&str, &str); 4] = [
     ("srun: error: ", ": task "),
@@ -64,20 +64,93 @@ const NAMES_A_NODE: [(&str, &str); 4] = [
 /// A line with one of these says how a task ended, or where help is, but not why.
 const SAYS_NOTHING: [&str; 2] = [": task 0: ", "for more information"];
 
-/// What has it run something: one task, which is never begun anew by the engine itself, in a directory that
-/// there is everywhere, as the right one is entered by the node's shell. What that needs comes last: the last
-/// word counts.
-pub fn submit(submission: &Submission) -> Vec<BString> {
-    let words: Vec<_> = submission.words().collect();
-    let exclude = exclude(&words, submission.avoid);
-    let mut command = vec![PROGRAM.into()];
-    command.extend(words);
-    command.extend(NEEDED.map(BString::from));
-    // By that it is known in the list.
-    command.push(format!("--job-name={}", submission.name).into());
-    command.extend(exclude);
-    command.extend_from_slice(submission.command);
-    command
+impl Engine for Slurm {
+    fn program(&self) -> &'static str {
+        "srun"
+    }
+
+    /// Returns a command for one task, which the engine itself never begins again, in a directory that exists
+    /// everywhere. The node's shell enters the right directory. The needed options come last, since the last
+    /// word of an option counts.
+    fn submit(&self, submission: &Submission) -> Vec<BString> {
+        let words: Vec<_> = submission.words().collect();
+        let exclude = exclude(&words, submission.avoid);
+        let mut command = vec![self.program().into()];
+        command.extend(words);
+        command.extend(NEEDED.map(BString::from));
+        // The list shows this name.
+        command.push(format!("--job-name={}", submission.name).into());
+        command.extend(exclude);
+        command.extend_from_slice(submission.command);
+        command
+    }
+
+    fn queue(&self) -> Option<&dyn Queue> {
+        Some(self)
+    }
+
+    fn classify(&self, failure: &Failure) -> Diagnosis {
+        let messages = failure.messages;
+        Diagnosis {
+            blame: blame(messages),
+            node: node(messages).map(ToOwned::to_owned),
+            advice: has_no_program(messages).then_some(NO_PROGRAM),
+        }
+    }
+
+    fn is_reason(&self, line: &str) -> bool {
+        !SAYS_NOTHING.iter().any(|text| line.contains(text))
+    }
+
+    fn environment_prefixes(&self) -> &'static [&'static str] {
+        &["SLURM_", "SLURMD_", "SRUN_"]
+    }
+
+    /// The machine may have another name for itself.
+    fn node_variable(&self) -> Option<&'static str> {
+        Some("SLURMD_NODENAME")
+    }
+
+    fn misleads(&self, variable: &[u8]) -> bool {
+        variable == LABEL.as_bytes()
+    }
+}
+
+impl Queue for Slurm {
+    /// Jobs of another cluster or another user are not in the list.
+    fn shows(&self, options: &BStr) -> bool {
+        let is_elsewhere =
+            |word: &[u8]| ELSEWHERE.iter().any(|option| word.starts_with(option.as_bytes()));
+        !options.split(u8::is_ascii_whitespace).any(is_elsewhere)
+    }
+
+    fn list(&self) -> Vec<BString> {
+        let user = format!("--user={}", geteuid());
+        let format = "--format=%i|%t|%N|%j";
+        ["squeue", "--noheader", "--states=PENDING,RUNNING", format, &user]
+            .map(BString::from)
+            .into()
+    }
+
+    fn is_filter(&self, variable: &[u8]) -> bool {
+        variable.starts_with(FILTERS.as_bytes())
+    }
+
+    fn parse<'a>(&self, line: &'a str) -> Option<QueueEntry<'a>> {
+        let mut parts = line.splitn(4, '|');
+        let (job, state, node, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        match state {
+            "PD" => Some(QueueEntry { job, name, node: None }),
+            "R" => Some(QueueEntry { job, name, node: Some(node) }),
+            _ => None,
+        }
+    }
+
+    /// The last message about a job counts.
+    fn pending_job<'a>(&self, messages: &'a str) -> Option<&'a str> {
+        let last = messages.lines().rev().find_map(|it| it.trim().strip_prefix("srun: job "))?;
+        last.strip_suffix(QUEUED)
+    }
 }
 
 /// What has machines avoided, those that the script's words exclude among them. If these are in a file, ours are
@@ -100,40 +173,9 @@ fn exclude(words: &[BString], avoid: &[String]) -> Option<BString> {
     })
 }
 
-/// Whether what is submitted with these options is in the list: not if it is another cluster's, or another user's.
-pub fn is_listed(options: &BStr) -> bool {
-    let is_elsewhere =
-        |word: &[u8]| ELSEWHERE.iter().any(|option| word.starts_with(option.as_bytes()));
-    !options.split(u8::is_ascii_whitespace).any(is_elsewhere)
-}
-
-/// Lists what waits and runs of this user's, whatever the user wants to see otherwise.
-pub fn list() -> Vec<BString> {
-    let user = format!("--user={}", geteuid());
-    let format = "--format=%i|%t|%N|%j";
-    ["squeue", "--noheader", "--states=PENDING,RUNNING", format, &user].map(BString::from).into()
-}
-
-/// What a line of that says.
-pub fn listed(line: &str) -> Option<Listed<'_>> {
-    let mut parts = line.splitn(4, '|');
-    let (job, state, node, name) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    match state {
-        "PD" => Some(Listed { job, name, node: None }),
-        "R" => Some(Listed { job, name, node: Some(node) }),
-        _ => None,
-    }
-}
-
-/// The job that waits for its turn, by what `srun` has said last of it.
-pub fn waits_as(said: &str) -> Option<&str> {
-    let last = said.lines().rev().find_map(|line| line.trim().strip_prefix("srun: job "))?;
-    last.strip_suffix(QUEUED)
-}
-
 /// Who is to blame that nothing came to run. Most of what it says is of a controller that isn't there, is
 /// restarting or has too much to do.
-pub fn blame(said: &str) -> Blame {
+fn blame(said: &str) -> Blame {
     let says = |texts: &[&str]| texts.iter().any(|text| said.contains(text));
     if says(&NO_NODES) {
         Blame::Exclusion
@@ -146,18 +188,13 @@ pub fn blame(said: &str) -> Blame {
     }
 }
 
-/// Whether a line says why it went wrong.
-pub fn says_why(line: &str) -> bool {
-    !SAYS_NOTHING.iter().any(|text| line.contains(text))
-}
-
 /// Whether the machine didn't find what it was to run.
-pub fn has_no_program(said: &str) -> bool {
+fn has_no_program(said: &str) -> bool {
     said.contains("execve()") && said.contains("No such file")
 }
 
 /// The machine on which it went wrong, if that is said.
-pub fn node(said: &str) -> Option<&str> {
+fn node(said: &str) -> Option<&str> {
     let is_name = |name: &&str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
@@ -183,7 +220,7 @@ mod tests {
             command: &["ftsh".into(), "--branch".into()],
             host: None,
         };
-        bstr::join(" ", submit(&submission)).as_bstr().to_string()
+        bstr::join(" ", Slurm.submit(&submission)).as_bstr().to_string()
     }
 
     #[test]
@@ -218,19 +255,22 @@ mod tests {
     #[test]
     fn what_waits_is_told_by_the_last_word() {
         let queued = "srun: Partition in DOWN state\nsrun: job 12 queued and waiting for resources";
-        assert_eq!(waits_as(queued), Some("12"));
-        assert_eq!(waits_as(&format!("{queued}\nsrun: job 12 has been allocated resources")), None);
-        assert_eq!(waits_as("srun: error: Unable to allocate resources"), None);
+        assert_eq!(Slurm.pending_job(queued), Some("12"));
+        assert_eq!(
+            Slurm.pending_job(&format!("{queued}\nsrun: job 12 has been allocated resources")),
+            None
+        );
+        assert_eq!(Slurm.pending_job("srun: error: Unable to allocate resources"), None);
     }
 
     #[test]
     fn what_the_list_says() {
-        let running = Listed { job: "12", name: "ftsh-x-1", node: Some("n1") };
-        assert_eq!(listed("12|R|n1|ftsh-x-1"), Some(running));
-        let waiting = Listed { job: "13_2", name: "a|b", node: None };
-        assert_eq!(listed("13_2|PD||a|b"), Some(waiting));
-        assert_eq!(listed("14|CF|n2|ftsh-x-2"), None);
-        assert_eq!(listed("slurm_load_jobs error"), None);
+        let running = QueueEntry { job: "12", name: "ftsh-x-1", node: Some("n1") };
+        assert_eq!(Slurm.parse("12|R|n1|ftsh-x-1"), Some(running));
+        let waiting = QueueEntry { job: "13_2", name: "a|b", node: None };
+        assert_eq!(Slurm.parse("13_2|PD||a|b"), Some(waiting));
+        assert_eq!(Slurm.parse("14|CF|n2|ftsh-x-2"), None);
+        assert_eq!(Slurm.parse("slurm_load_jobs error"), None);
     }
 
     #[test]
@@ -241,7 +281,7 @@ mod tests {
             ("-M other", false),
             ("-p x --clusters=b", false),
         ] {
-            assert_eq!(is_listed(options.into()), expected, "{options}");
+            assert_eq!(Slurm.shows(options.into()), expected, "{options}");
         }
     }
 

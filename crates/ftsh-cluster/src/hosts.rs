@@ -1,61 +1,13 @@
-//! Hosts that are reached by `ssh`: each is a node with as many places as its word says.
+//! Hosts that a script lists, each a node with a number of places.
 
 use std::collections::BTreeMap;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, ByteSlice};
 
-use super::submission::Submission;
-use ftsh_machine::event::Blame;
 use ftsh_syntax::engine;
-
-/// The command.
-pub const PROGRAM: &str = "ssh";
 
 /// A server lets ten begin at once, and then turns more and more away: `MaxStartups` of `sshd_config`.
 const MOST_BEGINNING: u64 = 8;
-/// No terminal, and nothing is asked; a host that doesn't answer is noticed. What a user's configuration
-/// has for people isn't wanted here, above all no connection that others depend on.
-const OPTIONS: [&str; 7] = [
-    "BatchMode=yes",
-    "ConnectTimeout=15",
-    "ControlMaster=no",
-    "ClearAllForwardings=yes",
-    "ForwardX11=no",
-    "PermitLocalCommand=no",
-    "RemoteCommand=none",
-];
-
-/// What has a host run something.
-pub fn submit(submission: &Submission) -> Vec<BString> {
-    let host = submission.host.unwrap_or_default();
-    let options = OPTIONS.iter().flat_map(|option| ["-o", option]);
-    let words = [PROGRAM, "-T"].into_iter().chain(options).chain(["--", host]);
-    let mut command: Vec<BString> = words.map(BString::from).collect();
-    // It becomes one text for a shell.
-    let quoted: Vec<_> = submission.command.iter().map(|word| quoted(word.as_ref())).collect();
-    let mut line = BString::from("exec ");
-    line.extend_from_slice(&bstr::join(" ", quoted));
-    command.push(line);
-    command
-}
-
-/// Who is to blame that nothing came to run: the host, if there are `others`.
-pub fn blame(others: bool) -> Blame {
-    if others { Blame::Node } else { Blame::Engine }
-}
-
-/// What may help.
-pub fn advice(said: &str) -> Option<&'static str> {
-    said.contains("Permission denied (")
-        .then_some("it is asked without a terminal, and so needs a key that no one has to unlock")
-}
-
-fn quoted(word: &BStr) -> BString {
-    let mut quoted = BString::from("'");
-    quoted.extend_from_slice(&word.replace("'", r"'\''"));
-    quoted.push(b'\'');
-    quoted
-}
 
 /// The hosts of a run, and what runs on each.
 #[derive(Debug, Default)]
@@ -192,18 +144,5 @@ mod tests {
         assert_eq!(chosen(&hosts, "a b c*2 d", &["a", "b", "c", "d"]).as_deref(), Some("d"));
         hosts.enter("d");
         assert_eq!(chosen(&hosts, "a b c*2 d", &[]).as_deref(), Some("c"));
-    }
-
-    #[test]
-    fn the_command_is_quoted_for_a_shell() {
-        let submission = Submission {
-            name: "",
-            options: "".into(),
-            avoid: &[],
-            command: &["/a b/it's".into(), "--branch".into()],
-            host: Some("h"),
-        };
-        let command = submit(&submission);
-        assert_eq!(command.last().expect("a line"), r"exec '/a b/it'\''s' '--branch'");
     }
 }

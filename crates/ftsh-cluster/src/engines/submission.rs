@@ -1,24 +1,24 @@
-//! What an engine is to run.
+//! Request to an engine.
 
 use bstr::{BStr, BString};
 
-/// What is to be run on a node, and where.
+/// Command for a node, and the choice of the node.
 #[derive(Debug)]
-pub struct Submission<'a> {
-    /// What the engine calls it.
+pub(crate) struct Submission<'a> {
+    /// Name of the job.
     pub name: &'a str,
-    /// The script's word for the engine.
+    /// Argument of the engine in the script.
     pub options: &'a BStr,
-    /// Machines to avoid.
+    /// Nodes to avoid.
     pub avoid: &'a [String],
-    /// The command to run there.
+    /// Command to run on the node.
     pub command: &'a [BString],
-    /// The host, where the engine leaves the choice to us.
+    /// Host to use, if the argument lists hosts.
     pub host: Option<&'a str>,
 }
 
 impl Submission<'_> {
-    /// The words of the script's word.
+    /// Returns the words of the argument.
     pub fn words(&self) -> impl Iterator<Item = BString> {
         self.options
             .split(u8::is_ascii_whitespace)

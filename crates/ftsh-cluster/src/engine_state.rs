@@ -1,0 +1,32 @@
+//! State of one engine during a run.
+
+use std::time::Duration;
+
+use super::engines::Engine;
+use super::hosts::Hosts;
+use super::inquiry::Inquiry;
+use super::looking::Look;
+use ftsh_machine::Time;
+
+/// State of one engine during a run. A list of one engine's queue proves nothing about the jobs of another.
+#[derive(Debug)]
+pub(super) struct EngineState {
+    pub engine: &'static dyn Engine,
+    /// Use of the hosts, if the argument of the engine lists hosts.
+    pub hosts: Hosts,
+    pub inquiry: Inquiry,
+    pub look: Option<Look>,
+}
+
+impl EngineState {
+    /// Creates the state of an engine that has not been used. The first poll of the queue comes this long after
+    /// the first submission.
+    pub fn new(engine: &'static dyn Engine, first_poll: Duration) -> Self {
+        Self { engine, hosts: Hosts::default(), inquiry: Inquiry::new(first_poll), look: None }
+    }
+
+    /// Returns the time of the next start or end of a poll.
+    pub fn next_look(&self) -> Time {
+        self.look.as_ref().map_or(Time::NEVER, |look| look.until).min(self.inquiry.due())
+    }
+}

@@ -1,0 +1,134 @@
+//! The driver with two engines that only these tests have.
+//!
+//! A driver owns the signals and children of its process, so the test runs in a process of its own.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bstr::{BStr, BString};
+
+use super::engines::{Diagnosis, Engine, Failure, Queue, QueueEntry, Submission};
+use super::{ClusterDriver, Settings};
+use ftsh_machine::event::Blame;
+use ftsh_machine::{Config, Machine, driver};
+use ftsh_process::ProcessDriver;
+use ftsh_syntax::engine::EngineId;
+
+/// Set in the process that runs the body of a test; names a directory.
+const DIRECTORY: &str = "FTSH_TEST_DIRECTORY";
+
+/// Batch system whose queue is a file.
+#[derive(Debug)]
+struct Batch(&'static str);
+
+/// Waits in the queue until both engines have been polled often enough, then refuses the job.
+const SUBMIT: &str = r#"cd "$FTSH_TEST_DIRECTORY"
+trap 'echo "$1" >> returned_early; exit' TERM
+echo "$1$$|x" >> "queue.$1"
+echo "$1" >> submitted
+echo "queued $1$$" >&2
+until [ "$(sort polls | uniq -c | awk '{ n += $1 > 3 } END { print n + 0 }')" = 2 ] || [ -e returned_early ]; do
+    sleep 0.01
+done
+echo refused >&2
+exit 1"#;
+const LIST: &str = r#"cd "$FTSH_TEST_DIRECTORY"; cat "queue.$1"; echo "$1" >> polls"#;
+
+impl Batch {
+    fn shell(&self, script: &str) -> Vec<BString> {
+        ["sh", "-c", script, "sh", self.0].map(BString::from).into()
+    }
+}
+
+impl Engine for Batch {
+    fn program(&self) -> &'static str {
+        "sh"
+    }
+
+    fn submit(&self, _submission: &Submission) -> Vec<BString> {
+        self.shell(SUBMIT)
+    }
+
+    fn queue(&self) -> Option<&dyn Queue> {
+        Some(self)
+    }
+
+    fn classify(&self, failure: &Failure) -> Diagnosis {
+        let is_refused = failure.messages.contains("refused");
+        let blame = if is_refused { Blame::Request } else { Blame::Engine };
+        Diagnosis { blame, node: None, advice: None }
+    }
+}
+
+impl Queue for Batch {
+    fn shows(&self, _options: &BStr) -> bool {
+        true
+    }
+
+    fn list(&self) -> Vec<BString> {
+        self.shell(LIST)
+    }
+
+    fn parse<'a>(&self, line: &'a str) -> Option<QueueEntry<'a>> {
+        let (job, name) = line.split_once('|')?;
+        Some(QueueEntry { job, name, node: None })
+    }
+
+    fn pending_job<'a>(&self, messages: &'a str) -> Option<&'a str> {
+        messages.lines().next_back()?.strip_prefix("queued ")
+    }
+}
+
+fn implementation(engine: EngineId) -> &'static dyn Engine {
+    match engine {
+        EngineId::Slurm => &Batch("a"),
+        EngineId::Ssh => &Batch("b"),
+    }
+}
+
+/// Runs the body in another process, with a directory for the engines.
+fn alone(path: &str, body: fn(&Path)) {
+    let name = path.split_once("::").map_or(path, |(_crate, rest)| rest);
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        ftsh_sys::ignore_only(&[]);
+        return body(Path::new(&directory));
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("polls"), "").expect("a file");
+    let output = Command::new(std::env::current_exe().expect("a test has a program"))
+        .args(["--exact", name, "--nocapture"])
+        .env(DIRECTORY, directory.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("a test can start itself");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}{errors}");
+}
+
+/// A list of one engine says nothing about the jobs of another engine.
+#[test]
+fn each_engine_has_its_own_queue() {
+    alone(concat!(module_path!(), "::each_engine_has_its_own_queue"), |directory| {
+        let script = "forall engine in a b keep going\n\
+                      if $engine .eq. a\nforall x in one on slurm\ntrue\nend\n\
+                      else\nforall x in one on ssh host\ntrue\nend\nend\nend";
+        let script = ftsh_syntax::parse("script", script).expect("a script");
+        let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
+        let inner = ProcessDriver::new(ftsh_process::Settings::default()).expect("a driver");
+        let lease = Duration::from_secs(60);
+        let mut cluster =
+            ClusterDriver::new(inner, Settings { lease, told: Vec::new(), ship: false });
+        cluster.implementation = implementation;
+        cluster.first_poll = Duration::from_millis(20);
+        let outcome = driver::run(&mut machine, &mut cluster);
+        cluster.outlast_engines();
+        let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
+        assert_eq!(read("returned_early"), "", "these engines are said to have forgotten a job");
+        let mut submitted: Vec<_> = read("submitted").lines().map(ToOwned::to_owned).collect();
+        submitted.sort();
+        assert_eq!(submitted, ["a", "b"], "{outcome:?}");
+    });
+}
