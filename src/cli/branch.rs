@@ -15,6 +15,7 @@ use nix::unistd::{close, dup2_stdin, gethostname};
 
 use super::patient::Patient;
 use super::{end, messages, options};
+use ftsh_cluster as cluster;
 use ftsh_machine::control::Overseer;
 use ftsh_machine::driver::{self, Interactive};
 use ftsh_machine::record::Level;
@@ -35,8 +36,6 @@ const FIRST_OTHER: i32 = 3;
 const LAST_OTHER: i32 = 9;
 /// Names the directory of channels.
 const CHANNELS: &str = "FTSH_CHANNELS";
-/// What Slurm calls a machine, which may be called something else by itself.
-const SLURM_NAME: &str = "SLURMD_NODENAME";
 
 /// Whether a command line asks for that.
 pub fn is_asked_for(words: &[OsString]) -> bool {
@@ -130,7 +129,7 @@ fn identity() -> io::Result<Identity> {
 
 fn node_name() -> String {
     let own = || gethostname().unwrap_or_default();
-    std::env::var_os(SLURM_NAME).unwrap_or_else(own).to_string_lossy().into_owned()
+    cluster::node_name().unwrap_or_else(own).to_string_lossy().into_owned()
 }
 
 fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
@@ -145,7 +144,8 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
     let environment = std::env::vars_os()
         .filter(|(name, _)| !options::is_private(name))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()));
-    packed.variables = merge(packed.variables, &packed.unset, environment);
+    let prefixes: Vec<_> = cluster::environment_prefixes().collect();
+    packed.variables = merge(packed.variables, &packed.unset, &prefixes, environment);
     let settings = &packed.settings;
     let (names, given) = (settings.redacted.clone(), &settings.given);
     let secrets = Secrets::of_parts(names, given, &settings.secret);

@@ -6,7 +6,7 @@ use bstr::BString;
 
 use ftsh_machine::packed::{PackedValue, PackedVariable};
 
-/// What an engine, a login or a machine says of itself.
+/// Variables that describe a machine or a login.
 const OF_NODE: [&str; 14] = [
     "CUDA_VISIBLE_DEVICES",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -23,23 +23,21 @@ const OF_NODE: [&str; 14] = [
     "XDG_SESSION_ID",
     "ZE_AFFINITY_MASK",
 ];
-/// How the names of more begin.
-const BEGINNINGS: [&str; 8] =
-    ["SLURM_", "SLURMD_", "SRUN_", "SSH_", "PMI_", "PMIX_", "OMPI_", "KUBERNETES_"];
-
-/// Whether what the environment says by this name is the node's own.
-pub fn is_of_node(name: &str) -> bool {
-    OF_NODE.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
-}
+/// Beginnings of names of variables that launchers set which are no engines.
+const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "OMPI_", "KUBERNETES_"];
 
 /// The variables of a branch on a node with this environment. What is the node's own is as the node has it,
 /// or isn't there; but what the script itself has set stays. What else the node has is there unless the run
-/// had it, or has `unset` it.
+/// had it, or has `unset` it. Variables whose names begin with one of `prefixes` are the node's own, too.
 pub fn merge(
     variables: Vec<PackedVariable>,
     unset: &[String],
+    prefixes: &[&str],
     node: impl IntoIterator<Item = (BString, BString)>,
 ) -> Vec<PackedVariable> {
+    let is_of_node = |name: &str| {
+        OF_NODE.contains(&name) || PREFIXES.iter().chain(prefixes).any(|it| name.starts_with(it))
+    };
     let mut merged = variables;
     merged.retain(|variable| !(variable.inherited && is_of_node(&variable.name)));
     let set: BTreeSet<String> = merged.iter().map(|variable| variable.name.clone()).collect();

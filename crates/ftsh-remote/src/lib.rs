@@ -64,7 +64,7 @@ use std::time::Duration;
 use bstr::BString;
 use serde::{Deserialize, Serialize};
 
-pub use self::environment::{is_of_node, merge};
+pub use self::environment::merge;
 pub use self::frame::{BadFrame, Frames, frame};
 pub use self::head::{Head, Output, Stream};
 pub use self::identity::Identity;

@@ -215,7 +215,7 @@ fn a_node_has_its_own_say_on_what_it_is() {
     ];
     let node = ["PATH", "TMPDIR", "TMP", "SLURM_PROCID", "HOSTNAME", "OTHER", "GONE"];
     let node = node.map(|name| (name.into(), format!("node {name}").into()));
-    let mut merged: Vec<_> = merge(run, &["GONE".into()], node)
+    let mut merged: Vec<_> = merge(run, &["GONE".into()], &["SLURM_"], node)
         .into_iter()
         .map(|it| (it.name, it.value, it.inherited))
         .map(|(name, value, inherited)| match value {
