@@ -18,6 +18,10 @@ lint:
 test *FILTER:
     cargo test --workspace {{ FILTER }}
 
+# Write the generated parts of documents and editors' files from the rows of the language
+generate:
+    FTSH_TEST_GENERATE=1 cargo test --test main generated
+
 # Watch what one shell holds that runs for long
 soak SECONDS="3600":
     FTSH_TEST_SOAK={{ SECONDS }} cargo test --release --test main soak -- --nocapture

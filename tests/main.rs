@@ -23,6 +23,7 @@ mod editors;
 mod examples;
 mod from_loops;
 mod fuzzing;
+mod generated;
 mod hints;
 mod idle;
 mod imports;

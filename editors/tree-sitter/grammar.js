@@ -14,6 +14,7 @@ const either = (words) => (words.length > 1 ? choice(...words) : words[0]);
 const phrase = (first, second) =>
   alias(token(new RegExp(`${first}[ \\t]+${second}`)), `${first} ${second}`);
 
+// generated: words
 const OPERATORS = [
   [1, '.to.', '.step.'],
   [2, '.or.'],
@@ -25,13 +26,12 @@ const OPERATORS = [
   [9, '.pow.'],
 ];
 const QUESTIONS = [
-  '.not.', '.exists.', '.isr.', '.isw.', '.isx.',
-  '.isfile.', '.isdir.', '.islink.', '.ispipe.', '.issock.', '.isblock.', '.ischar.',
+  '.not.', '.exists.', '.isr.', '.isw.', '.isx.', '.isfile.', '.isdir.', '.islink.', '.ispipe.', '.issock.', '.isblock.', '.ischar.',
 ];
 const UNITS = [
-  'times', 'time', 'ms', 'millisecond', 'milliseconds', 's', 'sec', 'second', 'seconds',
-  'm', 'min', 'minute', 'minutes', 'h', 'hour', 'hours', 'd', 'day', 'days',
+  'times', 'time', 'ms', 'millisecond', 'milliseconds', 's', 'sec', 'second', 'seconds', 'm', 'min', 'minute', 'minutes', 'h', 'hour', 'hours', 'd', 'day', 'days',
 ];
+// end of generated
 
 module.exports = grammar({
   name: 'ftsh',

@@ -188,6 +188,7 @@ pub fn fill_hanging(text: &str, first: &str, further: &str, columns: usize) -> S
 mod tests {
     use super::*;
     use ftsh_machine::FailureKind;
+    use ftsh_syntax::vocabulary::OPERATORS;
 
     #[test]
     fn everything_is_explained() {
@@ -197,6 +198,10 @@ mod tests {
         for topic in words.chain(&policies).chain(&FailureKind::NAMES).chain(&MORE) {
             assert!(known.contains(topic), "{topic}");
             assert!(text(topic).is_some_and(|text| !text.trim().is_empty()), "{topic}");
+        }
+        let expressions = text("expressions").expect("a topic");
+        for operator in OPERATORS {
+            assert!(expressions.contains(operator), "{operator}");
         }
         let mut unique = known.clone();
         unique.sort_unstable();

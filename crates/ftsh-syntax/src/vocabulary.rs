@@ -113,17 +113,67 @@ pub fn function(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// All operators, with their dots.
+/// Operators of expressions that have the same meaning or answer similar questions.
+#[derive(Debug)]
+pub struct Operators {
+    /// How tightly the operators bind: 1 is the loosest.
+    pub level: u8,
+    /// Operators, with their dots.
+    pub words: &'static [&'static str],
+    /// Description, without a full stop; may be empty.
+    pub help: &'static str,
+}
+
+/// Operators from the loosest to the tightest.
 #[rustfmt::skip]
-pub const OPERATORS: [&str; 33] = [
-    ".to.", ".step.",
-    ".or.", ".and.",
-    ".eq.", ".ne.", ".eql.", ".neql.", ".lt.", ".le.", ".gt.", ".ge.", ".contains.", ".matches.",
-    ".add.", ".sub.", ".mul.", ".div.", ".mod.", ".pow.",
-    ".not.", ".succeeds.",
-    ".exists.", ".isr.", ".isw.", ".isx.",
-    ".isfile.", ".isdir.", ".islink.", ".ispipe.", ".issock.", ".isblock.", ".ischar.",
+pub const OPERATOR_ROWS: [Operators; 10] = [
+    Operators::new(1, &[".to.", ".step."], "`1 .to. 9`, `1 .to. 9 .step. 2`: the whole numbers, as words; do not group"),
+    Operators::new(2, &[".or."], "`true` or `false`; the right side is evaluated only if it matters"),
+    Operators::new(3, &[".and."], "the same"),
+    Operators::new(4, &[".eq.", ".ne."], "text is equal, or not"),
+    Operators::new(4, &[".eql.", ".neql.", ".lt.", ".le.", ".gt.", ".ge."], "numbers compare"),
+    Operators::new(5, &[".contains.", ".matches."], "text holds text, matches a [regular expression](https://docs.rs/regex/latest/regex/#syntax) somewhere"),
+    Operators::new(6, &[".add.", ".sub."], ""),
+    Operators::new(7, &[".mul.", ".div.", ".mod."], ""),
+    Operators::new(PREFIX_LEVEL, &[".not.", ".exists.", ".isr.", ".isw.", ".isx.", ".isfile.", ".isdir.", ".islink.", ".ispipe.", ".issock.", ".isblock.", ".ischar."], "before their operand"),
+    Operators::new(9, &[".pow."], ""),
 ];
+
+/// Level of the operators that stand before their operand.
+pub const PREFIX_LEVEL: u8 = 8;
+
+impl Operators {
+    const fn new(level: u8, words: &'static [&'static str], help: &'static str) -> Self {
+        Self { level, words, help }
+    }
+}
+
+/// All operators, with their dots: those between operands, then those before one.
+pub const OPERATORS: [&str; 33] = {
+    let (mut all, mut count, mut is_prefix) = ([""; 33], 0, false);
+    loop {
+        let mut row = 0;
+        while row < OPERATOR_ROWS.len() {
+            let Operators { level, words, .. } = &OPERATOR_ROWS[row];
+            let mut at = 0;
+            while at < words.len() && (*level == PREFIX_LEVEL) == is_prefix {
+                all[count] = words[at];
+                count += 1;
+                if is_prefix && at == 0 {
+                    all[count] = ".succeeds.";
+                    count += 1;
+                }
+                at += 1;
+            }
+            row += 1;
+        }
+        if is_prefix {
+            assert!(count == all.len());
+            break all;
+        }
+        is_prefix = true;
+    }
+};
 
 /// What other languages call a structure, and ours. Programs may have such names, but not with an
 /// `end`.

@@ -7,6 +7,16 @@ endif
 syn case match
 syn sync fromstart
 
+" generated: words
+let s:operators = 'to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar'
+let s:functions = 'lines\|split\|length\|lower\|upper\|trim\|replace\|match\|basename\|dirname\|suffix\|stem\|now\|random'
+let s:builtins = 'cd\|pwd\|umask\|echo\|read\|local\|export\|unset\|source\|exec\|success\|failure\|giveup\|defer\|exit\|sleep'
+let s:try_words = 'for\|or\|every\|each\|while\|atomic\|backoff\|through\|from\|to\|by\|jitter\|times\|time\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
+let s:forany_clauses = 'in\s\+order\|hedge\s\+after\|at\s\+most'
+let s:forall_clauses = 'at\s\+most\|at\s\+least\|keep\s\+going\|output\s\+grouped\|output\s\+tagged\|retry\s\+lost\|on\s\+slurm\|on\s\+ssh'
+let s:channel_words = 'at\|most\|rate\|per\|budget\|breaker\|failures\|failure\|ms\|millisecond\|milliseconds\|s\|sec\|second\|seconds\|m\|min\|minute\|minutes\|h\|hour\|hours\|d\|day\|days'
+" end of generated
+
 " What words are made of.
 syn match ftshEscape contained "\\." extend
 syn region ftshString contained start=+'+ skip=+\\.+ end=+'+ extend
@@ -33,21 +43,21 @@ syn region ftshDocumentHead contained oneline start="\%(<<\s*['"]\=[^ \t;|<>'"]\
 syn cluster ftshParts contains=ftshEscape,ftshString,ftshVariable,ftshPlain,ftshCommentInside,ftshRedirection,ftshDocument
 
 " Expressions.
-syn match ftshOperator contained "\%([ \t(=]\|^\)\@1<=\.\%(to\|step\|or\|and\|eq\|ne\|eql\|neql\|lt\|le\|gt\|ge\|contains\|matches\|add\|sub\|mul\|div\|mod\|pow\|not\|exists\|isr\|isw\|isx\|isfile\|isdir\|islink\|ispipe\|issock\|isblock\|ischar\)\.\ze\%([ \t()]\|$\)"
+exe 'syn match ftshOperator contained "\%([ \t(=]\|^\)\@1<=\.\%(' . s:operators . '\)\.\ze\%([ \t()]\|$\)"'
 syn match ftshSucceeds contained "\.succeeds\.\ze\%([ \t()]\|$\)"
 " Parentheses, which may hold what else ends commands.
 syn region ftshParentheses contained start="(" end=")" extend contains=ftshParentheses,ftshString,ftshVariable,ftshEscape,ftshRedirection,ftshPlain,ftshOperator,ftshSucceeds,ftshFunction
 
-syn match ftshFunction contained "\<\%(lines\|split\|length\|lower\|upper\|trim\|replace\|match\|basename\|dirname\|suffix\|stem\|now\|random\)\ze("
+exe 'syn match ftshFunction contained "\<\%(' . s:functions . '\)\ze("'
 syn cluster ftshExpression contains=@ftshParts,ftshOperator,ftshSucceeds,ftshParentheses,ftshFunction
 
 " Words of heads: whole ones.
-syn match ftshTryClause contained "\%([ \t]\|^\)\@1<=\%(for\|or\|every\|each\|while\|atomic\|backoff\|through\|from\|to\|by\|jitter\|times\=\|ethernet\|exponential\|full\|equal\|decorrelated\|normal\|proportional\|slotted\|windowed\|fixed\|none\|ms\|milliseconds\=\|s\|sec\|seconds\=\|m\|min\|minutes\=\|h\|hours\=\|d\|days\=\)\ze\%([ \t;|<>&]\|$\)"
+exe 'syn match ftshTryClause contained "\%([ \t]\|^\)\@1<=\%(' . s:try_words . '\)\ze\%([ \t;|<>&]\|$\)"'
 syn match ftshTryName contained "\%([ \t]through\s\+\)\@40<=\h\w*"
 syn match ftshIn contained "\%([ \t]\|^\)\@1<=in\ze\%([ \t;]\|$\)"
-syn match ftshAnyClause contained "\%([ \t]\|^\)\@1<=\%(in\s\+order\|hedge\s\+after\|at\s\+most\)\ze\%([ \t;|]\|$\)"
-syn match ftshAllClause contained "\%([ \t]\|^\)\@1<=\%(at\s\+most\|at\s\+least\|keep\s\+going\|output\s\+\%(grouped\|tagged\)\|on\s\+\%(slurm\|ssh\)\|retry\s\+lost\)\ze\%([ \t;|]\|$\)"
-syn match ftshRule contained "\%([ \t]\|^\)\@1<=\%(at\|most\|rate\|per\|budget\|breaker\|failures\=\|ms\|milliseconds\=\|s\|sec\|seconds\=\|m\|min\|minutes\=\|h\|hours\=\|d\|days\=\)\ze\%([ \t;|]\|$\)"
+exe 'syn match ftshAnyClause contained "\%([ \t]\|^\)\@1<=\%(' . s:forany_clauses . '\)\ze\%([ \t;|]\|$\)"'
+exe 'syn match ftshAllClause contained "\%([ \t]\|^\)\@1<=\%(' . s:forall_clauses . '\)\ze\%([ \t;|]\|$\)"'
+exe 'syn match ftshRule contained "\%([ \t]\|^\)\@1<=\%(' . s:channel_words . '\)\ze\%([ \t;|]\|$\)"'
 syn match ftshRuleName contained "\%(channel\s\+\)\@40<=\h\w*"
 
 " Where commands end. What may go on behind these ends says `extend`.
@@ -56,7 +66,7 @@ let s:ends = 'skip="\\$" end="\ze[;|]" end="$" keepend'
 " Commands, from the least special to the most: what is defined later wins.
 exe 'syn region ftshCommand start="[^ \t;|#\\]" ' . s:ends . ' contains=@ftshParts'
 exe 'syn region ftshAssignment start="\h\w*=" ' . s:ends . ' contains=@ftshExpression'
-syn match ftshBuiltin "\%(cd\|defer\|echo\|exec\|exit\|export\|failure\|giveup\|pwd\|read\|sleep\|source\|success\|umask\|unset\|local\)\ze\%([ \t;|<>&]\|$\)" nextgroup=ftshCommandRest
+exe 'syn match ftshBuiltin "\%(' . s:builtins . '\)\ze\%([ \t;|<>&]\|$\)" nextgroup=ftshCommandRest'
 exe 'syn region ftshCommandRest contained start="[^;|]" ' . s:ends . ' contains=@ftshParts'
 syn match ftshAlone "\%(break\|continue\|finally\)\ze\s*\%($\|[;#\r]\)"
 exe 'syn region ftshTry matchgroup=ftshKeyword start="try\ze\%([ \t\r;|<>&]\|$\)" matchgroup=NONE ' . s:ends . ' contains=@ftshExpression,ftshTryClause,ftshTryName'

@@ -6,7 +6,7 @@ use crate::values::pieces::Pieces;
 use crate::values::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("lines", &[("lines(\"a b\\nc\")", &["a b\\nc"])], lines),
+    Function::new("lines", &[("lines(\"a file.txt\")", &["a file.txt"])], lines),
     Function::new("split", &[("split(\"a b,,c\", \",\")", &["a b", "", "c"])], split),
 ];
 
