@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use super::c_string_array::CStringArray;
 use super::children::become_subreaper;
 use super::descriptors::close_all;
-use super::early::give_back_ignored;
+use super::pre_main::give_back_ignored;
 use super::signals::{Mask, caught, release_signals, set_default};
 
 /// A program to start; the same for `spawn` and `exec`.

@@ -7,7 +7,6 @@ mod boot;
 mod c_string_array;
 mod children;
 mod descriptors;
-mod early;
 mod key_monitor;
 mod launch;
 mod look;
@@ -15,6 +14,7 @@ mod memory;
 mod oom_score;
 pub mod os_error;
 mod pipes;
+mod pre_main;
 mod random;
 mod share;
 mod signals;
@@ -35,8 +35,6 @@ pub use descriptors::{
     install, is_own, is_own_pair, is_passed_on, may_have_data, move_up, pass_on,
     receive_descriptors, send_descriptors, set_foreground, size, take_over, write_now,
 };
-pub use early::was_ignored;
-pub use early::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
 pub use key_monitor::start_key_monitor;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
@@ -45,6 +43,8 @@ pub use look::{Look, look};
 use memory::new_stack;
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
 pub use pipes::{read_now, unread};
+pub use pre_main::was_ignored;
+pub use pre_main::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
 pub use random::random;
 pub use share::{Sharer, close_shared, share};
 pub use signals::{

@@ -9,9 +9,9 @@ use std::mem::MaybeUninit;
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
 
-use super::early::give_back_ignored;
 use super::launch::{Launch, Start};
 use super::oom_score;
+use super::pre_main::give_back_ignored;
 use super::signals::{SignalSet, caught, set_default};
 
 /// More than the few calls of the child need.
