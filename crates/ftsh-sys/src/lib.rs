@@ -7,6 +7,7 @@ mod boot;
 mod c_string_array;
 mod children;
 mod descriptors;
+mod inotify;
 mod key_monitor;
 mod launch;
 mod look;
@@ -19,7 +20,6 @@ mod random;
 mod share;
 mod signals;
 mod vfork;
-mod watch;
 
 pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
 pub use boot::{boot_timer, set_boot_timer};
@@ -35,6 +35,7 @@ pub use descriptors::{
     install, is_own, is_own_pair, is_passed_on, may_have_data, move_up, pass_on,
     receive_descriptors, send_descriptors, set_foreground, size, take_over, write_now,
 };
+pub use inotify::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
@@ -53,4 +54,3 @@ pub use signals::{
     without_stopping,
 };
 pub use vfork::spawn;
-pub use watch::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};

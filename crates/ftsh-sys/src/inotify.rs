@@ -1,4 +1,4 @@
-//! The kernel's news about a file.
+//! Changes and closings of files, by inotify.
 
 use std::ffi::{CStr, CString};
 use std::io;
