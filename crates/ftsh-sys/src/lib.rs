@@ -7,10 +7,10 @@ mod boot;
 mod c_string_array;
 mod children;
 mod descriptors;
+mod fd_kind;
 mod inotify;
 mod key_monitor;
 mod launch;
-mod look;
 mod memory;
 mod oom_score;
 pub mod os_error;
@@ -35,12 +35,12 @@ pub use descriptors::{
     install, is_own, is_own_pair, is_passed_on, may_have_data, move_up, pass_on,
     receive_descriptors, send_descriptors, set_foreground, size, take_over, write_now,
 };
+pub use fd_kind::{FdKind, fd_kind};
 pub use inotify::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
 pub use launch::{
     Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
 };
-pub use look::{Look, look};
 use memory::new_stack;
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
 pub use pipes::{read_now, unread};

@@ -21,7 +21,7 @@ use ftsh_sys as sys;
 use super::path::resolve;
 use super::table::Fd;
 use ftsh_machine::effect::{Access, Directory};
-use ftsh_sys::Look;
+use ftsh_sys::FdKind;
 
 /// To empty a larger file may take its time.
 const LARGE: u64 = 1024 * 1024;
@@ -62,9 +62,10 @@ pub fn open(directory: &Directory, path: &[u8], access: Access) -> Option<Fd> {
         return None;
     }
     let found = find(&resolve(directory, path), OFlag::empty())?.ok()?;
-    let look = sys::look(found.as_fd()).ok()?;
+    let kind = sys::fd_kind(found.as_fd()).ok()?;
     // A new reader or writer counts for those of a FIFO; devices do anything.
-    if look.kind != SFlag::S_IFREG || access != Access::Read && !may_be_written(&look, access) {
+    if kind.file_type != SFlag::S_IFREG || access != Access::Read && !may_be_written(&kind, access)
+    {
         return None;
     }
     let flags = match access {
@@ -87,8 +88,8 @@ fn reopen(found: &OwnedFd, flags: OFlag) -> Option<OwnedFd> {
 
 /// Whether it may be opened for writing without `O_CREAT`, by which the system protects files of others in
 /// `/tmp`, and without giving back much of a disk.
-fn may_be_written(look: &Look, access: Access) -> bool {
-    look.owner == geteuid().as_raw() && (access == Access::Append || look.size <= LARGE)
+fn may_be_written(kind: &FdKind, access: Access) -> bool {
+    kind.owner == geteuid().as_raw() && (access == Access::Append || kind.size <= LARGE)
 }
 
 /// One `/dev/null` for all scripts: nobody can tell it from another one.
@@ -96,15 +97,15 @@ fn null() -> Option<Fd> {
     static NULL: OnceLock<Option<Arc<OwnedFd>>> = OnceLock::new();
     let open = || {
         let file = File::options().read(true).write(true).open("/dev/null").ok()?;
-        is_null(&sys::look(file.as_fd()).ok()?)
+        is_null(&sys::fd_kind(file.as_fd()).ok()?)
             .then(|| sys::move_up(file.into()).ok().map(Arc::new))?
     };
     NULL.get_or_init(open).clone().map(Fd::Owned)
 }
 
 /// Whether it is `/dev/null`, which takes everything at once.
-pub fn is_null(look: &Look) -> bool {
-    look.kind == SFlag::S_IFCHR && look.device == libc::makedev(1, 3)
+pub fn is_null(kind: &FdKind) -> bool {
+    kind.file_type == SFlag::S_IFCHR && kind.device == libc::makedev(1, 3)
 }
 
 /// Whether the user may use what a descriptor names so.
@@ -230,7 +231,10 @@ mod tests {
             });
             for access in [Access::Read, Access::Write, Access::Append] {
                 for fd in (0..TIMES).filter_map(|_| open_in(&directory, "f", access)) {
-                    assert_eq!(sys::look(fd.as_fd()).expect("an open file").kind, SFlag::S_IFREG);
+                    assert_eq!(
+                        sys::fd_kind(fd.as_fd()).expect("an open file").file_type,
+                        SFlag::S_IFREG
+                    );
                 }
             }
             over.store(true, Ordering::Relaxed);

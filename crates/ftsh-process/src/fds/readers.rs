@@ -57,7 +57,7 @@ impl Readers {
             seen.push(raw);
             match fd {
                 Fd::Inherited(number) => readers.outputs.push(Output::Inherited(*number)),
-                fd => match sys::look(fd.as_fd()).map(|look| look.kind) {
+                fd => match sys::fd_kind(fd.as_fd()).map(|kind| kind.file_type) {
                     Ok(SFlag::S_IFIFO) if !has_room => readers.believed_gone = true,
                     Ok(SFlag::S_IFIFO) => match open(fd, OFlag::O_PATH).and_then(sys::move_up) {
                         Ok(pipe) => {

@@ -45,12 +45,12 @@ pub fn write_without_waiting(fd: &Fd, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);
     }
-    let look = sys::look(fd.as_fd())?;
-    if look.kind == SFlag::S_IFREG || is_null(&look) {
+    let kind = sys::fd_kind(fd.as_fd())?;
+    if kind.file_type == SFlag::S_IFREG || is_null(&kind) {
         let room = bytes.len().min(FILE_ROOM);
         return Ok(write(fd, &bytes[..room])?);
     }
-    if look.kind != SFlag::S_IFIFO {
+    if kind.file_type != SFlag::S_IFIFO {
         return Err(ErrorKind::WouldBlock.into()); // terminals may be stopped: not for the loop
     }
     match sys::write_now(fd.as_fd(), bytes) {

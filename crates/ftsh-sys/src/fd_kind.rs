@@ -1,32 +1,32 @@
-//! What a descriptor leads to, without when it was written: to ask for that makes the next write note its
-//! time exactly (Linux 6.13), which costs more than the write.
+//! Kind, owner and size of an open file, without its times. Reading the times makes the next write
+//! record an exact time (Linux 6.13), which costs more than the write.
 
 use std::os::fd::BorrowedFd;
 
 use nix::sys::stat::{SFlag, fstat};
 
-/// What a descriptor leads to.
-pub struct Look {
-    /// What kind of file it is.
-    pub kind: SFlag,
-    /// Its owner.
+/// Properties of an open file that decide how it is read and written.
+pub struct FdKind {
+    /// Type of the file.
+    pub file_type: SFlag,
+    /// User that owns the file.
     pub owner: u32,
-    /// Its size, in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// For a device, which one.
+    /// Number of a device; 0 for other files.
     pub device: libc::dev_t,
 }
 
-/// Looks at what a descriptor leads to.
-pub fn look(fd: BorrowedFd) -> nix::Result<Look> {
+/// Returns the kind of an open file.
+pub fn fd_kind(fd: BorrowedFd) -> nix::Result<FdKind> {
     // Before Linux 4.11 there is no such call, and some sandboxes don't let it pass.
-    if let Ok(look) = without_times(fd) {
-        return Ok(look);
+    if let Ok(found) = without_times(fd) {
+        return Ok(found);
     }
     with_times(fd)
 }
 
-fn without_times(fd: BorrowedFd) -> nix::Result<Look> {
+fn without_times(fd: BorrowedFd) -> nix::Result<FdKind> {
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
 
@@ -41,18 +41,18 @@ fn without_times(fd: BorrowedFd) -> nix::Result<Look> {
         Errno::result(libc::syscall(libc::SYS_statx, fd.as_raw_fd(), path, flags, mask, pointer))?;
         data.assume_init()
     };
-    Ok(Look {
-        kind: SFlag::from_bits_truncate(data.stx_mode.into()) & SFlag::S_IFMT,
+    Ok(FdKind {
+        file_type: SFlag::from_bits_truncate(data.stx_mode.into()) & SFlag::S_IFMT,
         owner: data.stx_uid,
         size: data.stx_size,
         device: libc::makedev(data.stx_rdev_major, data.stx_rdev_minor),
     })
 }
 
-fn with_times(fd: BorrowedFd) -> nix::Result<Look> {
+fn with_times(fd: BorrowedFd) -> nix::Result<FdKind> {
     let data = fstat(fd)?;
-    Ok(Look {
-        kind: SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT,
+    Ok(FdKind {
+        file_type: SFlag::from_bits_truncate(data.st_mode) & SFlag::S_IFMT,
         owner: data.st_uid,
         size: data.st_size.cast_unsigned(),
         device: data.st_rdev,
@@ -73,10 +73,10 @@ mod tests {
         std::io::Write::write_all(&mut file, b"some").expect("a disk");
         let null = File::open("/dev/null").expect("a device");
         for fd in [pipe.as_fd(), file.as_fd(), null.as_fd()] {
-            let [one, other] = [without_times(fd), with_times(fd)].map(|look| look.expect("open"));
+            let [one, other] = [without_times(fd), with_times(fd)].map(|kind| kind.expect("open"));
             assert_eq!(
-                (one.kind, one.owner, one.size, one.device),
-                (other.kind, other.owner, other.size, other.device)
+                (one.file_type, one.owner, one.size, one.device),
+                (other.file_type, other.owner, other.size, other.device)
             );
         }
     }
