@@ -181,7 +181,7 @@ fn in_a_pipeline() {
 fn a_signal_that_is_pending_at_the_end_wins_over_success() {
     rounds(&WAYS, |round| {
         for signal in SIGNALS {
-            // With and without a supervisor that has a memory of its own, and with a daemon.
+            // At once, later, and with a daemon.
             for before in ["", "sleep 40 ms; ", "sh -c 'setsid sleep 60 &'; "] {
                 let kill = format!("{before}sh -c 'kill -{} $1' sh $$", signal as i32);
                 let finished = round.command(&kill).run();

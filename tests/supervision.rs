@@ -196,19 +196,6 @@ fn a_stopped_interpreter_obeys_a_signal_to_the_shell() {
 }
 
 #[test]
-fn a_supervisor_that_never_was_one_runs_nothing() {
-    // As a supervisor names itself when it executes itself, and values that nobody can read.
-    for value in ["$! 7 0 x", "", "x", "1 2", "$(printf '1 2 3 \\351')"] {
-        for socket in ["", "7< /dev/null"] {
-            let wrapper = format!("sleep 60 & FTSH_SUPERVISOR=\"{value}\" exec \"$@\" {socket}");
-            let run = Ftsh::command("sh -c 'echo ran'").through(["sh", "-c", &wrapper, "sh"]);
-            run.stdout("").stderr("FTSH_SUPERVISOR").failure(1);
-        }
-    }
-}
-
-#[cfg(target_env = "gnu")]
-#[test]
 fn a_script_runs_once_whatever_it_is_called() {
     // The kernel keeps 15 bytes of a name: some of these are cut inside a character, others are no UTF-8 at all.
     for name in [
@@ -220,13 +207,12 @@ fn a_script_runs_once_whatever_it_is_called() {
         "a\\nb",
     ] {
         let script = format!(
-            "#!{}\necho ran >> log; sh wait $$; sh -c 'cmp /proc/$1/comm /proc/$PPID/comm' sh $$",
+            "#!{}\necho ran >> log; sh -c 'cmp /proc/$1/comm /proc/$PPID/comm' sh $$",
             crate::support::FTSH
         );
         let start = "n=$(printf \"$1\"); cp prog \"$n\"; exec \"./$n\"";
         let finished = Ftsh::command(&format!("sh -c '{start}' sh '{name}'"))
             .program("prog", &script)
-            .file("wait", INDEPENDENT)
             .limit(Duration::from_secs(20))
             .success();
         assert_eq!(finished.read("log"), "ran\n", "{name}: {}", finished.story());
@@ -246,8 +232,6 @@ fn nor_at_a_terminal_without_job_control() {
         let supervisor = user.sees(".").trim().parse().expect("a process id");
         user.sees("ready.");
         let interpreter = child_of(supervisor);
-        // The supervisor has a memory of its own in every second round.
-        thread::sleep(Duration::from_millis(40) * (round as u32 % 2));
         send(interpreter, Signal::SIGSTOP);
         user.awaits("a stopped interpreter", |_| is_stopped(interpreter));
         send(supervisor, Signal::SIGKILL);
@@ -277,28 +261,11 @@ fn nothing_outlives_a_nested_shell_that_was_killed() {
     });
 }
 
-/// Waits until a supervisor, which begins in the interpreter's memory, has its own, and its name back. With other C
-/// libraries than glibc it has from the beginning.
-#[cfg(target_env = "gnu")]
-const INDEPENDENT: &str =
-    "while ! grep -qa FTSH_SUPERVISOR= /proc/$1/environ || grep -qx exe /proc/$1/comm; do :; done";
-
-#[cfg(target_env = "gnu")]
 #[test]
-fn a_supervisor_looks_the_same_with_a_memory_of_its_own() {
-    Ftsh::script("sh look $$ > before; sh wait $$; sh look $$ > after; cmp before after")
-        .file("look", "tr '\\0' _ < /proc/$1/cmdline; cat /proc/$1/comm")
-        .file("wait", INDEPENDENT)
-        .success();
-}
-
-#[cfg(target_env = "gnu")]
-#[test]
-fn what_replaces_the_shell_finds_what_the_shell_found() {
-    let look =
-        "grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status; ls /proc/self/fd; env | grep FTSH_SUP";
-    let run = |script| Ftsh::script(script).file("look", look).file("wait", INDEPENDENT).run();
-    let (early, late) = (run("exec sh look"), run("sh wait $$; exec sh look"));
-    assert!(early.text().contains("SigBlk:"));
-    assert_eq!(early.text(), late.text());
+fn a_program_that_replaces_the_shell_finds_what_a_command_finds() {
+    let look = "grep -E '^Sig(Blk|Ign|Cgt|Pnd)' /proc/self/status; ls /proc/self/fd";
+    let run = |script| Ftsh::script(script).file("look", look).run();
+    let (command, replacement) = (run("sh look"), run("exec sh look"));
+    assert!(command.text().contains("SigBlk:"));
+    assert_eq!(command.text(), replacement.text());
 }

@@ -63,7 +63,8 @@ impl Programs for Along {
 pub fn main() -> ! {
     process::with_large_stack(|| {
         messages::tell_of_panics();
-        process::resume();
+        process::survive_file_limit();
+        process::keep_closed();
         process::forget_dead_limit();
         if !process::has_room(LEAST_MEMORY) {
             end(Err(anyhow!("there is too little memory to start (see `ulimit -v`)")))

@@ -50,12 +50,12 @@ pub use self::outside::Ready;
 pub use self::oversight::{Limit, Order, Overseer, Oversight};
 pub use self::procs::{CLIENTS, end_marked};
 pub use self::supervisor::{
-    AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, resume, supervise,
+    AtEnd, Life, Lifelines, OutputCapture, Supervision, SupervisorOptions, life, supervise,
 };
 pub use self::tty::{Edited, TerminalRestore, columns};
 pub use ftsh_sys::{
-    duplicate, exit_now, has_room, ignore_only, ignored_signals, random, size, was_closed,
-    with_large_stack,
+    duplicate, exit_now, has_room, ignore_only, ignored_signals, keep_closed, random, size,
+    survive_file_limit, was_closed, with_large_stack,
 };
 
 use self::admission::{Admission, Request};

@@ -41,26 +41,10 @@ impl CStringArray {
         self.starts.iter().zip(ends).map(|(&start, end)| &self.bytes[start..end - 1])
     }
 
-    /// The first string, to be overwritten.
-    pub fn first_mut(&mut self) -> &mut [u8] {
-        let end = self.starts.get(1).map_or(self.bytes.len(), |&start| start);
-        &mut self.bytes[..end]
-    }
-
-    /// Pointers to the strings, valid as long as the array isn't changed, and a null pointer.
+    /// Returns pointers to the strings, valid as long as the array isn't changed, and a null pointer.
     pub fn pointers(&self) -> Vec<*mut c_char> {
-        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
-        self.write_pointers(&mut pointers);
-        pointers
-    }
-
-    /// Has these pointers in a vector, which allocates nothing if there is room for them.
-    pub fn write_pointers(&self, pointers: &mut Vec<*mut c_char>) {
-        pointers.clear();
-        pointers.reserve(self.starts.len() + 1);
         let pointer = |&start: &usize| self.bytes[start..].as_ptr().cast_mut().cast();
-        pointers.extend(self.starts.iter().map(pointer));
-        pointers.push(std::ptr::null_mut());
+        self.starts.iter().map(pointer).chain([std::ptr::null_mut()]).collect()
     }
 }
 

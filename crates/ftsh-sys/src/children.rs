@@ -104,26 +104,6 @@ pub fn is_parent(pid: pid_t) -> bool {
     nix::unistd::getppid().as_raw() == pid
 }
 
-/// How long a process's name can be, its NUL included.
-pub const NAME: usize = 16;
-
-/// The name of this process, as `ps` shows it.
-pub fn name() -> [u8; NAME] {
-    let mut name = [0; NAME];
-    // SAFETY: the kernel writes no more than there is room for.
-    unsafe {
-        libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
-    }
-    name
-}
-
-/// Gives this process a name, which may be any bytes but NUL: the kernel cuts a name inside a character.
-pub fn set_name(name: &[u8]) {
-    if let Ok(name) = std::ffi::CString::new(name) {
-        let _ = nix::sys::prctl::set_name(&name);
-    }
-}
-
 /// Sets a variable of this process's environment, or takes it out. To be called while there is one
 /// thread only.
 pub fn set_variable(name: &str, value: Option<OsString>) {

@@ -150,38 +150,6 @@ pub fn add_flags(fd: BorrowedFd, added: OFlag) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves a descriptor to the program that is executed next; false if it isn't open.
-pub fn pass_on(number: RawFd) -> bool {
-    fcntl(borrow(number), FcntlArg::F_SETFD(FdFlag::empty())).is_ok()
-}
-
-/// Owns a descriptor that was left to this program.
-pub fn take_over(number: RawFd) -> OwnedFd {
-    let _ = fcntl(borrow(number), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
-    // SAFETY: whoever executed this program left it to us.
-    unsafe { OwnedFd::from_raw_fd(number) }
-}
-
-/// Whether a number is that of a socket whose both ends this process made, perhaps before it executed
-/// this program.
-pub fn is_own_pair(number: RawFd) -> bool {
-    use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-    let own = std::process::id() as pid_t;
-    number >= 0 && getsockopt(&borrow(number), PeerCredentials).is_ok_and(|it| it.pid() == own)
-}
-
-/// False if a socket certainly has nothing to read.
-pub fn may_have_data(socket: BorrowedFd) -> bool {
-    let mut byte = 0_u8;
-    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-    // SAFETY: no more than one byte is written to a live one.
-    match unsafe { libc::recv(socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) } {
-        0 => false,
-        1.. => true,
-        _ => Errno::last() != Errno::EAGAIN,
-    }
-}
-
 /// Whether a number is an open descriptor that children inherit.
 pub fn is_passed_on(number: RawFd) -> bool {
     fcntl(borrow(number), FcntlArg::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)

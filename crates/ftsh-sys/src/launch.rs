@@ -80,36 +80,6 @@ unsafe fn execve(program: &CStr, arguments: &[*mut c_char], environment: &[*mut 
     Errno::last()
 }
 
-/// What a program is told that is to be executed without allocating anything.
-pub struct Ready {
-    arguments: CStringArray,
-    environment: CStringArray,
-    argument_pointers: Vec<*mut c_char>,
-    environment_pointers: Vec<*mut c_char>,
-}
-
-impl Ready {
-    /// Gets everything ready.
-    pub fn new(arguments: CStringArray, environment: CStringArray) -> Self {
-        let (argument_pointers, environment_pointers) =
-            (arguments.pointers(), environment.pointers());
-        Self { arguments, environment, argument_pointers, environment_pointers }
-    }
-
-    /// The environment, in which strings may be overwritten.
-    pub fn environment(&mut self) -> &mut CStringArray {
-        &mut self.environment
-    }
-
-    /// Replaces this process; returns only if that fails.
-    pub fn execute(&mut self, program: &CStr) -> Errno {
-        self.arguments.write_pointers(&mut self.argument_pointers);
-        self.environment.write_pointers(&mut self.environment_pointers);
-        // SAFETY: the pointers are to the strings of living blocks.
-        unsafe { execve(program, &self.argument_pointers, &self.environment_pointers) }
-    }
-}
-
 /// Before an `exec`: gives back what the shell was started with. With false, after one that failed:
 /// takes it again.
 pub fn prepare_exec(giving_back: bool, subreaper: bool) {
@@ -137,7 +107,7 @@ pub fn exit_now(code: c_int) -> ! {
 /// by signals as others do. It must not drop what owned the other descriptors.
 pub fn detach(but: &[BorrowedFd]) {
     caught().for_each(set_default);
-    release_signals(&Mask::from_bits(0));
+    release_signals(&Mask::empty());
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
     close_all(but);

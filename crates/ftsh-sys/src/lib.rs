@@ -17,7 +17,6 @@ pub mod os_error;
 mod pipes;
 mod pre_main;
 mod random;
-mod share;
 mod signals;
 mod vfork;
 
@@ -25,32 +24,27 @@ pub use attributes::{attribute, attributes, remove_attribute, set_attribute};
 pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
-    Change, ExitStatus, NAME, become_subreaper, continue_without_parent, die_with_parent,
-    ended_child, group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, name,
-    pidfd_open, set_name, set_variable, stopped_child, wait_for,
+    Change, ExitStatus, become_subreaper, continue_without_parent, die_with_parent, ended_child,
+    group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, pidfd_open,
+    set_variable, stopped_child, wait_for,
 };
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_all, close_number, duplicate,
-    install, is_own, is_own_pair, is_passed_on, may_have_data, move_up, pass_on,
-    receive_descriptors, send_descriptors, set_foreground, size, take_over, write_now,
+    install, is_own, is_passed_on, move_up, receive_descriptors, send_descriptors, set_foreground,
+    size, write_now,
 };
 pub use fd_kind::{FdKind, fd_kind};
 pub use inotify::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
-pub use launch::{
-    Launch, Ready, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec,
-};
-use memory::new_stack;
+pub use launch::{Launch, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec};
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
 pub use pipes::{read_now, unread};
 pub use pre_main::was_ignored;
 pub use pre_main::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
 pub use random::random;
-pub use share::{Sharer, close_shared, share};
 pub use signals::{
-    Caught, Mask, Thread, catch, catch_children, die_by, has_pending_signal, hold_signals,
-    is_ignored, keeping_children, next_signal, release_signals, suspend, suspend_self,
-    without_stopping,
+    Caught, Mask, Thread, catch, catch_children, die_by, hold_signals, is_ignored,
+    keeping_children, next_signal, release_signals, suspend, suspend_self, without_stopping,
 };
 pub use vfork::spawn;

@@ -1,14 +1,11 @@
 //! Memory that may not be there: the address space has a limit, `ulimit -v`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::c_void;
 use std::io;
 use std::num::NonZeroUsize;
-use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-use nix::errno::Errno;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use nix::sys::resource::{Resource, getrlimit};
 
 /// As large as the stack of a first thread usually is.
@@ -16,9 +13,6 @@ const STACK: usize = 8 * MIB;
 
 /// What the deepest script needs.
 const SMALLEST_STACK: usize = MIB;
-
-/// Bytes below a stack that nobody can access.
-const GUARD: usize = 64 * 1024;
 
 /// Who asks for less than this doesn't expect to be refused: it is a word, a name, a table's row.
 const LARGE: usize = MIB;
@@ -90,49 +84,21 @@ fn die_of_hunger() -> ! {
 /// Returns true if this many bytes can be mapped now.
 pub fn has_room(bytes: usize) -> bool {
     let Some(bytes) = NonZeroUsize::new(bytes) else { return true };
-    // SAFETY: new pages, which nobody uses before they are given back.
-    unsafe { map(bytes).map(|pages| munmap(pages, bytes.get())).is_ok() }
-}
-
-/// Maps new pages. Those that nobody touches take no memory.
-///
-/// # Safety
-///
-/// The same as for any use of the pages.
-unsafe fn map(bytes: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
     let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: new pages at a place that the kernel chooses.
-    unsafe { mmap_anonymous(None, bytes, access, MapFlags::MAP_PRIVATE | MapFlags::MAP_STACK) }
-}
-
-/// Sizes for a stack, the largest first.
-fn stack_sizes() -> impl Iterator<Item = usize> {
-    let sizes = std::iter::successors(Some(STACK), |size| Some(size / 2));
-    sizes.take_while(|&size| size >= SMALLEST_STACK)
+    // SAFETY: new pages, which nobody uses before they are given back.
+    unsafe {
+        mmap_anonymous(None, bytes, access, MapFlags::MAP_PRIVATE | MapFlags::MAP_STACK)
+            .and_then(|pages| munmap(pages, bytes.get()))
+            .is_ok()
+    }
 }
 
 /// Returns the size of a stack that takes no more than half of the memory that is left; none if that is
 /// too small. `stacker` panics where memory is missing.
 fn stack_size() -> Option<usize> {
-    stack_sizes().find(|&size| has_room(2 * size))
-}
-
-/// Maps a stack that takes no more than half of the memory that is left, above a page without access.
-/// The stack is never unmapped.
-pub(super) fn new_stack() -> Result<NonNull<[u8]>, Errno> {
-    for size in stack_sizes() {
-        let Some(both) = NonZeroUsize::new(2 * size) else { continue };
-        // SAFETY: new pages, which nobody else knows; the stack is the upper half, and the guard below
-        // the stack is in the lower half. Pages have no more than 64 KiB, as `GUARD`.
-        unsafe {
-            let Ok(lower) = map(both) else { continue };
-            let guard = lower.byte_add(size - GUARD);
-            mprotect(guard, GUARD, ProtFlags::PROT_NONE)?;
-            munmap(lower, size - GUARD)?;
-            return Ok(NonNull::slice_from_raw_parts(lower.byte_add(size).cast(), size));
-        }
-    }
-    Err(Errno::ENOMEM)
+    let sizes = std::iter::successors(Some(STACK), |size| Some(size / 2));
+    let mut sizes = sizes.take_while(|&size| size >= SMALLEST_STACK);
+    sizes.find(|&size| has_room(2 * size))
 }
 
 /// Does something on a large stack, even if the limit of the process's own is small.
@@ -152,32 +118,4 @@ pub fn is_static() -> bool {
     // SAFETY: a plain call. Only a loader of libraries has a place.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) };
     loader == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::os::fd::AsRawFd;
-
-    use super::*;
-
-    #[test]
-    fn a_new_stack_ends_at_a_page_without_access() {
-        let stack = new_stack().expect("a stack");
-        let lowest = stack.cast::<u8>();
-        let (reader, mut writer) = std::io::pipe().expect("a pipe");
-        // Reads into memory; the kernel refuses where there is no access.
-        let mut fill = |byte: NonNull<u8>| {
-            writer.write_all(b"x").expect("room in the pipe");
-            // SAFETY: within the stack, which is nobody else's, or refused.
-            unsafe { libc::read(reader.as_raw_fd(), byte.as_ptr().cast(), 1) }
-        };
-        // SAFETY: within the stack and the guard below it.
-        unsafe {
-            assert_eq!(fill(lowest.byte_add(stack.len() - 1)), 1);
-            assert_eq!(fill(lowest), 1);
-            assert_eq!(fill(lowest.byte_sub(1)), -1);
-            assert_eq!(fill(lowest.byte_sub(GUARD)), -1);
-        }
-    }
 }

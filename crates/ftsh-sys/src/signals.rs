@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
@@ -30,11 +31,6 @@ impl SignalSet {
             libc::sigfillset(set.as_mut_ptr());
             Self(set.assume_init())
         }
-    }
-
-    fn has(&self, signal: c_int) -> bool {
-        // SAFETY: the set is initialised; a bad number is refused.
-        unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
     }
 
     pub(super) fn add(&mut self, signal: c_int) {
@@ -260,18 +256,9 @@ fn supervised() -> SignalSet {
 pub struct Mask(SignalSet);
 
 impl Mask {
-    /// Signal n is bit n - 1.
-    pub fn bits(&self) -> u64 {
-        (1..=64)
-            .filter(|&signal| self.0.has(signal))
-            .fold(0, |bits, signal| bits | 1 << (signal - 1))
-    }
-
-    /// The mask with these bits.
-    pub fn from_bits(bits: u64) -> Self {
-        let mut set = SignalSet::empty();
-        (1..=64).filter(|signal| bits & 1 << (signal - 1) != 0).for_each(|signal| set.add(signal));
-        Self(set)
+    /// Returns a mask that blocks nothing.
+    pub fn empty() -> Self {
+        Self(SignalSet::empty())
     }
 }
 
@@ -299,37 +286,30 @@ pub fn release_signals(mask: &Mask) {
     }
 }
 
-/// True if one of the signals held back is pending, SIGCHLD apart.
-pub fn has_pending_signal() -> bool {
-    let mut pending = SignalSet::empty();
-    // SAFETY: the set is initialised, and written.
-    unsafe { libc::sigpending(&raw mut pending.0) };
-    SUPERVISED.into_iter().any(|signal| signal != libc::SIGCHLD && pending.has(signal))
-}
-
-/// Waits for one of the signals held back.
-pub fn next_signal() -> Caught {
+/// Takes one of the signals held back, waiting no longer than the limit, or forever without a limit.
+pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
     let set = supervised();
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: limit.as_secs() as _,
+        tv_nsec: limit.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     loop {
-        // SAFETY: the set is initialised, the information is written to a live object. For these
-        // signals the sender is plain data.
+        // SAFETY: the set is initialised, the time is null or live, and the information is written to
+        // a live object. For these signals the sender is plain data.
         unsafe {
-            let signal = wait_info(&raw const set.0, info.as_mut_ptr());
+            let signal = libc::sigtimedwait(&raw const set.0, info.as_mut_ptr(), limit);
             if signal > 0 {
                 let info = info.assume_init_ref();
                 let sender = if info.si_code > 0 { 0 } else { info.si_pid() };
-                return Caught { signal, sender };
+                return Some(Caught { signal, sender });
             }
         }
+        if Errno::last() == Errno::EAGAIN {
+            return None;
+        }
     }
-}
-
-/// # Safety
-/// The set must be initialised, the information live.
-unsafe fn wait_info(set: *const libc::sigset_t, info: *mut libc::siginfo_t) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe { libc::sigwaitinfo(set, info) }
 }
 
 /// Stops this process by a signal of the terminal's, and if `with_group` its process group before

@@ -5,10 +5,6 @@
 //! supervisor, a subreaper, which kills it. If the supervisor is killed, a socket tells the
 //! interpreter, which does the same.
 //!
-//! Both begin in the same memory, for nothing else is as fast; a supervisor that is still needed a
-//! moment later executes the shell's program anew, and from then on shares nothing that the
-//! interpreter could spoil.
-//!
 //! At a terminal both are one group, or its keys would reach but one of them. Where there is none,
 //! the interpreter has a group of its own: so a SIGKILL to the group spares one of the two.
 
@@ -19,15 +15,14 @@ mod spill;
 
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nix::unistd::{Pid, setpgid};
 
-use self::process::{Successor, SupervisorProcess};
+use self::process::SupervisorProcess;
 use super::marks::Marker;
 use super::oversight::Limit;
 use super::procs::features::become_subreaper;
@@ -39,7 +34,6 @@ use ftsh_sys as sys;
 
 pub use self::capture::OutputCapture;
 pub use self::lifelines::{Life, Lifelines, life};
-pub use self::process::resume;
 
 /// What the interpreter knows of its supervisor.
 pub struct Supervision {
@@ -75,12 +69,6 @@ pub struct SupervisorOptions {
 }
 
 impl SupervisorOptions {
-    /// Whether the supervisor has to be the process that it was from the beginning to the end.
-    fn is_bound(&self) -> bool {
-        let knows_more = self.restore.is_some() || self.at_end.is_some() || self.limit.is_some();
-        self.stays() || knows_more || self.lifelines.is_some()
-    }
-
     fn stays(&self) -> bool {
         self.stay || self.capture.is_some()
     }
@@ -148,11 +136,9 @@ impl Supervision {
     }
 }
 
-/// A supervisor that is needed longer than this executes itself anew.
-const MOMENT: Duration = Duration::from_millis(20);
-
-/// Splits this process in two: `interpret` runs in a child, this one becomes its supervisor. Where
-/// that can't be had, `interpret` runs here, without.
+/// Splits this process in two: `interpret` runs in a child, and this process becomes its supervisor.
+/// Without a supervisor where the system cannot provide one: then `interpret` runs in this process.
+///
 /// To be called while there is one thread only, and before a driver is made.
 pub fn supervise(
     options: SupervisorOptions,
@@ -178,49 +164,33 @@ pub fn supervise(
         at_end: options.at_end.clone(),
         limit: options.limit,
     };
-    // Executing itself anew, it would lose the lock, what it keeps and how the terminal was.
-    let is_bound = options.is_bound();
-    let lifelines = options.lifelines.clone();
-    let (socket, mask) = (supervisor.socket.as_raw_fd(), supervisor.mask.clone());
-    let their_socket = theirs.as_raw_fd();
-    let begin = move |supervised: bool| {
-        if !supervised {
-            sys::release_signals(&mask);
-            sys::become_subreaper(false);
-            return interpret(None);
-        }
-        sys::close_number(socket);
-        // Stopped, it couldn't clean up after a killed supervisor.
-        sys::continue_without_parent();
-        die_of_panics();
-        if let Some(lifelines) = &options.lifelines {
-            lifelines.interprets();
-        }
-        let socket = Arc::new(theirs);
-        interpret(Some(Supervision { socket, pid, marker, options, mask }))
-    };
-    let mut begin = Some(begin);
-    let mut begin = |supervised| match begin.take() {
-        Some(begin) => begin(supervised),
-        None => sys::exit_now(1),
-    };
-    if !is_bound
-        && let Some(successor) = Successor::of(&supervisor)
-        && let Ok(interpreter) = sys::share(|| begin(true))
-    {
-        sys::close_shared(their_socket);
-        accompany(&interpreter, supervisor, successor)
-    }
     match sys::fork() {
-        Ok(None) => match begin(true) {},
+        Ok(None) => {
+            let mask = supervisor.mask.clone();
+            // Closes the supervisor's end of the socket.
+            drop(supervisor);
+            // Stopped, the interpreter could not clean up after a killed supervisor.
+            sys::continue_without_parent();
+            die_of_panics();
+            if let Some(lifelines) = &options.lifelines {
+                lifelines.interprets();
+            }
+            let socket = Arc::new(theirs);
+            match interpret(Some(Supervision { socket, pid, marker, options, mask })) {}
+        }
         Ok(Some(interpreter)) => {
-            sys::close_number(their_socket);
-            if let Some(lifelines) = &lifelines {
+            drop(theirs);
+            if let Some(lifelines) = &options.lifelines {
                 lifelines.supervises();
             }
+            // Never returns, so that nothing else of the interpreter's is dropped here: its locks are shared.
             SupervisorProcess { interpreter, ..supervisor }.perform()
         }
-        Err(_) => match begin(false) {},
+        Err(_) => {
+            sys::release_signals(&supervisor.mask);
+            sys::become_subreaper(false);
+            match interpret(None) {}
+        }
     }
 }
 
@@ -230,24 +200,6 @@ fn sockets() -> io::Result<(UnixStream, UnixStream)> {
         UnixStream::from(sys::move_up(ours.into())?),
         UnixStream::from(sys::move_up(theirs.into())?),
     ))
-}
-
-/// The supervisor's first moment, when nothing may be allocated.
-fn accompany(
-    interpreter: &sys::Sharer,
-    mut supervisor: SupervisorProcess,
-    mut successor: Successor,
-) -> ! {
-    if let Some(sys::ExitStatus::Exited(code)) = interpreter.wait(MOMENT)
-        && !(code == 0 && sys::may_have_data(supervisor.socket.as_fd()))
-        && !sys::has_pending_signal()
-    {
-        let _ = sys::wait_for(interpreter.pid, false);
-        sys::exit_now(code);
-    }
-    supervisor.interpreter = interpreter.pid;
-    successor.execute(&supervisor);
-    supervisor.perform()
 }
 
 /// A panic ends the interpreter by a signal, so that the supervisor cleans up.

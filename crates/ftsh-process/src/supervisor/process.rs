@@ -1,9 +1,7 @@
-//! What a supervisor does, and how it goes on after executing itself anew.
+//! The process that passes signals on to the interpreter, and cleans up after its death.
 
-use std::ffi::CStr;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,7 +13,6 @@ use super::super::os::cgroup::KillCount;
 use super::super::os::ending;
 use super::super::os::signal::is_ending;
 use super::super::oversight::Limit;
-use super::super::procs::features::has_pidfds;
 use super::super::procs::kill_tree;
 use super::super::procs::remains::Remains;
 use super::super::program::Replacement;
@@ -24,18 +21,14 @@ use super::AtEnd;
 use super::capture::{OutputCapture, Patient};
 use ftsh_machine::event::Status;
 use ftsh_sys as sys;
+use ftsh_sys::Parcel;
 use ftsh_sys::os_error::plain;
-use ftsh_sys::{CStringArray, Parcel};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::{AccessFlags, access, getpgrp};
+use nix::unistd::getpgrp;
 
-/// Variable whose presence makes a process a supervisor, whatever the value: a value that cannot be read
-/// never makes the process an interpreter. An argument would change what `ps` and `pgrep` show.
-const VARIABLE: &str = "FTSH_SUPERVISOR";
-
-/// The shell's own program.
-const PROGRAM: &CStr = c"/proc/self/exe";
+/// A run that is over sooner does without the count of kills for lack of memory.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// A program that doesn't begin for this long hangs.
 const BEGINNING: Duration = Duration::from_secs(5);
@@ -72,8 +65,7 @@ impl SupervisorProcess {
             let _ = sys::kill(self.interpreter, libc::SIGKILL);
         }
         let mut kill_count = KillCount::default();
-        kill_count.begin();
-        let status = self.accompany();
+        let status = self.accompany(&mut kill_count);
         let why = kill_count.explain(status);
         if !matches!(status, Status::Exited(_)) {
             self.await_begun();
@@ -157,54 +149,14 @@ impl SupervisorProcess {
         }
     }
 
-    /// The supervisor that this process was before it executed itself, by the value of [`VARIABLE`]. None if
-    /// something else set the variable, which has no socket that this very process made.
-    fn taken_over(order: &[u8]) -> Option<Self> {
-        let mut words = order.splitn(4, |&byte| byte == b' ');
-        let mut number = || str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
-        let (interpreter, socket, mask) = (number()?, number()?, number()?);
-        let socket = i32::try_from(socket).ok().filter(|&socket| sys::is_own_pair(socket))?;
-        let interpreter = i32::try_from(interpreter).ok()?;
-        sys::set_name(words.next()?);
-        Some(Self {
-            interpreter,
-            socket: sys::take_over(socket).into(),
-            marked: None,
-            preexisting_children: Vec::new(),
-            mask: sys::Mask::from_bits(mask),
-            capture: None,
-            restore: None,
-            at_end: None,
-            limit: None,
-        })
-    }
-}
-
-/// Goes on as a supervisor, if this process is one that executed itself anew. To be called first of all.
-pub fn resume() {
-    sys::survive_file_limit();
-    sys::keep_closed();
-    let Some(order) = std::env::var_os(VARIABLE) else { return };
-    if let Some(supervisor) = SupervisorProcess::taken_over(order.as_bytes()) {
-        supervisor.perform()
-    }
-    // The end of this process closes the socket, at which an interpreter ends all that it runs.
-    eprintln!(
-        "ftsh: ended: `{VARIABLE}` is set, which is for ftsh's own second process, and not by ftsh itself; \
-         unset it (if nothing else set it, this is an internal error of ftsh)"
-    );
-    sys::exit_now(1)
-}
-
-impl SupervisorProcess {
     /// Passes signals on until the interpreter ends, or has to. A signal that tells the shell to end wins over
     /// the exit of an interpreter that it came too late for.
-    fn accompany(&self) -> Status {
+    fn accompany(&self, kill_count: &mut KillCount) -> Status {
         let interpreter = self.interpreter;
         // A prompt goes on after Ctrl-C, and a branch on another machine reports a signal by a record.
         let may_survive = self.restore.is_some() || self.limit.is_some();
         let mut ending = None;
-        let status = accompany(interpreter, self.limit, |signal| ending = Some(signal));
+        let status = accompany(interpreter, self.limit, kill_count, |signal| ending = Some(signal));
         match (status, ending) {
             (Status::Exited(_), Some(signal)) if !may_survive && !sys::is_ignored(signal) => {
                 Status::Signaled(signal)
@@ -216,7 +168,12 @@ impl SupervisorProcess {
 
 /// Passes signals on until the interpreter ends, or has to. Calls `note` for each one that tells the shell to
 /// end, also if it is pending when the interpreter ends.
-fn accompany(interpreter: i32, limit: Option<Limit>, mut note: impl FnMut(i32)) -> Status {
+fn accompany(
+    interpreter: i32,
+    limit: Option<Limit>,
+    kill_count: &mut KillCount,
+    mut note: impl FnMut(i32),
+) -> Status {
     let mut alarm = Alarm::default();
     let mut heed = |limit: Limit| {
         if limit.has_come(&mut alarm) {
@@ -225,6 +182,7 @@ fn accompany(interpreter: i32, limit: Option<Limit>, mut note: impl FnMut(i32)) 
         }
     };
     limit.into_iter().for_each(&mut heed);
+    let mut first_wait = Some(MOMENT);
     loop {
         let is_together = shares_group(interpreter);
         // What is typed at the terminal, the interpreter gets as well.
@@ -237,8 +195,7 @@ fn accompany(interpreter: i32, limit: Option<Limit>, mut note: impl FnMut(i32)) 
         match sys::wait_for(interpreter, true) {
             Ok(Some((_, sys::Change::Ended(ended)))) => {
                 let status = ending::status(ended);
-                while sys::has_pending_signal() {
-                    let late = sys::next_signal();
+                while let Some(late) = sys::next_signal(Some(Duration::ZERO)) {
                     if is_ending(late.signal) && is_passed_on(&late) {
                         note(late.signal);
                     }
@@ -258,7 +215,10 @@ fn accompany(interpreter: i32, limit: Option<Limit>, mut note: impl FnMut(i32)) 
         }
         // Orphans of a script that went on well while its daemons ended.
         reap_others(interpreter);
-        let caught = sys::next_signal();
+        if first_wait.is_none() {
+            kill_count.begin();
+        }
+        let Some(caught) = sys::next_signal(first_wait.take()) else { continue };
         match caught.signal {
             libc::SIGCHLD => {}
             ALARM if limit.is_some() => limit.into_iter().for_each(&mut heed),
@@ -286,55 +246,6 @@ fn reap_others(interpreter: i32) {
     while let Some(pid) = sys::ended_child() {
         if pid == interpreter || sys::wait_for(pid, false).is_err() {
             return;
-        }
-    }
-}
-
-/// The shell's program, ready to be executed by a supervisor that may not allocate anything.
-pub struct Successor {
-    program: sys::Ready,
-    name: [u8; sys::NAME],
-}
-
-/// Room for what the successor is told.
-const ROOM: usize = 256;
-
-impl Successor {
-    /// None if it can't be executed, or if more would have to be told.
-    pub fn of(supervisor: &SupervisorProcess) -> Option<Self> {
-        if supervisor.marked.is_some()
-            || !has_pidfds()
-            || !supervisor.preexisting_children.is_empty()
-            // The successor recognizes itself by that.
-            || !sys::is_own_pair(supervisor.socket.as_raw_fd())
-            || access(PROGRAM, AccessFlags::X_OK).is_err()
-        {
-            return None;
-        }
-        let mut arguments = CStringArray::default();
-        for argument in std::env::args_os() {
-            arguments.push(&[argument.as_bytes()]);
-        }
-        let mut environment = CStringArray::default();
-        environment.push(&[&[b' '; ROOM]]);
-        for (name, value) in std::env::vars_os().filter(|(name, _)| name != VARIABLE) {
-            environment.push(&[name.as_bytes(), b"=", value.as_bytes()]);
-        }
-        Some(Self { program: sys::Ready::new(arguments, environment), name: sys::name() })
-    }
-
-    /// Executes it. Returns only if that fails.
-    pub fn execute(&mut self, supervisor: &SupervisorProcess) {
-        let name = self.name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let (interpreter, socket) = (supervisor.interpreter, supervisor.socket.as_raw_fd());
-        let mask: u64 = supervisor.mask.bits();
-        let mut room = &mut self.program.environment().first_mut()[..];
-        let written = write!(room, "{VARIABLE}={interpreter} {socket} {mask} ")
-            .and_then(|()| room.write_all(name))
-            .and_then(|()| room.write_all(&[0]));
-        if written.is_ok() && sys::pass_on(socket) {
-            sys::prepare_exec(true, false);
-            self.program.execute(PROGRAM);
         }
     }
 }
