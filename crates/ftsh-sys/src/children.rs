@@ -3,18 +3,22 @@
 use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, waitpid};
 
-/// A descriptor that is readable when the process has ended.
+/// Returns a descriptor that is readable when the process has ended. It is closed on exec.
 pub fn pidfd_open(pid: pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: a plain call; the new descriptor (closed on exec) belongs to nobody else.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as c_int)) }
-    }
+    let pid = process(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Returns none for a number that is not one process's.
+pub(super) fn process(pid: pid_t) -> Option<Pid> {
+    Pid::from_raw(pid.max(0))
 }
 
 /// Whether the kernel has pidfds (Linux 5.3).
@@ -40,63 +44,51 @@ pub enum Change {
     Stopped(c_int),
 }
 
-/// Asks without waiting what became of a child (-1: of any); none if nothing did.
-/// ECHILD says that there is no such child. An ended one is gone from then on.
+/// Returns the news of a child (-1: of any) without waiting; none if there are none. Fails with ECHILD if
+/// there is no such child. A child that has ended is gone afterwards.
 pub fn wait_for(pid: pid_t, stopped_too: bool) -> Result<Option<(pid_t, Change)>, Errno> {
-    let mut status = 0;
-    let options = libc::WNOHANG | if stopped_too { libc::WUNTRACED } else { 0 };
-    // SAFETY: the status is written to a live integer.
-    let found = Errno::result(unsafe { libc::waitpid(pid, &raw mut status, options) })?;
-    if found == 0 {
-        return Ok(None);
-    }
-    let change = if libc::WIFSTOPPED(status) {
-        Change::Stopped(libc::WSTOPSIG(status))
-    } else if libc::WIFSIGNALED(status) {
-        Change::Ended(ExitStatus::Signaled(libc::WTERMSIG(status)))
-    } else {
-        Change::Ended(ExitStatus::Exited(libc::WEXITSTATUS(status)))
-    };
-    Ok(Some((found, change)))
+    let stopped = if stopped_too { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+    let found = waitpid(process(pid), WaitOptions::NOHANG | stopped)
+        .map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
+    Ok(found.map(|(pid, status)| {
+        let ended = |status| Change::Ended(status);
+        let change = status
+            .stopping_signal()
+            .map(Change::Stopped)
+            .or(status.terminating_signal().map(ExitStatus::Signaled).map(ended))
+            .unwrap_or(Change::Ended(ExitStatus::Exited(status.exit_status().unwrap_or_default())));
+        (pid.as_raw_nonzero().get(), change)
+    }))
 }
 
-/// Some child that has ended and not been waited for.
-pub fn ended_child() -> Option<pid_t> {
+/// Returns some child of which there are such news, with its status, without waiting. rustix does not
+/// return the child, and nix fails for a child that a real-time signal ended.
+fn child_with_news(wanted: c_int) -> Result<Option<(pid_t, c_int)>, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the information is zero or written by the kernel; its process id is plain data.
-    unsafe {
-        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0 {
-            return None;
-        }
-        let pid = info.assume_init_ref().si_pid();
-        (pid != 0).then_some(pid)
-    }
-}
-
-/// Some child that was stopped since the last call, and by which signal.
-pub fn stopped_child() -> Option<(pid_t, c_int)> {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WSTOPPED | libc::WNOHANG;
     // SAFETY: the information is zero or written by the kernel; its fields are plain data.
     unsafe {
-        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0 {
-            return None;
-        }
+        let options = wanted | libc::WNOHANG;
+        Errno::result(libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options))?;
         let info = info.assume_init_ref();
         let pid = info.si_pid();
-        (pid != 0).then(|| (pid, info.si_status()))
+        Ok((pid != 0).then(|| (pid, info.si_status())))
     }
 }
 
-/// Whether this process has no children at all, not even ended ones.
+/// Returns some child that has ended and not been waited for.
+pub fn ended_child() -> Option<pid_t> {
+    let found = child_with_news(libc::WEXITED | libc::WNOWAIT).ok()?;
+    found.map(|(pid, _)| pid)
+}
+
+/// Returns some child that was stopped since the last call, and the signal that stopped it.
+pub fn stopped_child() -> Option<(pid_t, c_int)> {
+    child_with_news(libc::WSTOPPED).ok()?
+}
+
+/// Returns true if this process has no children at all, not even ended ones.
 pub fn has_no_children() -> bool {
-    // The process id of the result is not looked at: nothing may have ended.
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the information is written to a live object, and not read.
-    let result = unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) };
-    result == -1 && Errno::last() == Errno::ECHILD
+    child_with_news(libc::WEXITED | libc::WNOWAIT) == Err(Errno::ECHILD)
 }
 
 /// Whether this is the parent of this process: one that has ended isn't.
@@ -116,6 +108,12 @@ pub fn set_variable(name: &str, value: Option<OsString>) {
     }
 }
 
+/// Ends this process without running anything on the way.
+pub fn exit_now(code: c_int) -> ! {
+    // SAFETY: never returns.
+    unsafe { libc::_exit(code) }
+}
+
 /// Has processes that lose their parents come to this one; false where that can't be had.
 pub fn become_subreaper(wanted: bool) -> bool {
     nix::sys::prctl::set_child_subreaper(wanted).is_ok()
@@ -123,25 +121,25 @@ pub fn become_subreaper(wanted: bool) -> bool {
 
 /// Has this process killed when its parent ends, also after an `exec`; where that can be had.
 pub fn die_with_parent() {
-    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
 }
 
 /// Has this process continued when the thread that started it ends, should it be stopped then; where
 /// that can be had. Executing a program doesn't end a thread.
 pub fn continue_without_parent() {
-    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT);
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGCONT);
 }
 
-/// Sends a signal to a process, or with a negative number to a group.
+/// Sends a signal to a process, or with a negative number to a group. Signal 0 only checks.
 pub fn kill(pid: pid_t, signal: c_int) -> Result<(), Errno> {
-    // SAFETY: a plain call.
-    Errno::result(unsafe { libc::kill(pid, signal) }).map(drop)
+    let signal = if signal == 0 { None } else { Some(Signal::try_from(signal)?) };
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal)
 }
 
-/// A process's group; none if there is no such process.
+/// Returns a process's group; none if there is no such process.
 pub fn group_of(pid: pid_t) -> Option<pid_t> {
-    // SAFETY: a plain call.
-    Errno::result(unsafe { libc::getpgid(pid) }).ok()
+    let pid = nix::unistd::Pid::from_raw(pid);
+    nix::unistd::getpgid(Some(pid)).ok().map(nix::unistd::Pid::as_raw)
 }
 
 /// Whether a group has members.

@@ -1,7 +1,6 @@
 //! Descriptors and their limit.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -11,7 +10,12 @@ use libc::{c_int, pid_t};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::unistd::{Pid, tcsetpgrp};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::termios::tcgetwinsize;
 
+use super::children::process;
 use super::signals::without_stopping;
 
 /// The lowest number of a descriptor of our own: those below are the script's.
@@ -27,16 +31,9 @@ pub fn borrow(number: RawFd) -> BorrowedFd<'static> {
 
 /// Duplicates a descriptor to a number outside the script's range, closed on exec.
 pub fn duplicate(fd: BorrowedFd) -> io::Result<OwnedFd> {
-    // SAFETY: a plain call; the new descriptor belongs to nobody else.
-    unsafe {
-        let new = libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST_OWN);
-        if new >= 0 {
-            return Ok(OwnedFd::from_raw_fd(new));
-        }
-    }
-    Err(match Errno::last() {
-        // The limit is below the numbers that are ours: there are too many all the same.
-        Errno::EINVAL => Errno::EMFILE.into(),
+    fcntl_dupfd_cloexec(fd, FIRST_OWN).map_err(|errno| match errno {
+        // The limit is below the numbers of our own: no further descriptor can be opened either.
+        rustix::io::Errno::INVAL => rustix::io::Errno::MFILE.into(),
         errno => errno.into(),
     })
 }
@@ -50,7 +47,7 @@ pub fn is_own(number: RawFd) -> bool {
 /// the answer: other threads may need those that are left.
 pub fn can_open(own: usize, all: usize) -> bool {
     const AT_ONCE: c_int = 256;
-    let most = limit().map_or(0, |limit| limit.rlim_cur.min(FileLimit::HIGHEST) as c_int);
+    let most = soft(limit()).min(FileLimit::HIGHEST) as c_int;
     let (mut free, mut end) = (0, most);
     while end > FIRST_OWN && free < all {
         let start = FIRST_OWN.max(end - AT_ONCE);
@@ -155,34 +152,16 @@ pub fn is_passed_on(number: RawFd) -> bool {
     fcntl(borrow(number), FcntlArg::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
 }
 
-/// Writes without waiting; `WouldBlock` if that can't be done, `Unsupported` if the kernel can't
-/// tell.
-pub fn write_now(fd: BorrowedFd, bytes: &[u8]) -> io::Result<usize> {
-    let part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
-    // SAFETY: one part, which is only read; the offset -1 stands for the current position.
-    let count = unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const part, 1, -1, libc::RWF_NOWAIT) };
-    match usize::try_from(count) {
-        Ok(count) => Ok(count),
-        Err(_) => match Errno::last() {
-            Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL => {
-                Err(io::ErrorKind::Unsupported.into())
-            }
-            error => Err(error.into()),
-        },
-    }
-}
-
-/// Makes a group the terminal's foreground; false if it is gone or not of this session.
+/// Makes a group the terminal's foreground. Returns false if the group is gone or not of this session.
 pub fn set_foreground(tty: BorrowedFd, group: pid_t) -> bool {
-    // SAFETY: a plain call.
-    without_stopping(|| unsafe { libc::tcsetpgrp(tty.as_raw_fd(), group) } == 0)
+    without_stopping(|| tcsetpgrp(tty, Pid::from_raw(group))).is_ok()
 }
 
 /// The limit on open descriptors, raised when more are needed. Programs keep the one that the
 /// shell was started with: some can't cope with high numbers.
 #[derive(Default)]
 pub struct FileLimit {
-    raised_from: Option<libc::rlimit>,
+    raised_from: Option<Rlimit>,
     tried: bool,
     known: Option<usize>,
 }
@@ -192,7 +171,7 @@ impl FileLimit {
     const OWN: usize = 64;
     /// Below this many, the usual limit of 1024 serves.
     const MANY: usize = 300;
-    const HIGHEST: libc::rlim_t = 1 << 20;
+    const HIGHEST: u64 = 1 << 20;
 
     /// Raises the limit if this many descriptors, or a few times as many, may be too many.
     pub fn make_room_for(&mut self, count: usize) {
@@ -208,7 +187,7 @@ impl FileLimit {
 
     /// How many there may be besides those of scripts.
     pub fn usable(&mut self) -> usize {
-        let read = || limit().map_or(0, |limit| limit.rlim_cur as usize);
+        let read = || usize::try_from(soft(limit())).unwrap_or(usize::MAX);
         self.known.get_or_insert_with(read).saturating_sub(FIRST_OWN as usize)
     }
 
@@ -217,36 +196,31 @@ impl FileLimit {
         if std::mem::replace(&mut self.tried, true) {
             return false;
         }
-        if let Some(old) = limit() {
-            let wanted = old.rlim_max.min(Self::HIGHEST);
-            let new = libc::rlimit { rlim_cur: wanted.max(old.rlim_cur), ..old };
-            // SAFETY: the new limit is only read.
-            if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const new) } == 0 {
-                self.raised_from = Some(old);
-                self.known = None;
-                return wanted > old.rlim_cur;
-            }
+        let old = limit();
+        let wanted = old.maximum.unwrap_or(u64::MAX).min(Self::HIGHEST);
+        let new = Rlimit { current: Some(wanted.max(soft(old))), ..old };
+        if setrlimit(Resource::Nofile, new).is_ok() {
+            self.raised_from = Some(old);
+            self.known = None;
+            return wanted > soft(old);
         }
         false
     }
 
     /// Gives a new child the limit that the shell was started with.
     pub fn restore_in(&self, pid: pid_t) {
-        if let Some(old) = &self.raised_from {
-            // SAFETY: the new limit is only read, the old one not asked for.
-            unsafe {
-                libc::prlimit(pid, libc::RLIMIT_NOFILE, old, std::ptr::null_mut());
-            }
+        if let (Some(old), Some(pid)) = (self.raised_from, process(pid)) {
+            let _ = prlimit(Some(pid), Resource::Nofile, old);
         }
     }
 }
 
-fn limit() -> Option<libc::rlimit> {
-    let mut limit = MaybeUninit::uninit();
-    // SAFETY: getrlimit writes the whole structure if it succeeds.
-    unsafe {
-        (libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) == 0).then(|| limit.assume_init())
-    }
+fn limit() -> Rlimit {
+    getrlimit(Resource::Nofile)
+}
+
+fn soft(limit: Rlimit) -> u64 {
+    limit.current.unwrap_or(u64::MAX)
 }
 
 /// How many descriptors a message holds at most: a table, and one more.
@@ -321,13 +295,8 @@ pub fn epoll_wait(
     Errno::result(count).map(|count| count as usize)
 }
 
-/// How many rows and columns a terminal has, if it says so.
+/// Returns the rows and columns of a terminal that reports them.
 pub fn size(tty: &impl AsFd) -> Option<(u16, u16)> {
-    let mut size = MaybeUninit::<libc::winsize>::zeroed();
-    // SAFETY: the size is written to a live object, and stays zero if it isn't.
-    let size = unsafe {
-        libc::ioctl(tty.as_fd().as_raw_fd(), libc::TIOCGWINSZ, size.as_mut_ptr());
-        size.assume_init()
-    };
+    let size = tcgetwinsize(tty).ok()?;
     (size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }

@@ -3,7 +3,9 @@
 
 use std::os::fd::BorrowedFd;
 
+use nix::errno::Errno;
 use nix::sys::stat::{SFlag, fstat};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 /// Properties of an open file that decide how it is read and written.
 pub struct FdKind {
@@ -27,20 +29,9 @@ pub fn fd_kind(fd: BorrowedFd) -> nix::Result<FdKind> {
 }
 
 fn without_times(fd: BorrowedFd) -> nix::Result<FdKind> {
-    use std::mem::MaybeUninit;
-    use std::os::fd::AsRawFd;
-
-    use nix::errno::Errno;
-
-    let mask = libc::STATX_TYPE | libc::STATX_UID | libc::STATX_SIZE;
-    let mut data = MaybeUninit::<libc::statx>::zeroed();
-    // SAFETY: the path is empty and the descriptor open; what is written to lives, and is plain data.
-    let data = unsafe {
-        let (path, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
-        let pointer = data.as_mut_ptr();
-        Errno::result(libc::syscall(libc::SYS_statx, fd.as_raw_fd(), path, flags, mask, pointer))?;
-        data.assume_init()
-    };
+    let wanted = StatxFlags::TYPE | StatxFlags::UID | StatxFlags::SIZE;
+    let data = statx(fd, c"", AtFlags::EMPTY_PATH, wanted)
+        .map_err(|errno| Errno::from_raw(errno.raw_os_error()))?;
     Ok(FdKind {
         file_type: SFlag::from_bits_truncate(data.stx_mode.into()) & SFlag::S_IFMT,
         owner: data.stx_uid,

@@ -1,36 +1,37 @@
 //! Changes and closings of files, by inotify.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A descriptor that is readable when somebody changed a file, or closed it who could have.
-pub fn watch_changes(path: &Path) -> io::Result<OwnedFd> {
-    use std::os::fd::{AsRawFd, FromRawFd};
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let wanted = libc::IN_MODIFY | libc::IN_CLOSE_WRITE | libc::IN_ATTRIB | libc::IN_DELETE_SELF;
-    // SAFETY: plain calls; the new descriptor belongs to nobody else, and the path is only read.
-    unsafe {
-        let new = libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK);
-        if new < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let new = super::move_up(OwnedFd::from_raw_fd(new))?;
-        if libc::inotify_add_watch(new.as_raw_fd(), path.as_ptr(), wanted) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(new)
-    }
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fs::inotify::{add_watch, init, remove_watch};
+
+/// Bytes of events read at a time.
+const ROOM: usize = 4096;
+
+fn new_queue() -> io::Result<OwnedFd> {
+    super::move_up(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?)
 }
 
-/// Whether what was read from such a descriptor tells of somebody closing the file.
+/// Returns a descriptor that is readable after a file was changed, or closed by a possible writer.
+pub fn watch_changes(path: &Path) -> io::Result<OwnedFd> {
+    let queue = new_queue()?;
+    let wanted =
+        WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB | WatchFlags::DELETE_SELF;
+    add_watch(&queue, path, wanted)?;
+    Ok(queue)
+}
+
+/// Returns true if bytes read from such a descriptor report that a writer closed the file.
 pub fn tell_of_closing(events: &[u8]) -> bool {
-    // Number, mask, cookie and length of the name: the files that are watched have none.
-    let words = |event: &[u8; 16]| u32::from_ne_bytes([event[4], event[5], event[6], event[7]]);
+    // Number, mask, cookie and length of the name: watched files have no names.
+    let mask = |event: &[u8; 16]| u32::from_ne_bytes([event[4], event[5], event[6], event[7]]);
+    let wanted = (ReadFlags::CLOSE_WRITE | ReadFlags::QUEUE_OVERFLOW).bits();
     let (events, _) = events.as_chunks::<16>();
-    events.iter().any(|event| words(event) & (libc::IN_CLOSE_WRITE | libc::IN_Q_OVERFLOW) != 0)
+    events.iter().any(|event| mask(event) & wanted != 0)
 }
 
 /// Number of a watched pipe.
@@ -42,46 +43,27 @@ pub struct CloseEvents(OwnedFd);
 impl CloseEvents {
     /// Opens an empty queue.
     pub fn new() -> io::Result<Self> {
-        use std::os::fd::FromRawFd;
-        // SAFETY: a plain call; the new descriptor belongs to nobody else.
-        let new = unsafe {
-            let new = libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK);
-            if new < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(new)
-        };
-        Ok(Self(super::move_up(new)?))
+        new_queue().map(Self)
     }
 
     /// Adds the closings of a pipe's ends from now on.
     pub fn add(&self, pipe: &CStr) -> io::Result<WatchNumber> {
-        use std::os::fd::AsRawFd;
-        let wanted = libc::IN_CLOSE_WRITE | libc::IN_CLOSE_NOWRITE;
-        // SAFETY: a plain call; the path is only read.
-        let number = unsafe { libc::inotify_add_watch(self.0.as_raw_fd(), pipe.as_ptr(), wanted) };
-        if number < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
+        Ok(add_watch(&self.0, pipe, WatchFlags::CLOSE_WRITE | WatchFlags::CLOSE_NOWRITE)?)
     }
 
     /// Ends what `add` began.
     pub fn remove(&self, number: WatchNumber) {
-        use std::os::fd::AsRawFd;
-        // SAFETY: a plain call.
-        unsafe { libc::inotify_rm_watch(self.0.as_raw_fd(), number) };
+        let _ = remove_watch(&self.0, number);
     }
 
     /// Takes all events so far, the oldest first: which pipe, and whether a writer was closed or a reader.
     pub fn take(&self, mut each: impl FnMut(WatchNumber, bool)) {
-        let mut bytes = [0; 4096];
-        while let Ok(count @ 1..) = nix::unistd::read(&self.0, &mut bytes) {
-            // Number, mask, cookie and length of the name: pipes have none.
-            let (events, _) = bytes[..count].as_chunks::<16>();
-            for event in events {
-                let word = |at: usize| [event[at], event[at + 1], event[at + 2], event[at + 3]];
-                let mask = u32::from_ne_bytes(word(4));
-                if mask & (libc::IN_CLOSE_WRITE | libc::IN_CLOSE_NOWRITE) != 0 {
-                    each(i32::from_ne_bytes(word(0)), mask & libc::IN_CLOSE_WRITE != 0);
-                }
+        let mut room = [MaybeUninit::uninit(); ROOM];
+        let mut events = Reader::new(&self.0, &mut room);
+        while let Ok(event) = events.next() {
+            let is_writer = event.events().contains(ReadFlags::CLOSE_WRITE);
+            if is_writer || event.events().contains(ReadFlags::CLOSE_NOWRITE) {
+                each(event.wd(), is_writer);
             }
         }
     }

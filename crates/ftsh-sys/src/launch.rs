@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use libc::{c_char, c_int, pid_t};
+use libc::{c_char, pid_t};
 use nix::errno::Errno;
 
 use super::c_string_array::CStringArray;
@@ -95,12 +95,6 @@ pub fn fork() -> Result<Option<pid_t>, Errno> {
     // anything, or that the child does no more than `detach` and system calls.
     let pid = Errno::result(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
-}
-
-/// Ends this process without running anything on the way.
-pub fn exit_now(code: c_int) -> ! {
-    // SAFETY: never returns.
-    unsafe { libc::_exit(code) }
 }
 
 /// Makes the child of a fork a process of its own that holds nothing open but some descriptors, and ends

@@ -1,4 +1,4 @@
-//! System calls that neither std nor nix offers safely: the only unsafe code of the shell.
+//! System calls that std, nix and rustix do not offer safely: the only unsafe code of the shell.
 
 #![allow(unsafe_code, reason = "the only crate that implements anything unsafe")]
 
@@ -25,21 +25,21 @@ pub use boot::{boot_timer, set_boot_timer};
 pub use c_string_array::CStringArray;
 pub use children::{
     Change, ExitStatus, become_subreaper, continue_without_parent, die_with_parent, ended_child,
-    group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, pidfd_open,
+    exit_now, group_of, has_no_children, has_pidfds, is_group_alive, is_parent, kill, pidfd_open,
     set_variable, stopped_child, wait_for,
 };
 pub use descriptors::epoll_wait;
 pub use descriptors::{
     FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_all, close_number, duplicate,
     install, is_own, is_passed_on, move_up, receive_descriptors, send_descriptors, set_foreground,
-    size, write_now,
+    size,
 };
 pub use fd_kind::{FdKind, fd_kind};
 pub use inotify::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};
 pub use key_monitor::start_key_monitor;
-pub use launch::{Launch, detach, exec, exit_now, forbid_starts, fork, is_starting, prepare_exec};
+pub use launch::{Launch, detach, exec, forbid_starts, fork, is_starting, prepare_exec};
 pub use memory::{has_room, is_static, shared_number, with_large_stack};
-pub use pipes::{read_now, unread};
+pub use pipes::{read_now, unread, write_now};
 pub use pre_main::was_ignored;
 pub use pre_main::{ignore_only, ignored_signals, keep_closed, survive_file_limit, was_closed};
 pub use random::random;

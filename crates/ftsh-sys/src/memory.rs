@@ -74,11 +74,8 @@ fn checked(memory: *mut u8, size: usize) -> *mut u8 {
 #[cold]
 fn die_of_hunger() -> ! {
     const WORDS: &[u8] = b"ftsh: out of memory\n";
-    // SAFETY: the words are live, and nothing is allocated; never returns.
-    unsafe {
-        libc::write(libc::STDERR_FILENO, WORDS.as_ptr().cast(), WORDS.len());
-        libc::abort()
-    }
+    let _ = rustix::io::write(rustix::stdio::stderr(), WORDS);
+    std::process::abort()
 }
 
 /// Returns true if this many bytes can be mapped now.

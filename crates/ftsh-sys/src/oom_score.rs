@@ -5,6 +5,8 @@ use std::ffi::CStr;
 use std::fs;
 use std::sync::OnceLock;
 
+use rustix::fs::{Mode, OFlags};
+
 /// In thousandths of the memory there is: more than a shell takes, and little enough to leave the
 /// choice among commands and other programs to their size.
 const RAISE: i32 = 100;
@@ -24,14 +26,9 @@ pub(super) fn of_commands() -> Option<&'static [u8]> {
     score.as_deref().map(str::as_bytes)
 }
 
-/// Sets the score of this process. Allocates nothing; a failure changes nothing else.
+/// Sets the score of this process. Async-signal-safe; a failure changes nothing else.
 pub(super) fn set(score: &[u8]) {
-    // SAFETY: plain calls on live bytes, and the descriptor is nobody else's.
-    unsafe {
-        let fd = libc::open(FILE.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if fd >= 0 {
-            libc::write(fd, score.as_ptr().cast(), score.len());
-            libc::close(fd);
-        }
+    if let Ok(file) = rustix::fs::open(FILE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = rustix::io::write(file, score);
     }
 }

@@ -1,32 +1,35 @@
-//! Pipes and sockets, without waiting.
+//! Reads and writes that do not wait.
 
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
+use rustix::io::{ReadWriteFlags, ioctl_fionread, preadv2, pwritev2};
 
-/// Reads without waiting, and without a change to what others have open as well; `WouldBlock` if there
-/// is nothing, `Unsupported` if the kernel can't do that here.
+/// Stands for the current position of the file.
+const CURRENT: u64 = u64::MAX;
+
+/// Reads without waiting and without a change to the file's flags, which other processes share.
+/// `WouldBlock` if there is nothing, `Unsupported` if the kernel cannot do that here.
 pub fn read_now(fd: BorrowedFd, room: &mut [u8]) -> io::Result<usize> {
-    let part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-    // SAFETY: one part, which lives and is as long as said; the offset -1 stands for the current
-    // position.
-    let count = unsafe { libc::preadv2(fd.as_raw_fd(), &raw const part, 1, -1, libc::RWF_NOWAIT) };
-    match usize::try_from(count) {
-        Ok(count) => Ok(count),
-        Err(_) => match Errno::last() {
-            Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL => {
-                Err(io::ErrorKind::Unsupported.into())
-            }
-            error => Err(error.into()),
-        },
+    let mut room = [IoSliceMut::new(room)];
+    preadv2(fd, &mut room, CURRENT, ReadWriteFlags::NOWAIT).map_err(error)
+}
+
+/// Writes without waiting. `WouldBlock` if there is no room, `Unsupported` if the kernel cannot do that
+/// here.
+pub fn write_now(fd: BorrowedFd, bytes: &[u8]) -> io::Result<usize> {
+    pwritev2(fd, &[IoSlice::new(bytes)], CURRENT, ReadWriteFlags::NOWAIT).map_err(error)
+}
+
+fn error(errno: rustix::io::Errno) -> io::Error {
+    match Errno::from_raw(errno.raw_os_error()) {
+        Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL => io::ErrorKind::Unsupported.into(),
+        errno => errno.into(),
     }
 }
 
-/// How many bytes wait to be read.
+/// Returns the number of bytes that wait to be read.
 pub fn unread(fd: BorrowedFd) -> io::Result<usize> {
-    let mut count: libc::c_int = 0;
-    // SAFETY: the kernel writes an integer to a live one.
-    Errno::result(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut count) })?;
-    Ok(usize::try_from(count).unwrap_or(0))
+    Ok(usize::try_from(ioctl_fionread(fd)?).unwrap_or(0))
 }

@@ -1,10 +1,14 @@
 //! What is done before everything else, even before Rust's start-up code, or in place of that code.
 
+use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use libc::c_int;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::stdio::{stderr, stdin, stdout};
 
-use super::signals::{SignalSet, is_ignored, set_action};
+use super::signals::{Action, is_ignored, set_action, set_of};
 
 /// The signals that this process ignores for its own part, so that a write that can't be done fails
 /// instead of ending it. The first is ignored from the start, as in any program of Rust, the second since
@@ -23,11 +27,13 @@ static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         hold_question();
-        for number in (0..3).filter(|number| !is_open(*number)) {
-            WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
-            occupy(number);
+        for (number, fd) in (0..).zip(standard()) {
+            if fcntl_getfd(fd).is_err() {
+                WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
+                occupy(number);
+            }
         }
-        set_action(libc::SIGPIPE, libc::SIG_IGN, 0);
+        set_action(libc::SIGPIPE, Action::Ignore);
         FILE_LIMIT_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
     }
     begin
@@ -35,17 +41,15 @@ static BEGIN: extern "C" fn() = {
 
 /// Opens `/dev/null` as the lowest number that is free.
 fn occupy(number: c_int) {
-    // SAFETY: plain calls; the name is live.
-    unsafe {
-        if libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) != number {
-            libc::abort();
-        }
+    let null = open(c"/dev/null", OFlags::RDWR, Mode::empty());
+    if !null.is_ok_and(|fd| fd.into_raw_fd() == number) {
+        std::process::abort();
     }
 }
 
-fn is_open(number: c_int) -> bool {
-    // SAFETY: a plain call.
-    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+/// Returns descriptors 0 to 2.
+fn standard() -> [BorrowedFd<'static>; 3] {
+    [stdin(), stdout(), stderr()]
 }
 
 /// Returns true if one of descriptors 0 to 2 was closed when this process began.
@@ -56,25 +60,21 @@ pub fn was_closed(number: c_int) -> bool {
 /// Has commands find descriptors closed that this process found closed: what they write there isn't lost
 /// without an error.
 pub fn keep_closed() {
-    for number in (0..3).filter(|number| was_closed(*number)) {
-        // SAFETY: a plain call.
-        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    for (number, fd) in (0..).zip(standard()) {
+        if was_closed(number) {
+            let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
+        }
     }
 }
 
 /// From now on a file that may not grow any more is an error, as a full disk is.
 pub fn survive_file_limit() {
-    set_action(libc::SIGXFSZ, libc::SIG_IGN, 0);
+    set_action(libc::SIGXFSZ, Action::Ignore);
 }
 
 /// Has SIGUSR1, which ends a process that has no handler, wait until there is one.
 fn hold_question() {
-    let mut question = SignalSet::empty();
-    question.add(libc::SIGUSR1);
-    // SAFETY: the set is initialised; the mask of before isn't asked for.
-    unsafe {
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const question.0, std::ptr::null_mut());
-    }
+    let _ = set_of(&[libc::SIGUSR1]).thread_block();
 }
 
 /// Returns true if commands find a signal ignored because this process began with it ignored. That is
@@ -108,8 +108,8 @@ pub fn ignore_only(signals: &[c_int]) {
         match signal {
             libc::SIGPIPE => {}
             libc::SIGXFSZ => FILE_LIMIT_WAS_IGNORED.store(wanted, Ordering::Relaxed),
-            _ if wanted => set_action(signal, libc::SIG_IGN, 0),
-            _ if is_ignored(signal) => set_action(signal, libc::SIG_DFL, 0),
+            _ if wanted => set_action(signal, Action::Ignore),
+            _ if is_ignored(signal) => set_action(signal, Action::Default),
             _ => {}
         }
     }
@@ -118,8 +118,8 @@ pub fn ignore_only(signals: &[c_int]) {
 /// Before a program takes this process's place: gives back the signals that are ignored only here.
 /// With false, after that failed: ignores them again.
 pub(super) fn give_back_ignored(giving_back: bool) {
-    let disposition = if giving_back { libc::SIG_DFL } else { libc::SIG_IGN };
+    let disposition = if giving_back { Action::Default } else { Action::Ignore };
     for signal in IGNORED_HERE.into_iter().filter(|&signal| !was_ignored(signal)) {
-        set_action(signal, disposition, 0);
+        set_action(signal, disposition);
     }
 }

@@ -7,51 +7,39 @@ use std::time::Duration;
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise};
 
-use super::children::kill;
+use super::children::{exit_now, kill};
 
-/// A set of signals.
-#[derive(Clone)]
-pub(super) struct SignalSet(pub(super) libc::sigset_t);
+/// Returns the set of these signals. Real-time signals are never among them.
+pub(super) fn set_of(signals: &[c_int]) -> SigSet {
+    signals.iter().filter_map(|&signal| Signal::try_from(signal).ok()).collect()
+}
 
-impl SignalSet {
-    pub(super) fn empty() -> Self {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: sigemptyset writes the whole set.
-        unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            Self(set.assume_init())
-        }
-    }
+/// Returns true if a signal is ignored.
+pub fn is_ignored(signal: c_int) -> bool {
+    action(signal).sa_sigaction == libc::SIG_IGN
+}
 
-    pub(super) fn full() -> Self {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: sigfillset writes the whole set.
-        unsafe {
-            libc::sigfillset(set.as_mut_ptr());
-            Self(set.assume_init())
-        }
-    }
-
-    pub(super) fn add(&mut self, signal: c_int) {
-        // SAFETY: the set is initialised; a bad number is refused.
-        unsafe { libc::sigaddset(&raw mut self.0, signal) };
-    }
-
-    fn remove(&mut self, signal: c_int) {
-        // SAFETY: as above.
-        unsafe { libc::sigdelset(&raw mut self.0, signal) };
+/// Returns what happens on a signal.
+fn action(signal: c_int) -> libc::sigaction {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given; the old one is written, or stays zero: the default.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init()
     }
 }
 
-/// Whether a signal is ignored.
-pub fn is_ignored(signal: c_int) -> bool {
-    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: no new action is given; the old one is written, or stays zero: the default.
-    unsafe {
-        libc::sigaction(signal, std::ptr::null(), old.as_mut_ptr());
-        old.assume_init().sa_sigaction == libc::SIG_IGN
-    }
+/// Sets what happens on a signal.
+///
+/// # Safety
+///
+/// A handler must be async-signal-safe.
+unsafe fn replace_action(signal: c_int, action: &libc::sigaction) {
+    // SAFETY: the action is initialised, and its handler as the caller promises.
+    unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
 }
 
 /// A signal as its handler saw it.
@@ -82,45 +70,38 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let saved = Errno::last_raw();
-    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; the field is plain data for every
-    // signal that we catch.
-    let sender = unsafe {
-        if (*info).si_code > 0 && signal != libc::SIGCHLD { 0 } else { (*info).si_pid() }
-    };
-    let mut bytes = [0; Caught::SIZE];
-    bytes[..4].copy_from_slice(&signal.to_ne_bytes());
-    bytes[4..].copy_from_slice(&sender.to_ne_bytes());
     let pipe = SIGNAL_PIPE.load(Ordering::Relaxed);
-    // SAFETY: write is async-signal-safe; the buffer lives on this stack. If the pipe is full,
-    // the reader wakes up all the same, and looks for every child.
-    unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo; the field is plain data for every
+    // signal that we catch. `write` is async-signal-safe, and the buffer lives on this stack. If the
+    // pipe is full, the reader wakes up as well, and looks for every child.
+    unsafe {
+        let is_kernels = (*info).si_code > 0 && signal != libc::SIGCHLD;
+        let sender = if is_kernels { 0 } else { (*info).si_pid() };
+        let mut bytes = [0; Caught::SIZE];
+        bytes[..4].copy_from_slice(&signal.to_ne_bytes());
+        bytes[4..].copy_from_slice(&sender.to_ne_bytes());
+        libc::write(pipe, bytes.as_ptr().cast(), bytes.len());
+    }
     Errno::set_raw(saved);
 }
 
 /// Catches SIGCHLD as well, which comes when a child ends or stops, or lets it be.
 pub fn catch_children(wanted: bool) {
     if wanted {
-        set_action(libc::SIGCHLD, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
+        set_action(libc::SIGCHLD, Action::Report);
         unblock(&[libc::SIGCHLD]);
     } else {
-        set_default(libc::SIGCHLD);
+        set_action(libc::SIGCHLD, Action::Default);
     }
 }
 
 /// Does something that may catch SIGCHLD in its own way; then it is caught, or not, as before.
-pub fn keeping_children<T>(action: impl FnOnce() -> T) -> T {
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: no new action is given; the old one is written to a live object.
-    unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), before.as_mut_ptr()) };
-    let result = action();
-    // SAFETY: the action was written by the call before; the one it replaces isn't asked for.
-    unsafe { libc::sigaction(libc::SIGCHLD, before.as_ptr(), std::ptr::null_mut()) };
+pub fn keeping_children<T>(during: impl FnOnce() -> T) -> T {
+    let before = action(libc::SIGCHLD);
+    let result = during();
+    // SAFETY: the action was in force before.
+    unsafe { replace_action(libc::SIGCHLD, &before) };
     result
-}
-
-fn handler() -> usize {
-    let handler = on_signal as extern "C" fn(_, _, _);
-    handler as usize
 }
 
 extern "C" fn on_nudge(_signal: c_int) {}
@@ -132,10 +113,9 @@ const NUDGE: c_int = libc::SIGURG;
 pub fn catch(signals: &[c_int], pipe: OwnedFd) {
     SIGNAL_PIPE.store(pipe.into_raw_fd(), Ordering::Relaxed);
     for &signal in signals {
-        set_action(signal, handler(), libc::SA_SIGINFO | libc::SA_RESTART);
+        set_action(signal, Action::Report);
     }
-    // Without SA_RESTART, so that it ends a blocked call.
-    set_action(NUDGE, on_nudge as extern "C" fn(_) as usize, 0);
+    set_action(NUDGE, Action::Nudge);
     unblock(signals);
 }
 
@@ -148,36 +128,50 @@ pub(super) fn caught() -> impl Iterator<Item = c_int> {
     (1..=64).filter(move |signal| caught & 1 << (signal - 1) != 0)
 }
 
-pub(super) fn set_action(signal: c_int, handler: usize, flags: c_int) {
-    if !matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
+/// An action of this process on a signal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// The system's own.
+    Default,
+    Ignore,
+    /// Writes the signal to the pipe.
+    Report,
+    /// Ends a blocked call of the thread.
+    Nudge,
+}
+
+pub(super) fn set_action(signal: c_int, action: Action) {
+    if matches!(action, Action::Report | Action::Nudge) {
         CAUGHT.fetch_or(1 << (signal - 1), Ordering::Relaxed);
     }
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: all fields are set or zero; the handlers are async-signal-safe.
+    let (handler, flags) = match action {
+        Action::Default => (libc::SIG_DFL, 0),
+        Action::Ignore => (libc::SIG_IGN, 0),
+        Action::Report => {
+            let handler = on_signal as extern "C" fn(_, _, _);
+            (handler as usize, libc::SA_SIGINFO | libc::SA_RESTART)
+        }
+        // Without SA_RESTART, which would go on with the call.
+        Action::Nudge => (on_nudge as extern "C" fn(_) as usize, 0),
+    };
+    // SAFETY: zero is a valid action, whose mask is empty; both handlers are async-signal-safe.
     unsafe {
-        let pointer = action.as_mut_ptr();
-        (*pointer).sa_sigaction = handler;
-        (*pointer).sa_flags = flags;
-        libc::sigemptyset(&raw mut (*pointer).sa_mask);
-        libc::sigaction(signal, pointer, std::ptr::null_mut());
+        let mut new = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        new.sa_sigaction = handler;
+        new.sa_flags = flags;
+        replace_action(signal, &new);
     }
 }
 
 fn unblock(signals: &[c_int]) {
-    let mut set = SignalSet::empty();
-    for &signal in signals {
-        set.add(signal);
-    }
-    set.add(NUDGE);
-    // SAFETY: the set is initialised; the old mask isn't asked for.
-    unsafe {
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set.0, std::ptr::null_mut());
-    }
+    let mut set = set_of(signals);
+    set.extend(set_of(&[NUDGE]).iter());
+    let _ = set.thread_unblock();
 }
 
 /// Restores a signal's default disposition.
 pub(super) fn set_default(signal: c_int) {
-    set_action(signal, libc::SIG_DFL, 0);
+    set_action(signal, Action::Default);
 }
 
 /// Ends this process by a signal, as if it had never been caught. A signal that doesn't kill
@@ -185,46 +179,33 @@ pub(super) fn set_default(signal: c_int) {
 pub fn die_by(signal: c_int) -> ! {
     set_default(signal);
     unblock(&[signal]);
-    // SAFETY: plain system calls; the limit is only read.
-    unsafe {
-        // If there is to be a core, it is the interpreter's or the command's.
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        libc::raise(signal);
-        libc::_exit(128 + signal)
-    }
+    // If there is to be a core, it is the interpreter's or the command's.
+    let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+    let _ = Signal::try_from(signal).map(raise);
+    exit_now(128 + signal)
 }
 
-/// A thread that can be nudged.
+/// A thread of this process that can be nudged.
 #[derive(Clone, Copy)]
-pub struct Thread {
-    handle: libc::pthread_t,
-    id: i32,
-}
-
-// SAFETY: the handle, which is a pointer to some C libraries, only names the thread, to all others as well.
-unsafe impl Send for Thread {}
+pub struct Thread(pid_t);
 
 impl Thread {
-    /// The calling thread.
+    /// Returns the calling thread.
     pub fn current() -> Self {
-        let id = nix::unistd::gettid().as_raw();
-        // SAFETY: always succeeds.
-        Self { handle: unsafe { libc::pthread_self() }, id }
+        Self(nix::unistd::gettid().as_raw())
     }
 
-    /// Its number among the tasks of `/proc`, where there is one.
+    /// Returns the thread's number among the tasks of `/proc`.
     pub fn id(self) -> i32 {
-        self.id
+        self.0
     }
 
-    /// Makes the thread's blocked system call return EINTR.
-    ///
-    /// # Safety
-    /// The thread must not have ended.
-    pub unsafe fn nudge(self) {
-        // SAFETY: the caller says that the thread lives.
-        unsafe { libc::pthread_kill(self.handle, NUDGE) };
+    /// Makes a blocked system call of the thread return EINTR. Does nothing after the thread's end; a new
+    /// thread of the same number repeats its call.
+    pub fn nudge(self) {
+        let process = std::process::id() as pid_t;
+        // SAFETY: the kernel checks both numbers; the signal's handler does nothing.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, NUDGE) };
     }
 }
 
@@ -242,53 +223,37 @@ const SUPERVISED: [c_int; 10] = [
     libc::SIGCONT,
 ];
 
-/// Those as a set.
-fn supervised() -> SignalSet {
-    let mut set = SignalSet::empty();
-    for signal in SUPERVISED {
-        set.add(signal);
-    }
-    set
-}
-
 /// A signal mask to go back to.
 #[derive(Clone)]
-pub struct Mask(SignalSet);
+pub struct Mask(SigSet);
 
 impl Mask {
     /// Returns a mask that blocks nothing.
     pub fn empty() -> Self {
-        Self(SignalSet::empty())
+        Self(SigSet::empty())
     }
 }
 
 /// Holds back the signals that `next_signal` takes.
 pub fn hold_signals() -> Mask {
-    // Ignored, it would take the interpreter's status away.
+    // Ignored, SIGCHLD would take the interpreter's status away.
     set_default(libc::SIGCHLD);
-    let held = supervised();
-    let mut old = SignalSet::empty();
-    // SAFETY: both sets are initialised.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    let held = set_of(&SUPERVISED);
+    let mut old = held.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or(SigSet::empty());
     // SIGUSR1 was blocked by this program itself, any other one by its parent: the Java VM and some service
     // managers start programs with SIGTERM blocked. The shell answers them all.
-    for signal in SUPERVISED {
-        old.remove(signal);
-    }
+    held.iter().for_each(|signal| old.remove(signal));
     Mask(old)
 }
 
 /// Ends what `hold_signals` began.
 pub fn release_signals(mask: &Mask) {
-    // SAFETY: the set is initialised; the old one isn't asked for.
-    unsafe {
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0.0, std::ptr::null_mut());
-    }
+    let _ = mask.0.thread_set_mask();
 }
 
 /// Takes one of the signals held back, waiting no longer than the limit, or forever without a limit.
 pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
-    let set = supervised();
+    let set = set_of(&SUPERVISED);
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs() as _,
@@ -299,7 +264,7 @@ pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
         // SAFETY: the set is initialised, the time is null or live, and the information is written to
         // a live object. For these signals the sender is plain data.
         unsafe {
-            let signal = libc::sigtimedwait(&raw const set.0, info.as_mut_ptr(), limit);
+            let signal = libc::sigtimedwait(set.as_ref(), info.as_mut_ptr(), limit);
             if signal > 0 {
                 let info = info.assume_init_ref();
                 let sender = if info.si_code > 0 { 0 } else { info.si_pid() };
@@ -315,45 +280,31 @@ pub fn next_signal(limit: Option<Duration>) -> Option<Caught> {
 /// Stops this process by a signal of the terminal's, and if `with_group` its process group before
 /// it. Returns when this process is continued, or at once where there is no job control.
 pub fn suspend(signal: c_int, with_group: bool) {
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: no new action is given; the old one is written to a live object.
-    unsafe { libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr()) };
+    let before = action(signal);
     if with_group {
         // The others first, then this thread itself, so that nothing goes on in between.
-        set_action(signal, libc::SIG_IGN, 0);
+        set_action(signal, Action::Ignore);
         let _ = kill(0, signal);
     }
     set_default(signal);
-    // SAFETY: plain calls; the action was written by the call before.
-    unsafe {
-        libc::raise(signal);
-        libc::sigaction(signal, before.as_ptr(), std::ptr::null_mut());
-    }
+    let _ = Signal::try_from(signal).map(raise);
+    // SAFETY: the action was in force before.
+    unsafe { replace_action(signal, &before) };
 }
 
 /// Does something to the terminal that would stop a process in the background.
 pub fn without_stopping<T>(action: impl FnOnce() -> T) -> T {
-    let mut held = SignalSet::empty();
-    held.add(libc::SIGTTOU);
-    let mut old = SignalSet::empty();
-    // SAFETY: both sets are initialised.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held.0, &raw mut old.0) };
+    let before = set_of(&[libc::SIGTTOU]).thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let result = action();
-    // SAFETY: the set was written by the call before; the old one isn't asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old.0, std::ptr::null_mut()) };
+    let _ = before.and_then(|mask| mask.thread_set_mask());
     result
 }
 
 /// Stops this process by a signal of the terminal's, although that may be held back, until the
 /// process is continued. Does nothing where no process could do that, in an orphaned group.
 pub fn suspend_self(signal: c_int) {
-    let mut raised = SignalSet::empty();
-    raised.add(signal);
-    let mut before = SignalSet::empty();
-    // SAFETY: plain calls; the sets are initialised.
-    unsafe {
-        libc::raise(signal);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const raised.0, &raw mut before.0);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, std::ptr::null_mut());
-    }
+    let Ok(raised) = Signal::try_from(signal) else { return };
+    let _ = raise(raised);
+    let before = SigSet::from_iter([raised]).thread_swap_mask(SigmaskHow::SIG_UNBLOCK);
+    let _ = before.and_then(|mask| mask.thread_set_mask());
 }

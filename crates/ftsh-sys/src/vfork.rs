@@ -1,6 +1,9 @@
 //! Starting a program as `posix_spawn` does, step by step, in a child that borrows the memory of the shell until
 //! it executes: with a umask of its own, for which that has no attribute, and without a question for each
 //! signal there is and a new stack each time.
+//!
+//! The child shares the memory of a process that may have threads. Until it executes a program or ends, it
+//! may only call async-signal-safe functions: no allocation, no locks, nothing that panics.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -8,11 +11,16 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Pid, chdir, setpgid};
+use rustix::process::{WaitOptions, waitpid};
 
+use super::children::process;
 use super::launch::{Launch, Start};
 use super::oom_score;
 use super::pre_main::give_back_ignored;
-use super::signals::{SignalSet, caught, set_default};
+use super::signals::{caught, set_default};
 
 /// More than the few calls of the child need.
 const STACK: usize = 64 * 1024;
@@ -49,29 +57,25 @@ pub fn spawn(launch: &Launch) -> Result<pid_t, Errno> {
     };
     let mut stack =
         STACKS.take().unwrap_or_else(|| Box::new_uninit_slice(STACK / size_of::<u128>()));
-    let all = SignalSet::full();
-    let mut before = SignalSet::empty();
-    // SAFETY: the sets are initialised. The stack is aligned and the child's alone; what it is given
-    // lives and isn't touched here, for this thread waits until the child executes or ends
-    // (CLONE_VFORK). Signals are held back, so that no handler of ours runs in it.
-    let result = unsafe {
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all.0, &raw mut before.0);
-        let result = Errno::result(libc::clone(
+    // No handler of ours runs in the child.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    // SAFETY: the stack is aligned and the child's alone; what it is given lives and isn't touched here,
+    // for this thread waits until the child executes or ends (CLONE_VFORK).
+    let result = Errno::result(unsafe {
+        libc::clone(
             begin,
             stack.as_mut_ptr_range().end.cast(),
             libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             (&raw mut child).cast(),
-        ));
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, std::ptr::null_mut());
-        result
-    };
+        )
+    });
+    let _ = before.thread_set_mask();
     STACKS.set(Some(stack));
     let pid = result?;
     match child.error {
         None => Ok(pid),
         Some(errno) => {
-            // SAFETY: a plain call; how it ended isn't asked for.
-            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+            let _ = waitpid(process(pid), WaitOptions::empty());
             Err(errno)
         }
     }
@@ -93,29 +97,31 @@ impl Child<'_> {
         if let Some(score) = self.score {
             oom_score::set(score);
         }
-        let none = SignalSet::empty();
-        // SAFETY: plain calls on live strings and sets; the vectors end with a null pointer. The
-        // directory comes first: a relative program is looked for in it.
-        unsafe {
-            if let Some(umask) = self.launch.umask {
-                libc::umask(umask.into());
-            }
-            let directory = self.launch.directory;
-            if libc::setpgid(0, 0) < 0 || directory.is_some_and(|it| libc::chdir(it.as_ptr()) < 0) {
-                return Errno::last();
-            }
-            for &(from, to) in self.launch.descriptors {
-                if libc::dup2(from, to) < 0 {
-                    return Errno::last();
-                }
-            }
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none.0, std::ptr::null_mut());
-            libc::execve(
-                self.launch.program.as_ptr(),
-                self.arguments.as_ptr().cast(),
-                self.environment.as_ptr().cast(),
-            );
+        self.change_process().err().unwrap_or_else(|| {
+            // SAFETY: the strings are live, and the vectors end with a null pointer.
+            unsafe {
+                libc::execve(
+                    self.launch.program.as_ptr(),
+                    self.arguments.as_ptr().cast(),
+                    self.environment.as_ptr().cast(),
+                )
+            };
+            Errno::last()
+        })
+    }
+
+    /// Sets umask, group, directory, descriptors and signal mask.
+    fn change_process(&self) -> Result<(), Errno> {
+        if let Some(mask) = self.launch.umask {
+            umask(Mode::from_bits_truncate(mask.into()));
         }
-        Errno::last()
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        // Before the program is executed, which may be relative.
+        self.launch.directory.map_or(Ok(()), chdir)?;
+        for &(from, to) in self.launch.descriptors {
+            // SAFETY: nothing else of the child uses descriptors.
+            Errno::result(unsafe { libc::dup2(from, to) })?;
+        }
+        SigSet::empty().thread_set_mask()
     }
 }

@@ -72,12 +72,8 @@ impl Control {
     fn nudge(&self) -> bool {
         let state = self.state();
         if let Some(thread) = state.thread {
-            // SAFETY: the thread clears the field, under the lock, before it goes on to anything
-            // else.
-            #[allow(unsafe_code)]
-            unsafe {
-                thread.nudge();
-            }
+            // The thread clears the field, under the lock, before anything else that may block.
+            thread.nudge();
         }
         state.thread.is_some()
     }
