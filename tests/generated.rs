@@ -20,7 +20,8 @@ use ftsh_syntax::vocabulary::{
 const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
+    "README.md",
     "docs/language.md",
     "editors/vim/syntax/ftsh.vim",
     "editors/vscode/syntaxes/ftsh.tmLanguage.json",
@@ -94,6 +95,8 @@ fn part(file: &str, name: &str) -> String {
         (_, "functions") => functions_table(),
         (_, "builtins") => builtins_table(),
         (_, "operators") => operators_table(),
+        ("README.md", "policies") => backoff::summary_table(),
+        (_, "policies") => backoff::reference_table(),
         ("editors/tree-sitter/grammar.js", "words") => tree_sitter_words(),
         (_, "words") => vim_words(),
         _ => panic!("{file}: nothing generates the part `{name}`"),

@@ -8,7 +8,7 @@ use ftsh_machine::builtins::{self, Builtin};
 use ftsh_machine::functions::{self, Function};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{CommandKind, Part};
-use ftsh_syntax::backoff::Kind;
+use ftsh_syntax::backoff::{self, Kind};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, FUNCTIONS, KEYWORDS};
 
@@ -19,6 +19,8 @@ pub const OWN: [&str; 2] = [COMMAND, "why"];
 
 /// Each topic begins with `@` and its names; lines indented by two blanks are examples.
 const TEXT: &str = include_str!("help.txt");
+/// Placeholder of the names of all backoff policies.
+const POLICIES: &str = "{policies}";
 
 /// What isn't a keyword, a builtin or a policy.
 const MORE: [&str; 9] = [
@@ -58,7 +60,9 @@ pub fn asked(script: &Script, command: &str) -> Option<Vec<String>> {
 pub fn topics() -> impl Iterator<Item = &'static str> {
     let texts = TEXT.lines().filter_map(|line| line.strip_prefix("@ "));
     let functions = FUNCTIONS.iter().map(|function| function.name);
-    texts.flat_map(str::split_whitespace).chain(builtins::names()).chain(functions)
+    let policies = Kind::ALL.map(Kind::name);
+    let texts = texts.flat_map(str::split_whitespace);
+    texts.chain(builtins::names()).chain(functions).chain(policies)
 }
 
 /// What is to be said about topics, for a terminal of so many columns.
@@ -89,10 +93,20 @@ pub fn text(topic: &str) -> Option<Cow<'static, str>> {
     if let Some(builtin) = builtins::named(topic) {
         return Some(about_builtin(builtin).into());
     }
+    if let Some(policy) = Kind::named(topic) {
+        return Some(backoff::help(policy).into());
+    }
+    if topic == "backoff" {
+        let policies = Kind::ALL.map(Kind::name).join(", ");
+        return own_text(topic).map(|text| text.replace(POLICIES, &policies).into());
+    }
+    own_text(topic).map(Cow::from)
+}
+
+/// Returns the paragraphs of a topic in `help.txt`.
+fn own_text(topic: &str) -> Option<&'static str> {
     let mut texts = TEXT.split("@ ").filter_map(|text| text.split_once('\n'));
-    texts
-        .find(|(names, _)| names.split_whitespace().any(|name| name == topic))
-        .map(|it| it.1.into())
+    texts.find(|(names, _)| names.split_whitespace().any(|name| name == topic)).map(|it| it.1)
 }
 
 fn about_function(function: &Function) -> String {

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ftsh_syntax::backoff::{Clause, Mistake, Policy};
-use ftsh_syntax::duration::Exact;
+use ftsh_syntax::backoff::{Mistake, Policy};
 
 /// The policies of a crowd of clients, dealt out in turn: `full from 1 s + fixed` gives half of
 /// them the one and half the other.
@@ -62,8 +61,8 @@ pub fn labels(crowds: &[Crowd]) -> Vec<String> {
         let mut label = policy.kind.name().to_owned();
         let same: Vec<_> = all.iter().filter(|other| other.kind == policy.kind).collect();
         for clause in policy.kind.clauses() {
-            if same.iter().any(|other| value(other, *clause) != value(policy, *clause)) {
-                label += &format!(" {} {}", clause.name(), value(policy, *clause));
+            if same.iter().any(|other| other.value(*clause) != policy.value(*clause)) {
+                label += &format!(" {} {}", clause.name(), policy.value(*clause));
             }
         }
         label
@@ -81,14 +80,4 @@ pub fn legend(crowds: &[Crowd], labels: &[String]) -> String {
             &if shown == *label { format!("\n  {label}") } else { format!("\n  {label}: {shown}") };
     }
     legend
-}
-
-/// A clause's value as scripts write it.
-fn value(policy: &Policy, clause: Clause) -> String {
-    match clause {
-        Clause::From => Exact(policy.from).to_string(),
-        Clause::To => Exact(policy.to).to_string(),
-        Clause::By => policy.by.to_string(),
-        Clause::Jitter => format!("{}%", (policy.jitter * 1e8).round() / 1e6),
-    }
 }

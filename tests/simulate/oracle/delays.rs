@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ftsh_machine::effect::TaskId;
 use ftsh_machine::record::{LogEvent, Record};
 use ftsh_machine::{Config, Effect, Time};
-use ftsh_syntax::backoff::{Kind, Policy};
+use ftsh_syntax::backoff::Policy;
 
 use super::{Oracle, Verdict};
 use crate::program::Promises;
@@ -35,10 +35,11 @@ impl Delays {
     fn check(&self, record: &Record, delay: std::time::Duration, attempt: u64) -> Verdict {
         let place = (record.file.to_string(), record.line);
         let Some(Some(policy)) = self.policies.get(&place) else { return Ok(()) };
-        // From the second delay on, a window depends on how long attempts take.
-        let count = if policy.kind == Kind::Windowed { MANY } else { attempt as usize - 2 };
+        // Bounds assume that attempts take no time.
+        let depends_on_elapsed = policy.kind.description().depends_on_elapsed;
+        let count = if depends_on_elapsed { MANY } else { attempt as usize - 2 };
         let bound = policy.bounds().nth(count.min(MANY)).expect("bounds have no end");
-        let least = if policy.kind == Kind::Windowed { delay } else { bound.least };
+        let least = if depends_on_elapsed { delay } else { bound.least };
         if delay < least || delay > bound.most {
             return Err(format!("{delay:?} before attempt {attempt} is not within {bound:?}"));
         }

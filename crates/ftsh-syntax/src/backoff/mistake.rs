@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::clause::Clause;
 use super::percent::Percent;
-use super::{Clause, Kind};
+use super::policies::Kind;
 use crate::duration::{Exact, Unit};
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;

@@ -5,8 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::bounds::Bound;
+use super::clause::Clause;
+use super::mistake::Mistake;
+use super::parameters::Parameters;
 use super::percent::Percent;
-use super::{Clause, Kind, Mistake};
+use super::policies::Kind;
 use crate::duration::{self, Exact, Unit};
 
 /// A policy with its parameters. Those that its kind doesn't take mean nothing.
@@ -83,23 +87,10 @@ impl Clauses {
 }
 
 impl Policy {
-    /// The policy with its default parameters.
+    /// Returns the policy with its default parameters.
     pub fn new(kind: Kind) -> Self {
-        let policy = |from, to, by, jitter| Self { kind, from, to, by, jitter };
-        let hour = Duration::from_secs(3600);
-        match kind {
-            Kind::Normal => policy(Duration::from_millis(100), hour / 4, 2.0, 0.1),
-            Kind::Proportional => policy(Duration::from_millis(500), hour / 60, 1.5, 0.5),
-            Kind::Fixed => policy(Duration::from_secs(1), Duration::MAX, 1.0, 0.0),
-            Kind::None => policy(Duration::ZERO, Duration::ZERO, 1.0, 0.0),
-            Kind::Ethernet
-            | Kind::Exponential
-            | Kind::Full
-            | Kind::Equal
-            | Kind::Decorrelated
-            | Kind::Slotted
-            | Kind::Windowed => policy(Duration::from_secs(1), hour, 2.0, 0.0),
-        }
+        let Parameters { from, to, by, jitter } = kind.description().defaults;
+        Self { kind, from, to, by, jitter }
     }
 
     /// The policy with these parameters. A default gives way where it contradicts what was said:
@@ -129,6 +120,37 @@ impl Policy {
         };
         policy.check()?;
         Ok(policy)
+    }
+
+    /// Returns all parameters.
+    pub(super) fn parameters(&self) -> Parameters {
+        let Self { kind: _, from, to, by, jitter } = *self;
+        Parameters { from, to, by, jitter }
+    }
+
+    /// Returns the bounds of every delay, without end, for attempts that take no time.
+    pub fn bounds(&self) -> impl Iterator<Item = Bound> + use<> {
+        self.kind.bounds(self.parameters())
+    }
+
+    /// Returns the least length of the first delay.
+    pub fn least_first_delay(&self) -> Duration {
+        self.bounds().next().map_or(Duration::ZERO, |bound| bound.least)
+    }
+
+    /// Returns the delay that growth ends at, before noise is added.
+    pub fn cap(&self) -> Duration {
+        self.kind.cap(self.parameters())
+    }
+
+    /// Returns the value of a parameter as scripts write it.
+    pub fn value(&self, clause: Clause) -> String {
+        match clause {
+            Clause::From => Exact(self.from).to_string(),
+            Clause::To => Exact(self.to).to_string(),
+            Clause::By => self.by.to_string(),
+            Clause::Jitter => format!("{}%", Percent(self.jitter)),
+        }
     }
 
     /// Fails if a parameter is impossible.
@@ -164,13 +186,7 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.kind.name())?;
         for clause in self.kind.clauses() {
-            write!(f, " {} ", clause.name())?;
-            match clause {
-                Clause::From => write!(f, "{}", Exact(self.from))?,
-                Clause::To => write!(f, "{}", Exact(self.to))?,
-                Clause::By => write!(f, "{}", self.by)?,
-                Clause::Jitter => write!(f, "{}%", Percent(self.jitter))?,
-            }
+            write!(f, " {} {}", clause.name(), self.value(*clause))?;
         }
         Ok(())
     }

@@ -88,9 +88,8 @@ pub fn check(options: &Options, policy: &Policy, place: u64) -> Checked {
 /// How long an outage must be for delays to be at their longest for a while, and for a few hundred
 /// intervals.
 fn length(policy: &Policy, interval: f64) -> Duration {
-    let longest = if policy.kind == Kind::Fixed { policy.from } else { policy.to };
     let intervals = Duration::try_from_secs_f64(interval * 200.0).unwrap_or(Duration::MAX);
-    longest.saturating_mul(LENGTH).max(intervals)
+    policy.cap().saturating_mul(LENGTH).max(intervals)
 }
 
 /// Refuses what retries so rapidly that its simulation would not end.

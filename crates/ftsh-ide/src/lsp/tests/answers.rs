@@ -159,7 +159,7 @@ fn a_try_tells_its_schedule() {
 #[test]
 fn words_tell_what_they_mean_where_they_stand() {
     insta::assert_snapshot!(told("try for 1 hour ev‸ery 5 s; a; end"), @"1:16-21 `every D`: attempts start at least that far apart, with no other delay between them.");
-    insta::assert_snapshot!(told("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T, 1 s.");
+    insta::assert_snapshot!(told("try 3 times backoff fi‸xed from 1 s"), @"1:21-26 Always T. T is 1 s.");
     insta::assert_snapshot!(told("echo 🦀; f=1; forall x in a b at ‸most 3"), @"1:34-38 `at most N`: so many branches run at once.");
     insta::assert_snapshot!(told("forall x in a b keep goi‸ng"), @"1:22-27 `keep going`: one that fails doesn't end the others; `$failed` and `$succeeded` say which.");
     insta::assert_snapshot!(told("forall x in a b output grouped in or‸der"), @"1:35-40 `in WORDS`: there is a branch for each of them. In `output grouped in order` the groups are printed in the order of the words.");
