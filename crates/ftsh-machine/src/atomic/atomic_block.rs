@@ -277,7 +277,6 @@ impl AfterEmptied {
     fn failure_mut(&mut self) -> Option<&mut Arc<Failure>> {
         match self {
             Self::Fail(thrown) => Some(&mut thrown.failure),
-            Self::EndTry(failure) => Some(failure),
             _ => None,
         }
     }
@@ -285,7 +284,6 @@ impl AfterEmptied {
     fn failure(&self) -> Option<&Arc<Failure>> {
         match self {
             Self::Fail(thrown) => Some(&thrown.failure),
-            Self::EndTry(failure) => Some(failure),
             _ => None,
         }
     }

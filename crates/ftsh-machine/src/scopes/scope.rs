@@ -305,7 +305,6 @@ impl Machine {
             }
             AfterEmptied::Clean(cleaning) => self.begin_cleaning(task, *cleaning),
             AfterEmptied::Fail(thrown) => self.attempt_failed(task, thrown),
-            AfterEmptied::EndTry(failure) => self.try_failed(task, failure),
             AfterEmptied::End(ending) => Flow::Ended(ending),
             AfterEmptied::Finish(outcome) => {
                 self.outcome = Some(outcome);

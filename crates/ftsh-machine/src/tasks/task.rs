@@ -225,8 +225,6 @@ pub struct Settling {
 pub enum AfterEmptied {
     /// Go on failing, at the innermost frame.
     Fail(Thrown),
-    /// The innermost frame's `try` is over.
-    EndTry(Arc<Failure>),
     /// The innermost frame's `finally` group failed.
     EndFinally(Thrown),
     /// A `finally` group of a cancelled task is over: go on with the next one.

@@ -171,7 +171,7 @@ impl Machine {
             Ok(Reply::Admission(Admission::NoBudget)) => {
                 let message = format!("the channel `{channel}` has no budget for another attempt");
                 let failure = Self::refused(task, FailureKind::Refused, EX_TEMPFAIL, message);
-                self.try_failed(task, failure)
+                self.without_budget(task, failure)
             }
             Ok(Reply::Admission(Admission::Broken(time))) => {
                 let until = match time {

@@ -4,3 +4,4 @@ pub(crate) mod channel;
 pub(crate) mod entering;
 pub(crate) mod input;
 pub(crate) mod try_block;
+pub(crate) mod verdict;

@@ -15,6 +15,7 @@ use crate::tasks::halt::Halt;
 use crate::tasks::task::{State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
+use crate::tries::verdict::{Occasion, Verdict};
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::unwinding::Running;
 use crate::values::value::Value;
@@ -125,54 +126,61 @@ impl Machine {
         Flow::Continue
     }
 
-    /// An attempt failed, or the condition did, and its scope is empty.
+    /// Goes on after a failure of an attempt, or of the condition, whose scope is empty.
     pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
-        if thrown.retry == Retry::Unread {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let verdict = frame.verdict(now, thrown.retry);
+        if verdict == Verdict::Leave {
             self.leave_cut(task);
             return Flow::Throw(thrown);
         }
-        let now = self.now;
-        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         self.timers.cancel(frame.attempt_timer.take());
-        if let Retry::Deferred(by) = thrown.retry
-            && frame.phase == TryPhase::Attempt
-        {
-            return self.defer(task, by, thrown);
+        frame.failure = Some(thrown.failure);
+        if !matches!(verdict, Verdict::Defer(_)) {
+            frame.first_failed.get_or_insert(now);
         }
-        let most = frame.clauses.attempts();
-        let over = thrown.retry.is_for_the_try()
-            || frame.phase == TryPhase::Condition
-            || most.is_some_and(|most| frame.attempt >= most);
-        frame.first_failed.get_or_insert(now);
-        frame.failure = Some(Arc::clone(&thrown.failure));
-        if over || frame.last || now >= frame.deadline {
-            return self.try_failed(task, thrown.failure);
-        }
-        match frame.code.condition {
-            Some(condition) => {
+        self.apply_verdict(task, verdict)
+    }
+
+    /// Receives the condition of `while` from the stack.
+    pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
+        let again = task.pop()?.boolean().map_err(Halt::expression)?;
+        self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
+        let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
+        let verdict = frame.attempts(self.now).verdict(Occasion::Condition(again));
+        let (scope, outer) = (frame.scope, frame.outer_scope);
+        self.hand_over(scope, outer);
+        Ok(self.apply_verdict(task, verdict))
+    }
+
+    /// Carries out a decision about the next attempt, after the failure in the frame.
+    fn apply_verdict(&mut self, task: &mut Task, verdict: Verdict) -> Flow {
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let Some(failure) = frame.failure.clone() else {
+            return Flow::Throw(task.broken(NO_FAILURE));
+        };
+        match (verdict, frame.code.condition) {
+            (Verdict::Ask, Some(condition)) => {
                 frame.phase = TryPhase::Condition;
                 frame.scope = self.new_scope(Some(frame.outer_scope));
                 task.scope = frame.scope;
                 task.jump(condition);
                 Flow::Continue
             }
-            None => self.delay(task),
+            (Verdict::Retry | Verdict::Ask, _) => self.delay(task),
+            (Verdict::Defer(by), _) => self.defer(task, by),
+            (Verdict::Stop(_) | Verdict::Leave, _) => self.try_failed(task, failure),
         }
     }
 
-    /// The condition of `while` is on the stack.
-    pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
-        let again = task.pop()?.boolean().map_err(Halt::expression)?;
-        self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
-        let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
-        let (scope, outer) = (frame.scope, frame.outer_scope);
-        let failure = frame.failure.clone();
-        self.hand_over(scope, outer);
-        Ok(match failure {
-            Some(failure) if !again => self.try_failed(task, failure),
-            Some(_) => self.delay(task),
-            None => Flow::Throw(task.broken(NO_FAILURE)),
-        })
+    /// Goes on without another attempt, for lack of budget in the channel.
+    pub(crate) fn without_budget(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
+        let now = self.now;
+        let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
+        let verdict = frame.attempts(now).verdict(Occasion::NoBudget);
+        frame.failure = Some(failure);
+        self.apply_verdict(task, verdict)
     }
 
     /// Waits before the next attempt, or fails if none fits.
@@ -182,11 +190,9 @@ impl Machine {
         let next = match frame.clauses.every {
             Some(every) => {
                 let next = now.max(frame.attempt_started + every);
-                if next >= frame.deadline {
-                    return match frame.failure.clone() {
-                        Some(failure) => self.try_failed(task, failure),
-                        None => Flow::Throw(task.broken(NO_FAILURE)),
-                    };
+                let verdict = frame.attempts(now).verdict(Occasion::Due(next - now));
+                if verdict != Verdict::Retry {
+                    return self.apply_verdict(task, verdict);
                 }
                 next
             }
@@ -204,15 +210,12 @@ impl Machine {
         self.wait_until(task, next)
     }
 
-    /// The attempt found that it was too early: waits and makes it again, or fails if the time doesn't
-    /// reach. It counts neither as an attempt nor for the policy.
-    fn defer(&mut self, task: &mut Task, by: Duration, thrown: Thrown) -> Flow {
+    /// Waits, and makes the same attempt again. A deferral counts neither as an attempt nor for
+    /// the policy.
+    fn defer(&mut self, task: &mut Task, by: Duration) -> Flow {
         let now = self.now;
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
-        frame.failure = Some(Arc::clone(&thrown.failure));
-        let Some(delay) = deferral(by, frame.deadline - now, self.rng()) else {
-            return self.try_failed(task, thrown.failure);
-        };
+        let delay = deferral(by, frame.deadline - now, self.rng());
         (frame.last, frame.deferred) = (false, true);
         let (line, attempt) = (frame.code.line, frame.attempt);
         let event = || LogEvent::Deferred { delay, attempt };

@@ -77,15 +77,13 @@ impl Machine {
                 failure
             }
         };
-        // What is half committed isn't made again, unless nobody knows how much of it was: that is as with a
-        // command that is lost.
+        // A half-committed attempt is not repeated. A loss is an exception, as the extent of its
+        // commit is unknown, like that of a lost command.
         let is_half_done = by == Cut::Attempt && task.is_committing(position + 1);
-        let after = if by == Cut::Try || is_half_done {
-            AfterEmptied::EndTry(Arc::clone(&failure))
-        } else {
-            let failure = Arc::clone(&failure);
-            AfterEmptied::Fail(Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure })
-        };
+        let is_over = by == Cut::Try || is_half_done;
+        let retry = if is_over { Retry::Never } else { Retry::AsUsual };
+        let thrown = Thrown { failure: Arc::clone(&failure), retry, logged: Logged::Failure };
+        let after = AfterEmptied::Fail(thrown);
         self.cut_down(task, position + 1, scope, &failure, after)
     }
 

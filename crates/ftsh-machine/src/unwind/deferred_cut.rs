@@ -15,7 +15,7 @@ use crate::tasks::join::children;
 use crate::tasks::task::{AfterEmptied, Cleaning, Inherited, State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
-use crate::unwind::ending::{Ending, Thrown};
+use crate::unwind::ending::{Ending, Retry, Thrown};
 use crate::unwind::finally::is_group_in_progress;
 use crate::unwind::leaving::Leaving;
 
@@ -260,8 +260,10 @@ impl AfterEmptied {
     /// Puts another failure in the place of the cut's own, unless the run ends by the cut.
     fn with_failure(self, thrown: Thrown) -> Self {
         match self {
+            Self::Fail(Thrown { retry: retry @ Retry::Never, .. }) => {
+                Self::Fail(Thrown { retry, ..thrown })
+            }
             Self::Fail(_) => Self::Fail(thrown),
-            Self::EndTry(_) => Self::EndTry(thrown.failure),
             Self::End(Ending::Failed(_)) => Self::End(Ending::Failed(thrown)),
             other => other,
         }

@@ -53,10 +53,10 @@ pub fn last_attempt(delay: Duration, left: Duration, rng: &mut impl Rng) -> Opti
     (delay >= left).then(|| left.mul_f64(rng.random::<f64>()))
 }
 
-/// The delay of an attempt that was told to come back after `by`: between that and half as long again,
-/// so that those who were told the same don't come together. None if the time that is `left` before a
-/// deadline doesn't reach; what is drawn always lies before it.
-pub fn deferral(by: Duration, left: Duration, rng: &mut impl Rng) -> Option<Duration> {
-    let longest = (by / 2).min(left.checked_sub(by).filter(|more| !more.is_zero())?);
-    Some(by + longest.mul_f64(rng.random::<f64>()))
+/// Returns the delay of an attempt that is deferred `by` a time: at least that and at most half as
+/// long again, so that clients with the same deferral spread. `left` is the time before a deadline,
+/// longer than `by`; the delay ends before the deadline.
+pub fn deferral(by: Duration, left: Duration, rng: &mut impl Rng) -> Duration {
+    let spread = (by / 2).min(left.saturating_sub(by));
+    by.saturating_add(spread.mul_f64(rng.random::<f64>()))
 }

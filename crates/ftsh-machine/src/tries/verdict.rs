@@ -1,0 +1,214 @@
+//! The decision about another attempt after a failure, and the reason for its absence.
+//!
+//! A failure carries [`Retry`]: `giveup`, `defer`, half-committed files and atomic targets that
+//! cannot be opened set it where they fail. Clauses of the `try` are fields of [`Attempts`], and
+//! answers that arrive later (of a condition, of a channel) are variants of [`Occasion`]. Only
+//! [`Attempts::verdict`] weighs them.
+
+use std::time::Duration;
+
+use crate::tasks::frame::{TryFrame, TryPhase};
+use crate::time::Time;
+use crate::unwind::ending::Retry;
+
+/// State of a `try` that the decision depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempts {
+    /// Number of attempts made so far.
+    pub made: u64,
+    /// Number of attempts that the head allows.
+    pub allowed: Option<u64>,
+    /// True if the present attempt is the one right before the deadline.
+    pub is_last: bool,
+    /// True if the head has a condition, by `while`.
+    pub has_condition: bool,
+    /// Time before the deadline.
+    pub left: Duration,
+}
+
+/// An event that the next attempt depends on.
+#[derive(Clone, Copy, Debug)]
+pub enum Occasion {
+    /// An attempt failed.
+    Failed(Retry),
+    /// The condition of `while` failed instead of being true or false.
+    ConditionFailed(Retry),
+    /// The condition of `while` has this value.
+    Condition(bool),
+    /// By `every`, the next attempt begins after this time.
+    Due(Duration),
+    /// The channel has no budget for a retry.
+    NoBudget,
+}
+
+/// A decision about the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Another attempt follows, after a delay.
+    Retry,
+    /// Another attempt follows if the condition of `while` is true.
+    Ask,
+    /// The same attempt is made again, at the earliest after this time.
+    Defer(Duration),
+    /// No attempt follows: the `try` fails.
+    Stop(Reason),
+    /// The `try` is left together with the pipeline stage or the script around it.
+    Leave,
+}
+
+/// The reason why no attempt follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The failure is marked as permanent, as by `giveup`.
+    Permanent,
+    /// The condition of `while` failed.
+    ConditionFailed,
+    /// The condition of `while` is false.
+    ConditionFalse,
+    /// All attempts that `times` allows are made.
+    Times,
+    /// No attempt fits before the deadline.
+    Deadline,
+    /// The channel has no budget.
+    Budget,
+}
+
+impl Attempts {
+    /// Decides about the next attempt.
+    pub fn verdict(self, occasion: Occasion) -> Verdict {
+        let stop = match occasion {
+            Occasion::Failed(Retry::Unread) | Occasion::ConditionFailed(Retry::Unread) => {
+                return Verdict::Leave;
+            }
+            // A deferred attempt does not count, and a later one can be the last again.
+            Occasion::Failed(Retry::Deferred(by)) if by < self.left => return Verdict::Defer(by),
+            Occasion::Failed(Retry::Deferred(_)) => Some(Reason::Deadline),
+            Occasion::Failed(retry) => self.stop_after_failure(retry),
+            Occasion::ConditionFailed(_) => Some(Reason::ConditionFailed),
+            Occasion::Condition(true) => None,
+            Occasion::Condition(false) => Some(Reason::ConditionFalse),
+            Occasion::Due(wait) => (wait >= self.left).then_some(Reason::Deadline),
+            Occasion::NoBudget => Some(Reason::Budget),
+        };
+        match stop {
+            Some(reason) => Verdict::Stop(reason),
+            None if self.has_condition && matches!(occasion, Occasion::Failed(_)) => Verdict::Ask,
+            None => Verdict::Retry,
+        }
+    }
+
+    fn stop_after_failure(self, retry: Retry) -> Option<Reason> {
+        if self.is_last || self.left.is_zero() {
+            Some(Reason::Deadline)
+        } else if retry == Retry::Never {
+            Some(Reason::Permanent)
+        } else if self.allowed.is_some_and(|allowed| self.made >= allowed) {
+            Some(Reason::Times)
+        } else {
+            None
+        }
+    }
+}
+
+impl TryFrame {
+    /// Returns the state that the decision about the next attempt depends on.
+    pub fn attempts(&self, now: Time) -> Attempts {
+        Attempts {
+            made: self.attempt,
+            allowed: self.clauses.attempts(),
+            is_last: self.last,
+            has_condition: self.code.condition.is_some(),
+            left: self.deadline - now,
+        }
+    }
+
+    /// Decides about the next attempt after a failure in this `try`.
+    pub fn verdict(&self, now: Time, retry: Retry) -> Verdict {
+        let occasion = match self.phase {
+            TryPhase::Condition => Occasion::ConditionFailed(retry),
+            TryPhase::Entering | TryPhase::Attempt | TryPhase::Delay => Occasion::Failed(retry),
+        };
+        self.attempts(now).verdict(occasion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The second of three attempts, ten seconds before the deadline.
+    const SECOND_OF_THREE: Attempts = Attempts {
+        made: 2,
+        allowed: Some(3),
+        is_last: false,
+        has_condition: false,
+        left: Duration::from_secs(10),
+    };
+
+    const FAILED: Occasion = Occasion::Failed(Retry::AsUsual);
+
+    fn stop(reason: Reason) -> Verdict {
+        Verdict::Stop(reason)
+    }
+
+    #[test]
+    fn an_ordinary_failure_is_retried() {
+        assert_eq!(SECOND_OF_THREE.verdict(FAILED), Verdict::Retry);
+        let unlimited = Attempts { allowed: None, made: u64::MAX, ..SECOND_OF_THREE };
+        assert_eq!(unlimited.verdict(FAILED), Verdict::Retry);
+    }
+
+    #[test]
+    fn times_the_deadline_and_permanent_failures_stop() {
+        let third = Attempts { made: 3, ..SECOND_OF_THREE };
+        assert_eq!(third.verdict(FAILED), stop(Reason::Times));
+        let permanent = Occasion::Failed(Retry::Never);
+        assert_eq!(SECOND_OF_THREE.verdict(permanent), stop(Reason::Permanent));
+        let last = Attempts { is_last: true, ..SECOND_OF_THREE };
+        assert_eq!(last.verdict(FAILED), stop(Reason::Deadline));
+        let late = Attempts { left: Duration::ZERO, ..SECOND_OF_THREE };
+        assert_eq!(late.verdict(FAILED), stop(Reason::Deadline));
+        assert_eq!(SECOND_OF_THREE.verdict(Occasion::NoBudget), stop(Reason::Budget));
+    }
+
+    #[test]
+    fn a_condition_is_asked_only_where_another_attempt_is_possible() {
+        let asking = Attempts { has_condition: true, ..SECOND_OF_THREE };
+        assert_eq!(asking.verdict(FAILED), Verdict::Ask);
+        assert_eq!(asking.verdict(Occasion::Condition(true)), Verdict::Retry);
+        assert_eq!(asking.verdict(Occasion::Condition(false)), stop(Reason::ConditionFalse));
+        for retry in [Retry::AsUsual, Retry::Never, Retry::Deferred(SECOND)] {
+            let occasion = Occasion::ConditionFailed(retry);
+            assert_eq!(asking.verdict(occasion), stop(Reason::ConditionFailed), "{retry:?}");
+        }
+        assert_eq!(Attempts { made: 3, ..asking }.verdict(FAILED), stop(Reason::Times));
+        assert_eq!(asking.verdict(Occasion::Failed(Retry::Never)), stop(Reason::Permanent));
+    }
+
+    #[test]
+    fn a_deferral_depends_on_nothing_but_the_deadline() {
+        let deferred = |by| Occasion::Failed(Retry::Deferred(by));
+        let last = Attempts { made: 3, is_last: true, has_condition: true, ..SECOND_OF_THREE };
+        assert_eq!(last.verdict(deferred(9 * SECOND)), Verdict::Defer(9 * SECOND));
+        assert_eq!(last.verdict(deferred(10 * SECOND)), stop(Reason::Deadline));
+    }
+
+    #[test]
+    fn every_needs_an_attempt_to_begin_before_the_deadline() {
+        assert_eq!(SECOND_OF_THREE.verdict(Occasion::Due(9 * SECOND)), Verdict::Retry);
+        assert_eq!(SECOND_OF_THREE.verdict(Occasion::Due(10 * SECOND)), stop(Reason::Deadline));
+        let late = Attempts { left: Duration::ZERO, ..SECOND_OF_THREE };
+        assert_eq!(late.verdict(Occasion::Due(Duration::ZERO)), stop(Reason::Deadline));
+    }
+
+    #[test]
+    fn a_missing_reader_leaves_the_try() {
+        let done = Attempts { made: 3, is_last: true, left: Duration::ZERO, ..SECOND_OF_THREE };
+        for occasion in [Occasion::Failed(Retry::Unread), Occasion::ConditionFailed(Retry::Unread)]
+        {
+            assert_eq!(done.verdict(occasion), Verdict::Leave);
+        }
+    }
+}
