@@ -5,8 +5,8 @@ use std::time::Duration;
 use nix::libc::SIGTERM;
 
 use super::ClusterDriver;
-use super::away::{Awaited, Away};
 use super::connection::{Heard, Pipe};
+use super::remote_branch::{Awaited, RemoteBranch};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
 use ftsh_machine::event::{Returned, Status};
@@ -14,8 +14,8 @@ use ftsh_machine::{Event, Time};
 use ftsh_remote::{Output, Stream};
 use ftsh_sys::os_error::plain;
 
-/// How long an engine's command has to end when it isn't needed any more.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time until a needless command of an engine is killed.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// What has been read is printed in pieces up to this size.
 const PIECE: usize = 256 * 1024;
 
@@ -25,14 +25,15 @@ impl ClusterDriver {
         let families = &self.families;
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
         self.orphans.end(scope, families);
-        let concerned = |away: &&Away| {
-            away.awaited != Awaited::Told && families.is_in(away.errand.scope, scope)
+        let concerned = |it: &&RemoteBranch| {
+            it.awaited != Awaited::Told && families.is_in(it.dispatched.scope, scope)
         };
-        let numbers: Vec<_> = self.away.values().filter(concerned).map(Away::number).collect();
+        let numbers: Vec<_> =
+            self.branches.values().filter(concerned).map(RemoteBranch::number).collect();
         for number in numbers {
-            if let Some(away) = self.away.get_mut(&number) {
-                away.awaited = Awaited::Nothing;
-                away.head.end(SIGTERM);
+            if let Some(it) = self.branches.get_mut(&number) {
+                it.awaited = Awaited::Nothing;
+                it.head.end(SIGTERM);
             }
             self.go_on(number);
         }
@@ -40,14 +41,14 @@ impl ClusterDriver {
 
     /// Does what a conversation asks for.
     pub(super) fn go_on(&mut self, number: u64) {
-        let Self { inner, away, ready, .. } = self;
-        let Some(it) = away.get_mut(&number) else { return };
+        let Self { inner, branches, ready, .. } = self;
+        let Some(it) = branches.get_mut(&number) else { return };
         while let Some(output) = it.head.poll_output() {
             match output {
                 Output::Write(bytes) => it.connection.write(inner, &bytes),
                 Output::Placed(node) if it.awaited == Awaited::End => {
                     let node = it.node(node);
-                    ready.push_back(Event::Placed { process: it.errand.process, node });
+                    ready.push_back(Event::Placed { process: it.dispatched.process, node });
                 }
                 Output::Placed(_) => {}
                 Output::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
@@ -57,9 +58,9 @@ impl ClusterDriver {
                     let is_needless = !matches!(returned, Returned::Ended { .. });
                     if !it.engine_ended {
                         if is_needless {
-                            inner.perform(Effect::Terminate(it.names.scope()));
+                            inner.perform(Effect::Terminate(it.ids.scope()));
                         }
-                        it.kill_at = Some(Time::after(inner.now().elapsed() + PATIENCE));
+                        it.kill_at = Some(Time::after(inner.now().elapsed() + END_TIMEOUT));
                     }
                     it.returned = Some(it.told(returned));
                 }
@@ -72,14 +73,14 @@ impl ClusterDriver {
 
     /// Takes note that a branch has begun on its host, or won't: another one may.
     fn settle(&mut self, number: u64) {
-        let Some(it) = self.away.get_mut(&number) else { return };
+        let Some(it) = self.branches.get_mut(&number) else { return };
         let has_begun = it.head.has_begun();
         let is_beginning = !has_begun && !it.head.is_over();
         if let Some(host) = &it.place.host
             && !is_beginning
             && !std::mem::replace(&mut it.place.is_settled, true)
         {
-            if let Some(state) = self.engines.get_mut(&it.errand.engine) {
+            if let Some(state) = self.engines.get_mut(&it.dispatched.engine) {
                 state.hosts.settle(host);
                 if it.awaited == Awaited::End {
                     state.hosts.learn(host, has_begun);
@@ -91,7 +92,7 @@ impl ClusterDriver {
 
     /// Prints what comes next.
     fn print(&mut self, number: u64) {
-        let Some(it) = self.away.get_mut(&number) else { return };
+        let Some(it) = self.branches.get_mut(&number) else { return };
         if it.is_printing {
             return;
         }
@@ -107,20 +108,20 @@ impl ClusterDriver {
         let errors = FdChange { descriptor: 1, source: FdSource::Descriptor(2) };
         let redirects = if stream == Stream::Errors { vec![errors] } else { Vec::new() };
         let print = Action::Print(bytes.into());
-        let effect = it.run(it.names.printing(), print, it.names.printing_io(), redirects);
+        let effect = it.run(it.ids.printing(), print, it.ids.printing_io(), redirects);
         self.inner.perform(effect);
     }
 
     /// Tells what became of a branch, once all that it has printed is printed; forgets it when the engine's
     /// command has ended as well.
     fn conclude(&mut self, number: u64) {
-        let Some(it) = self.away.get_mut(&number) else { return };
+        let Some(it) = self.branches.get_mut(&number) else { return };
         if it.returned.is_none() || it.is_printing || !it.unprinted.is_empty() {
             return;
         }
         let awaited = std::mem::replace(&mut it.awaited, Awaited::Told);
         if awaited != Awaited::Told {
-            self.inner.perform(Effect::CloseIo(it.names.printing_io()));
+            self.inner.perform(Effect::CloseIo(it.ids.printing_io()));
             let returned = match it.spoilt.take() {
                 Some(why) => Some(it.told(Returned::Lost { node: None, why })),
                 None => it.returned.clone(),
@@ -128,57 +129,57 @@ impl ClusterDriver {
             if let Some(returned) = returned
                 && awaited == Awaited::End
             {
-                self.ready.push_back(Event::Returned { process: it.errand.process, returned });
+                self.ready.push_back(Event::Returned { process: it.dispatched.process, returned });
             }
-            let (place, engine) = (std::mem::take(&mut it.place), it.errand.engine);
+            let (place, engine) = (std::mem::take(&mut it.place), it.dispatched.engine);
             self.tell_empty();
             if let Some(host) = place.host {
                 self.engine(engine).hosts.leave(&host);
                 self.send_waiting();
             }
         }
-        if self.away.get(&number).is_some_and(|it| it.engine_ended) {
-            self.away.remove(&number);
+        if self.branches.get(&number).is_some_and(|it| it.engine_ended) {
+            self.branches.remove(&number);
         }
     }
 
     /// Waits for the end of engines' commands that aren't needed any more: at once, if somebody is impatient.
     pub(super) fn outlast_engines(&mut self) {
-        self.end_looks();
-        let until = self.inner.now() + PATIENCE * 2;
-        let is_there = |it: &Self| !it.away.is_empty() || it.is_looking();
+        self.end_polls();
+        let until = self.inner.now() + END_TIMEOUT * 2;
+        let is_there = |it: &Self| !it.branches.is_empty() || it.is_polling();
         while is_there(self) && self.inner.now() < until {
             self.turn(until);
             if self.ready.drain(..).any(|event| matches!(event, Event::Interrupted(_))) {
                 let now = self.inner.now();
-                self.away.values_mut().filter(|it| !it.engine_ended).for_each(|it| {
+                self.branches.values_mut().filter(|it| !it.engine_ended).for_each(|it| {
                     it.kill_at = Some(now);
                 });
             }
         }
     }
 
-    /// A descriptor of a connection is ready.
-    pub(super) fn hear(&mut self, key: u64) {
+    /// Handles a ready descriptor of a connection.
+    pub(super) fn on_ready(&mut self, key: u64) {
         let number = key / Pipe::KEYS;
         let Some(pipe) = Pipe::ALL.get((key % Pipe::KEYS) as usize).copied() else { return };
-        if let Some(engine) = self.looking(number) {
-            return self.hear_list(engine, pipe);
+        if let Some(engine) = self.engine_with_poll(number) {
+            return self.on_list(engine, pipe);
         }
-        let Some(it) = self.away.get_mut(&number) else { return };
+        let Some(it) = self.branches.get_mut(&number) else { return };
         if pipe == Pipe::Input {
             it.connection.go_on(&mut self.inner);
             return;
         }
         if let Heard::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
-            it.hear(pipe, self.inner.now(), &bytes);
+            it.on_bytes(pipe, self.inner.now(), &bytes);
         }
         self.go_on(number);
     }
 
     /// An engine's command has ended: nothing more is said but what was said already.
     pub(super) fn engine_ended(&mut self, number: u64, status: Status) {
-        let Some(it) = self.away.get_mut(&number) else { return };
+        let Some(it) = self.branches.get_mut(&number) else { return };
         let code = match status {
             Status::Exited(code) => Some(code),
             Status::Signaled(_) | Status::OutOfMemory | Status::Lost => None,
@@ -187,11 +188,11 @@ impl ClusterDriver {
         it.kill_at = None;
         for pipe in [Pipe::Output, Pipe::Errors] {
             while let Heard::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
-                it.hear(pipe, self.inner.now(), &bytes);
+                it.on_bytes(pipe, self.inner.now(), &bytes);
             }
         }
         self.go_on(number);
-        if let Some(it) = self.away.get_mut(&number)
+        if let Some(it) = self.branches.get_mut(&number)
             && !it.head.is_over()
         {
             it.closed(code);

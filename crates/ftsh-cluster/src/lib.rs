@@ -5,16 +5,16 @@
 //! themselves, through that connection, so that the shell on the node clears away what they have started.
 //! What they print is printed as `echo` would, by the process driver.
 
-mod away;
 mod backlog;
 mod connection;
 mod conversation;
 mod engine_state;
 mod engines;
 mod hosts;
-mod inquiry;
 mod interactive;
-mod looking;
+mod poll_schedule;
+mod queue_poll;
+mod remote_branch;
 mod sending;
 mod ship;
 #[cfg(test)]
@@ -26,9 +26,9 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use self::away::{Awaited, Away, Names};
 use self::engine_state::EngineState;
 use self::engines::Engine;
+use self::remote_branch::{Awaited, RemoteBranch, ReservedIds};
 use self::sending::Program;
 use ftsh_machine::driver::{Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, Dispatch, Effect, IoId, ScopeId};
@@ -64,7 +64,7 @@ pub struct ClusterDriver {
     engines: BTreeMap<EngineId, EngineState>,
     /// The program that runs, once that is known.
     program: Option<Program>,
-    away: BTreeMap<u64, Away>,
+    branches: BTreeMap<u64, RemoteBranch>,
     families: Families,
     /// Branches that wait for a free host.
     waiting: VecDeque<Dispatch>,
@@ -89,10 +89,10 @@ impl ClusterDriver {
             inner,
             settings,
             implementation: engines::of,
-            first_poll: inquiry::SOON,
+            first_poll: poll_schedule::FIRST_PAUSE,
             engines: BTreeMap::new(),
             program: None,
-            away: BTreeMap::new(),
+            branches: BTreeMap::new(),
             families: Families::default(),
             waiting: VecDeque::new(),
             orphans: Orphans::default(),
@@ -106,10 +106,10 @@ impl ClusterDriver {
         self.inner.mark()
     }
 
-    /// The scopes of the branches that may be somewhere.
-    fn scopes_away(&self) -> Vec<ScopeId> {
-        let away = self.away.values().filter(|away| away.awaited != Awaited::Told);
-        away.map(|away| away.errand.scope).chain(self.orphans.scopes()).collect()
+    /// Returns the scopes of the branches that may run somewhere.
+    fn remote_scopes(&self) -> Vec<ScopeId> {
+        let unfinished = self.branches.values().filter(|it| it.awaited != Awaited::Told);
+        unfinished.map(|it| it.dispatched.scope).chain(self.orphans.scopes()).collect()
     }
 
     /// What the machine is told of an event of the process driver's.
@@ -117,27 +117,29 @@ impl ClusterDriver {
         let own = match &event {
             Event::Spawned { process, .. }
             | Event::SpawnFailed { process, .. }
-            | Event::Exited { process, .. } => Names::of_process(*process),
-            Event::Done { operation, .. } => Names::of_operation(*operation),
-            Event::Emptied { scope } => match Names::of_scope(*scope) {
+            | Event::Exited { process, .. } => ReservedIds::of_process(*process),
+            Event::Done { operation, .. } => ReservedIds::of_operation(*operation),
+            Event::Emptied { scope } => match ReservedIds::of_scope(*scope) {
                 Some(own) => Some(own),
                 None => {
-                    let away = self.scopes_away();
-                    return self.families.emptied(*scope, &away).then_some(event);
+                    let remote = self.remote_scopes();
+                    return self.families.emptied(*scope, &remote).then_some(event);
                 }
             },
             _ => None,
         };
         let Some((number, is_engine)) = own else { return Some(event) };
         match event {
-            Event::Exited { status, .. } if self.looking(number).is_some() => {
-                self.looked(number, status);
+            Event::Exited { status, .. } if self.engine_with_poll(number).is_some() => {
+                self.poll_ended(number, status);
             }
-            Event::SpawnFailed { .. } | Event::Emptied { .. } if self.looking(number).is_some() => {
-                self.looked(number, Status::Lost);
+            Event::SpawnFailed { .. } | Event::Emptied { .. }
+                if self.engine_with_poll(number).is_some() =>
+            {
+                self.poll_ended(number, Status::Lost);
             }
             Event::SpawnFailed { error, .. } if is_engine => {
-                if let Some(it) = self.away.get_mut(&number) {
+                if let Some(it) = self.branches.get_mut(&number) {
                     let is_missing = matches!(
                         error.kind,
                         SpawnErrorKind::NotFound | SpawnErrorKind::NotExecutable
@@ -150,11 +152,13 @@ impl ClusterDriver {
             }
             Event::Exited { status, .. } if is_engine => self.engine_ended(number, status),
             // It was killed, and nobody tells of its end.
-            Event::Emptied { .. } if self.away.get(&number).is_some_and(|it| !it.engine_ended) => {
+            Event::Emptied { .. }
+                if self.branches.get(&number).is_some_and(|it| !it.engine_ended) =>
+            {
                 self.engine_ended(number, Status::Lost);
             }
             Event::Exited { .. } | Event::SpawnFailed { .. } => {
-                if let Some(it) = self.away.get_mut(&number) {
+                if let Some(it) = self.branches.get_mut(&number) {
                     it.is_printing = false;
                 }
                 self.go_on(number);
@@ -166,8 +170,8 @@ impl ClusterDriver {
 
     /// The moment when something is to be done even if nothing happens.
     fn next_due(&self) -> Time {
-        let due = self.away.values().map(Away::next_due).min().unwrap_or(Time::NEVER);
-        due.min(self.next_look()).min(self.orphans.next_due()).min(self.next_stale())
+        let due = self.branches.values().map(RemoteBranch::next_due).min().unwrap_or(Time::NEVER);
+        due.min(self.next_poll()).min(self.orphans.next_due()).min(self.next_stale())
     }
 
     fn take_due(&mut self) {
@@ -178,26 +182,26 @@ impl ClusterDriver {
                 self.dispatch(dispatch);
             }
         }
-        let due = self.away.values().filter(|it| it.next_due() <= now);
-        for number in due.map(Away::number).collect::<Vec<_>>() {
-            let Some(it) = self.away.get_mut(&number) else { continue };
+        let due = self.branches.values().filter(|it| it.next_due() <= now);
+        for number in due.map(RemoteBranch::number).collect::<Vec<_>>() {
+            let Some(it) = self.branches.get_mut(&number) else { continue };
             it.head.handle_timeout(now);
             if it.kill_at.take_if(|at| *at <= now).is_some() {
-                let scope = it.names.scope();
+                let scope = it.ids.scope();
                 self.inner.perform(Effect::Terminate(scope));
                 self.inner.perform(Effect::Kill { scope, strong: true });
             }
             self.go_on(number);
         }
         self.give_back_stale();
-        self.take_looks();
+        self.poll_queues();
     }
 
     /// Waits for something to happen, here or to a branch, and takes note of it.
     fn turn(&mut self, until: Time) -> Turn {
         let due = self.next_due();
         let event = self.inner.wait(until.min(due));
-        let heard = self.attend_to_connections();
+        let heard = self.read_connections();
         self.take_due();
         let is_ours = heard || (due <= self.now() && due < until);
         let turn = if event.is_some() || is_ours { Turn::Busy } else { Turn::Idle };
@@ -209,16 +213,16 @@ impl ClusterDriver {
 
     /// Tells of the scopes that are empty by now.
     fn tell_empty(&mut self) {
-        let away = self.scopes_away();
-        let empty = self.families.empty(&away).into_iter();
+        let remote = self.remote_scopes();
+        let empty = self.families.empty(&remote).into_iter();
         self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
     }
 
-    /// Takes note of what has happened to connections.
-    fn attend_to_connections(&mut self) -> bool {
+    /// Reads connections that are ready. Returns true if there are such.
+    fn read_connections(&mut self) -> bool {
         let keys = self.inner.take_ready();
         for key in &keys {
-            self.hear(*key);
+            self.on_ready(*key);
         }
         !keys.is_empty()
     }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::ClusterDriver;
-use super::away::{Away, Errand, Names, Place};
 use super::connection::Connection;
 use super::engines::{self, Submission};
 use super::hosts::Hosts;
+use super::remote_branch::{Dispatched, Place, RemoteBranch, ReservedIds};
 use super::ship;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Dispatch, Effect, Environment};
@@ -124,16 +124,16 @@ impl ClusterDriver {
             return Ok(());
         };
         let program = self.program().map_err(|error| (plain(&error), Blame::Request))?;
-        let names = self.new_names();
+        let ids = self.new_ids();
         let engine = self.engine(dispatch.on.engine).engine;
         let words = engine.submit(&Submission {
-            name: &names.job(self.inner.mark()),
+            name: &ids.job(self.inner.mark()),
             options: options(&dispatch),
             avoid: &dispatch.avoid,
             command: &program.command(),
             host: place.host.as_deref(),
         });
-        let errand = Errand::of(&dispatch, engine);
+        let dispatched = Dispatched::of(&dispatch, engine);
         let branch_io = dispatch.io;
         let branch = Branch {
             identity: program.identity,
@@ -146,21 +146,21 @@ impl ClusterDriver {
                 .collect(),
         };
         let (mut connection, mut head) =
-            self.connect(names, branch).map_err(|error| (plain(&error), Blame::Engine))?;
+            self.connect(ids, branch).map_err(|error| (plain(&error), Blame::Engine))?;
         if let Some(image) = program.image {
             connection.send(&mut self.inner, image);
         }
         if let Some(host) = &place.host {
-            self.engine(errand.engine).hosts.enter(host);
+            self.engine(dispatched.engine).hosts.enter(host);
             // Nothing waits there.
             head.called(self.inner.now(), self.sent_along());
         }
-        let away = Away::new(names, errand, place, head, connection);
-        self.inner.open_apart(names.scope());
+        let branch = RemoteBranch::new(ids, dispatched, place, head, connection);
+        self.inner.open_apart(ids.scope());
         // What it prints goes where the branch's descriptors lead, also once the machine has closed them.
         self.inner.perform(Effect::Open {
-            operation: names.opening(),
-            io: names.printing_io(),
+            operation: ids.opening(),
+            io: ids.printing_io(),
             base: branch_io,
             directory: None,
             umask: None,
@@ -168,12 +168,12 @@ impl ClusterDriver {
         });
         let environment = program.environment;
         let submit = Action::Program { words, environment, overrides: Vec::new() };
-        self.inner.perform(away.run(names.engine(), submit, names.engine_io(), Vec::new()));
-        if errand.is_listed {
+        self.inner.perform(branch.run(ids.engine(), submit, ids.engine_io(), Vec::new()));
+        if dispatched.is_listed {
             let now = self.inner.now();
-            self.engine(errand.engine).inquiry.sent(now);
+            self.engine(dispatched.engine).schedule.sent(now);
         }
-        self.away.insert(names.number(), away);
+        self.branches.insert(ids.number(), branch);
         Ok(())
     }
 
@@ -198,9 +198,9 @@ impl ClusterDriver {
         hosts.choose(options(dispatch), avoid)
     }
 
-    pub(super) fn new_names(&mut self) -> Names {
+    pub(super) fn new_ids(&mut self) -> ReservedIds {
         self.count += 1;
-        Names::new(self.count)
+        ReservedIds::new(self.count)
     }
 
     pub(super) fn program(&mut self) -> io::Result<Program> {
@@ -217,9 +217,9 @@ impl ClusterDriver {
     }
 
     /// The pipes of an engine's command, and the head of what is said over them.
-    fn connect(&mut self, names: Names, branch: Branch) -> io::Result<(Connection, Head)> {
-        let (connection, theirs) = Connection::open(&mut self.inner, names.first_key())?;
-        self.inner.give(names.engine_io(), theirs)?;
+    fn connect(&mut self, ids: ReservedIds, branch: Branch) -> io::Result<(Connection, Head)> {
+        let (connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
+        self.inner.give(ids.engine_io(), theirs)?;
         let [one, other] = [process::random()?, process::random()?];
         let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
         Ok((connection, Head::new(branch, nonce, self.settings.lease, self.inner.now())))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bstr::{BStr, BString};
 
-use super::engines::{Diagnosis, Engine, Failure, Queue, QueueEntry, Submission};
+use super::engines::{BatchQueue, Diagnosis, Engine, FailedSubmission, QueueEntry, Submission};
 use super::{ClusterDriver, Settings};
 use ftsh_machine::event::Blame;
 use ftsh_machine::{Config, Machine, driver};
@@ -51,18 +51,18 @@ impl Engine for Batch {
         self.shell(SUBMIT)
     }
 
-    fn queue(&self) -> Option<&dyn Queue> {
+    fn queue(&self) -> Option<&dyn BatchQueue> {
         Some(self)
     }
 
-    fn classify(&self, failure: &Failure) -> Diagnosis {
+    fn classify(&self, failure: &FailedSubmission) -> Diagnosis {
         let is_refused = failure.messages.contains("refused");
         let blame = if is_refused { Blame::Request } else { Blame::Engine };
         Diagnosis { blame, node: None, advice: None }
     }
 }
 
-impl Queue for Batch {
+impl BatchQueue for Batch {
     fn shows(&self, _options: &BStr) -> bool {
         true
     }

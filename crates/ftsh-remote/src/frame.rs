@@ -12,7 +12,7 @@ const MARK: &[u8; 8] = b"\x1eftsh 1\n";
 /// What the mark begins with in every version.
 const NAME: &[u8] = b"\x1eftsh ";
 /// How much is kept of what is no message.
-const NOISE: usize = 4096;
+const MAX_PREAMBLE: usize = 4096;
 /// The mark, the length of what it holds, a checksum.
 const HEAD: usize = MARK.len() + 4 + 4;
 /// What a message can hold: variables that are used as files travel whole.
@@ -39,13 +39,13 @@ pub fn frame(message: &impl Serialize) -> Option<Vec<u8>> {
 pub struct Frames<Message> {
     bytes: Vec<u8>,
     /// The last of what was skipped.
-    noise: Vec<u8>,
+    preamble: Vec<u8>,
     message: PhantomData<Message>,
 }
 
 impl<Message> Default for Frames<Message> {
     fn default() -> Self {
-        Self { bytes: Vec::new(), noise: Vec::new(), message: PhantomData }
+        Self { bytes: Vec::new(), preamble: Vec::new(), message: PhantomData }
     }
 }
 
@@ -60,11 +60,11 @@ impl<Message: DeserializeOwned> Frames<Message> {
         let begins = self.bytes.windows(MARK.len()).position(|bytes| bytes == MARK);
         let Some(begins) = begins else {
             // The end may be the beginning of a mark.
-            let noise = self.bytes.len().saturating_sub(MARK.len() - 1);
-            if self.bytes.find(NAME).is_some_and(|begins| begins < noise) {
+            let preamble = self.bytes.len().saturating_sub(MARK.len() - 1);
+            if self.bytes.find(NAME).is_some_and(|begins| begins < preamble) {
                 return Err(BadFrame);
             }
-            self.skip(noise);
+            self.skip(preamble);
             return Ok(None);
         };
         self.skip(begins);
@@ -89,14 +89,14 @@ impl<Message: DeserializeOwned> Frames<Message> {
     }
 
     /// The last of what has come that is no message.
-    pub fn noise(&self) -> Vec<u8> {
-        [&self.noise[..], &self.bytes].concat()
+    pub fn preamble(&self) -> Vec<u8> {
+        [&self.preamble[..], &self.bytes].concat()
     }
 
     fn skip(&mut self, length: usize) {
-        self.noise.extend(self.bytes.drain(..length));
-        let old = self.noise.len().saturating_sub(NOISE);
-        self.noise.drain(..old);
+        self.preamble.extend(self.bytes.drain(..length));
+        let old = self.preamble.len().saturating_sub(MAX_PREAMBLE);
+        self.preamble.drain(..old);
     }
 
     /// What has come after the last message.

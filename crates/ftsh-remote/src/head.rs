@@ -21,8 +21,8 @@ use ftsh_machine::event::{Blame, Returned};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A connection carries so many bytes in a second at least.
 pub(super) const PACE: usize = 1 << 17;
-/// How much is kept of what is said before *hello*.
-const NOISE: usize = 4096;
+/// Bytes that are kept of the messages before *hello*.
+const MAX_PREAMBLE: usize = 4096;
 
 /// A conversation.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ pub struct Head {
     gone_after: Duration,
     packed: Time,
     phase: Phase,
-    /// What somebody else has said before the branch began, on either stream.
-    noise: Vec<u8>,
+    /// Messages of engine, login or node before the branch began, on standard error.
+    preamble: Vec<u8>,
     outputs: VecDeque<Output>,
 }
 
@@ -104,7 +104,7 @@ impl Head {
             gone_after: Lease::gone_after(lease, kill_timeout),
             packed: now,
             phase: Phase::Called { frames: Frames::default(), until: Time::NEVER },
-            noise: Vec::new(),
+            preamble: Vec::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -152,21 +152,20 @@ impl Head {
         }
     }
 
-    /// What an engine, a login or a machine has said before the branch began, on either stream: the last
-    /// of it, that on standard error first.
-    pub fn noise(&self) -> String {
+    /// Returns the last messages of engine, login or node before the branch began, those on standard error first.
+    pub fn preamble(&self) -> String {
         let printed = match &self.phase {
-            Phase::Called { frames, .. } => frames.noise(),
+            Phase::Called { frames, .. } => frames.preamble(),
             _ => Vec::new(),
         };
-        let said = [self.noise.to_str_lossy(), printed.to_str_lossy()];
+        let said = [self.preamble.to_str_lossy(), printed.to_str_lossy()];
         let said = said.map(|said| said.trim().to_owned());
         said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Something came from the node's standard output. What has come is to be told before what time it is:
-    /// a head that was stopped has much to hear before it gives up.
-    pub fn heard_output(&mut self, now: Time, bytes: &[u8]) {
+    /// Handles bytes from the node's standard output. Bytes have to be passed on before timeouts are handled: a head
+    /// that was stopped has much to read before it gives up.
+    pub fn on_stdout(&mut self, now: Time, bytes: &[u8]) {
         match &mut self.phase {
             Phase::Called { frames, .. } | Phase::Offered { frames, .. } => {
                 frames.push(bytes);
@@ -177,11 +176,11 @@ impl Head {
         }
     }
 
-    /// Something came from the node's standard error, which is to be read also while nobody takes what the
-    /// branch prints: it asks for time there.
-    pub fn heard_errors(&mut self, now: Time, bytes: &[u8]) {
+    /// Handles bytes from the node's standard error. This stream has to be read even while the output of the branch
+    /// is not taken, since requests for more time come there.
+    pub fn on_stderr(&mut self, now: Time, bytes: &[u8]) {
         let Phase::Begun(begun) = &mut self.phase else {
-            return self.keep_noise(bytes);
+            return self.keep_preamble(bytes);
         };
         for piece in begun.listener.hear(bytes) {
             match piece {
@@ -217,8 +216,8 @@ impl Head {
         match &mut self.phase {
             Phase::Called { .. } => {
                 // The last line tells most.
-                let noise = self.noise();
-                let last = noise.lines().next_back().unwrap_or_default();
+                let preamble = self.preamble();
+                let last = preamble.lines().next_back().unwrap_or_default();
                 let why = match (last, said) {
                     ("", "") => "the connection ended before a shell there said anything",
                     ("", said) => said,
@@ -356,10 +355,10 @@ impl Head {
         }
     }
 
-    fn keep_noise(&mut self, bytes: &[u8]) {
-        self.noise.extend_from_slice(bytes);
-        let old = self.noise.len().saturating_sub(NOISE);
-        self.noise.drain(..old);
+    fn keep_preamble(&mut self, bytes: &[u8]) {
+        self.preamble.extend_from_slice(bytes);
+        let old = self.preamble.len().saturating_sub(MAX_PREAMBLE);
+        self.preamble.drain(..old);
     }
 
     fn not_begun(&mut self, why: &str, blame: Blame) {

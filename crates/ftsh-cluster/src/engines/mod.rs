@@ -12,7 +12,7 @@ use std::fmt::Debug;
 
 use bstr::BString;
 
-pub(crate) use self::queue::{Queue, QueueEntry};
+pub(crate) use self::queue::{BatchQueue, QueueEntry};
 pub(crate) use self::submission::Submission;
 use super::ship;
 use ftsh_machine::event::Blame;
@@ -28,12 +28,12 @@ pub(crate) trait Engine: Debug {
     fn submit(&self, submission: &Submission) -> Vec<BString>;
 
     /// Returns the queue that branches wait in, if the engine has a queue.
-    fn queue(&self) -> Option<&dyn Queue> {
+    fn queue(&self) -> Option<&dyn BatchQueue> {
         None
     }
 
     /// Classifies the failure of a branch that did not begin.
-    fn classify(&self, failure: &Failure) -> Diagnosis;
+    fn classify(&self, failure: &FailedSubmission) -> Diagnosis;
 
     /// True if a line of the messages of a failed submission gives the reason.
     fn is_reason(&self, _line: &str) -> bool {
@@ -59,7 +59,7 @@ pub(crate) trait Engine: Debug {
 
 /// End of a submission whose branch did not begin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure<'a> {
+pub(crate) struct FailedSubmission<'a> {
     /// Messages on both standard streams.
     pub messages: &'a str,
     /// Exit code of the engine's command, unless a signal killed the command.
@@ -68,7 +68,7 @@ pub(crate) struct Failure<'a> {
     pub has_other_hosts: bool,
 }
 
-/// Meaning of a [`Failure`].
+/// Meaning of a [`FailedSubmission`].
 #[derive(Debug)]
 pub(crate) struct Diagnosis {
     /// Cause of the failure, which decides when and where the branch is submitted again.
@@ -121,8 +121,8 @@ pub(crate) struct Reason {
 }
 
 /// Returns the reason of a failure.
-pub(crate) fn reason(engine: &dyn Engine, failure: &Failure) -> Reason {
-    let Failure { messages, code, .. } = *failure;
+pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> Reason {
+    let FailedSubmission { messages, code, .. } = *failure;
     let Diagnosis { mut blame, node, mut advice } = engine.classify(failure);
     if ship::complains(messages) {
         // The engine has started the command on the node.
@@ -179,7 +179,7 @@ mod tests {
             ),
             (EngineId::Ssh, "", None, "`ssh` ended and said nothing"),
         ] {
-            let failure = Failure { messages: said, code, has_other_hosts: true };
+            let failure = FailedSubmission { messages: said, code, has_other_hosts: true };
             assert_eq!(reason(of(engine), &failure).why, why);
         }
     }

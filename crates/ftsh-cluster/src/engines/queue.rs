@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use bstr::{BStr, BString};
 
 /// Queue that submitted branches wait in.
-pub(crate) trait Queue: Debug {
+pub(crate) trait BatchQueue: Debug {
     /// True if [`list`](Self::list) shows a branch that was submitted with these options.
     fn shows(&self, options: &BStr) -> bool;
 

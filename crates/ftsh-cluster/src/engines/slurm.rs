@@ -3,7 +3,7 @@
 use bstr::{BStr, BString, ByteSlice};
 use nix::unistd::geteuid;
 
-use super::{Diagnosis, Engine, Failure, NO_PROGRAM, Queue, QueueEntry, Submission};
+use super::{BatchQueue, Diagnosis, Engine, FailedSubmission, NO_PROGRAM, QueueEntry, Submission};
 use ftsh_machine::event::Blame;
 
 /// The engine.
@@ -85,11 +85,11 @@ impl Engine for Slurm {
         command
     }
 
-    fn queue(&self) -> Option<&dyn Queue> {
+    fn queue(&self) -> Option<&dyn BatchQueue> {
         Some(self)
     }
 
-    fn classify(&self, failure: &Failure) -> Diagnosis {
+    fn classify(&self, failure: &FailedSubmission) -> Diagnosis {
         let messages = failure.messages;
         Diagnosis {
             blame: blame(messages),
@@ -116,7 +116,7 @@ impl Engine for Slurm {
     }
 }
 
-impl Queue for Slurm {
+impl BatchQueue for Slurm {
     /// Jobs of another cluster or another user are not in the list.
     fn shows(&self, options: &BStr) -> bool {
         let is_elsewhere =

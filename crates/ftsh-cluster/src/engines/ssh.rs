@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Diagnosis, Engine, Failure, NO_PROGRAM, Submission};
+use super::{Diagnosis, Engine, FailedSubmission, NO_PROGRAM, Submission};
 use ftsh_machine::event::Blame;
 
 /// The engine.
@@ -42,7 +42,7 @@ impl Engine for Ssh {
     }
 
     /// Blames the host only if the branch can go to another host.
-    fn classify(&self, failure: &Failure) -> Diagnosis {
+    fn classify(&self, failure: &FailedSubmission) -> Diagnosis {
         let is_denied = failure.messages.contains("Permission denied (");
         let advice = match failure.code {
             Some(NOT_FOUND) => Some(NO_PROGRAM),

@@ -273,8 +273,8 @@ impl World {
         match news {
             News::ToNode(bytes) => self.node_hears(&bytes),
             News::Dies => self.die(true),
-            News::Output(bytes) => self.head.heard_output(now, &bytes),
-            News::Errors(bytes) => self.head.heard_errors(now, &bytes),
+            News::Output(bytes) => self.head.on_stdout(now, &bytes),
+            News::Errors(bytes) => self.head.on_stderr(now, &bytes),
             News::Closed => self.head.closed("", Blame::Engine),
             News::End => self.head.end(15),
         }

@@ -40,8 +40,8 @@ fn hello() -> Vec<u8> {
 /// A head whose branch has begun, ten seconds after it was packed.
 fn begun() -> Head {
     let mut head = head();
-    head.heard_output(at(9), &hello());
-    head.heard_output(at(10), &says(&ToHead::Ready));
+    head.on_stdout(at(9), &hello());
+    head.on_stdout(at(10), &says(&ToHead::Ready));
     outputs(&mut head);
     assert!(head.has_begun());
     head
@@ -73,10 +73,10 @@ fn request(seconds: u64) -> Vec<u8> {
 fn a_branch_begins_runs_and_ends() {
     let mut head = head();
     assert_eq!(head.next_timeout(), Time::NEVER);
-    head.heard_output(at(9), &[b"Welcome!\n", &hello()[..]].concat());
+    head.on_stdout(at(9), &[b"Welcome!\n", &hello()[..]].concat());
     let [offer] = &outputs(&mut head)[..] else { panic!("not one message") };
     assert_eq!(written(offer), ToNode::Branch(Box::new(branch())));
-    head.heard_output(at(10), &[&says(&ToHead::Ready)[..], b"first\n"].concat());
+    head.on_stdout(at(10), &[&says(&ToHead::Ready)[..], b"first\n"].concat());
     let [placed, go, first] = &outputs(&mut head)[..] else { panic!("not three things") };
     assert_eq!(placed, &Output::Placed("n1".into()));
     let ToNode::Go(go) = written(go) else { panic!("{go:?}") };
@@ -84,7 +84,7 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!(first, &Output::Printed(Stream::Output, b"first\n".into()));
     assert_eq!(head.next_timeout(), at(10) + GONE);
     // A request is answered with what it said, and is none of what is printed.
-    head.heard_errors(at(30), &[b"err", &request(7)[..], b"or\n"].concat());
+    head.on_stderr(at(30), &[b"err", &request(7)[..], b"or\n"].concat());
     let [one, grant, other] = &outputs(&mut head)[..] else { panic!("not three things") };
     assert_eq!(written(grant), ToNode::Lease(Duration::from_secs(7)));
     let printed = [b"err", &b"or\n"[..]].map(|it| Output::Printed(Stream::Errors, it.into()));
@@ -92,9 +92,9 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!(head.next_timeout(), at(30) + GONE);
     // What is printed on the other stream may come after the record.
     let line = record("end").to_line(&nonce());
-    head.heard_errors(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
+    head.on_stderr(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
     assert_eq!(outputs(&mut head), []);
-    head.heard_output(at(41), b"last\n");
+    head.on_stdout(at(41), b"last\n");
     head.closed("", Blame::Engine);
     let [last, Output::Returned(Returned::Ended { ended, .. })] = &outputs(&mut head)[..] else {
         panic!("it hasn't ended")
@@ -108,8 +108,8 @@ fn a_branch_begins_runs_and_ends() {
 fn a_connection_that_ends_too_early_says_why() {
     let closed = |output: &str, errors: &str, said: &str| {
         let mut head = head();
-        head.heard_output(at(1), output.as_bytes());
-        head.heard_errors(at(1), errors.as_bytes());
+        head.on_stdout(at(1), output.as_bytes());
+        head.on_stderr(at(1), errors.as_bytes());
         head.closed(said, Blame::Engine);
         let (node, why, blame) = not_begun(&mut head);
         assert_eq!((node, blame), (None, Blame::Engine));
@@ -124,7 +124,7 @@ fn a_connection_that_ends_too_early_says_why() {
         "ssh exited with 1: This account is not available"
     );
     let mut head = head();
-    head.heard_output(at(1), &hello());
+    head.on_stdout(at(1), &hello());
     head.closed("srun exited with 9", Blame::Engine);
     let why = "the connection to it ended before the branch began: srun exited with 9";
     assert_eq!(not_begun(&mut head), (Some("n1".into()), why.into(), Blame::Node));
@@ -134,7 +134,7 @@ fn a_connection_that_ends_too_early_says_why() {
 fn a_node_that_cannot_run_it_is_not_used() {
     let mut other = head();
     let theirs = identity(b"another program");
-    other.heard_output(
+    other.on_stdout(
         at(1),
         &says(&ToHead::Hello(Hello { identity: theirs.clone(), node: "n2".into() })),
     );
@@ -143,11 +143,11 @@ fn a_node_that_cannot_run_it_is_not_used() {
     assert_eq!(not_begun(&mut other), (Some("n2".into()), why, Blame::Node));
     let mut refuses = head();
     let refusal = says(&ToHead::Refused("can't enter the directory `/x`".into()));
-    refuses.heard_output(at(1), &[hello(), refusal].concat());
+    refuses.on_stdout(at(1), &[hello(), refusal].concat());
     let why = "can't enter the directory `/x`";
     assert_eq!(not_begun(&mut refuses), (Some("n1".into()), why.into(), Blame::Node));
     let mut slow = head();
-    slow.heard_output(at(1), &hello());
+    slow.on_stdout(at(1), &hello());
     slow.handle_timeout(at(60));
     assert!(!slow.is_over());
     let due = slow.next_timeout();
@@ -178,7 +178,7 @@ fn a_later_version_is_found_out_at_once() {
     for bytes in [later, damaged, says(&ToHead::Ready)] {
         let mut head = head();
         for byte in bytes {
-            head.heard_output(at(1), &[byte]);
+            head.on_stdout(at(1), &[byte]);
         }
         assert_eq!(not_begun(&mut head).1, not_understood);
     }
@@ -194,7 +194,7 @@ fn a_branch_without_a_record_is_lost_when_it_is_gone() {
     let torn = record("torn").to_line(&nonce());
     for errors in ["", &torn[..torn.len() - 2], &torn.replace('r', "q")] {
         let mut head = begun();
-        head.heard_errors(at(20), errors.as_bytes());
+        head.on_stderr(at(20), errors.as_bytes());
         head.closed("srun exited with 0", Blame::Engine);
         head.handle_timeout(at(118));
         assert!(!head.is_over());
@@ -217,21 +217,21 @@ fn a_branch_without_a_record_is_lost_when_it_is_gone() {
 #[test]
 fn a_branch_that_was_told_to_begin_too_late_has_not_begun() {
     let mut head = begun();
-    head.heard_errors(at(20), too_late(&nonce()).as_bytes());
+    head.on_stderr(at(20), too_late(&nonce()).as_bytes());
     let why =
         "the way there and back takes longer than the lease of 60 s: `--lease` makes that longer";
     assert_eq!(not_begun(&mut head), (Some("n1".into()), why.into(), Blame::Node));
     assert!(head.is_over());
     // Not if another one says so.
     let mut head = begun();
-    head.heard_errors(at(20), too_late(&Nonce([0; 16])).as_bytes());
+    head.on_stderr(at(20), too_late(&Nonce([0; 16])).as_bytes());
     assert!(!head.is_over());
 }
 
 #[test]
 fn a_record_counts_although_the_connection_stays() {
     let mut head = begun();
-    head.heard_errors(at(20), record("end").to_line(&nonce()).as_bytes());
+    head.on_stderr(at(20), record("end").to_line(&nonce()).as_bytes());
     head.handle_timeout(at(119));
     let Some(Output::Returned(Returned::Ended { .. })) = outputs(&mut head).pop() else {
         panic!("it has ended")
@@ -248,6 +248,6 @@ fn a_branch_is_told_to_end_if_it_has_begun() {
     let mut waiting = head();
     waiting.end(15);
     assert_eq!(not_begun(&mut waiting).1, "it isn't wanted any more");
-    waiting.heard_output(at(9), &hello());
+    waiting.on_stdout(at(9), &hello());
     assert_eq!(outputs(&mut waiting), []);
 }

@@ -162,8 +162,8 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
         while let Some(said) = job.to_head.take(now) {
             match said {
-                Said::Bytes(Stream::Output, bytes) => job.head.heard_output(now, &bytes),
-                Said::Bytes(Stream::Errors, bytes) => job.head.heard_errors(now, &bytes),
+                Said::Bytes(Stream::Output, bytes) => job.head.on_stdout(now, &bytes),
+                Said::Bytes(Stream::Errors, bytes) => job.head.on_stderr(now, &bytes),
                 Said::End => job.head.closed("", Blame::Node),
             }
         }

@@ -1,10 +1,10 @@
-//! One branch that is away, and what belongs to it here.
+//! State of one remote branch.
 
 use bstr::ByteSlice;
 
 use super::backlog::Backlog;
 use super::connection::{Connection, Pipe};
-use super::engines::{self, Engine, Failure, Reason};
+use super::engines::{self, Engine, FailedSubmission, Reason};
 use ftsh_machine::Time;
 use ftsh_machine::effect::{
     Action, Dispatch, Effect, FdChange, IoId, OperationId, ProcessId, Run, ScopeId, TaskId,
@@ -14,41 +14,41 @@ use ftsh_process::CLIENTS;
 use ftsh_remote::Head;
 use ftsh_syntax::engine::EngineId;
 
-/// Names that nobody else gives: the machine counts from 1, the journal down from the greatest number. Where
-/// they are those of scopes, the process driver knows engines' commands by them.
+/// First reserved id. The machine counts from 1, the journal down from the greatest number. By the ids of scopes
+/// the process driver recognizes the commands of engines.
 const OWN: u64 = CLIENTS;
-/// By what of a name that is known.
+/// Bits of an id that mark reserved ids.
 const WHOSE: u64 = 0xff << 56;
 
-/// What belongs to one branch is called, to the process driver.
+/// Ids of the parts of one branch in the process driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Names(u64);
+pub struct ReservedIds(u64);
 
-impl Names {
-    /// Those of the branch with this number.
+impl ReservedIds {
+    /// Returns the ids of the branch with this number.
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number of the branch.
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// What the engine calls it, in a run with this mark.
+    /// Returns the name of the job, in a run with this mark.
     pub fn job(self, mark: &str) -> String {
         format!("ftsh-{mark}-{}", self.0)
     }
 
-    /// The first of the keys of its pipes.
+    /// Returns the first key of the pipes.
     pub fn first_key(self) -> u64 {
         self.0 * Pipe::KEYS
     }
 
-    /// What has a command run here.
+    /// Returns the effect that runs a command here.
     pub fn run(
         self,
-        errand: &Errand,
+        dispatched: &Dispatched,
         process: ProcessId,
         action: Action,
         io: IoId,
@@ -56,7 +56,7 @@ impl Names {
     ) -> Effect {
         Effect::Run(Box::new(Run {
             process,
-            task: errand.task,
+            task: dispatched.task,
             scope: self.scope(),
             action,
             directory: None,
@@ -67,85 +67,85 @@ impl Names {
             feeds: 0,
             deadline: None,
             grace: None,
-            line: errand.line,
+            line: dispatched.line,
         }))
     }
 
-    /// The engine's command.
+    /// Returns the id of the engine's command.
     pub fn engine(self) -> ProcessId {
         ProcessId(OWN | self.0 << 1)
     }
 
-    /// What prints.
+    /// Returns the id of the command that prints.
     pub fn printing(self) -> ProcessId {
         ProcessId(OWN | self.0 << 1 | 1)
     }
 
-    /// The descriptors of the engine's command.
+    /// Returns the descriptors of the engine's command.
     pub fn engine_io(self) -> IoId {
         IoId(OWN | self.0 << 1)
     }
 
-    /// Where is printed.
+    /// Returns the descriptors of the command that prints.
     pub fn printing_io(self) -> IoId {
         IoId(OWN | self.0 << 1 | 1)
     }
 
-    /// The opening of that.
+    /// Returns the operation that opens the descriptors for printing.
     pub fn opening(self) -> OperationId {
         OperationId(OWN | self.0)
     }
 
-    /// The family of both.
+    /// Returns the scope of both commands.
     pub fn scope(self) -> ScopeId {
         ScopeId(OWN | self.0)
     }
 
-    /// The number of the branch that a command belongs to, and whether it is the engine's.
+    /// Returns the number of the branch that a command belongs to, and true for the engine's command.
     pub fn of_process(process: ProcessId) -> Option<(u64, bool)> {
         (process.0 & WHOSE == OWN).then_some(((process.0 & !WHOSE) >> 1, process.0 & 1 == 0))
     }
 
-    /// The number of the branch that an opening belongs to.
+    /// Returns the number of the branch that an operation belongs to.
     pub fn of_operation(operation: OperationId) -> Option<(u64, bool)> {
         (operation.0 & WHOSE == OWN).then_some((operation.0 & !WHOSE, false))
     }
 
-    /// The number of the branch that a family belongs to.
+    /// Returns the number of the branch that a scope belongs to.
     pub fn of_scope(scope: ScopeId) -> Option<(u64, bool)> {
         (scope.0 & WHOSE == OWN).then_some((scope.0 & !WHOSE, true))
     }
 }
 
-/// What the machine waits for.
+/// Event that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// What becomes of the branch.
+    /// Result of the branch.
     End,
-    /// Only that nothing is left of it: its scope is being emptied.
+    /// Only the end of the branch, as the scope is being emptied.
     Nothing,
-    /// It knows that it is over.
+    /// None: the result was delivered.
     Told,
 }
 
-/// What the machine has asked.
+/// Part of a dispatch that is needed until the branch has returned.
 #[derive(Clone, Copy, Debug)]
-pub struct Errand {
-    /// What the machine calls the branch.
+pub struct Dispatched {
+    /// The machine's id of the branch.
     pub process: ProcessId,
     pub task: TaskId,
     pub scope: ScopeId,
     pub line: u32,
     pub engine: EngineId,
     pub implementation: &'static dyn Engine,
-    /// Whether the engine's list has what waits.
+    /// True if the list of the engine's queue shows the job.
     pub is_listed: bool,
-    /// When some machine needn't be avoided any more that was to be.
+    /// Time at which the first avoided node may be used again.
     pub avoid_until: Time,
 }
 
-impl Errand {
-    /// What of a dispatch is needed as long as the branch is away.
+impl Dispatched {
+    /// Returns the needed part of a dispatch.
     pub fn of(dispatch: &Dispatch, implementation: &'static dyn Engine) -> Self {
         let Dispatch { process, task, scope, line, avoid_until, .. } = *dispatch;
         let (engine, options) = (dispatch.on.engine, dispatch.on.options.as_ref());
@@ -155,57 +155,57 @@ impl Errand {
     }
 }
 
-/// Where a branch is, if the choice was ours.
+/// Host of a branch, if the driver chooses hosts.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// Its host, until that has room for another branch.
+    /// Host, until the place is free again.
     pub host: Option<String>,
-    /// Whether there are other hosts.
+    /// True if there are other hosts.
     pub others: bool,
-    /// Whether it has begun there, or won't.
+    /// True once the branch has begun or cannot begin.
     pub is_settled: bool,
 }
 
-/// A branch that is away.
+/// A remote branch.
 #[derive(Debug)]
-pub struct Away {
-    pub names: Names,
-    pub errand: Errand,
+pub struct RemoteBranch {
+    pub ids: ReservedIds,
+    pub dispatched: Dispatched,
     pub place: Place,
     pub head: Head,
     pub connection: Connection,
-    /// The machine that it was sent to, as the engine's list says.
+    /// Node of the job in the list of the queue.
     pub sent_to: Option<String>,
-    /// Whether the engine's command has ended.
+    /// True once the engine's command has ended.
     pub engine_ended: bool,
-    /// What it has printed and is not written yet.
+    /// Output that is not yet written.
     pub unprinted: Backlog,
-    /// Why some of that is lost.
+    /// Reason why output was lost.
     pub spoilt: Option<String>,
-    /// Whether some of it is being written.
+    /// True while output is being written.
     pub is_printing: bool,
-    /// What the machine waits for.
+    /// Event that the machine waits for.
     pub awaited: Awaited,
-    /// What became of it.
+    /// Result.
     pub returned: Option<Returned>,
-    /// Why nothing came to run, if that is known.
+    /// Reason why the branch did not begin.
     pub reason: Option<Reason>,
-    /// When the engine's command is killed that isn't needed any more.
+    /// Time at which the needless command of the engine is killed.
     pub kill_at: Option<Time>,
 }
 
-impl Away {
-    /// One that is being sent.
+impl RemoteBranch {
+    /// Creates a branch that is being submitted.
     pub fn new(
-        names: Names,
-        errand: Errand,
+        ids: ReservedIds,
+        dispatched: Dispatched,
         place: Place,
         head: Head,
         connection: Connection,
     ) -> Self {
         Self {
-            names,
-            errand,
+            ids,
+            dispatched,
             place,
             head,
             connection,
@@ -221,7 +221,7 @@ impl Away {
         }
     }
 
-    /// What has a command run here for the branch.
+    /// Returns the effect that runs a command here for the branch.
     pub fn run(
         &self,
         process: ProcessId,
@@ -229,44 +229,44 @@ impl Away {
         io: IoId,
         redirects: Vec<FdChange>,
     ) -> Effect {
-        self.names.run(&self.errand, process, action, io, redirects)
+        self.ids.run(&self.dispatched, process, action, io, redirects)
     }
 
-    /// Its number.
+    /// Returns the number of the branch.
     pub fn number(&self) -> u64 {
-        self.names.number()
+        self.ids.number()
     }
 
-    /// When something is to be done for it.
+    /// Returns the time of the next timeout.
     pub fn next_due(&self) -> Time {
         self.head.next_timeout().min(self.kill_at.unwrap_or(Time::NEVER))
     }
 
-    /// Something has come from it.
-    pub fn hear(&mut self, pipe: Pipe, now: Time, bytes: &[u8]) {
+    /// Handles bytes from a pipe.
+    pub fn on_bytes(&mut self, pipe: Pipe, now: Time, bytes: &[u8]) {
         match pipe {
             Pipe::Input => {}
-            Pipe::Output => self.head.heard_output(now, bytes),
-            Pipe::Errors => self.head.heard_errors(now, bytes),
+            Pipe::Output => self.head.on_stdout(now, bytes),
+            Pipe::Errors => self.head.on_stderr(now, bytes),
         }
     }
 
-    /// The engine's command has ended, and nothing more comes.
+    /// Handles the end of the engine's command.
     pub fn closed(&mut self, code: Option<i32>) {
-        let said = self.head.noise();
+        let said = self.head.preamble();
         let has_other_hosts = self.place.others;
-        let failure = Failure { messages: &said, code, has_other_hosts };
-        let reason = engines::reason(self.errand.implementation, &failure);
+        let failure = FailedSubmission { messages: &said, code, has_other_hosts };
+        let reason = engines::reason(self.dispatched.implementation, &failure);
         self.head.closed("", reason.blame);
         self.reason = Some(reason);
     }
 
-    /// The machine's name, as the script knows it: that of the host, if it names one.
+    /// Returns the name of the node in the script: the host's name if the script lists hosts.
     pub fn node(&self, told: String) -> String {
         self.place.host.clone().unwrap_or(told)
     }
 
-    /// What became of it, in the script's words.
+    /// Returns the result with the name of the node in the script.
     pub fn told(&self, returned: Returned) -> Returned {
         let name = |node: Option<String>| self.place.host.clone().or(node);
         match returned {

@@ -1,0 +1,164 @@
+//! Times at which the queue of an engine is polled, and the jobs that the queue has lost.
+//!
+//! The command that submitted a job waits until the engine starts the job. The command waits for ever if the
+//! engine was killed and forgot the job, if a message was lost, or if a node has the job and runs nothing.
+//! Polls find these jobs. Nothing runs here, and there is no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ftsh_machine::Time;
+
+/// Pause before the first poll after a submission, and after a poll that missed a job.
+pub const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// Longest pause between polls. Each pause is twice as long as the pause before.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// Schedule of the polls of one queue.
+#[derive(Debug)]
+pub struct PollSchedule {
+    /// Time of the next poll; never while a poll runs or nothing is pending.
+    due: Time,
+    /// Pause before the first poll, and after a poll that missed something.
+    first_pause: Duration,
+    pause: Duration,
+    /// Jobs that the running poll checks, by the number of their branch.
+    sought: BTreeMap<u64, String>,
+    /// Branches whose jobs the last list lacked.
+    missed: BTreeSet<u64>,
+}
+
+impl PollSchedule {
+    /// Creates a schedule without a poll.
+    pub fn new(first_pause: Duration) -> Self {
+        Self {
+            due: Time::NEVER,
+            first_pause,
+            pause: first_pause,
+            sought: BTreeMap::new(),
+            missed: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the time of the next poll.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Schedules a poll after a submission that may have to wait.
+    pub fn sent(&mut self, now: Time) {
+        if self.due == Time::NEVER && self.sought.is_empty() {
+            self.pause = self.first_pause;
+            self.due = now + self.first_pause;
+        }
+    }
+
+    /// Begins a poll for these jobs. Returns false if no poll is needed.
+    pub fn begin(&mut self, sought: BTreeMap<u64, String>, is_needed: bool) -> bool {
+        self.missed.retain(|number| sought.contains_key(number));
+        (self.due, self.sought) = (Time::NEVER, sought);
+        is_needed
+    }
+
+    /// Handles the list of waiting jobs, or a poll without an answer. Returns the branches whose jobs two lists in
+    /// a row lacked: a busy engine may have started a job whose command has no message of the start yet.
+    pub fn answered(&mut self, now: Time, waiting: Option<&BTreeSet<&str>>) -> Vec<u64> {
+        let sought = std::mem::take(&mut self.sought);
+        let mut forgotten = Vec::new();
+        if let Some(waiting) = waiting {
+            let missed = sought.into_iter().filter(|(_, job)| !waiting.contains(job.as_str()));
+            let missed = missed.map(|(number, _)| number).collect::<BTreeSet<_>>();
+            forgotten = missed.intersection(&self.missed).copied().collect();
+            self.missed = &missed - &self.missed;
+        }
+        if self.missed.is_empty() {
+            self.due = now + self.pause;
+            self.pause = (self.pause * 2).min(MAX_PAUSE);
+        } else {
+            self.due = now + self.first_pause;
+        }
+        forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: [u64; 0] = [];
+
+    fn at(seconds: u64) -> Time {
+        Time::after(Duration::from_secs(seconds))
+    }
+
+    /// Branches 1, 2 … with jobs that are called `a`, `b` ….
+    fn jobs(ids: &str) -> BTreeMap<u64, String> {
+        ids.chars().map(|name| (u64::from(name) - 96, name.to_string())).collect()
+    }
+
+    /// Polls for some jobs when a poll is due, with a list of these names.
+    fn poll(schedule: &mut PollSchedule, sought: &str, listed: Option<&[&str]>) -> Vec<u64> {
+        let now = schedule.due();
+        assert!(schedule.begin(jobs(sought), true));
+        assert_eq!(schedule.due(), Time::NEVER, "one poll at a time");
+        let listed = listed.map(|ids| ids.iter().copied().collect());
+        schedule.answered(now, listed.as_ref())
+    }
+
+    #[test]
+    fn what_is_missed_twice_is_forgotten() {
+        let mut schedule = PollSchedule::new(FIRST_PAUSE);
+        schedule.sent(at(0));
+        assert_eq!(poll(&mut schedule, "abc", Some(&["a"])), NONE);
+        assert_eq!(poll(&mut schedule, "abc", Some(&["a", "c"])), [2]);
+        assert_eq!(poll(&mut schedule, "ac", Some(&["a"])), NONE);
+        assert_eq!(poll(&mut schedule, "ac", Some(&["a"])), [3]);
+        assert_eq!(poll(&mut schedule, "a", Some(&["a"])), NONE);
+    }
+
+    #[test]
+    fn no_answer_proves_nothing() {
+        let mut schedule = PollSchedule::new(FIRST_PAUSE);
+        schedule.sent(at(0));
+        assert_eq!(poll(&mut schedule, "a", None), NONE);
+        assert_eq!(poll(&mut schedule, "a", None), NONE);
+        assert_eq!(poll(&mut schedule, "a", Some(&[])), NONE);
+        assert_eq!(poll(&mut schedule, "a", None), NONE);
+        assert_eq!(poll(&mut schedule, "a", Some(&[])), [1]);
+    }
+
+    #[test]
+    fn what_was_missed_and_waits_no_more_is_not_forgotten_later() {
+        let mut schedule = PollSchedule::new(FIRST_PAUSE);
+        schedule.sent(at(0));
+        assert_eq!(poll(&mut schedule, "ab", Some(&["b"])), NONE);
+        assert_eq!(poll(&mut schedule, "b", Some(&["b"])), NONE);
+        assert_eq!(poll(&mut schedule, "ab", Some(&["b"])), NONE);
+    }
+
+    #[test]
+    fn looks_are_few() {
+        let mut schedule = PollSchedule::new(FIRST_PAUSE);
+        schedule.sent(at(0));
+        schedule.sent(at(3));
+        let mut times = Vec::new();
+        for _ in 0..6 {
+            times.push(schedule.due().elapsed().as_secs());
+            poll(&mut schedule, "a", Some(&["a"]));
+        }
+        assert_eq!(times, [5, 10, 20, 40, 80, 140]);
+        poll(&mut schedule, "a", Some(&[]));
+        assert_eq!(schedule.due(), at(205), "soon, when something is missed");
+    }
+
+    #[test]
+    fn nothing_is_looked_for_when_nothing_waits() {
+        let mut schedule = PollSchedule::new(FIRST_PAUSE);
+        assert_eq!(schedule.due(), Time::NEVER);
+        schedule.sent(at(0));
+        assert!(!schedule.begin(BTreeMap::new(), false));
+        assert_eq!(schedule.due(), Time::NEVER);
+        schedule.sent(at(60));
+        assert_eq!(schedule.due(), at(65));
+    }
+}

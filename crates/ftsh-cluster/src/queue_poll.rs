@@ -1,0 +1,222 @@
+//! Polls of the queues of engines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::ByteSlice;
+
+use super::ClusterDriver;
+use super::connection::{Connection, Heard, Pipe};
+use super::engine_state::EngineState;
+use super::engines::{BatchQueue, QueueEntry, Reason};
+use super::remote_branch::{Dispatched, RemoteBranch, ReservedIds};
+use ftsh_machine::Time;
+use ftsh_machine::driver::Driver;
+use ftsh_machine::effect::{Action, Effect};
+use ftsh_machine::event::{Blame, Status};
+use ftsh_process::ProcessDriver;
+use ftsh_syntax::engine::EngineId;
+
+/// Time limit of the command. Slurm's command gives up after 10 to 100 seconds, as configured.
+const LIST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Poll that runs.
+#[derive(Debug)]
+pub(super) struct QueuePoll {
+    ids: ReservedIds,
+    queue: &'static dyn BatchQueue,
+    connection: Connection,
+    answer: Vec<u8>,
+    /// Time at which the poll is given up.
+    pub until: Time,
+}
+
+impl ClusterDriver {
+    /// Returns the state of an engine.
+    pub(super) fn engine(&mut self, id: EngineId) -> &mut EngineState {
+        let (implementation, first_poll) = (self.implementation, self.first_poll);
+        self.engines.entry(id).or_insert_with(|| EngineState::new(implementation(id), first_poll))
+    }
+
+    /// Returns the time of the next start or end of a poll.
+    pub(super) fn next_poll(&self) -> Time {
+        self.engines.values().map(EngineState::next_poll).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Returns the engine whose poll has this number.
+    pub(super) fn engine_with_poll(&self, number: u64) -> Option<EngineId> {
+        let is_it = |state: &EngineState| {
+            state.poll.as_ref().is_some_and(|poll| poll.ids.number() == number)
+        };
+        self.engines.iter().find(|(_, state)| is_it(state)).map(|(id, _)| *id)
+    }
+
+    /// Begins the polls that are due, and gives up those that take too long.
+    pub(super) fn poll_queues(&mut self) {
+        let now = self.inner.now();
+        let due = self.engines.iter().filter(|(_, state)| state.next_poll() <= now);
+        for id in due.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.poll_queue(id);
+        }
+    }
+
+    fn poll_queue(&mut self, id: EngineId) {
+        let now = self.inner.now();
+        let Self { engines, inner, branches, .. } = self;
+        let Some(state) = engines.get_mut(&id) else { return };
+        if let Some(poll) = state.poll.as_mut().filter(|poll| poll.until <= now) {
+            poll.end(inner);
+        }
+        if state.schedule.due() > now {
+            return;
+        }
+        let waiting = || branches.values().filter(|it| it.dispatched.engine == id && it.may_wait());
+        let sought = waiting().filter_map(|it| Some((it.number(), it.pending_job()?)));
+        let sought: BTreeMap<_, _> = sought.collect();
+        let dispatched = waiting().map(|it| it.dispatched).next();
+        if state.schedule.begin(sought, dispatched.is_some())
+            && let Some(dispatched) = dispatched
+            && self.begin_poll(&dispatched).is_err()
+        {
+            self.engine(id).schedule.answered(now, None);
+        }
+    }
+
+    fn begin_poll(&mut self, dispatched: &Dispatched) -> io::Result<()> {
+        let Some(queue) = self.engine(dispatched.engine).engine.queue() else { return Ok(()) };
+        let environment = self.program()?.environment;
+        let wanted = environment.iter().filter(|(name, _)| !queue.is_filter(name)).cloned();
+        let environment = Arc::new(wanted.collect());
+        let ids = self.new_ids();
+        let (mut connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
+        connection.hang_up(&mut self.inner);
+        self.inner.give(ids.engine_io(), theirs)?;
+        self.inner.open_apart(ids.scope());
+        let words = queue.list();
+        let begin_poll = Action::Program { words, environment, overrides: Vec::new() };
+        self.inner.perform(ids.run(
+            dispatched,
+            ids.engine(),
+            begin_poll,
+            ids.engine_io(),
+            Vec::new(),
+        ));
+        let until = self.inner.now() + LIST_TIMEOUT;
+        self.engine(dispatched.engine).poll =
+            Some(QueuePoll { ids, queue, connection, answer: Vec::new(), until });
+        Ok(())
+    }
+
+    /// Reads a piece of the list.
+    pub(super) fn on_list(&mut self, id: EngineId, pipe: Pipe) {
+        let state = self.engines.get_mut(&id);
+        let Some(poll) = state.and_then(|state| state.poll.as_mut()) else { return };
+        if let Heard::Bytes(bytes) = poll.connection.read(&mut self.inner, pipe)
+            && pipe == Pipe::Output
+        {
+            poll.answer.extend_from_slice(&bytes);
+        }
+    }
+
+    /// Handles the end of the command that lists the jobs.
+    pub(super) fn poll_ended(&mut self, number: u64, status: Status) {
+        let Some(id) = self.engine_with_poll(number) else { return };
+        let Some(mut poll) = self.engine(id).poll.take() else { return };
+        while let Heard::Bytes(bytes) = poll.connection.read(&mut self.inner, Pipe::Output) {
+            poll.answer.extend_from_slice(&bytes);
+        }
+        poll.connection.close(&mut self.inner);
+        self.inner.perform(Effect::Terminate(poll.ids.scope()));
+        let lines = poll.answer.lines().filter_map(|line| line.to_str().ok());
+        let jobs: Vec<_> = lines.filter_map(|line| poll.queue.parse(line)).collect();
+        let has_answered = status == Status::Exited(0);
+        let waiting = jobs.iter().filter(|job| job.node.is_none()).map(|job| job.job);
+        let listed: Option<BTreeSet<_>> = has_answered.then(|| waiting.collect());
+        self.expect_hello(id, &jobs);
+        let now = self.inner.now();
+        for number in self.engine(id).schedule.answered(now, listed.as_ref()) {
+            self.give_back(number, Blame::Engine, "it has forgotten job");
+        }
+        let stale = listed.and_then(|listed| self.stale(id, &listed));
+        if let Some(number) = stale {
+            self.give_back(number, Blame::Stale, "machines needn't be avoided any more by job");
+        }
+    }
+
+    /// Sets a time limit for the handshake of each job that has a node.
+    fn expect_hello(&mut self, id: EngineId, jobs: &[QueueEntry]) {
+        let (now, sent) = (self.inner.now(), self.sent_along());
+        let nodes = jobs.iter().filter_map(|job| Some((job.name, job.node?)));
+        let nodes: BTreeMap<_, _> = nodes.collect();
+        let mark = self.inner.mark();
+        let waiting = |it: &&mut RemoteBranch| it.dispatched.engine == id && it.may_wait();
+        for it in self.branches.values_mut().filter(waiting) {
+            if let Some(node) = nodes.get(it.ids.job(mark).as_str()) {
+                it.sent_to = Some((*node).to_owned());
+                it.head.called(now, sent);
+            }
+        }
+    }
+
+    /// Returns a branch that waits although a node that its submission avoids may be used again. One branch at a
+    /// time is submitted again, as the node may still fail.
+    fn stale(&self, id: EngineId, listed: &BTreeSet<&str>) -> Option<u64> {
+        let now = self.inner.now();
+        let waits =
+            |it: &RemoteBranch| it.pending_job().is_some_and(|job| listed.contains(job.as_str()));
+        let is_stale = |it: &&RemoteBranch| {
+            it.dispatched.engine == id && it.dispatched.avoid_until <= now && waits(it)
+        };
+        self.branches.values().find(is_stale).map(RemoteBranch::number)
+    }
+
+    /// Returns a waiting branch to the machine, which submits the branch again, unless the job has started.
+    fn give_back(&mut self, number: u64, blame: Blame, why: &str) {
+        let Some(it) = self.branches.get_mut(&number) else { return };
+        let Some(job) = it.pending_job() else { return };
+        it.reason = Some(Reason { blame, node: None, why: format!("{why} {job}") });
+        it.head.closed("", blame);
+        self.go_on(number);
+    }
+
+    /// Gives up all polls.
+    pub(super) fn end_polls(&mut self) {
+        for poll in self.engines.values_mut().filter_map(|state| state.poll.as_mut()) {
+            poll.end(&mut self.inner);
+        }
+    }
+
+    /// True while a poll runs.
+    pub(super) fn is_polling(&self) -> bool {
+        self.engines.values().any(|state| state.poll.is_some())
+    }
+}
+
+impl QueuePoll {
+    /// Kills the command of a poll that nobody waits for.
+    fn end(&mut self, driver: &mut ProcessDriver) {
+        self.until = Time::NEVER;
+        let scope = self.ids.scope();
+        driver.perform(Effect::Terminate(scope));
+        driver.perform(Effect::Kill { scope, strong: true });
+    }
+}
+
+impl RemoteBranch {
+    /// True if the branch may wait in a queue whose list shows the job.
+    fn may_wait(&self) -> bool {
+        self.dispatched.is_listed
+            && !self.engine_ended
+            && !self.head.is_over()
+            && !self.head.has_begun()
+    }
+
+    /// Returns the job in the queue, if the job waits for its turn.
+    fn pending_job(&self) -> Option<String> {
+        let is_there = self.head.node().is_some();
+        let said = if is_there || !self.may_wait() { return None } else { self.head.preamble() };
+        self.dispatched.implementation.queue()?.pending_job(&said).map(ToOwned::to_owned)
+    }
+}
