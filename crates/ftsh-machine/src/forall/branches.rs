@@ -17,7 +17,7 @@ use crate::outcome::FailureKind;
 use crate::pipelines::tally::{Failed, Tally};
 use crate::program::code::{Address, Loop};
 use crate::record::{Level, LogEvent, Record};
-use crate::remote::away::{Elsewhere, MOST_AWAY};
+use crate::remote::remote_branch::{Elsewhere, MAX_REMOTE_BRANCHES};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::halt::Halt;
@@ -46,8 +46,8 @@ impl Machine {
         dispatch: Address,
     ) -> Step {
         // What runs elsewhere already stays there.
-        let is_away = self.lone.is_none() && (clauses.on.is_some() || self.config.on.is_some());
-        if is_away || self.packing.is_some() {
+        let is_remote = self.lone.is_none() && (clauses.on.is_some() || self.config.on.is_some());
+        if is_remote || self.packing.is_some() {
             Self::know_all(task)?;
         }
         let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
@@ -61,10 +61,11 @@ impl Machine {
         let at_most = positive(at_most, "forall can't run at most")?;
         let at_least = positive(at_least, "forall can't have the success of at least")?;
         let retry_lost = positive(retry_lost, "forall can't retry as often as")?;
-        let at_most = at_most.or(is_away.then_some(MOST_AWAY));
-        let on = on.or_else(|| self.config.on.clone()).filter(|_| is_away);
+        let at_most = at_most.or(is_remote.then_some(MAX_REMOTE_BRANCHES));
+        let on = on.or_else(|| self.config.on.clone()).filter(|_| is_remote);
         let elsewhere = on.clone().map(|on| {
-            let most_pending = at_most.unwrap_or(MOST_AWAY).try_into().unwrap_or(usize::MAX);
+            let most_pending =
+                at_most.unwrap_or(MAX_REMOTE_BRANCHES).try_into().unwrap_or(usize::MAX);
             let retry_lost = retry_lost.unwrap_or(0);
             Arc::new(Elsewhere { on, at: dispatch, most_pending, retry_lost })
         });
@@ -111,17 +112,17 @@ impl Machine {
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
-            let Some((code, value, io, away)) = next_branch(task) else {
+            let Some((code, value, io, remote_branch)) = next_branch(task) else {
                 self.finish_relay(task);
                 return Self::joined(task);
             };
             let word = value.clone();
             let now = self.now;
             let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
-            if let Some(away) = away
+            if let Some(remote_branch) = remote_branch
                 && let Some(task) = self.tasks.get_mut(&branch)
             {
-                task.at = away;
+                task.at = remote_branch;
             }
             self.pack_begun(task, &word, branch);
             let held = held.map(|held| {
@@ -267,8 +268,8 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
                 && (relay.is_none() || join.running.len() < MOST_HELD) =>
         {
             let value = tally.next()?;
-            let away = elsewhere.as_ref().map(|elsewhere| elsewhere.at);
-            Some((Arc::clone(code), value, io.clone(), away))
+            let remote_branch = elsewhere.as_ref().map(|elsewhere| elsewhere.at);
+            Some((Arc::clone(code), value, io.clone(), remote_branch))
         }
         _ => None,
     }

@@ -16,10 +16,10 @@ use crate::event::{Blame, Returned};
 use crate::outcome::FailureKind;
 use crate::pipelines::tally::Tally;
 use crate::record::{Level, LogEvent, Trouble};
-use crate::remote::away::{Away, AwayFrame, Elsewhere};
 use crate::remote::engines::Turn;
 use crate::remote::nodes::Avoided;
 use crate::remote::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
+use crate::remote::remote_branch::{Elsewhere, RemoteFrame, RemoteState};
 use crate::remote::unpack::{self, failure};
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
@@ -42,15 +42,15 @@ impl Machine {
         let Some((parent, elsewhere, word)) = self.sender(task) else {
             return Flow::Throw(task.broken("a branch that nobody sends"));
         };
-        if top_away(task).is_none() {
-            task.enter(FrameKind::Away(Box::new(AwayFrame::new(Arc::clone(&elsewhere)))));
+        if top_remote(task).is_none() {
+            task.enter(FrameKind::Remote(Box::new(RemoteFrame::new(Arc::clone(&elsewhere)))));
         }
         let engine = elsewhere.on.engine;
         let now = self.now;
         let shared = self.engines.of(engine);
         if let Turn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
             let timer = until.map(|until| self.timers.arm(until, Timer::Wake(task.id)));
-            return Flow::Wait(State::Away(Away::Waiting(timer)));
+            return Flow::Wait(State::Remote(RemoteState::Waiting(timer)));
         }
         let packed = match self.tasks.get(&parent) {
             Some(parent) => self.pack(parent, &word, task.id),
@@ -61,8 +61,8 @@ impl Machine {
             Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
         };
         let process = ProcessId(self.next_id());
-        let Some(frame) = top_away(task) else {
-            return Flow::Throw(task.broken(NOT_AWAY));
+        let Some(frame) = top_remote(task) else {
+            return Flow::Throw(task.broken(NOT_REMOTE));
         };
         (frame.texts, frame.node) = (texts, None);
         let shared = self.engines.of(engine);
@@ -84,7 +84,7 @@ impl Machine {
             line: task.line(),
         })));
         task.since = now;
-        Flow::Wait(State::Away(Away::Sent(process)))
+        Flow::Wait(State::Remote(RemoteState::Sent(process)))
     }
 
     /// The task whose branch this is, where that is to run, and its word.
@@ -135,7 +135,7 @@ impl Machine {
             if let Some(tally) = machine.tally_around(task) {
                 tally.placed(task.id, node);
             }
-            if let Some(frame) = top_away(task) {
+            if let Some(frame) = top_remote(task) {
                 engine = Some(frame.elsewhere.on.engine);
                 (frame.node, frame.failure) = (Some((node.to_owned(), now)), None);
             }
@@ -155,7 +155,7 @@ impl Machine {
         let Some(task) = self.processes.remove(&process) else { return };
         let mut engine = None;
         self.resume(task, |machine, task| {
-            let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+            let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
             let used = frame.elsewhere.on.engine;
             engine = Some(used);
             machine.engines.of(used).settled(process);
@@ -186,7 +186,7 @@ impl Machine {
         ended: EndedBranch,
     ) -> Flow {
         task.attempts += ended.attempts;
-        let texts = top_away(task).map(|frame| std::mem::take(&mut frame.texts));
+        let texts = top_remote(task).map(|frame| std::mem::take(&mut frame.texts));
         let mut sources = texts.unwrap_or_default();
         sources
             .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
@@ -225,7 +225,7 @@ impl Machine {
             BranchEnd::OutOfTime(_)
                 if self.deadline_of(task).is_some_and(|deadline| deadline > now) =>
             {
-                Flow::Wait(State::Away(Away::OutOfTime))
+                Flow::Wait(State::Remote(RemoteState::OutOfTime))
             }
             BranchEnd::OutOfTime(failure) => throw(task, failure, None, Retry::AsUsual),
         }
@@ -237,7 +237,7 @@ impl Machine {
         let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
         let message = format!("what came of the branch{place} isn't known: {why}");
         let thrown = task.thrown(FailureKind::Lost, 1, message, "");
-        let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+        let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
         let engine = frame.elsewhere.on.engine;
         frame.lost += 1;
         let begun = frame.node.take().map_or(now, |(_, since)| since);
@@ -267,7 +267,7 @@ impl Machine {
     ) -> Flow {
         let (now, seed) = (self.now, self.seed);
         let thrown = not_sent(task, engine, why);
-        let Some(frame) = top_away(task) else { return Flow::Throw(task.broken(NOT_AWAY)) };
+        let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
         frame.failure = Some(Arc::clone(&thrown.failure));
         let delay = match blame {
             Blame::Request => return Flow::Throw(thrown),
@@ -298,7 +298,7 @@ impl Machine {
             // Nothing was excluded: no machine can ever have it.
             Blame::Exclusion if frame.avoided.is_empty() => return Flow::Throw(thrown),
             Blame::Exclusion => {
-                let AwayFrame { shunned, avoided, .. } = frame;
+                let RemoteFrame { shunned, avoided, .. } = frame;
                 self.engines.of(engine).nodes.forgive(shunned, avoided);
                 None
             }
@@ -313,7 +313,7 @@ impl Machine {
         match delay {
             Some(delay) if blame == Blame::Node => {
                 let timer = self.timers.arm(now + delay, Timer::Wake(task.id));
-                Flow::Wait(State::Away(Away::Waiting(Some(timer))))
+                Flow::Wait(State::Remote(RemoteState::Waiting(Some(timer))))
             }
             _ => Flow::Continue,
         }
@@ -323,7 +323,7 @@ impl Machine {
     fn wake_waiting(&mut self, engine: EngineId) {
         for task in self.engines.of(engine).wake() {
             self.resume(task, |machine, task| match task.state {
-                State::Away(Away::Waiting(timer)) => {
+                State::Remote(RemoteState::Waiting(timer)) => {
                     machine.timers.cancel(timer);
                     Flow::Continue
                 }
@@ -333,14 +333,14 @@ impl Machine {
     }
 
     /// A task waits no more for a branch that is away.
-    pub(crate) fn forget_away(&mut self, task: TaskId, away: Away) {
-        let process = match away {
-            Away::Sent(process) => Some(process),
-            Away::Waiting(timer) => {
+    pub(crate) fn forget_remote(&mut self, task: TaskId, remote_branch: RemoteState) {
+        let process = match remote_branch {
+            RemoteState::Sent(process) => Some(process),
+            RemoteState::Waiting(timer) => {
                 self.timers.cancel(timer);
                 None
             }
-            Away::OutOfTime => None,
+            RemoteState::OutOfTime => None,
         };
         process.map(|process| self.processes.remove(&process));
         if let Some(engine) = self.engines.leave(task, process) {
@@ -354,21 +354,21 @@ impl Machine {
             self.wake_waiting(engine);
         }
         task.state = State::Ready;
-        let node = top_away(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
+        let node = top_remote(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
         self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
     }
 }
 
-const NOT_AWAY: &str = "a branch that isn't away comes back";
+const NOT_REMOTE: &str = "a branch that isn't away comes back";
 
 fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
     let message = format!("{} doesn't run the branch: {why}", engine.name());
     task.thrown(FailureKind::Engine, TEMPORARY, message, "")
 }
 
-fn top_away(task: &mut Task) -> Option<&mut AwayFrame> {
+fn top_remote(task: &mut Task) -> Option<&mut RemoteFrame> {
     match task.frames.last_mut() {
-        Some(Frame { kind: FrameKind::Away(frame), .. }) => Some(frame),
+        Some(Frame { kind: FrameKind::Remote(frame), .. }) => Some(frame),
         _ => None,
     }
 }

@@ -84,7 +84,7 @@ impl Machine {
             return self.stream_let_out(task, Err(Refused::Lost));
         }
         self.resume(task, |machine, task| match task.state {
-            State::Away(_) => machine.sender_lost(task, process),
+            State::Remote(_) => machine.sender_lost(task, process),
             _ => Self::command_lost(task),
         });
     }

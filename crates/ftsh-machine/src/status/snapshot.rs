@@ -9,7 +9,7 @@ use crate::effect::{ScopeId, TaskId};
 use crate::grouped_output::let_out::letting_out;
 use crate::outcome::Failure;
 use crate::program::code::Loop;
-use crate::remote::away::Away;
+use crate::remote::remote_branch::RemoteState;
 use crate::secrets::Secrets;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use crate::tasks::task::{State, Task};
@@ -304,7 +304,7 @@ impl Machine {
                 Some(join) => self.joining(join),
                 None => Doing::Stages,
             },
-            State::Away(_) => match node(task) {
+            State::Remote(_) => match node(task) {
                 Some(node) => Doing::Elsewhere(node.to_owned()),
                 None => Doing::Placing,
             },
@@ -338,7 +338,7 @@ impl Machine {
         for child in join.running.iter().filter_map(|child| self.tasks.get(child)) {
             queued += u64::from(match child.state {
                 State::Entering(_) => true,
-                State::Away(_) => node(child).is_none(),
+                State::Remote(_) => node(child).is_none(),
                 _ => false,
             });
             let (State::Sleeping(timer), Some(frame)) = (&child.state, delayed(child)) else {
@@ -381,7 +381,10 @@ fn join(task: &Task) -> Option<&JoinFrame> {
 /// The machine that a branch runs on, if that is another one.
 fn node(task: &Task) -> Option<&str> {
     match (&task.state, task.frames.last()?) {
-        (State::Away(Away::Sent(_)), Frame { kind: FrameKind::Away(away), .. }) => away.node(),
+        (
+            State::Remote(RemoteState::Sent(_)),
+            Frame { kind: FrameKind::Remote(remote_branch), .. },
+        ) => remote_branch.node(),
         _ => None,
     }
 }

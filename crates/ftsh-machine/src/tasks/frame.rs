@@ -16,7 +16,7 @@ use crate::grouped_output::relay::Relay;
 use crate::outcome::{Branches, Failure};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, FinallyCode, Loop, Program, TryCode};
-use crate::remote::away::{AwayFrame, Elsewhere};
+use crate::remote::remote_branch::{Elsewhere, RemoteFrame};
 use crate::tasks::timer::TimerKey;
 use crate::time::Time;
 use crate::unwind::ending::Ended;
@@ -57,7 +57,7 @@ pub enum FrameKind {
     /// Branches or stages that the task waits for.
     Join(Box<JoinFrame>),
     /// All of a branch that runs elsewhere.
-    Away(Box<AwayFrame>),
+    Remote(Box<RemoteFrame>),
     /// A function or a sourced file.
     Call(Box<CallFrame>),
     /// Redirections around a block or a call.

@@ -106,7 +106,7 @@ impl Machine {
                 State::Ready
                 | State::Entering(_)
                 | State::Command(_)
-                | State::Away(_)
+                | State::Remote(_)
                 | State::Sleeping(_)
                 | State::Children
                 | State::Forking

@@ -14,7 +14,7 @@ use crate::eval::replacing::Replacing;
 use crate::event::{Refusal, Reply};
 use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::program::code::{Address, Program};
-use crate::remote::away::Away;
+use crate::remote::remote_branch::RemoteState;
 use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use crate::tasks::halt::Halt;
 use crate::tasks::timer::TimerKey;
@@ -171,7 +171,7 @@ pub enum State {
     /// What a failed attempt has written last; then its `try` goes on.
     Telling(OperationId, AfterEmptied),
     /// A branch that runs elsewhere.
-    Away(Away),
+    Remote(RemoteState),
     /// A timer.
     Sleeping(TimerKey),
     /// The tasks of the innermost frame.
@@ -399,7 +399,7 @@ impl Task {
             FrameKind::For(_)
             | FrameKind::Guard(_)
             | FrameKind::Join(_)
-            | FrameKind::Away(_)
+            | FrameKind::Remote(_)
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. }
             | FrameKind::Targets(_)

@@ -259,9 +259,10 @@ impl Machine {
     /// A delay or a `sleep` is over.
     pub(crate) fn wake(&mut self, task: crate::effect::TaskId) {
         let now = self.now;
-        let is_away = self.tasks.get(&task).is_some_and(|it| matches!(it.state, State::Away(_)));
+        let is_remote =
+            self.tasks.get(&task).is_some_and(|it| matches!(it.state, State::Remote(_)));
         self.resume(task, |machine, task| match task.top_try() {
-            None if is_away => Flow::Continue,
+            None if is_remote => Flow::Continue,
             // The machine was told of the time too late, as after a suspension: the limit that has
             // passed meanwhile cuts the delay at this same moment.
             Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {

@@ -130,7 +130,7 @@ impl Machine {
                     written.abandon(&mut task.variables);
                 }
             }
-            State::Away(away) => self.forget_away(task.id, away),
+            State::Remote(remote_branch) => self.forget_remote(task.id, remote_branch),
             State::Sleeping(key) => self.timers.cancel([key]),
             State::Children | State::Forking => {
                 if let Some(process) = halt_letting_out(task) {

@@ -100,7 +100,7 @@ impl Machine {
             | FrameKind::Call(_)
             | FrameKind::Redirected { .. }
             | FrameKind::Targets(_)
-            | FrameKind::Away(_)
+            | FrameKind::Remote(_)
             | FrameKind::Transaction(_) => false,
             FrameKind::Join(join) => outlives_a_failure(&join.kind, thrown),
         };
@@ -175,7 +175,7 @@ impl Machine {
             | FrameKind::For(_)
             | FrameKind::ForAny(_)
             | FrameKind::Targets(_)
-            | FrameKind::Away(_)
+            | FrameKind::Remote(_)
             | FrameKind::Question(_) => {}
             FrameKind::Join(mut join) => {
                 self.timers.cancel(join.timer());
@@ -319,11 +319,11 @@ impl Machine {
             FailureKind::Timeout => failure.earlier.clone(),
             _ => Some(Arc::clone(failure)),
         };
-        let away = task.frames.last().and_then(|frame| match &frame.kind {
-            FrameKind::Away(away) => away.failure.clone(),
+        let remote_branch = task.frames.last().and_then(|frame| match &frame.kind {
+            FrameKind::Remote(remote_branch) => remote_branch.failure.clone(),
             _ => None,
         });
-        running.earlier = running.earlier.or(away);
+        running.earlier = running.earlier.or(remote_branch);
         let earlier = || task.tries().find_map(|frame| frame.failure.as_ref().and_then(earlier));
         running.earlier = running.earlier.or_else(earlier);
         running

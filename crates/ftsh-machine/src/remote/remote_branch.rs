@@ -1,4 +1,4 @@
-//! A branch that runs elsewhere, and where that is.
+//! State of a branch that runs on another machine.
 
 use std::sync::Arc;
 
@@ -15,62 +15,63 @@ use ftsh_syntax::Source;
 use ftsh_syntax::backoff::Backoff;
 use ftsh_syntax::clauses::On;
 
-/// So many branches are away at once, unless the `forall` says how many: each is several processes here.
-pub const MOST_AWAY: u64 = 200;
-/// Where the branches of a `forall` run.
+/// Most remote branches at once, unless the `forall` gives a number. Each takes several processes here.
+pub const MAX_REMOTE_BRANCHES: u64 = 200;
+
+/// Engine of the branches of a `forall`, and limits.
 #[derive(Debug)]
 pub struct Elsewhere {
-    /// By which engine.
+    /// Engine with its argument.
     pub on: On<BString>,
     /// The instruction that sends a branch.
     pub at: Address,
-    /// How many may be on the way at once.
+    /// Most branches that are sent and have not begun.
     pub most_pending: usize,
-    /// How often one begins anew that was lost.
+    /// Number of new attempts of a lost branch.
     pub retry_lost: u64,
 }
 
-/// A branch that is sent, maybe several times.
+/// Frame of a remote branch, which may be sent several times.
 #[derive(Debug)]
-pub struct AwayFrame {
-    /// Where to.
+pub struct RemoteFrame {
+    /// Engine of the branch, and limits.
     pub elsewhere: Arc<Elsewhere>,
-    /// How often it was lost.
+    /// Number of losses.
     pub lost: u64,
-    /// How many machines have refused it.
+    /// Number of machines that refused the branch.
     pub refusals: u32,
-    /// The pauses before it is sent again after more than one.
+    /// Pauses before the next submission after more than one refusal.
     pub pauses: Backoff,
-    /// The machine that it runs on, and since when.
+    /// Machine that the branch runs on, and the time of its beginning.
     pub node: Option<(String, Time)>,
-    /// Machines where it came to nothing.
+    /// Machines where the branch failed to begin or was lost.
     pub shunned: Shunned,
-    /// Those that it was to avoid when it was sent last.
+    /// Machines that the last submission avoided.
     pub avoided: Vec<String>,
-    /// Why it isn't under way.
+    /// Reason why the branch does not run.
     pub failure: Option<Arc<Failure>>,
-    /// The texts that its failures stand in.
+    /// Texts that failures of the branch refer to.
     pub texts: Vec<Arc<Source>>,
 }
 
-/// A branch of which nothing is there yet.
+/// State of a task whose branch is remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Away {
-    /// It waits until it may be sent.
+pub enum RemoteState {
+    /// The branch waits until it may be sent.
     Waiting(Option<TimerKey>),
-    /// It was sent.
+    /// The branch was sent.
     Sent(ProcessId),
-    /// Its limit has passed there, and is about to pass here.
+    /// The time limit has passed on the node, and is about to pass here.
     OutOfTime,
 }
 
-impl AwayFrame {
-    /// The machine that it runs on, if it does.
+impl RemoteFrame {
+    /// Returns the machine that the branch runs on.
     pub fn node(&self) -> Option<&str> {
         self.node.as_ref().map(|(node, _)| node.as_str())
     }
 
-    /// One that is to be sent.
+    /// Creates the frame of a branch that has not been sent.
     pub fn new(elsewhere: Arc<Elsewhere>) -> Self {
         Self {
             elsewhere,
