@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
@@ -47,9 +46,7 @@ struct Prepared {
     machine: Machine,
     /// The text that its `forall` stands in.
     file: String,
-    told: Vec<(&'static str, BString)>,
-    channels: Option<PathBuf>,
-    patience: process::Patience,
+    config: process::ProcessConfig,
     kill_timeout: Duration,
     /// When it was to begin, on the clock of its run.
     at: Duration,
@@ -151,12 +148,16 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
     let secrets = Secrets::of_parts(names, given, &settings.secret);
     messages::keep_secret(secrets.clone());
     let (at, kill_timeout) = (packed.at, settings.kill_timeout);
-    let patience = process::Patience::of(kill_timeout).inside();
     let file = packed.texts.get(packed.place.text).map(|it| it.name.clone()).unwrap_or_default();
     let channels = told.iter().find(|(name, _)| name == CHANNELS);
     let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
     let machine = Machine::of_branch(packed, Level::NOTHING, secrets, Time::after(at))?;
-    Ok(Prepared { machine, file, told: known(told), channels, patience, kill_timeout, at })
+    let config = process::ProcessConfig {
+        child_env: known(told),
+        kill_timeout: process::KillTimeout::of(kill_timeout).inside(),
+        channels,
+    };
+    Ok(Prepared { machine, file, config, kill_timeout, at })
 }
 
 /// The variables that nested shells are told.
@@ -171,7 +172,7 @@ fn known(told: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
 
 /// Runs a branch as long as its head lets it, and says how it ended.
 fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcome> {
-    let Prepared { machine, file, told, channels, patience, at, .. } = prepared;
+    let Prepared { machine, file, config, at, .. } = prepared;
     let (nonce, elapsed) = (go.nonce, at + go.waited);
     let not_overseen = |error: io::Error| anyhow!("can't listen to the head: {}", plain(&error));
     let limit = process::Limit::at(lease.last_moment()).map_err(not_overseen)?;
@@ -180,16 +181,16 @@ fn run(prepared: Prepared, go: &Go, node: String, lease: Lease) -> Result<Outcom
     let conduct = move |mut machine: Machine, supervision| {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let clock = Instant::now();
-        let mut driver = process::ProcessDriver::new(process::Settings {
-            file: file.into(),
-            told,
-            patience,
-            supervision,
-            channels,
-            elapsed,
-            oversight: Some(oversight),
-            ..process::Settings::default()
-        })
+        let mut driver = process::ProcessDriver::new(
+            config,
+            process::Attachments {
+                file: file.into(),
+                supervision,
+                elapsed,
+                oversight: Some(oversight),
+                ..process::Attachments::default()
+            },
+        )
         .map_err(|error| anyhow!("can't get ready to start commands: {}", plain(&error)))?;
         let outcome = driver::run(&mut machine, &mut driver);
         driver.outlast_survivors();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
-use super::Along;
+use super::PathLookup;
 use super::messages::complain;
 use ftsh_ide::known::Known;
 use ftsh_ide::lsp::{Around, serve as converse};
@@ -24,7 +24,7 @@ pub fn serve(policy: Policy, directory: PathBuf) -> Result<Outcome> {
     });
     let around = Around {
         policy,
-        programs: Box::new(Along(programs)),
+        programs: Box::new(PathLookup(programs)),
         variables: variables.collect(),
         directory,
     };

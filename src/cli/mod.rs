@@ -1,9 +1,8 @@
 //! The command line: from arguments and environment to an exit status.
 
-mod begin;
 mod branch;
 mod channels;
-mod conduct;
+mod execute;
 pub mod flags;
 mod journal;
 mod lock;
@@ -11,11 +10,13 @@ mod lsp;
 mod messages;
 pub mod options;
 mod patient;
+mod plan;
+mod preflight;
+mod reporters;
+mod resolve;
 mod run;
-mod settings;
 mod shebang;
 mod source;
-mod telling;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -31,7 +32,8 @@ use nix::sys::stat::{SFlag, fstat};
 
 use self::flags::Request;
 use self::messages::{complain, tell};
-use self::settings::{Action, Settings, Surroundings};
+use self::plan::{Action, RunPlan};
+use self::resolve::ProcessContext;
 use ftsh_ide::known::Known;
 use ftsh_ide::lint::{Programs, lint};
 use ftsh_machine::Outcome;
@@ -40,16 +42,16 @@ use ftsh_process::non_blocking_writer;
 use ftsh_syntax::diagnostic;
 use ftsh_syntax::print;
 
-/// The exit status of wrong usage and of anything else that keeps a script from starting.
+/// Exit status of wrong usage and of other errors before a script starts.
 const NOTHING_WAS_RUN: u8 = 2;
 
-/// What a shell needs beside its program: its stack, its threads, a script.
+/// Memory that a shell needs beside its program, in bytes: stack, threads, a script.
 const LEAST_MEMORY: usize = 3 * 1024 * 1024;
 
-/// The programs that a script would find.
-struct Along(Known);
+/// Lookup of programs along `PATH`.
+struct PathLookup(Known);
 
-impl Programs for Along {
+impl Programs for PathLookup {
     fn has(&self, name: &str) -> bool {
         self.0.is_command(name)
     }
@@ -59,7 +61,7 @@ impl Programs for Along {
     }
 }
 
-/// Does what the command line of this process says.
+/// Executes the command line of this process.
 pub fn main() -> ! {
     process::with_large_stack(|| {
         messages::tell_of_panics();
@@ -69,11 +71,11 @@ pub fn main() -> ! {
         if !process::has_room(LEAST_MEMORY) {
             end(Err(anyhow!("there is too little memory to start (see `ulimit -v`)")))
         }
-        end(obey(std::env::args_os().skip(1).collect()))
+        end(execute_command_line(std::env::args_os().skip(1).collect()))
     })
 }
 
-/// Ends this process as its work ended, once what was to be printed has been.
+/// Ends this process with the status of its work, after all output is written.
 fn end(result: Result<Outcome>) -> ! {
     let code = match result {
         Ok(Outcome::Interrupted(signal)) => process::die_by(signal),
@@ -87,20 +89,20 @@ fn end(result: Result<Outcome>) -> ! {
     process::exit_now(code.into())
 }
 
-/// Whether what comes from there is there once: a pipe or a socket.
+/// True if bytes can be read from the descriptor only once: a pipe or a socket.
 fn is_passing(fd: impl AsFd) -> bool {
     let kind = |mode| SFlag::from_bits_truncate(mode) & SFlag::S_IFMT;
     fstat(fd).is_ok_and(|stat| matches!(kind(stat.st_mode), SFlag::S_IFIFO | SFlag::S_IFSOCK))
 }
 
-fn obey(words: Vec<OsString>) -> Result<Outcome> {
+fn execute_command_line(words: Vec<OsString>) -> Result<Outcome> {
     if branch::is_asked_for(&words) {
         return branch::serve();
     }
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let around = Surroundings {
+    let context = ProcessContext {
         variable: &|name| std::env::var_os(name),
-        patience: &process::Patience::inherited,
+        kill_timeout: &process::KillTimeout::inherited,
         directory: &directory,
         now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
         pid: std::process::id(),
@@ -116,34 +118,34 @@ fn obey(words: Vec<OsString>) -> Result<Outcome> {
         Ok(Request::Work(flags)) => *flags,
         Ok(Request::Tell(text)) => return Ok(tell(&text)),
         Err(error) => {
-            let secrets = settings::secrets(&[], &around)?;
+            let secrets = resolve::secrets(&[], &context)?;
             return Err(anyhow!("{}", secrets.hide(&error.to_string())));
         }
     };
     if flags.has(&options::CHANNELS) {
-        messages::keep_secret(settings::secrets(flags.values(&options::REDACT.option), &around)?);
-        return channels::show(settings::channels(&around));
+        messages::keep_secret(resolve::secrets(flags.values(&options::REDACT.option), &context)?);
+        return channels::show(resolve::channels(&context));
     }
-    let settings = Settings::resolve(&flags, &around)?;
-    messages::keep_secret(settings.config.secrets.clone());
-    if let Action::Look(look, file) = &settings.action {
-        return journal::look(*look, file, &settings);
+    let plan = RunPlan::resolve(&flags, &context)?;
+    messages::keep_secret(plan.machine.secrets.clone());
+    if let Action::Look(look, file) = &plan.action {
+        return journal::look(*look, file, &plan);
     }
-    if settings.action == Action::Serve {
-        return lsp::serve(settings.config.backoff, directory);
+    if plan.action == Action::Serve {
+        return lsp::serve(plan.machine.backoff, directory);
     }
-    let script = settings.program.script();
-    if settings.action == Action::Run {
-        return run::run(script, settings);
+    let script = plan.script.program.script();
+    if plan.action == Action::Run {
+        return run::run(script, plan);
     }
     let script = match script {
         Ok(script) => script,
         Err(unusable) => return unusable.tell(),
     };
-    match &settings.action {
+    match &plan.action {
         Action::Check => {
-            let programs = Known::along_path(around.directory, (around.variable)("PATH"));
-            let warnings = lint(&script, &settings.config.backoff, &Along(programs));
+            let programs = Known::along_path(context.directory, (context.variable)("PATH"));
+            let warnings = lint(&script, &plan.machine.backoff, &PathLookup(programs));
             messages::report(&diagnostic::render_warnings(&script.source, &warnings));
             // The process ends: to give a large tree back piece by piece is a tenth of the work.
             std::mem::forget(script);

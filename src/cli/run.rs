@@ -1,4 +1,4 @@
-//! Runs a script for real: what comes before its first command, in order.
+//! A run of a script: the steps before its first command, in order.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use super::conduct::{Means, Work};
+use super::execute::{RunContext, Workload};
 use super::journal::{self, Found, Recording, Taken};
 use super::messages::{complain, remark};
-use super::settings::{DEADLINE, Settings};
-use super::source::{Program, Unusable};
-use super::telling::Telling;
-use super::{begin, end, options};
+use super::plan::{RunPlan, ScriptPlan};
+use super::reporters::Reporters;
+use super::resolve::DEADLINE;
+use super::source::Unusable;
+use super::{end, options, preflight};
 use crate::repl::{self, Story};
 use ftsh_machine::effect::Environment;
 use ftsh_machine::{Machine, Outcome, Time};
@@ -23,128 +24,134 @@ use ftsh_process as process;
 use ftsh_syntax::Script;
 use ftsh_sys::os_error::plain;
 
-/// Runs `script`, in a process of its own if it may start others; then that one ends here. An error
-/// means that nothing was run.
-pub fn run(script: Result<Script, Unusable>, mut settings: Settings) -> Result<Outcome> {
-    // A run that goes on has its text, and has waited.
-    let has_earlier = settings.journal.as_deref().is_some_and(journal::has_earlier);
+/// Runs `script`. If the script may start programs, the run gets a process of its own, and this one
+/// supervises it and ends here.
+///
+/// # Errors
+///
+/// Fails if nothing was run.
+pub fn run(script: Result<Script, Unusable>, mut plan: RunPlan) -> Result<Outcome> {
+    // A run that is resumed has its text, and has waited.
+    let has_earlier = plan.journal.as_ref().is_some_and(|it| journal::has_earlier(&it.file));
     let script = match script {
         Err(unusable) if !has_earlier => return unusable.tell(),
         script => script,
     };
     if has_earlier {
-        settings.splay = Duration::ZERO;
+        plan.start.splay = Duration::ZERO;
     }
-    let mut capture = begin::capture(&settings)?;
+    let mut capture = preflight::capture(&plan)?;
     let run = random()?;
-    let mut telling = Telling::open(&settings, run)?;
-    settings.config.log_level = telling.level();
-    let seed = settings.seed.map_or_else(random, Ok)?;
-    if let Some(outcome) = begin::wait(&mut settings, seed, telling.log())? {
+    let mut reporters = Reporters::open(&plan, run)?;
+    plan.machine.log_level = reporters.level();
+    let seed = plan.script.seed.map_or_else(random, Ok)?;
+    if let Some(outcome) = preflight::wait(&mut plan, seed, reporters.log())? {
         return Ok(outcome);
     }
-    let (is_cron, locks) = (settings.cron, settings.lock.is_some());
-    let name = settings.program.name();
-    let talks = matches!(settings.program, Program::Prompt);
-    if talks {
-        settings.config.log_level = settings.config.log_level.max(Story::LEVEL);
+    let (is_cron, has_lock) = (plan.reporting.is_cron, plan.start.lock.is_some());
+    let name = plan.script.program.name();
+    let is_prompt = plan.script.is_prompt();
+    if is_prompt {
+        plan.machine.log_level = plan.machine.log_level.max(Story::LEVEL);
     }
-    let told = std::mem::take(&mut settings.told);
-    let (patience, channels) = (settings.patience.inside(), settings.channels.take());
-    let (lease, ship) = (settings.lease, settings.ship);
-    // What is recorded goes on after it.
-    let limit = settings.journal.as_ref().and_then(|_| settings.config.deadline.take());
-    if limit.is_some_and(|limit| limit == Time::START) {
+    let deadline = plan.journal.as_ref().and_then(|journal| journal.deadline);
+    if deadline.is_some_and(|deadline| deadline == Time::START) {
         complain(&format!("{name}: not run: its time is over"));
-        return Ok(Outcome::Exited(begin::OUT_OF_TIME));
+        return Ok(Outcome::Exited(preflight::OUT_OF_TIME));
     }
-    let work = match work(script, settings, run, seed, &mut telling)? {
-        Ok(work) => work,
+    let (process, cluster) = (plan.process.clone(), plan.cluster.clone());
+    let workload = match workload(script, plan, run, seed, &mut reporters)? {
+        Ok(workload) => workload,
         Err(outcome) => return Ok(outcome),
     };
-    if let (Some(capture), Some((place, begins))) = (&mut capture, work.place()) {
+    if let (Some(capture), Some((place, begins))) = (&mut capture, workload.place()) {
         capture.keep_in(journal::open_output(place, begins)?);
     }
-    let at_end = work.place().map(|(place, _)| journal::at_end(place, is_cron)).transpose()?;
+    let at_end = workload.place().map(|(place, _)| journal::at_end(place, is_cron)).transpose()?;
     let options = process::SupervisorOptions {
         capture: capture.map(Rc::new),
-        stay: locks || at_end.is_some(),
-        restore: if talks { repl::restore() } else { None }.map(Rc::new),
+        stay: has_lock || at_end.is_some(),
+        restore: if is_prompt { repl::restore() } else { None }.map(Rc::new),
         at_end: at_end.clone(),
-        lifelines: work.place().and_then(|(place, _)| place.lifelines.clone()),
+        lifelines: workload.place().and_then(|(place, _)| place.lifelines.clone()),
         limit: None,
     };
-    let is_alone = !is_cron && !talks && !work.may_run_programs();
-    let means = Means {
-        file: work.name().unwrap_or(&name).into(),
-        telling: Rc::new(RefCell::new(telling)),
-        told,
-        patience,
-        channels,
-        lease,
-        ship,
-        limit: limit.map(Time::elapsed),
-        talks,
+    let is_alone = !is_cron && !is_prompt && !workload.may_run_programs();
+    let context = RunContext {
+        file: workload.name().unwrap_or(&name).into(),
+        reporters: Rc::new(RefCell::new(reporters)),
+        process,
+        cluster,
+        deadline,
+        is_prompt,
         is_cron,
         at_end,
     };
     if is_alone {
-        return means.perform(work, None);
+        return context.execute(workload, None);
     }
     process::supervise(options, move |supervision| -> Infallible {
-        end(means.perform(work, supervision))
+        end(context.execute(workload, supervision))
     })
 }
 
-/// What there is to do, or how it ends before it begins.
-fn work(
+/// Returns the workload, or the outcome of a run that ends before it begins.
+fn workload(
     script: Result<Script, Unusable>,
-    settings: Settings,
+    plan: RunPlan,
     run: u64,
     seed: u64,
-    telling: &mut Telling,
-) -> Result<Result<Work, Outcome>> {
-    // The deadline of this start is told to commands anew; the next start has another one.
-    let is_kept = |name: &OsStr| settings.journal.is_none() || name != DEADLINE;
+    reporters: &mut Reporters,
+) -> Result<Result<Workload, Outcome>> {
+    let RunPlan { script: ScriptPlan { program, arguments, .. }, machine: config, .. } = plan;
+    let is_recorded = plan.journal.is_some();
+    // Each start of a recorded run has a deadline of its own, which commands get from the driver.
+    let is_kept = |name: &OsStr| !is_recorded || name != DEADLINE;
     let environment: Environment = std::env::vars_os()
         .filter(|(name, _)| !options::is_private(name) && is_kept(name))
         .map(|(name, value)| (name.into_vec().into(), value.into_vec().into()))
         .collect();
-    let (level, grace) = (settings.config.log_level, settings.config.kill_timeout);
-    let (arguments, config) = (settings.arguments, settings.config);
-    let skips = settings.lock_skips;
-    let taken = settings.journal.map(|path| journal::take(&path)).transpose()?;
-    let name = settings.program.name();
+    let skips = plan.start.skips_when_busy;
+    let taken = plan.journal.map(|journal| journal::take(&journal.file)).transpose()?;
+    let name = program.name();
     Ok(Ok(match (taken, script) {
         (Some(Taken::Busy(reason)), _) => {
-            return Ok(Err(begin::busy(&name, &reason, skips, telling.log())));
+            return Ok(Err(preflight::busy(&name, &reason, skips, reporters.log())));
         }
         (Some(Taken::Earlier(earlier)), script) => {
             let text = script.as_ref().ok().map(|script| script.source.text());
-            if let Some(text) = earlier.compared(&settings.program, text)? {
+            if let Some(text) = earlier.compared(&program, text)? {
                 remark(&format!("{name}: {text}"));
             }
-            telling.goes_on(earlier.run());
-            match earlier.repeat(level, grace, |record| telling.recall(record))? {
-                // That isn't another run, and won't be over by itself.
+            reporters.resume(earlier.run());
+            let (level, grace) = (config.log_level, config.kill_timeout);
+            match earlier.repeat(level, grace, |record| reporters.recall(record))? {
+                // The earlier run is not another one, and does not end by itself.
                 Found::Busy(reason) => {
-                    return Ok(Err(begin::busy(&name, &reason, false, telling.log())));
+                    return Ok(Err(preflight::busy(&name, &reason, false, reporters.log())));
                 }
-                Found::Over(ended) => Work::Tell(ended),
-                Found::Unfinished(recording) => Work::Record(recording),
+                Found::Over(ended) => Workload::Report(ended),
+                Found::Unfinished(recording) => Workload::Record(recording),
             }
         }
-        // It was there when it was looked at, and is no more.
+        // The earlier run has vanished since it was seen.
         (_, Err(unusable)) => return unusable.tell().map(Err),
-        (Some(Taken::New(place)), Ok(script)) => {
-            Work::Record(Recording::of(place, run, &script, arguments, environment, config, seed))
-        }
+        (Some(Taken::New(place)), Ok(script)) => Workload::Record(Recording::of(
+            place,
+            run,
+            &script,
+            arguments,
+            environment,
+            config,
+            seed,
+        )),
         (None, Ok(script)) => {
-            Work::Run(Box::new(Machine::new(&script, arguments, environment, config, seed)))
+            Workload::Run(Box::new(Machine::new(&script, arguments, environment, config, seed)))
         }
     }))
 }
 
+/// Returns a random number from the system.
 fn random() -> Result<u64> {
     process::random()
         .map_err(|error| anyhow!("the system has no random numbers: {}", plain(&error)))

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use super::flags::{self, Request};
 use super::options::{OTHER_VARIABLES, TABLE};
-use super::settings::{Action, Settings, Surroundings};
+use super::plan::{Action, RunPlan};
+use super::resolve::ProcessContext;
 use super::source::Program;
 use crate::log::Format;
 use ftsh_ide::help;
 use ftsh_machine::Time;
 use ftsh_machine::record::Level;
-use ftsh_process::Patience;
+use ftsh_process::KillTimeout;
 use ftsh_syntax::backoff::Policy;
 
-fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {
+fn resolve(words: &[&str], environment: &[(&str, &str)]) -> Result<RunPlan, String> {
     resolve_at(false, words, environment)
 }
 
@@ -23,7 +24,7 @@ fn resolve_at(
     terminal: bool,
     words: &[&str],
     environment: &[(&str, &str)],
-) -> Result<Settings, String> {
+) -> Result<RunPlan, String> {
     let words = words.iter().map(OsString::from).collect();
     let Request::Work(flags) = flags::parse(words).map_err(|error| error.to_string())? else {
         panic!("help");
@@ -31,9 +32,9 @@ fn resolve_at(
     let variable = |name: &str| {
         environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
     };
-    let around = Surroundings {
+    let context = ProcessContext {
         variable: &variable,
-        patience: &Patience::of,
+        kill_timeout: &KillTimeout::of,
         directory: Path::new("/here"),
         now: Duration::from_secs(1000),
         pid: 7,
@@ -41,15 +42,15 @@ fn resolve_at(
         passing_input: false,
         terminal,
     };
-    Settings::resolve(&flags, &around).map_err(|error| error.to_string())
+    RunPlan::resolve(&flags, &context).map_err(|error| error.to_string())
 }
 
-fn settings(words: &[&str], environment: &[(&str, &str)]) -> Settings {
+fn plan(words: &[&str], environment: &[(&str, &str)]) -> RunPlan {
     resolve(words, environment).expect("good usage")
 }
 
-fn told(settings: &Settings) -> Vec<String> {
-    settings.told.iter().map(|(name, value)| format!("{name}={value}")).collect()
+fn child_env(plan: &RunPlan) -> Vec<String> {
+    plan.process.child_env.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 fn policy(text: &str) -> Policy {
@@ -63,20 +64,20 @@ fn the_definition_is_sound() {
 
 #[test]
 fn without_options_there_are_defaults() {
-    let settings = settings(&["s.ftsh", "-l", "x"], &[]);
-    assert!(matches!(&settings.program, Program::File(path) if path == Path::new("s.ftsh")));
-    assert_eq!(settings.arguments, ["s.ftsh", "-l", "x"]);
-    assert_eq!(settings.action, Action::Run);
-    assert_eq!(settings.config.pid, 7);
-    assert_eq!(settings.config.log_level, Level::FAILURES);
-    assert_eq!(settings.config.kill_timeout, Duration::from_secs(30));
-    assert!(settings.config.kill_strong && !settings.config.unset_is_empty);
-    assert_eq!(settings.config.backoff, Policy::default());
+    let plan = plan(&["s.ftsh", "-l", "x"], &[]);
+    assert!(matches!(&plan.script.program, Program::File(path) if path == Path::new("s.ftsh")));
+    assert_eq!(plan.script.arguments, ["s.ftsh", "-l", "x"]);
+    assert_eq!(plan.action, Action::Run);
+    assert_eq!(plan.machine.pid, 7);
+    assert_eq!(plan.machine.log_level, Level::FAILURES);
+    assert_eq!(plan.machine.kill_timeout, Duration::from_secs(30));
+    assert!(plan.machine.kill_strong && !plan.machine.unset_is_empty);
+    assert_eq!(plan.machine.backoff, Policy::default());
     assert_eq!(
-        (settings.config.deadline, settings.seed, settings.log_file.clone()),
+        (plan.machine.deadline, plan.script.seed, plan.reporting.log_file.clone()),
         (None, None, None)
     );
-    assert_eq!(told(&settings), ["FTSH_KILL_TIMEOUT=25"]);
+    assert_eq!(child_env(&plan), ["FTSH_KILL_TIMEOUT=25"]);
 }
 
 #[test]
@@ -84,14 +85,14 @@ fn options_are_handed_down() {
     let options = "-l 20 -f log -D --log-format json -t 7.5 -k weak --unset=empty --seed 3";
     let mut words: Vec<_> = options.split(' ').collect();
     words.extend(["--backoff", "fixed from 2 s", "s"]);
-    let settings = settings(&words, &[]);
-    assert_eq!(settings.config.log_level, Level::COMMANDS);
-    assert_eq!(settings.log_format, Format::Json);
-    assert!(settings.log_decimal && settings.config.unset_is_empty && !settings.config.kill_strong);
-    assert_eq!(settings.config.kill_timeout, Duration::from_millis(7500));
-    assert_eq!(settings.seed, Some(3));
+    let plan = plan(&words, &[]);
+    assert_eq!(plan.machine.log_level, Level::COMMANDS);
+    assert_eq!(plan.reporting.log_format, Format::Json);
+    assert!(plan.reporting.log_decimal && plan.machine.unset_is_empty && !plan.machine.kill_strong);
+    assert_eq!(plan.machine.kill_timeout, Duration::from_millis(7500));
+    assert_eq!(plan.script.seed, Some(3));
     assert_eq!(
-        told(&settings),
+        child_env(&plan),
         [
             "FTSH_LOG_LEVEL=20",
             "FTSH_LOG_FORMAT=json",
@@ -116,41 +117,43 @@ fn the_environment_counts_where_no_option_does() {
         ("FTSH_BACKOFF", "none"),
         ("FTSH_DEADLINE", "1060.5"),
     ];
-    let inherited = settings(&["s"], &environment);
-    assert_eq!(inherited.config.log_level, Level::PROCESSES);
-    assert_eq!(inherited.config.deadline, Some(Time::after(Duration::from_millis(60_500))));
-    assert_eq!(inherited.config.backoff, policy("none"));
-    assert!(inherited.config.unset_is_empty && !inherited.config.kill_strong);
-    assert_eq!(told(&inherited), ["FTSH_LOG_FILE=/var/log/x", "FTSH_KILL_TIMEOUT=0"]);
+    let inherited = plan(&["s"], &environment);
+    assert_eq!(inherited.machine.log_level, Level::PROCESSES);
+    assert_eq!(inherited.machine.deadline, Some(Time::after(Duration::from_millis(60_500))));
+    assert_eq!(inherited.machine.backoff, policy("none"));
+    assert!(inherited.machine.unset_is_empty && !inherited.machine.kill_strong);
+    assert_eq!(child_env(&inherited), ["FTSH_LOG_FILE=/var/log/x", "FTSH_KILL_TIMEOUT=0"]);
 
     let options =
         ["-l", "0", "-k", "strong", "--unset", "fail", "--backoff", "full", "-t", "9", "s"];
-    let typed = settings(&options, &environment);
-    assert_eq!(typed.config.log_level, Level::NOTHING);
-    assert_eq!(typed.config.backoff, policy("full"));
-    assert_eq!(typed.config.kill_timeout, Duration::from_secs(9));
-    assert!(!typed.config.unset_is_empty && typed.config.kill_strong);
+    let typed = plan(&options, &environment);
+    assert_eq!(typed.machine.log_level, Level::NOTHING);
+    assert_eq!(typed.machine.backoff, policy("full"));
+    assert_eq!(typed.machine.kill_timeout, Duration::from_secs(9));
+    assert!(!typed.machine.unset_is_empty && typed.machine.kill_strong);
 }
 
 #[test]
 fn a_crontab_takes_a_variable_back() {
     for empty in ["", "\"\"", "''"] {
         let variables = ["FTSH_LOCK", "FTSH_LOCK_WAIT", "FTSH_SPLAY", "FTSH_CRON", "FTSH_LOG_FILE"];
-        let settings = settings(&["s"], &variables.map(|name| (name, empty)));
-        assert_eq!((settings.lock, settings.log_file), (None, None), "{empty}");
-        assert!(settings.lock_wait.is_zero() && settings.splay.is_zero() && !settings.cron);
+        let plan = plan(&["s"], &variables.map(|name| (name, empty)));
+        assert_eq!((plan.start.lock, plan.reporting.log_file), (None, None), "{empty}");
+        assert!(
+            plan.start.lock_wait.is_zero() && plan.start.splay.is_zero() && !plan.reporting.is_cron
+        );
     }
 }
 
 #[test]
 fn a_deadline_that_has_passed_is_now() {
-    let settings = settings(&["s"], &[("FTSH_DEADLINE", "999")]);
-    assert_eq!(settings.config.deadline, Some(Time::START));
+    let plan = plan(&["s"], &[("FTSH_DEADLINE", "999")]);
+    assert_eq!(plan.machine.deadline, Some(Time::START));
 }
 
 #[test]
 fn the_variables_of_2003_describe_a_policy() {
-    let of = |environment: &[(&str, &str)]| settings(&["s"], environment).config.backoff;
+    let of = |environment: &[(&str, &str)]| plan(&["s"], environment).machine.backoff;
     assert_eq!(of(&[("FTSH_EXPMIN", "0.1")]), policy("ethernet from 100 ms"));
     assert_eq!(of(&[("FTSH_EXPMAX", "0.5")]), policy("ethernet from 500 ms to 500 ms"));
     assert_eq!(
@@ -164,33 +167,36 @@ fn the_variables_of_2003_describe_a_policy() {
     );
     assert_eq!(of(&[("FTSH_EXPMIN", "0")]), policy("none"));
     assert_eq!(of(&[("FTSH_EXPMIN", "2"), ("FTSH_BACKOFF", "full")]), policy("full"));
-    let typed = settings(&["--backoff", "full", "s"], &[("FTSH_EXPMIN", "2")]);
-    assert_eq!(typed.config.backoff, policy("full"));
+    let typed = plan(&["--backoff", "full", "s"], &[("FTSH_EXPMIN", "2")]);
+    assert_eq!(typed.machine.backoff, policy("full"));
 }
 
 #[test]
 fn scripts_come_from_three_places() {
-    let text = settings(&["-c", "-x", "name", "-n"], &[]);
-    assert!(matches!(&text.program, Program::Text { text, .. } if text == "-x"));
-    assert_eq!(text.program.name(), "name");
-    assert_eq!((text.arguments, text.action), (vec!["name".into(), "-n".into()], Action::Run));
+    let text = plan(&["-c", "-x", "name", "-n"], &[]);
+    assert!(matches!(&text.script.program, Program::Text { text, .. } if text == "-x"));
+    assert_eq!(text.script.program.name(), "name");
+    assert_eq!(
+        (text.script.arguments, text.action),
+        (vec!["name".into(), "-n".into()], Action::Run)
+    );
 
-    let nameless = settings(&["-nc", "x"], &[]);
-    assert_eq!((nameless.program.name().as_str(), nameless.action), ("-c", Action::Check));
-    assert_eq!(nameless.arguments, ["ftsh"]);
+    let nameless = plan(&["-nc", "x"], &[]);
+    assert_eq!((nameless.script.program.name().as_str(), nameless.action), ("-c", Action::Check));
+    assert_eq!(nameless.script.arguments, ["ftsh"]);
 
     for words in [&[][..], &["-"]] {
-        let piped = settings(words, &[]);
-        assert!(matches!(piped.program, Program::StandardInput));
-        assert_eq!(piped.arguments, ["ftsh"]);
+        let piped = plan(words, &[]);
+        assert!(matches!(piped.script.program, Program::StandardInput));
+        assert_eq!(piped.script.arguments, ["ftsh"]);
     }
-    let dashed = settings(&["--", "-c"], &[]);
-    assert!(matches!(&dashed.program, Program::File(path) if path == Path::new("-c")));
+    let dashed = plan(&["--", "-c"], &[]);
+    assert!(matches!(&dashed.script.program, Program::File(path) if path == Path::new("-c")));
 }
 
 #[test]
 fn the_last_of_several_counts() {
-    assert_eq!(settings(&["-l", "20", "-l30", "s"], &[]).config.log_level, Level::STRUCTURES);
+    assert_eq!(plan(&["-l", "20", "-l30", "s"], &[]).machine.log_level, Level::STRUCTURES);
 }
 
 #[test]
@@ -226,16 +232,16 @@ fn wrong_usage_is_told_in_one_line() {
 fn only_a_terminal_without_a_script_is_talked_with() {
     let at_terminal = |words: &[&str]| resolve_at(true, words, &[]).expect("good usage");
     for (words, level) in [(&[][..], Level::NOTHING), (&["-l", "10"], Level::FAILURES)] {
-        let settings = at_terminal(words);
-        assert!(matches!(settings.program, Program::Prompt), "{words:?}");
-        assert_eq!(settings.config.log_level, level);
+        let plan = at_terminal(words);
+        assert!(matches!(plan.script.program, Program::Prompt), "{words:?}");
+        assert_eq!(plan.machine.log_level, level);
     }
-    assert_eq!(at_terminal(&["-f", "log"]).config.log_level, Level::FAILURES);
+    assert_eq!(at_terminal(&["-f", "log"]).machine.log_level, Level::FAILURES);
     for words in [&["-"][..], &["-n"], &["-p"]] {
-        assert!(matches!(at_terminal(words).program, Program::StandardInput), "{words:?}");
+        assert!(matches!(at_terminal(words).script.program, Program::StandardInput), "{words:?}");
     }
-    assert!(matches!(at_terminal(&["script"]).program, Program::File(_)));
-    assert!(matches!(settings(&[], &[]).program, Program::StandardInput));
+    assert!(matches!(at_terminal(&["script"]).script.program, Program::File(_)));
+    assert!(matches!(plan(&[], &[]).script.program, Program::StandardInput));
 }
 
 #[test]

@@ -24,8 +24,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::time::Duration;
 
-use bstr::BString;
-
 use self::engine_state::EngineState;
 use self::engines::Engine;
 use self::remote_branch::{Awaited, RemoteBranch, ReservedIds};
@@ -42,20 +40,19 @@ use ftsh_syntax::engine::EngineId;
 
 pub use self::engines::{environment_prefixes, node_name};
 
-/// What a cluster driver is told.
-pub struct Settings {
-    /// How long branches go on without hearing of this shell.
+/// Settings of a cluster driver that options and environment decide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterConfig {
+    /// Time that a branch on another machine continues without contact to this shell.
     pub lease: Duration,
-    /// Variables for every command, wherever it runs.
-    pub told: Vec<(&'static str, BString)>,
-    /// Whether this program is sent along.
+    /// True if this program is copied to the other machines.
     pub ship: bool,
 }
 
 /// Runs effects on this system, and branches on others.
 pub struct ClusterDriver {
     inner: ProcessDriver,
-    settings: Settings,
+    config: ClusterConfig,
     /// Implementation of each engine.
     implementation: fn(EngineId) -> &'static dyn Engine,
     /// Pause before an engine's queue is polled first.
@@ -84,10 +81,10 @@ enum Turn {
 
 impl ClusterDriver {
     /// A driver around this one.
-    pub fn new(inner: ProcessDriver, settings: Settings) -> Self {
+    pub fn new(inner: ProcessDriver, config: ClusterConfig) -> Self {
         Self {
             inner,
-            settings,
+            config,
             implementation: engines::of,
             first_poll: poll_schedule::FIRST_PAUSE,
             engines: BTreeMap::new(),
@@ -274,7 +271,7 @@ impl Durable for ClusterDriver {
     }
 
     fn outlived_by(&self, branch: &Dispatch) -> Duration {
-        Lease::gone_after(self.settings.lease, branch.branch.settings.kill_timeout)
+        Lease::gone_after(self.config.lease, branch.branch.settings.kill_timeout)
     }
 
     fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {

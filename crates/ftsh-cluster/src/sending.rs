@@ -139,8 +139,8 @@ impl ClusterDriver {
             identity: program.identity,
             packed: *dispatch.branch,
             told: self
-                .settings
-                .told
+                .inner
+                .child_env()
                 .iter()
                 .map(|(name, it)| ((*name).into(), it.clone()))
                 .collect(),
@@ -206,7 +206,7 @@ impl ClusterDriver {
     pub(super) fn program(&mut self) -> io::Result<Program> {
         match &self.program {
             Some(program) => Ok(program.clone()),
-            None => Ok(self.program.insert(Program::find(self.settings.ship)?).clone()),
+            None => Ok(self.program.insert(Program::find(self.config.ship)?).clone()),
         }
     }
 
@@ -222,7 +222,7 @@ impl ClusterDriver {
         self.inner.give(ids.engine_io(), theirs)?;
         let [one, other] = [process::random()?, process::random()?];
         let nonce = Nonce((u128::from(one) << 64 | u128::from(other)).to_ne_bytes());
-        Ok((connection, Head::new(branch, nonce, self.settings.lease, self.inner.now())))
+        Ok((connection, Head::new(branch, nonce, self.config.lease, self.inner.now())))
     }
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use bstr::{BStr, BString};
 
 use super::engines::{BatchQueue, Diagnosis, Engine, FailedSubmission, QueueEntry, Submission};
-use super::{ClusterDriver, Settings};
+use super::{ClusterConfig, ClusterDriver};
 use ftsh_machine::event::Blame;
 use ftsh_machine::{Config, Machine, driver};
-use ftsh_process::ProcessDriver;
+use ftsh_process::{Attachments, ProcessConfig, ProcessDriver};
 use ftsh_syntax::engine::EngineId;
 
 /// Set in the process that runs the body of a test; names a directory.
@@ -117,10 +117,10 @@ fn each_engine_has_its_own_queue() {
                       else\nforall x in one on ssh host\ntrue\nend\nend\nend";
         let script = ftsh_syntax::parse("script", script).expect("a script");
         let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
-        let inner = ProcessDriver::new(ftsh_process::Settings::default()).expect("a driver");
+        let inner =
+            ProcessDriver::new(ProcessConfig::default(), Attachments::default()).expect("a driver");
         let lease = Duration::from_secs(60);
-        let mut cluster =
-            ClusterDriver::new(inner, Settings { lease, told: Vec::new(), ship: false });
+        let mut cluster = ClusterDriver::new(inner, ClusterConfig { lease, ship: false });
         cluster.implementation = implementation;
         cluster.first_poll = Duration::from_millis(20);
         let outcome = driver::run(&mut machine, &mut cluster);

@@ -112,7 +112,7 @@ impl ProcessDriver {
         let feeder = Program {
             words: ["sh", "-c", FEED].map(BString::from).to_vec(),
             environment: Arc::new(environment),
-            told: Vec::new(),
+            child_env: Vec::new(),
             overrides: Vec::new(),
             directory: None,
             umask: None,

@@ -9,7 +9,7 @@ use super::channels;
 use super::fds::stream::{self, Ended};
 use super::fds::{Fd, FdError, Readers};
 use super::jobs::{Answer, Command, Stage, Waiting};
-use super::marks::{self, Patience, lease};
+use super::marks::{self, KillTimeout, lease};
 use super::os::workers::Control;
 use super::program::{Program, Replacement, Started};
 use super::scopes::EndedCommand;
@@ -81,15 +81,23 @@ impl ProcessDriver {
         }
         match action {
             Action::Program { words, environment, overrides } => {
-                let patience = self.patience(grace);
-                let mut told = self.told(deadline, patience, &directory, &environment);
+                let kill_timeout = self.kill_timeout(grace);
+                let mut child_env =
+                    self.command_env(deadline, kill_timeout, &directory, &environment);
                 if let Some(inside) = self.turns.told(|| self.scopes.around(scope)) {
-                    told.push((channels::VARIABLE, inside.into()));
+                    child_env.push((channels::VARIABLE, inside.into()));
                 }
-                let notes = patience.note() + &self.leases(scope, deadline);
-                told.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
-                let mut program =
-                    Program { words, environment, told, overrides, directory, umask, file: None };
+                let notes = kill_timeout.note() + &self.leases(scope, deadline);
+                child_env.push((marks::VARIABLE, self.scanner.marker.value(scope, &notes)));
+                let mut program = Program {
+                    words,
+                    environment,
+                    child_env,
+                    overrides,
+                    directory,
+                    umask,
+                    file: None,
+                };
                 command.path = program.path().into();
                 if self.found.look_up(&mut program) && !plan.may_block() {
                     let table = plan.carry_out(&Control::default());
@@ -183,8 +191,10 @@ impl ProcessDriver {
             Err(error) => return self.refuse(process, redirect_error(&error)),
         };
         self.tty.status_line.hide();
-        let told = self.told(deadline, self.patience(grace), &directory, &environment);
-        let program = Program { words, environment, told, overrides, directory, umask, file: None };
+        let child_env =
+            self.command_env(deadline, self.kill_timeout(grace), &directory, &environment);
+        let program =
+            Program { words, environment, child_env, overrides, directory, umask, file: None };
         self.work(process, scope, command, move |control| {
             let table = plan.carry_out(control);
             // What the shell has said comes before what the program says.
@@ -227,36 +237,37 @@ impl ProcessDriver {
     }
 
     /// How long shells have to kill in that a command starts.
-    fn patience(&self, grace: Option<Duration>) -> Patience {
-        grace.map_or(self.settings.patience, |grace| Patience::of(grace).inside())
+    fn kill_timeout(&self, grace: Option<Duration>) -> KillTimeout {
+        grace.map_or(self.config.kill_timeout, |grace| KillTimeout::of(grace).inside())
     }
 
     /// What the shell tells every command.
-    fn told(
+    fn command_env(
         &self,
         deadline: Option<Time>,
-        patience: Patience,
+        kill_timeout: KillTimeout,
         directory: &Directory,
         environment: &Environment,
     ) -> Vec<(&'static str, BString)> {
-        let mut told = self.settings.told.clone();
-        if patience != self.settings.patience
-            && let Some((_, time)) = told.iter_mut().find(|(name, _)| *name == Patience::VARIABLE)
+        let mut child_env = self.config.child_env.clone();
+        if kill_timeout != self.config.kill_timeout
+            && let Some((_, time)) =
+                child_env.iter_mut().find(|(name, _)| *name == KillTimeout::VARIABLE)
         {
-            *time = patience.written().into();
+            *time = kill_timeout.written().into();
         }
         if let Some(directory) = directory
             && environment.iter().any(|(name, _)| name == "PWD")
         {
-            told.push(("PWD", BString::clone(directory)));
+            child_env.push(("PWD", BString::clone(directory)));
         }
         if let Some(deadline) = deadline {
-            told.push((lease::VARIABLE, unix(self.clock.start_unix, deadline)));
+            child_env.push((lease::VARIABLE, unix(self.clock.start_unix, deadline)));
         }
-        told
+        child_env
     }
 
-    /// What a command's mark says of the limit that it is told.
+    /// What a command's mark says of the limit of its scope.
     fn leases(&mut self, scope: ScopeId, limit: Option<Time>) -> String {
         let Some(limit) = limit else { return String::new() };
         let around = self.scopes.around(scope);
@@ -297,7 +308,7 @@ impl ProcessDriver {
         Some((command, ended))
     }
 
-    /// The same; says whether its end is to be told.
+    /// The same; says whether its end is to be reported.
     fn leave_wanted(&mut self, process: ProcessId) -> bool {
         self.leave(process).is_some_and(|(_, ended)| ended.wanted)
     }

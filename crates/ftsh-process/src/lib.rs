@@ -42,7 +42,7 @@ use ftsh_sys as sys;
 pub use self::background::BackgroundJob;
 pub use self::channels::{Listed, Seen, Shown, list_channels};
 pub use self::fds::log::Log as SpillingLog;
-pub use self::marks::{Patience, forget_dead_limit};
+pub use self::marks::{KillTimeout, forget_dead_limit};
 pub use self::os::clock::since_boot;
 pub use self::os::signal::die_by;
 pub use self::os::umask::{assume_umask, umask};
@@ -99,48 +99,61 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Writes records to a log.
 pub type Log = Box<dyn FnMut(&Record)>;
 
-/// What a process driver is told.
-pub struct Settings {
-    /// The script, for the log.
-    pub file: Arc<str>,
-    /// How much to log.
-    pub log_level: Level,
-    /// The log.
-    pub log: Log,
-    /// Variables for every command, such as `FTSH_KILL_TIMEOUT`; they win over exported ones.
-    pub told: Vec<(&'static str, BString)>,
-    /// How long those have to kill in that this shell starts.
-    pub patience: Patience,
-    /// Whether a terminal shows what the run waits for.
-    pub status_line: bool,
-    /// Hears whether it really does, a moment after a `try` has begun to wait.
-    pub line_shows: Box<dyn FnMut(bool)>,
-    /// What `supervise` returned, if it was called.
-    pub supervision: Option<Supervision>,
-    /// How the terminal is to be left if the supervisor is killed.
-    pub restore: Option<TerminalRestore>,
-    /// Where channels are, if not in the usual place.
+/// Settings of a process driver that options and environment decide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessConfig {
+    /// Variables in the environment of every command, such as `FTSH_KILL_TIMEOUT`. They take
+    /// precedence over exported ones.
+    pub child_env: Vec<(&'static str, BString)>,
+    /// Kill timeout of the shells that this one starts.
+    pub kill_timeout: KillTimeout,
+    /// Directory of the channels, if it is not the usual one.
     pub channels: Option<PathBuf>,
-    /// How long the run had been on when its last shell ended: its clock goes on there.
+}
+
+impl Default for ProcessConfig {
+    fn default() -> Self {
+        Self {
+            child_env: Vec::new(),
+            kill_timeout: KillTimeout::of(Duration::ZERO),
+            channels: None,
+        }
+    }
+}
+
+/// Connections between a process driver and the rest of the shell.
+pub struct Attachments {
+    /// Name of the script, for the log.
+    pub file: Arc<str>,
+    /// Level up to which records are written.
+    pub log_level: Level,
+    /// Receiver of the records.
+    pub log: Log,
+    /// True if a terminal may show the state of the run.
+    pub status_line: bool,
+    /// Receiver of whether a terminal shows the state, a moment after a `try` has begun to wait.
+    pub line_shows: Box<dyn FnMut(bool)>,
+    /// Result of `supervise`, if there is a supervisor.
+    pub supervision: Option<Supervision>,
+    /// Modes that the terminal gets if the supervisor is killed.
+    pub restore: Option<TerminalRestore>,
+    /// Age of the run when its last shell ended. The clock of the driver continues there.
     pub elapsed: Duration,
-    /// Who else has a say in how long the shell goes on.
+    /// Remote control of this shell, if another machine started it.
     pub oversight: Option<Oversight>,
 }
 
-impl Default for Settings {
-    /// No log.
+impl Default for Attachments {
+    /// Nothing is attached.
     fn default() -> Self {
         Self {
             file: "".into(),
             log_level: Level::NOTHING,
             log: Box::new(|_| ()),
-            told: Vec::new(),
-            patience: Patience::of(Duration::ZERO),
             status_line: false,
             line_shows: Box::new(|_| ()),
             supervision: None,
             restore: None,
-            channels: None,
             elapsed: Duration::ZERO,
             oversight: None,
         }
@@ -150,7 +163,8 @@ impl Default for Settings {
 /// Runs effects on the system it runs on. There can be only one in a process at a time, for
 /// signals and children belong to the process; the process should have no other children.
 pub struct ProcessDriver {
-    settings: Settings,
+    config: ProcessConfig,
+    attachments: Attachments,
     clock: Clock,
     ready: VecDeque<Event>,
     poller: Poller,
@@ -192,19 +206,19 @@ const CHILDREN: poll::Token = 1 << 32;
 impl ProcessDriver {
     /// A driver whose time goes on now. Fails if the system has no descriptors or random numbers
     /// left.
-    pub fn new(mut settings: Settings) -> std::io::Result<Self> {
-        let clock = Clock::start(settings.elapsed);
+    pub fn new(config: ProcessConfig, mut attachments: Attachments) -> std::io::Result<Self> {
+        let clock = Clock::start(attachments.elapsed);
         umask();
         // What is open now is what scripts see: before anything of our own is opened.
-        let cleanup = Cleanup::new(settings.supervision.as_ref().map(Supervision::socket));
+        let cleanup = Cleanup::new(attachments.supervision.as_ref().map(Supervision::socket));
         let io = FdTables::new(cleanup.registry.clone());
         let adopts = become_subreaper();
         let pidfds = has_pidfds();
         let mut poller = Poller::new(!pidfds)?;
         let terminal = Terminal::open();
-        let status_line = StatusLine::new(settings.status_line);
+        let status_line = StatusLine::new(attachments.status_line);
         let signals = Signals::catch()?;
-        let (supervision, restore) = (settings.supervision.take(), settings.restore.take());
+        let (supervision, restore) = (attachments.supervision.take(), attachments.restore.take());
         if let Some(supervision) = &supervision {
             if let Err(error) = &terminal {
                 Supervision::part_without_terminal(error);
@@ -217,7 +231,7 @@ impl ProcessDriver {
         if let Some(supervision) = &supervision {
             poller.add(supervision.readiness(), SUPERVISOR)?;
         }
-        let oversight = settings.oversight.take();
+        let oversight = attachments.oversight.take();
         let marker = match &supervision {
             Some(supervision) => supervision.marker().clone(),
             None => Marker::new()?,
@@ -228,9 +242,10 @@ impl ProcessDriver {
             children.preexisting = list::children(children.parent)?.into_iter().collect();
         }
         let begun = clock.start;
-        let turns = Turns::new(settings.channels.take());
+        let turns = Turns::new(config.channels.clone());
         let mut driver = Self {
-            settings,
+            config,
+            attachments,
             clock,
             ready: VecDeque::new(),
             poller,
@@ -508,9 +523,9 @@ impl Driver for ProcessDriver {
                 self.take_turns(|turns, outside| turns.leave(outside, pass, passed));
             }
             Effect::Log(record) => {
-                if record.level <= self.settings.log_level {
+                if record.level <= self.attachments.log_level {
                     self.tty.status_line.hide();
-                    (self.settings.log)(&record);
+                    (self.attachments.log)(&record);
                     if record.event.delay().is_some() {
                         self.tty.status_line.owe_a_delay();
                     }

@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use bstr::BString;
+
 use super::ProcessDriver;
 use super::fds::{Fd, FdTable};
 use super::os::poll::Token;
@@ -23,6 +25,11 @@ pub enum Ready {
 }
 
 impl ProcessDriver {
+    /// Returns the variables in the environment of every command.
+    pub fn child_env(&self) -> &[(&'static str, BString)] {
+        &self.config.child_env
+    }
+
     /// A family that is in no other one: the end of the script's scope doesn't end it.
     pub fn open_apart(&mut self, scope: ScopeId) {
         self.scopes.open_apart(scope);

@@ -46,7 +46,7 @@ impl ProcessDriver {
             self.tty.status_line.reconsider();
         }
         if self.tty.status_line.takes_stock(due) {
-            (self.settings.line_shows)(self.tty.status_line.is_shown());
+            (self.attachments.line_shows)(self.tty.status_line.is_shown());
         }
     }
 
@@ -54,7 +54,7 @@ impl ProcessDriver {
     pub(super) fn words_for(&self, machine: &Machine) -> String {
         let shell = self.supervision.as_ref().map(Supervision::shell_pid);
         let status = machine.status(status::TASKS_ON_PAGE, self.now());
-        status::page(&status, &self.settings.file, shell.unwrap_or(self.children.parent as u32))
+        status::page(&status, &self.attachments.file, shell.unwrap_or(self.children.parent as u32))
     }
 
     /// Shows or updates the line, if nothing else has the terminal; says when to look again.
@@ -91,7 +91,7 @@ impl ProcessDriver {
 impl ProcessDriver {
     /// True if the log contains processes and signals.
     pub(super) fn logs_processes(&self) -> bool {
-        self.settings.log_level >= Level::PROCESSES
+        self.attachments.log_level >= Level::PROCESSES
     }
 
     /// Writes to the log what the level asks for.
@@ -101,10 +101,10 @@ impl ProcessDriver {
 
     /// Writes to a log of this level or a higher one.
     pub(super) fn log_at(&mut self, level: Level, line: u32, event: LogEvent) {
-        if level <= self.settings.log_level {
+        if level <= self.attachments.log_level {
             self.tty.status_line.hide();
-            let record = Record::of_shell(self.now(), self.settings.file.clone(), line, event);
-            (self.settings.log)(&Record { level, ..record });
+            let record = Record::of_shell(self.now(), self.attachments.file.clone(), line, event);
+            (self.attachments.log)(&Record { level, ..record });
         }
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::super::messages::{remark, tell};
 use super::super::patient::Patient;
-use super::super::settings::{Look, Settings};
+use super::super::plan::{Look, RunPlan};
 use super::moment::{moment, timestamp};
 use super::place::{content, is_done_with, is_locked, latest_pid};
 use super::start;
@@ -23,7 +23,7 @@ use ftsh_machine::{Outcome, Time};
 use ftsh_sys::os_error::plain;
 
 /// Shows what is recorded in a file.
-pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
+pub fn look(look: Look, path: &Path, plan: &RunPlan) -> Result<Outcome> {
     let cannot = |reason: String| anyhow!("can't look at `{}`: {reason}", path.display());
     // Before its content, which may be the end of the run.
     let goes_on = is_locked(path);
@@ -36,10 +36,10 @@ pub fn look(look: Look, path: &Path, settings: &Settings) -> Result<Outcome> {
         ));
     }
     let outcome = match look {
-        Look::Log => log(&journal, settings),
+        Look::Log => log(&journal, plan),
         Look::Status => page(&journal, goes_on, gap.is_some()),
         Look::Timeline => {
-            let picture = settings.picture.as_deref();
+            let picture = plan.reporting.picture.as_deref();
             if picture.is_some_and(|picture| is_same(picture, path)) {
                 bail!(
                     "the picture can't be drawn into the journal itself: name another file after `-o`"
@@ -77,16 +77,16 @@ fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// Prints what a log of the run would hold, with the times of then.
-fn log(journal: &Journal, settings: &Settings) -> Result<Outcome> {
+fn log(journal: &Journal, plan: &RunPlan) -> Result<Outcome> {
     let mut lines = Lines::new(Style {
-        format: settings.log_format,
-        decimal: settings.log_decimal,
+        format: plan.reporting.log_format,
+        decimal: plan.reporting.log_decimal,
         pid: latest_pid(journal),
         run: format!("{:016x}", journal.run),
     });
     let mut out = BufWriter::new(Patient(io::stdout().lock()));
     let mut result = Ok(());
-    let replayed = replay(journal, settings.config.log_level, |record: &Record| {
+    let replayed = replay(journal, plan.machine.log_level, |record: &Record| {
         if result.is_ok() && record.event.has_line() {
             let at = timestamp(start::moment_of(journal, record.at));
             result = out.write_all(lines.render(at, record).as_bytes());

@@ -44,7 +44,7 @@ pub struct Program {
     /// The exported variables.
     pub environment: Arc<Environment>,
     /// What the shell itself tells every command; wins over `environment`.
-    pub told: Vec<(&'static str, BString)>,
+    pub child_env: Vec<(&'static str, BString)>,
     /// Variables for this command only; win over all others.
     pub overrides: Vec<(BString, BString)>,
     /// Where it runs and relative paths start.
@@ -174,14 +174,14 @@ impl Program {
 
     fn prepared(&self, arguments: CStringArray) -> Result<Prepared, SpawnError> {
         let mut environment = CStringArray::default();
-        let told = |name: &BString| self.told.iter().any(|(other, _)| name == other);
+        let is_set = |name: &BString| self.child_env.iter().any(|(other, _)| name == other);
         let overridden = |name: &[u8]| self.overrides.iter().any(|(other, _)| other == name);
         for (name, value) in self.environment.iter() {
-            if !told(name) && !overridden(name) {
+            if !is_set(name) && !overridden(name) {
                 add(&mut environment, name, value)?;
             }
         }
-        for (name, value) in &self.told {
+        for (name, value) in &self.child_env {
             if !overridden(name.as_bytes()) {
                 add(&mut environment, name.as_bytes(), value)?;
             }

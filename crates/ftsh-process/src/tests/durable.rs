@@ -369,7 +369,7 @@ fn has_data(pipe: BorrowedFd) -> bool {
 
 /// Runs a body with a driver whose run has been on for so long.
 fn after(elapsed: Duration, name: &str, body: fn(&mut World)) {
-    super::alone_with(name, || Settings { elapsed, ..Settings::default() }, body);
+    super::alone_with(name, || Attachments { elapsed, ..Attachments::default() }, body);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bstr::BString;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-use super::{ProcessDriver, Settings};
+use super::{Attachments, ProcessConfig, ProcessDriver};
 
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{
@@ -47,15 +47,15 @@ macro_rules! each_alone {
 use each_alone;
 
 fn alone(path: &str, body: fn(&mut World)) {
-    alone_with(path, Settings::default, body);
+    alone_with(path, Attachments::default, body);
 }
 
-fn alone_with(path: &str, settings: impl FnOnce() -> Settings, body: fn(&mut World)) {
+fn alone_with(path: &str, attachments: impl FnOnce() -> Attachments, body: fn(&mut World)) {
     let name = path.split_once("::").map_or(path, |(_crate, rest)| rest);
     if std::env::var_os("FTSH_TEST_ALONE").is_some_and(|alone| alone == name) {
         // A script's `&` and `nohup` have the tests begin with signals ignored.
         sys::ignore_only(&[]);
-        return body(&mut World::with_settings(settings()));
+        return body(&mut World::with_attachments(attachments()));
     }
     keep_inherited();
     let program = std::env::current_exe().expect("a test has a program");
@@ -117,9 +117,10 @@ struct World {
 }
 
 impl World {
-    fn with_settings(settings: Settings) -> Self {
+    fn with_attachments(attachments: Attachments) -> Self {
         Self {
-            driver: ProcessDriver::new(settings).expect("a driver can be made"),
+            driver: ProcessDriver::new(ProcessConfig::default(), attachments)
+                .expect("a driver can be made"),
             last: 0,
             events: VecDeque::new(),
             directory: None,

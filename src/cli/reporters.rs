@@ -1,4 +1,4 @@
-//! What a run is told of: the log, the summary, the results, the last report.
+//! Reporters of a run: the log, the summary, the results, the last report.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 
 use super::messages;
-use super::settings::Settings;
+use super::plan::RunPlan;
 use crate::log::{Log, Results, Style, Summary};
 use crate::report;
 use ftsh_machine::record::{Level, Record};
@@ -14,63 +14,64 @@ use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Failure, Outcome, Time};
 use ftsh_sys::os_error::plain;
 
-/// Tells people and programs of a run.
-pub struct Telling {
+/// Reporters of a run, to people and programs.
+pub struct Reporters {
     log: Log,
     summary: Option<Summary>,
     results: Option<Results>,
-    /// As the log has it.
+    /// Level of the log.
     level: Level,
     is_cron: bool,
 }
 
-impl Telling {
-    /// Opens what the settings name, for a run that is called so.
-    pub fn open(settings: &Settings, run: u64) -> Result<Self> {
-        let level = settings.config.log_level;
+impl Reporters {
+    /// Opens the reporters that the plan names, for the run with this id.
+    pub fn open(plan: &RunPlan, run: u64) -> Result<Self> {
+        let reporting = &plan.reporting;
+        let level = plan.machine.log_level;
         let style = Style {
-            format: settings.log_format,
-            decimal: settings.log_decimal,
-            pid: settings.config.pid,
+            format: reporting.log_format,
+            decimal: reporting.log_decimal,
+            pid: plan.machine.pid,
             run: named(run),
         };
         let cannot = |what: &str, file: &Path, error: &io::Error| {
             anyhow!("can't open the {what} `{}`: {}", file.display(), plain(error))
         };
-        let file = settings.log_file.as_deref();
+        let file = reporting.log_file.as_deref();
         let log = Log::open(file, level, style.clone())
             .map_err(|error| cannot("log", file.unwrap_or(Path::new("")), &error))?;
         let open = |file| Results::open(file, style).map_err(|it| cannot("results", file, &it));
         Ok(Self {
             log,
-            summary: settings.summary.then(Summary::default),
-            results: settings.results.as_deref().map(open).transpose()?,
+            summary: reporting.summary.then(Summary::default),
+            results: reporting.results.as_deref().map(open).transpose()?,
             level,
-            is_cron: settings.cron,
+            is_cron: reporting.is_cron,
         })
     }
 
-    /// How much has to be told for all of it.
+    /// Returns the level of records that the reporters need.
     pub fn level(&self) -> Level {
         let summary = self.summary.is_some().then_some(Summary::LEVEL);
         let results = self.results.is_some().then_some(Results::LEVEL);
         [summary, results].into_iter().flatten().fold(self.level, Level::max)
     }
 
-    /// Whether what the shell is doing may be shown meanwhile.
+    /// True if the state of the run may be shown meanwhile.
     pub fn is_wordy(&self) -> bool {
         self.level > Level::NOTHING
     }
 
-    /// The run is one that began earlier.
-    pub fn goes_on(&mut self, run: u64) {
+    /// Names the run after its first start.
+    pub fn resume(&mut self, run: u64) {
         self.log.name_run(&named(run));
         if let Some(results) = &mut self.results {
             results.name_run(&named(run));
         }
     }
 
-    /// An earlier start of the run has told this.
+    /// Takes in a record that an earlier start of the run has reported.
     pub fn recall(&mut self, record: &Record) {
         self.log.recall(record);
         if let Some(summary) = &mut self.summary {
@@ -78,8 +79,8 @@ impl Telling {
         }
     }
 
-    /// Tells this.
-    pub fn tell(&mut self, record: &Record) {
+    /// Reports a record.
+    pub fn report(&mut self, record: &Record) {
         self.log.write(record);
         if let Some(summary) = &mut self.summary {
             summary.add(record);
@@ -89,7 +90,7 @@ impl Telling {
         }
     }
 
-    /// Says what a run of `script` came to.
+    /// Reports the end of a run of `script`.
     pub fn finish(&mut self, script: &str, outcome: &Outcome, now: Time, secrets: &Secrets) {
         // A job that goes well is silent.
         if let Some(summary) = self.summary.take()
@@ -113,7 +114,7 @@ impl Telling {
         }
     }
 
-    /// The log alone, for what comes before the run, or is known before it.
+    /// Returns the log, for records before the run.
     pub fn log(&mut self) -> &mut Log {
         &mut self.log
     }

@@ -1,99 +1,95 @@
-//! A run from its first command to its end, in the process that does nothing else.
+//! Execution of a run from its first command to its end, in a process of its own.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use bstr::BString;
 
 use super::journal::{Ended, Kept, Place, Recording};
-use super::telling::Telling;
+use super::reporters::Reporters;
 use crate::repl::{self, Story};
-use ftsh_cluster as cluster;
+use ftsh_cluster::{ClusterConfig, ClusterDriver};
 use ftsh_machine::driver::{self, Driver, Interactive};
 use ftsh_machine::event::Status;
 use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Machine, Outcome, Time};
-use ftsh_process as process;
 use ftsh_process::non_blocking_writer;
-use ftsh_process::{AtEnd, ProcessDriver, Supervision};
+use ftsh_process::{AtEnd, Attachments, ProcessConfig, ProcessDriver, Supervision};
 use ftsh_sys::os_error::plain;
 
-/// What carries out what a machine asks for.
-type Real = cluster::ClusterDriver;
-
-/// What there is to do.
-pub enum Work {
-    /// A script.
+/// Workload of a process.
+pub enum Workload {
+    /// Running a script.
     Run(Box<Machine>),
-    /// One whose run is recorded.
+    /// Running a script, with a journal.
     Record(Recording),
-    /// Saying how a run ended.
-    Tell(Ended),
+    /// Reporting the end of a recorded run.
+    Report(Ended),
 }
 
-impl Work {
-    /// Where it is recorded, and whether it begins there.
+impl Workload {
+    /// Returns the place of the journal, and true if the run begins there.
     pub fn place(&self) -> Option<(&Place, bool)> {
         match self {
             Self::Run(_) => None,
             Self::Record(recording) => Some((&recording.place, recording.begins())),
-            Self::Tell(ended) => Some((&ended.place, false)),
+            Self::Report(ended) => Some((&ended.place, false)),
         }
     }
 
-    /// What its script was called when it began.
+    /// Returns the name of the script when the recorded run began.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Run(_) => None,
             Self::Record(recording) => Some(recording.name()),
-            Self::Tell(ended) => Some(&ended.name),
+            Self::Report(ended) => Some(&ended.name),
         }
     }
 
-    /// Whether it takes more than this process.
+    /// True if the script may start programs.
     pub fn may_run_programs(&self) -> bool {
         match self {
             Self::Run(machine) => machine.may_run_programs(),
             Self::Record(recording) => recording.machine().may_run_programs(),
-            Self::Tell(_) => false,
+            Self::Report(_) => false,
         }
     }
 }
 
-/// What it takes to do it.
-pub struct Means {
-    /// What the script is called.
+/// Context that a workload is executed in.
+pub struct RunContext {
+    /// Name of the script.
     pub file: Arc<str>,
-    pub telling: Rc<RefCell<Telling>>,
-    /// Variables for every command.
-    pub told: Vec<(&'static str, BString)>,
-    pub patience: process::Patience,
-    pub channels: Option<PathBuf>,
-    /// How long branches on other machines go on without hearing of this shell.
-    pub lease: Duration,
-    /// Whether they are sent this program.
-    pub ship: bool,
-    /// How long a recorded run may go on in this process.
-    pub limit: Option<Duration>,
-    pub talks: bool,
+    pub reporters: Rc<RefCell<Reporters>>,
+    pub process: ProcessConfig,
+    pub cluster: ClusterConfig,
+    /// Deadline of this start of a recorded run.
+    pub deadline: Option<Time>,
+    pub is_prompt: bool,
     pub is_cron: bool,
-    /// For a process without a supervisor.
+    /// Action at the end of a process without a supervisor.
     pub at_end: Option<AtEnd>,
 }
 
-impl Means {
-    /// Does it.
-    pub fn perform(mut self, work: Work, supervision: Option<Supervision>) -> Result<Outcome> {
+impl RunContext {
+    /// Executes a workload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the driver cannot be made, before anything was run.
+    pub fn execute(
+        mut self,
+        workload: Workload,
+        supervision: Option<Supervision>,
+    ) -> Result<Outcome> {
         if self.is_cron && supervision.is_none() {
             bail!("can't keep what is printed: there is no second process to be had");
         }
         let at_end = self.at_end.take().filter(|_| supervision.is_none());
-        let outcome = self.run(work, supervision)?;
+        let outcome = self.run(workload, supervision)?;
         if let Some(at_end) = at_end {
             non_blocking_writer::wait(None);
             at_end(match outcome {
@@ -104,21 +100,21 @@ impl Means {
         Ok(outcome)
     }
 
-    fn run(self, work: Work, supervision: Option<Supervision>) -> Result<Outcome> {
-        let (file, telling) = (Arc::clone(&self.file), Rc::clone(&self.telling));
-        let (limit, talks) = (self.limit, self.talks);
+    fn run(self, workload: Workload, supervision: Option<Supervision>) -> Result<Outcome> {
+        let (file, reporters) = (Arc::clone(&self.file), Rc::clone(&self.reporters));
+        let (limit, is_prompt) = (self.deadline.map(Time::elapsed), self.is_prompt);
         let pid = supervision.as_ref().map_or_else(std::process::id, Supervision::shell_pid);
         let finish = |outcome: &Outcome, now: Time, secrets: &Secrets| {
-            telling.borrow_mut().finish(&file, outcome, now, secrets);
+            reporters.borrow_mut().finish(&file, outcome, now, secrets);
         };
-        match work {
-            Work::Tell(ended) => {
+        match workload {
+            Workload::Report(ended) => {
                 finish(&ended.outcome, ended.elapsed, &ended.secrets);
                 Ok(ended.outcome)
             }
-            Work::Run(mut machine) => {
+            Workload::Run(mut machine) => {
                 let secrets = machine.secrets().clone();
-                let story = talks.then(Rc::default);
+                let story = is_prompt.then(Rc::default);
                 let mut driver = self.driver(supervision, &secrets, None, story.clone())?;
                 if let Some(story) = story {
                     return Ok(repl::run(*machine, driver, story));
@@ -127,7 +123,7 @@ impl Means {
                 finish(&outcome, driver.now(), &secrets);
                 Ok(driver.flush_on_exit(outcome))
             }
-            Work::Record(recording) => {
+            Workload::Record(recording) => {
                 let secrets = recording.machine().secrets().clone();
                 let recorded = recording.open()?;
                 let kept = Some((recorded.journal.clone(), recorded.elapsed));
@@ -146,17 +142,16 @@ impl Means {
         secrets: &Secrets,
         journal: Option<(Kept, Duration)>,
         story: Option<Rc<RefCell<Story>>>,
-    ) -> Result<Real> {
-        let Self { file, telling, told, patience, channels, talks, lease, ship, .. } = self;
-        let elsewhere = cluster::Settings { lease, told: told.clone(), ship };
-        let (level, is_wordy) = (telling.borrow().level(), telling.borrow().is_wordy());
+    ) -> Result<ClusterDriver> {
+        let Self { file, reporters, process, cluster, is_prompt, .. } = self;
+        let (level, is_wordy) = (reporters.borrow().level(), reporters.borrow().is_wordy());
         let level = story.as_ref().map_or(level, |_| level.max(Story::LEVEL));
         let (notes, elapsed) = journal.unzip();
         let hidden = secrets.clone();
-        let (beside, told_beside) = (Rc::clone(&telling), Rc::clone(&telling));
-        let driver = ProcessDriver::new(process::Settings {
+        let (beside, shown_beside) = (Rc::clone(&reporters), Rc::clone(&reporters));
+        let attachments = Attachments {
             file,
-            // What only the driver knows isn't to be had again.
+            // A replay does not repeat the records of the driver.
             log_level: if notes.is_some() { level.max(Level::PROCESSES) } else { level },
             log: Box::new(move |record| {
                 if let Some(journal) = &notes {
@@ -166,19 +161,16 @@ impl Means {
                 if let Some(story) = &story {
                     story.borrow_mut().add(&record);
                 }
-                telling.borrow_mut().tell(&record);
+                reporters.borrow_mut().report(&record);
             }),
-            told,
-            patience,
-            status_line: talks || is_wordy,
-            line_shows: Box::new(move |shown| told_beside.borrow_mut().log().line_shows(shown)),
+            status_line: is_prompt || is_wordy,
+            line_shows: Box::new(move |shown| shown_beside.borrow_mut().log().line_shows(shown)),
             supervision,
-            restore: if talks { repl::restore() } else { None },
-            channels,
+            restore: if is_prompt { repl::restore() } else { None },
             elapsed: elapsed.unwrap_or_default(),
             oversight: None,
-        })
-        .map_err(|error| {
+        };
+        let driver = ProcessDriver::new(process, attachments).map_err(|error| {
             let hint = match error.raw_os_error() {
                 Some(libc::EMFILE) => "; 32 do for most scripts",
                 _ => "",
@@ -188,7 +180,6 @@ impl Means {
         if driver.shows_line() {
             beside.borrow_mut().log().stands_beside_line();
         }
-        let driver = cluster::ClusterDriver::new(driver, elsewhere);
-        Ok(driver)
+        Ok(ClusterDriver::new(driver, cluster))
     }
 }

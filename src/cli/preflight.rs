@@ -1,4 +1,4 @@
-//! What comes before a script's first command: keeping its output, a random delay, the lock.
+//! Steps before the first command of a script: capture of output, a random delay, the lock.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::lock::{self, Holder, Taken};
 use super::messages::{complain, speak_through};
-use super::settings::Settings;
+use super::plan::{RunPlan, StartPlan};
 use super::source::Program;
 use crate::log::Log;
 use ftsh_machine::record::{Level, LogEvent, Record};
@@ -19,18 +19,18 @@ use ftsh_process::OutputCapture;
 use ftsh_process::non_blocking_writer::NonBlockingWriter;
 use ftsh_sys::os_error::plain;
 
-/// The exit status when another run is on: `EX_TEMPFAIL` of sysexits.h, try again later.
+/// Exit status when another run is in progress: `EX_TEMPFAIL` of sysexits.h, try again later.
 const BUSY: u8 = 75;
-/// The exit status when a deadline has passed.
+/// Exit status when a deadline has passed.
 pub const OUT_OF_TIME: u8 = 124;
 
-/// Begins to keep what is printed, if that is asked for. Messages are still told.
-pub fn capture(settings: &Settings) -> Result<Option<OutputCapture>> {
-    if !settings.cron {
+/// Begins to capture output, if the plan says so. Messages of the shell still appear.
+pub fn capture(plan: &RunPlan) -> Result<Option<OutputCapture>> {
+    if !plan.reporting.is_cron {
         return Ok(None);
     }
     let begin = || {
-        let capture = OutputCapture::begin(&settings.program.name())?;
+        let capture = OutputCapture::begin(&plan.script.program.name())?;
         if let Some(voice) = capture.voice() {
             speak_through(NonBlockingWriter::new(File::from(voice.try_clone_to_owned()?)));
         }
@@ -41,45 +41,48 @@ pub fn capture(settings: &Settings) -> Result<Option<OutputCapture>> {
         .map_err(|error: std::io::Error| anyhow!("can't keep what is printed: {}", plain(&error)))
 }
 
-/// Waits a random part of the splay and takes the lock, in that order: who only waits keeps nobody
-/// away. An outcome means that the run is over before it began.
-pub fn wait(settings: &mut Settings, seed: u64, log: &mut Log) -> Result<Option<Outcome>> {
+/// Waits a random part of the splay and takes the lock, in that order: a run that only waits blocks
+/// no other one. An outcome means that the run is over before it began.
+pub fn wait(plan: &mut RunPlan, seed: u64, log: &mut Log) -> Result<Option<Outcome>> {
     let start = Instant::now();
-    let deadline = settings.config.deadline.map(Time::elapsed);
+    let deadline = plan.deadline_mut().as_ref().map(|deadline| deadline.elapsed());
+    let StartPlan { splay, lock, lock_directory, lock_wait, skips_when_busy } = &plan.start;
     let left = || deadline.map_or(Duration::MAX, |time| time.saturating_sub(start.elapsed()));
-    let file: Arc<str> = settings.program.name().into();
-    let mut tell = |reason: &str, time| {
+    let name = plan.script.program.name();
+    let file: Arc<str> = name.as_str().into();
+    let mut report = |reason: &str, time| {
         let event = LogEvent::Waiting { reason: reason.into(), time };
         log.write(&Record::of_shell(Time::START, Arc::clone(&file), 0, event));
     };
-    let longest = settings.splay.min(left());
+    let longest = (*splay).min(left());
     if !longest.is_zero() {
         let delay = longest.mul_f64(fraction(seed));
-        tell("splay", delay);
+        report("splay", delay);
         std::thread::sleep(delay);
     }
-    if let Some(place) = &settings.lock {
-        let path = place.file(settings.lock_directory.take())?;
-        let holder = Holder { pid: settings.config.pid, script: &description(&settings.program) };
-        let patience = settings.lock_wait.min(left());
-        if let Taken::Busy(owner) = lock::take(&path, &holder, patience, |owner| {
-            tell(owner, patience);
+    if let Some(place) = lock {
+        let path = place.file(lock_directory.clone())?;
+        let holder = Holder { pid: plan.machine.pid, script: &description(&plan.script.program) };
+        let longest = (*lock_wait).min(left());
+        if let Taken::Busy(owner) = lock::take(&path, &holder, longest, |owner| {
+            report(owner, longest);
         })? {
-            let name = settings.program.name();
-            return Ok(Some(if patience < settings.lock_wait {
+            return Ok(Some(if longest < *lock_wait {
                 complain(&format!("{name}: not run: {owner}"));
                 Outcome::Exited(OUT_OF_TIME)
             } else {
-                busy(&name, &owner, settings.lock_skips, log)
+                busy(&name, &owner, *skips_when_busy, log)
             }));
         }
     }
-    // Time has passed since the deadline was looked at.
-    settings.config.deadline = settings.config.deadline.map(|_| Time::after(left()));
+    // The run begins now, and its deadline is relative to its beginning.
+    if let Some(deadline) = plan.deadline_mut() {
+        *deadline = Time::after(left());
+    }
     Ok(None)
 }
 
-/// How a run of the script `name` ends before it begins, as another one is on.
+/// Returns the outcome of a run that ends before it begins, because another one is in progress.
 pub fn busy(name: &str, owner: &str, skips: bool, log: &mut Log) -> Outcome {
     if !skips {
         complain(&format!("{name}: not run: {owner}"));

@@ -14,13 +14,13 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// A time from SIGTERM to SIGKILL that somebody asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct KillTimeout {
     asked: Duration,
     /// How many shells keep their part of it.
     shells: u32,
 }
 
-impl Patience {
+impl KillTimeout {
     /// All of a time.
     pub fn of(asked: Duration) -> Self {
         Self { asked, shells: 0 }
@@ -89,12 +89,12 @@ mod tests {
 
     fn told(seconds: u32, mark: &str, living: &[&str]) -> Duration {
         let lives = |shell: &mark::Entry| living.contains(&shell.run);
-        Patience::told(SECOND * seconds, mark.as_bytes(), lives).time()
+        KillTimeout::told(SECOND * seconds, mark.as_bytes(), lives).time()
     }
 
     #[test]
     fn only_shells_that_live_keep_their_part() {
-        let outer = Patience::of(SECOND * 12).inside();
+        let outer = KillTimeout::of(SECOND * 12).inside();
         let (one, two) = (format!("1-a.0{}", outer.note()), outer.inside().note());
         assert_eq!(told(7, &one, &["1-a"]), SECOND * 7);
         assert_eq!(told(7, &one, &[]), SECOND * 12);
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_further_in_counts_from_there() {
-        let mark = format!("1-a.0{},2-b.0{}", Patience::of(SECOND * 30).inside().note(), {
-            Patience::of(SECOND * 8).inside().note()
+        let mark = format!("1-a.0{},2-b.0{}", KillTimeout::of(SECOND * 30).inside().note(), {
+            KillTimeout::of(SECOND * 8).inside().note()
         });
         assert_eq!(told(3, &mark, &["1-a", "2-b"]), SECOND * 3);
         assert_eq!(told(3, &mark, &["1-a"]), SECOND * 8);
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn there_is_never_less_than_nothing() {
-        let deep = Patience::of(SECOND * 7).inside().inside().inside();
+        let deep = KillTimeout::of(SECOND * 7).inside().inside().inside();
         assert_eq!(deep.time(), Duration::ZERO);
         assert_eq!(deep.written(), "0");
-        assert_eq!(Patience::of(SECOND * 15 / 2).written(), "7.5");
+        assert_eq!(KillTimeout::of(SECOND * 15 / 2).written(), "7.5");
         assert_eq!(told(0, &format!("1-a.0{}", deep.note()), &[]), SECOND * 7);
     }
 }

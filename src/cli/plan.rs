@@ -1,0 +1,131 @@
+//! Plan of a run: everything that options and environment decide, divided by the part that is given it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bstr::BString;
+
+use super::lock;
+use super::source::Program;
+use crate::log::Format;
+use ftsh_cluster::ClusterConfig;
+use ftsh_machine::{Config, Time};
+use ftsh_process::ProcessConfig;
+
+/// Everything that options and environment decide. Each part is handed over whole.
+#[derive(Debug)]
+pub struct RunPlan {
+    /// Treatment of the script.
+    pub action: Action,
+    /// The script and its arguments.
+    pub script: ScriptPlan,
+    /// Waits before the first command.
+    pub start: StartPlan,
+    /// Settings of the machine.
+    pub machine: Config,
+    /// Settings of the process driver.
+    pub process: ProcessConfig,
+    /// Settings of the cluster driver.
+    pub cluster: ClusterConfig,
+    /// Recording of the run; none if the run is not recorded.
+    pub journal: Option<JournalPlan>,
+    /// Reports about the run.
+    pub reporting: ReportingPlan,
+}
+
+impl RunPlan {
+    /// Returns the deadline of this start of the run, relative to its beginning.
+    pub fn deadline_mut(&mut self) -> Option<&mut Time> {
+        match &mut self.journal {
+            Some(journal) => journal.deadline.as_mut(),
+            None => self.machine.deadline.as_mut(),
+        }
+    }
+}
+
+/// Treatment of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Run the script.
+    Run,
+    /// Search the script for errors.
+    Check,
+    /// Print the script.
+    Print,
+    /// Serve an editor, which has scripts of its own.
+    Serve,
+    /// Show a journal.
+    Look(Look, PathBuf),
+}
+
+/// View of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The log.
+    Log,
+    /// State of the run.
+    Status,
+    /// Picture of the run.
+    Timeline,
+}
+
+/// A script and its arguments.
+#[derive(Debug)]
+pub struct ScriptPlan {
+    /// Source of the script.
+    pub program: Program,
+    /// Values of `$0`, `$1`, …
+    pub arguments: Vec<BString>,
+    /// Seed of random choices; if none, the system provides one.
+    pub seed: Option<u64>,
+}
+
+impl ScriptPlan {
+    /// True if the statements come from a person at a terminal.
+    pub fn is_prompt(&self) -> bool {
+        matches!(self.program, Program::Prompt)
+    }
+}
+
+/// Waits before the first command.
+#[derive(Debug, Default)]
+pub struct StartPlan {
+    /// Longest random delay.
+    pub splay: Duration,
+    /// Lock that keeps a second run from starting.
+    pub lock: Option<lock::Place>,
+    /// Directory of the locks of scripts, if it is not the usual one.
+    pub lock_directory: Option<PathBuf>,
+    /// Longest wait for the lock.
+    pub lock_wait: Duration,
+    /// True if a run ends with success when another one holds the lock or the journal.
+    pub skips_when_busy: bool,
+}
+
+/// Recording of a run.
+#[derive(Debug, Default)]
+pub struct JournalPlan {
+    /// File of the journal.
+    pub file: PathBuf,
+    /// Deadline of this start of the run. The next start continues after it.
+    pub deadline: Option<Time>,
+}
+
+/// Reports about a run.
+#[derive(Debug)]
+pub struct ReportingPlan {
+    /// File of the log; standard error if none.
+    pub log_file: Option<PathBuf>,
+    /// Format of the log.
+    pub log_format: Format,
+    /// True if times in the log are seconds since 1970.
+    pub log_decimal: bool,
+    /// True if output appears only after a failure.
+    pub is_cron: bool,
+    /// True if a summary ends the run.
+    pub summary: bool,
+    /// File that receives a line for each branch.
+    pub results: Option<PathBuf>,
+    /// File of the picture of a journal; standard output if none.
+    pub picture: Option<PathBuf>,
+}

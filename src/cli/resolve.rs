@@ -1,0 +1,401 @@
+//! Resolution of options and environment into the plan of a run.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use bstr::BString;
+
+use super::flags::{Flags, Lock};
+use super::lock::Place;
+use super::options::{self, KILL_TIMEOUT, REDACT, Setting, Spec};
+use super::plan::{Action, JournalPlan, Look, ReportingPlan, RunPlan, ScriptPlan, StartPlan};
+use super::source::Program;
+use super::values::{self, BadValue};
+use ftsh_cluster::ClusterConfig;
+use ftsh_machine::record::Level;
+use ftsh_machine::secrets::Secrets;
+use ftsh_machine::{Config, Time};
+use ftsh_process::{KillTimeout, ProcessConfig};
+use ftsh_syntax::backoff::{Clauses, Kind, Policy};
+use ftsh_syntax::duration::Exact;
+
+/// Variable that holds the directory of channels.
+const CHANNELS: &str = "FTSH_CHANNELS";
+
+/// Variable that holds the deadline of the run.
+pub const DEADLINE: &str = "FTSH_DEADLINE";
+
+/// Context of this process that options are resolved in.
+pub struct ProcessContext<'a> {
+    /// Lookup of a variable in the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// Kill timeout of a process that inherits this one.
+    pub kill_timeout: &'a dyn Fn(Duration) -> KillTimeout,
+    /// Current directory.
+    pub directory: &'a Path,
+    /// Time since 1970.
+    pub now: Duration,
+    /// Process id.
+    pub pid: u32,
+    /// Permission bits that new files lack.
+    pub umask: u16,
+    /// True if standard input is a pipe or a socket.
+    pub passing_input: bool,
+    /// True if a person can be asked.
+    pub terminal: bool,
+}
+
+impl ProcessContext<'_> {
+    /// Returns a variable of the shell that is set and not empty. Some crons pass on the two quotes
+    /// that stand for an empty value in a crontab.
+    fn get(&self, name: &str) -> Option<OsString> {
+        let empty = ["", "\"\"", "''"];
+        (self.variable)(name).filter(|value| !empty.iter().any(|empty| value == empty))
+    }
+
+    fn read<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, BadValue>) -> Result<Option<T>> {
+        self.get(name).map(|value| examine(name, &value, read)).transpose()
+    }
+
+    /// Returns the value of an option's variable.
+    fn inherited<T>(&self, setting: &Setting<T>) -> Result<Option<T>> {
+        setting.option.variable.map_or(Ok(None), |name| self.read(name, setting.read))
+    }
+}
+
+fn examine<T>(name: &str, value: &OsStr, read: impl Fn(&str) -> Result<T, BadValue>) -> Result<T> {
+    let text = value.to_string_lossy();
+    read(&text).map_err(|reason| anyhow!("`{name}` can't be `{text}`: {reason}"))
+}
+
+/// Resolver of options, which collects the variables for nested shells.
+struct Resolver<'a> {
+    flags: &'a Flags,
+    context: &'a ProcessContext<'a>,
+    child_env: Vec<(&'static str, BString)>,
+}
+
+impl Resolver<'_> {
+    fn pass_on(&mut self, option: &Spec, value: impl Into<BString>) {
+        if let Some(name) = option.variable.filter(|_| !option.is_private) {
+            self.child_env.push((name, value.into()));
+        }
+    }
+
+    /// Returns the value of an option that was typed.
+    fn typed<T>(&self, setting: &Setting<T>) -> Result<Option<T>> {
+        let option = &setting.option;
+        if option.value.is_none() {
+            let on =
+                self.flags.has(option).then(|| examine(option.name(), "1".as_ref(), setting.read));
+            return on.transpose();
+        }
+        let value = self.flags.value(option);
+        value.map(|value| examine(option.name(), value, setting.read)).transpose()
+    }
+
+    /// Returns the value of an option, or else of its variable. A variable with a bad value is an
+    /// error even if an option overrides it.
+    fn value<T>(&mut self, setting: &Setting<T>) -> Result<Option<T>> {
+        let inherited = self.context.inherited(setting)?;
+        let Some(typed) = self.typed(setting)? else { return Ok(inherited) };
+        self.pass_on(&setting.option, (setting.write)(&typed));
+        Ok(Some(typed))
+    }
+
+    /// Returns the value of an option, of its variable or its default.
+    fn value_or_default<T>(&mut self, setting: &Setting<T>) -> Result<T> {
+        match self.value(setting)? {
+            Some(value) => Ok(value),
+            None => setting.default(),
+        }
+    }
+
+    /// Returns the file of a picture.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such format.
+    fn picture(&mut self) -> Result<Option<PathBuf>> {
+        let picture = self.file(&options::OUTPUT)?;
+        if let Some(format) = picture.as_ref().and_then(|picture| picture.extension())
+            && !["svg", "html", "htm"].iter().any(|known| format == *known)
+        {
+            let format = format.display();
+            bail!("`-o`: there are no pictures as `.{format}`, but as `.svg` and as `.html`");
+        }
+        Ok(picture)
+    }
+
+    /// Returns the file that an option or else its variable names. The path is absolute, because
+    /// nested shells may run elsewhere.
+    fn file(&mut self, option: &Spec) -> Result<Option<PathBuf>> {
+        let typed = self.flags.value(option);
+        if typed.is_some_and(|file| file.is_empty()) {
+            bail!("`{}` lacks its value", option.name());
+        }
+        let file = typed.cloned().or_else(|| self.context.get(option.variable?));
+        let file = file.map(|file| self.context.directory.join(file));
+        if let Some(file) = &file {
+            self.pass_on(option, file.clone().into_os_string().into_vec());
+        }
+        Ok(file)
+    }
+
+    /// Returns the kill timeout of this shell. Nested shells get less.
+    fn kill_timeout(&mut self) -> Result<KillTimeout> {
+        let inherited = self.context.inherited(&KILL_TIMEOUT)?;
+        let kill_timeout = match (self.typed(&KILL_TIMEOUT)?, inherited) {
+            (Some(time), _) => KillTimeout::of(time),
+            (None, Some(time)) => (self.context.kill_timeout)(time),
+            (None, None) => KillTimeout::of(KILL_TIMEOUT.default()?),
+        };
+        self.pass_on(&KILL_TIMEOUT.option, (KILL_TIMEOUT.write)(&kill_timeout.inside().time()));
+        Ok(kill_timeout)
+    }
+
+    /// Returns the lock that keeps a second run of `program` from starting.
+    fn lock(&self, program: &Program) -> Result<Option<Place>> {
+        let place = |file| Place::File(self.context.directory.join::<OsString>(file));
+        match (self.flags.lock(), program) {
+            (Some(Lock::File(file)), _) if file.is_empty() => bail!("`--lock=` lacks its file"),
+            (Some(Lock::File(file)), _) => Ok(Some(place(file))),
+            (Some(Lock::Alone), Program::File(script)) => Ok(Some(Place::Script(script.clone()))),
+            (Some(Lock::Alone), _) => {
+                bail!("`--lock` alone is for script files; here it needs a name: --lock=FILE")
+            }
+            (None, _) => {
+                Ok(options::LOCK.variable.and_then(|name| self.context.get(name)).map(place))
+            }
+        }
+    }
+
+    /// Returns the directory of channels, for nested shells as well, which may run elsewhere.
+    fn channels(&mut self) -> Option<PathBuf> {
+        let directory = channels(self.context)?;
+        self.child_env.push((CHANNELS, directory.clone().into_os_string().into_vec().into()));
+        Some(directory)
+    }
+
+    /// Returns the script and its arguments.
+    fn program(&self) -> (Program, Vec<BString>) {
+        let mut words = self.flags.words.iter().cloned().peekable();
+        let only_looks = self.flags.has(&options::CHECK) || self.flags.has(&options::PRINT);
+        let program = match self.flags.value(&options::TEXT) {
+            Some(text) => Program::Text { text: text.clone(), named: words.peek().cloned() },
+            None => match words.peek() {
+                Some(path) if path != "-" => Program::File(path.into()),
+                None if self.context.terminal && !only_looks => Program::Prompt,
+                _ => {
+                    words.next();
+                    Program::StandardInput
+                }
+            },
+        };
+        let mut arguments: Vec<BString> = words.map(|word| word.into_vec().into()).collect();
+        if matches!(program, Program::StandardInput) || arguments.is_empty() {
+            arguments.insert(0, "ftsh".into());
+        }
+        (program, arguments)
+    }
+
+    fn action(&mut self) -> Result<Action> {
+        let looks = [
+            (&options::REPLAY, Look::Log),
+            (&options::STATUS_OF, Look::Status),
+            (&options::TIMELINE, Look::Timeline),
+        ];
+        if self.flags.has(&options::OUTPUT) && !self.flags.has(&options::TIMELINE) {
+            bail!("`-o` is where the picture of `--timeline` goes; there is none");
+        }
+        if self.flags.has(&options::LSP) {
+            if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
+                bail!("`--lsp` is told of scripts by an editor: it takes none");
+            }
+            return Ok(Action::Serve);
+        }
+        for (option, look) in looks {
+            if let Some(file) = self.file(option)? {
+                if !self.flags.words.is_empty() || self.flags.has(&options::TEXT) {
+                    bail!(
+                        "`{}` looks at a run that is recorded: it takes no script",
+                        option.name()
+                    );
+                }
+                return Ok(Action::Look(look, file));
+            }
+        }
+        Ok(match (self.flags.has(&options::CHECK), self.flags.has(&options::PRINT)) {
+            (_, true) => Action::Print,
+            (true, false) => Action::Check,
+            (false, false) => Action::Run,
+        })
+    }
+}
+
+impl RunPlan {
+    /// Resolves options and environment. Options take precedence.
+    pub fn resolve(flags: &Flags, context: &ProcessContext) -> Result<Self> {
+        let secrets = secrets(flags.values(&REDACT.option), context)?;
+        let hidden = secrets.clone();
+        Self::examined(flags, context, secrets)
+            .map_err(|error| anyhow!("{}", hidden.hide(&error.to_string())))
+    }
+
+    fn examined(flags: &Flags, context: &ProcessContext, secrets: Secrets) -> Result<Self> {
+        let mut resolver = Resolver { flags, context, child_env: Vec::new() };
+        let log_level = resolver.value(&options::LOG_LEVEL)?;
+        let log_format = resolver.value_or_default(&options::LOG_FORMAT)?;
+        let log_decimal = resolver.value(&options::LOG_DECIMAL)?.unwrap_or_default();
+        let log_file = resolver.file(&options::LOG_FILE)?;
+        let results = resolver.file(&options::RESULTS)?;
+        let kill_timeout = resolver.kill_timeout()?;
+        let kill_strong = resolver.value_or_default(&options::KILL_MODE)?;
+        let unset_is_empty = resolver.value_or_default(&options::UNSET)?;
+        let policy = resolver.value(&options::BACKOFF)?;
+        if flags.has(&REDACT.option) {
+            resolver.pass_on(&REDACT.option, (REDACT.write)(&secrets.all_names().to_vec()));
+        }
+        let policy_of_2003 = policy_of_2003(context)?;
+        let deadline = context.read(DEADLINE, values::moment)?;
+        let seed = resolver.value(&options::SEED)?;
+        let is_cron = resolver.value(&options::QUIET)?.unwrap_or_default();
+        let on = resolver.value(&options::ON)?;
+        let lease = resolver.value_or_default(&options::LEASE)?;
+        let ship = resolver.value(&options::SHIP)?.unwrap_or_default();
+        let lock_wait = resolver.value(&options::LOCK_WAIT)?;
+        let skips_when_busy = resolver.value_or_default(&options::LOCK_BUSY)?;
+        let splay = resolver.value(&options::SPLAY)?.unwrap_or_default();
+        let (program, arguments) = resolver.program();
+        let lock = resolver.lock(&program)?;
+        let action = resolver.action()?;
+        let journal = resolver.file(&options::JOURNAL)?;
+        let picture = resolver.picture()?;
+        let is_prompt = matches!(program, Program::Prompt) && action == Action::Run;
+        let locked = match &lock {
+            Some(Place::File(file)) => Some(file),
+            _ => None,
+        };
+        let others = [
+            (&options::LOG_FILE, log_file.as_ref()),
+            (&options::RESULTS, results.as_ref()),
+            (&options::LOCK, locked),
+        ];
+        for (option, file) in others {
+            if file.is_some() && file == journal.as_ref() {
+                bail!("`--journal` and `{}` can't have the same file", option.name());
+            }
+        }
+        if is_prompt && journal.is_some() {
+            bail!("a journal is of a script: at a prompt nothing is recorded");
+        }
+        if is_prompt && flags.has(&options::QUIET.option) {
+            bail!("`--cron` needs a script: at a prompt one sees what is printed");
+        }
+        if lock.is_none() && flags.has(&options::LOCK_WAIT.option) {
+            bail!("`--lock-wait` without `--lock` waits for nothing");
+        }
+        if lock.is_none() && journal.is_none() && flags.has(&options::LOCK_BUSY.option) {
+            bail!("`--lock-busy` is about `--lock` and `--journal`; there is neither");
+        }
+        let log_level = match log_level {
+            Some(level) => Level(level),
+            // At a prompt one sees what fails; a log is for those who asked for one.
+            None if is_prompt && log_file.is_none() => Level::NOTHING,
+            None => Level(options::LOG_LEVEL.default()?),
+        };
+        let deadline = deadline.map(|moment| Time::after(moment.saturating_sub(context.now)));
+        let (journal, deadline) = match journal {
+            Some(file) => (Some(JournalPlan { file, deadline }), None),
+            None => (None, deadline),
+        };
+        let channels = resolver.channels();
+        Ok(Self {
+            action,
+            script: ScriptPlan { program, arguments, seed },
+            start: StartPlan {
+                splay,
+                lock,
+                lock_directory: context
+                    .get("FTSH_LOCK_DIR")
+                    .map(|path| context.directory.join(path)),
+                lock_wait: lock_wait.unwrap_or_default(),
+                skips_when_busy,
+            },
+            machine: Config {
+                pid: context.pid,
+                umask: context.umask,
+                passing_input: context.passing_input,
+                backoff: policy.or(policy_of_2003).unwrap_or_default(),
+                kill_timeout: kill_timeout.time(),
+                kill_strong,
+                unset_is_empty,
+                on,
+                deadline,
+                log_level,
+                secrets,
+            },
+            process: ProcessConfig {
+                child_env: resolver.child_env,
+                kill_timeout: kill_timeout.inside(),
+                channels,
+            },
+            cluster: ClusterConfig { lease, ship },
+            journal,
+            reporting: ReportingPlan {
+                log_file,
+                log_format,
+                log_decimal,
+                is_cron: is_cron && !is_prompt,
+                summary: flags.has(&options::SUMMARY),
+                results,
+                picture,
+            },
+        })
+    }
+}
+
+/// Returns the secrets that are known before the run.
+pub fn secrets(typed: &[OsString], context: &ProcessContext) -> Result<Secrets> {
+    let given = context.get("FTSH_REDACT").unwrap_or_default();
+    let mut names = context.inherited(&REDACT)?.unwrap_or_default();
+    for name in typed {
+        names.push(examine(REDACT.option.name(), name, values::variable)?);
+    }
+    let secrets = Secrets::new(names, given.as_bytes());
+    for name in secrets.all_names() {
+        secrets.learn(name, (context.variable)(name).unwrap_or_default().as_bytes());
+    }
+    Ok(secrets)
+}
+
+/// Returns the directory of channels, if it is not the usual one.
+pub fn channels(context: &ProcessContext) -> Option<PathBuf> {
+    Some(context.directory.join(context.get(CHANNELS)?))
+}
+
+/// Returns the policy that the four variables of 2003 describe, if any of them is set.
+fn policy_of_2003(context: &ProcessContext) -> Result<Option<Policy>> {
+    let from = context.read("FTSH_EXPMIN", values::seconds)?;
+    let to = context.read("FTSH_EXPMAX", values::seconds)?;
+    let by = context.read("FTSH_EXPFACTOR", values::factor)?;
+    let random = context.read("FTSH_EXPRAND", values::switch)?;
+    if from.is_none() && to.is_none() && by.is_none() && random.is_none() {
+        return Ok(None);
+    }
+    if from == Some(Duration::ZERO) || to == Some(Duration::ZERO) {
+        return Ok(Some(Policy::new(Kind::None)));
+    }
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        bail!("`FTSH_EXPMIN` ({}) is above `FTSH_EXPMAX` ({})", Exact(from), Exact(to));
+    }
+    let kind = if random == Some(false) { Kind::Exponential } else { Kind::Ethernet };
+    Policy::with(kind, &Clauses { from, to, by, jitter: None })
+        .map(Some)
+        .map_err(|mistake| anyhow!(mistake.in_a_line()))
+}
