@@ -336,6 +336,25 @@ fn what_surrounds_a_group_in_progress_is_cut_when_the_group_is_over() {
 }
 
 #[test]
+fn a_limit_that_passes_in_a_group_in_progress_undoes_no_cut_around_it() {
+    // The signal comes at 1 s, the limit of the attempt at 3 s, and the group ends at 4 s.
+    let attempt = "try 2 times backoff none each 3 seconds; try; ok; finally; work 4; echo f; end\n\
+                   echo no; catch; echo no; end; echo no";
+    for script in [
+        attempt.to_owned(),
+        format!("forall n in 1; {attempt}; end; echo no"),
+        format!("ok | forall n in 1; {attempt}; end; echo no"),
+        format!("try; {attempt}; catch; echo no; end; echo no"),
+    ] {
+        let ran = cleaning().model(signaled(1.0)).run(&script).prints("f\n").takes(4.0);
+        assert_eq!(ran.outcome, Outcome::Interrupted(15), "{script}");
+    }
+    // A branch that another one's failure cuts has no next attempt either.
+    let script = format!("forall n in 1 2; if $n .eql. 2; sleep 1; failure; end; {attempt}; end");
+    cleaning().run(&script).fails("failure", 1).prints("f\n").takes(4.0);
+}
+
+#[test]
 fn tries_in_a_group_in_progress_go_on_within_its_share() {
     let retried = |most: u32| {
         format!(

@@ -438,6 +438,18 @@ fn what_ends_already_goes_on_ending() {
 }
 
 #[test]
+fn what_is_lost_around_a_group_in_progress_undoes_no_cut() {
+    // The signal comes at 1 s, and the shell ends at 2 s: the attempt around the group is lost.
+    let script = "forall x in 1; try 2 times backoff none atomic\n\
+                  try; ok; finally; work 5; end; end; end";
+    let world = world().config(|config| config.kill_timeout = seconds(10.0));
+    let world = world.model(|model| model.signal_at(seconds(1.0), 15));
+    let (ran, _) = run(world, &[(2.0, End::For(seconds(1.0)))], script);
+    assert_eq!(ran.outcome, Outcome::Interrupted(15));
+    assert_eq!(ran.world.starts().len(), 2, "{}", ran.world.trace());
+}
+
+#[test]
 fn it_can_happen_again_and_again() {
     let ends: Vec<_> = (1..9).map(|at| (f64::from(at) * 2.0, End::For(seconds(1.0)))).collect();
     let script = "try 99 times backoff none\nwork 5\nend";

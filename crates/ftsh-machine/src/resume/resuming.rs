@@ -38,7 +38,8 @@ impl Machine {
         // Those that wait for others come before these.
         let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
         for id in tasks {
-            self.resume(id, |machine, task| match task.what_is_lost(&passes) {
+            let is_cut = self.tasks.get(&id).is_some_and(|task| self.is_being_cut(task, 0));
+            self.resume(id, |machine, task| match task.what_is_lost(&passes, is_cut) {
                 Some(Lost::Attempt(id)) => machine.cut(task, id, Cut::Loss),
                 Some(Lost::Structure(at, what)) => machine.lose(task, at, what),
                 None => Flow::keep_waiting(task),
@@ -92,12 +93,12 @@ impl Machine {
 
 impl Task {
     /// The outermost of its structures that can't go on, if any; `passes` are the scopes of the attempts
-    /// that had gone through channels.
-    fn what_is_lost(&self, passes: &BTreeSet<ScopeId>) -> Option<Lost> {
+    /// that had gone through channels. A task that `is_cut` goes on only in its `finally` groups.
+    fn what_is_lost(&self, passes: &BTreeSet<ScopeId>, is_cut: bool) -> Option<Lost> {
         if matches!(self.state, State::Doomed) && self.cleaning.is_empty() {
             return None; // it goes with the task that waits for it
         }
-        let mut goes_on = true;
+        let mut goes_on = !is_cut;
         for (at, frame) in self.frames.iter().enumerate() {
             goes_on &= !self.is_cut_down_to(at);
             match &frame.kind {

@@ -38,7 +38,7 @@ impl Machine {
             .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
         let Some(position) = position else { return Flow::keep_waiting(task) };
         let innermost = position + 1 == task.frames.len();
-        if task.is_cut_down_to(position + 1) {
+        if self.is_being_cut(task, position + 1) {
             return Flow::keep_waiting(task);
         }
         // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
@@ -167,7 +167,7 @@ impl Machine {
         for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
             self.resume(child, |machine, task| {
                 if matches!(task.state, State::Emptying(_, AfterEmptied::End(_)))
-                    || task.is_cut_down_to(0)
+                    || machine.is_being_cut(task, 0)
                 {
                     return Flow::keep_waiting(task);
                 }

@@ -29,6 +29,25 @@ impl Machine {
                 .any(|child| self.has_group_in_progress(child, 0))
     }
 
+    /// Returns true if a cut of all but `keep` structures of a task, or of more around them, has begun.
+    /// A `finally` group in progress bounds the search: its inside is not cut with its surroundings.
+    pub(crate) fn is_being_cut(&self, task: &Task, mut keep: usize) -> bool {
+        let mut place = Some(task);
+        while let Some(task) = place {
+            let group = task.frames.iter().take(keep).rposition(is_group_in_progress);
+            let inside = group.map_or(0, |at| at + 1);
+            if task.cancelling().any(|cut| (inside..=keep).contains(&cut.keep)) {
+                return true;
+            }
+            if group.is_some() {
+                return false;
+            }
+            keep = usize::MAX;
+            place = task.parent.and_then(|(parent, _)| self.tasks.get(&parent)).map(AsRef::as_ref);
+        }
+        false
+    }
+
     /// Ends everything in what is cut but the `finally` groups in progress, and gives those their share.
     pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
         let limit = cut.since + self.config.kill_timeout / 2;
