@@ -78,6 +78,20 @@ fn files_stay_readable() {
 }
 
 #[test]
+fn unsafe_code_stays_in_its_crate() {
+    const CALLS: usize = 10;
+    let mut calls = Vec::new();
+    for (name, text) in code().into_iter().filter(|(name, _)| name.contains("ftsh-process/")) {
+        let found = text.lines().filter(|line| line.contains("unsafe {"));
+        calls.extend(found.map(|line| format!("{name} calls unsafe code: {}", line.trim())));
+    }
+    assert!(!calls.is_empty(), "the calls are not found");
+    if calls.len() > CALLS {
+        assert_none(&calls);
+    }
+}
+
+#[test]
 fn nothing_names_where_it_was_written() {
     let home = std::env::var("HOME").unwrap_or_default() + "/";
     let places = [home.as_str(), env!("CARGO_MANIFEST_DIR")];

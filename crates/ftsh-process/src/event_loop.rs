@@ -180,6 +180,7 @@ impl ProcessDriver {
     }
 
     /// The supervisor was killed, or the shell's time is over: nothing may be left.
+    #[expect(unsafe_code, reason = "the last that this process does")]
     pub(super) fn die_at_once(&mut self) -> ! {
         // What a worker started after the last look would be left.
         sys::forbid_starts();
@@ -195,7 +196,8 @@ impl ProcessDriver {
         if let Some(supervision) = &self.supervision {
             supervision.finish_alone();
         }
-        sys::close_all(&[]);
+        // SAFETY: this process only waits and dies from here on.
+        unsafe { sys::close_all(&[]) };
         remains.outlast_clients();
         die_by(libc::SIGKILL)
     }

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 
 use libc::{c_int, pid_t};
 use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, waitpid};
 
@@ -96,15 +97,30 @@ pub fn is_parent(pid: pid_t) -> bool {
     nix::unistd::getppid().as_raw() == pid
 }
 
-/// Sets a variable of this process's environment, or takes it out. To be called while there is one
-/// thread only.
-pub fn set_variable(name: &str, value: Option<OsString>) {
-    // SAFETY: nobody else looks at the environment at the same time, as the caller sees to.
+/// Sets a variable of this process's environment, or removes it. Returns false, and changes nothing, if
+/// this process has other threads.
+pub fn set_variable(name: &str, value: Option<OsString>) -> bool {
+    if !has_one_thread() {
+        return false;
+    }
+    // SAFETY: there is no other thread, which could use the environment at the same time.
     unsafe {
         match value {
             Some(value) => std::env::set_var(name, value),
             None => std::env::remove_var(name),
         }
+    }
+    true
+}
+
+/// Returns true if this process certainly has no other thread.
+fn has_one_thread() -> bool {
+    // Changes nothing where there is one thread, and fails where there are others.
+    match unshare(CloneFlags::CLONE_THREAD) {
+        Ok(()) => true,
+        Err(Errno::EINVAL) => false,
+        // A sandbox forbids the call.
+        Err(_) => std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1),
     }
 }
 

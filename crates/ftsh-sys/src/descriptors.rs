@@ -21,12 +21,40 @@ use super::signals::without_stopping;
 /// The lowest number of a descriptor of our own: those below are the script's.
 const FIRST_OWN: c_int = 10;
 
-/// A descriptor by its number: one that the shell was started with, or one that stays open while
-/// the result is used.
-pub fn borrow(number: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: the shell never closes the descriptors it was started with; where one isn't open,
-    // using it gives EBADF.
+/// Returns a descriptor by its number.
+///
+/// # Safety
+///
+/// The number stays open while the result is used, or the result is only used for calls that do no
+/// harm to another owner of the number.
+unsafe fn borrow(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: as the caller promises; where the number is not open, calls fail with EBADF.
     unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+/// A descriptor of the script's range that this process was started with, and keeps open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inherited(RawFd);
+
+impl Inherited {
+    /// Returns the descriptor of a number of the script's range, if children inherit it. Nothing in this
+    /// process owns such a descriptor: its own are closed on exec.
+    pub fn of(number: RawFd) -> Option<Self> {
+        (!is_own(number) && is_passed_on(number)).then_some(Self(number))
+    }
+
+    /// Returns the number of the descriptor.
+    pub fn number(self) -> RawFd {
+        self.0
+    }
+}
+
+impl AsFd for Inherited {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: nothing owns the number, so that nothing closes it. An `exec` replaces it for the
+        // program that comes.
+        unsafe { borrow(self.0) }
+    }
 }
 
 /// Duplicates a descriptor to a number outside the script's range, closed on exec.
@@ -60,9 +88,25 @@ pub fn can_open(own: usize, all: usize) -> bool {
 fn free_among(numbers: Range<c_int>) -> usize {
     let mut polled: Vec<libc::pollfd> =
         numbers.map(|fd| libc::pollfd { fd, events: 0, revents: 0 }).collect();
-    // SAFETY: the kernel reads and writes as many elements as there are; nothing is waited for.
-    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
+    let _ = poll_numbers(&mut polled, Some(Duration::ZERO));
     polled.iter().filter(|it| it.revents & libc::POLLNVAL != 0).count()
+}
+
+/// Waits until one of these numbers is ready, or until the timeout (none: forever). A number that is not
+/// open is ready with `POLLNVAL`.
+pub fn poll_numbers(
+    polled: &mut [libc::pollfd],
+    timeout: Option<Duration>,
+) -> Result<usize, Errno> {
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as _,
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let count = polled.len() as libc::nfds_t;
+    // SAFETY: the kernel reads and writes as many elements as there are, and only reads the time.
+    let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), count, timeout, std::ptr::null()) };
+    Errno::result(ready).map(|count| count as usize)
 }
 
 /// Moves a descriptor out of the script's range.
@@ -70,51 +114,96 @@ pub fn move_up(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() >= FIRST_OWN { Ok(fd) } else { duplicate(fd.as_fd()) }
 }
 
-/// Puts a descriptor at a number of the script's range, for an `exec`.
-pub fn install(fd: RawFd, number: RawFd) -> io::Result<()> {
-    // SAFETY: what is replaced is the script's, or kept and put back before anything of ours uses
-    // it: a pidfd may have a low number.
-    if unsafe { libc::dup2(fd, number) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// Puts a descriptor at a number, which children inherit.
+///
+/// # Safety
+///
+/// Nothing in this process owns the number, or uses it expecting another file.
+unsafe fn install(fd: BorrowedFd, number: RawFd) -> io::Result<()> {
+    // SAFETY: as the caller promises.
+    Errno::result(unsafe { libc::dup2(fd.as_raw_fd(), number) })?;
+    Ok(())
 }
 
-/// What was open at a number that `install` replaces.
-pub struct Kept {
-    fd: OwnedFd,
-    closed_on_exec: bool,
+/// Descriptors of the script's range that lead elsewhere for a time.
+pub struct Replaced {
+    /// The numbers, with the file and the flags that each one had.
+    kept: Vec<(RawFd, Option<(OwnedFd, FdFlag)>)>,
 }
 
-impl Kept {
-    /// Keeps what is open at a number; none if nothing is.
-    pub fn of(number: RawFd) -> Option<Self> {
-        let fd = duplicate(borrow(number)).ok()?;
-        Some(Self { fd, closed_on_exec: !is_passed_on(number) })
+impl Replaced {
+    /// Sets numbers to descriptors, of which none has one of these numbers. If that fails, all is as before.
+    ///
+    /// # Safety
+    ///
+    /// While the numbers are replaced, and while they are restored, nothing in this process owns them or
+    /// uses them expecting another file.
+    pub unsafe fn set<'a>(
+        descriptors: impl IntoIterator<Item = (BorrowedFd<'a>, RawFd)>,
+    ) -> io::Result<Self> {
+        let mut this = Self { kept: Vec::new() };
+        for (from, to) in descriptors {
+            // SAFETY: only the flags are read, and the file is duplicated.
+            let before = unsafe { borrow(to) };
+            let kept = duplicate(before).ok().zip(flags(before));
+            this.kept.push((to, kept));
+            // SAFETY: as the caller promises.
+            if let Err(error) = unsafe { install(from, to) } {
+                this.restore();
+                return Err(error);
+            }
+        }
+        Ok(this)
     }
 
-    /// The descriptor that keeps it open.
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    /// Returns the file that a number led to before.
+    pub fn before(&self, number: RawFd) -> Option<BorrowedFd<'_>> {
+        let (_, kept) = self.kept.iter().find(|(replaced, _)| *replaced == number)?;
+        kept.as_ref().map(|(fd, _)| fd.as_fd())
     }
 
-    /// Puts it back.
-    pub fn restore(&self, number: RawFd) {
-        if install(self.fd.as_raw_fd(), number).is_ok() && self.closed_on_exec {
-            let flags = FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC);
-            let _ = fcntl(borrow(number), flags);
+    /// Makes the numbers lead where they led before, also after they were set again.
+    pub fn restore(&self) {
+        for (number, kept) in self.kept.iter().rev() {
+            // SAFETY: as whoever set the numbers has promised.
+            unsafe {
+                match kept {
+                    Some((fd, flags)) => {
+                        if install(fd.as_fd(), *number).is_ok() && !flags.is_empty() {
+                            let _ = fcntl(borrow(*number), FcntlArg::F_SETFD(*flags));
+                        }
+                    }
+                    None => close_number(*number),
+                }
+            }
         }
     }
 }
 
-/// Closes a number of the script's range.
-pub fn close_number(number: RawFd) {
-    // SAFETY: what is closed was put there by `install`, or nobody in this process uses it any more.
+fn flags(fd: BorrowedFd) -> Option<FdFlag> {
+    fcntl(fd, FcntlArg::F_GETFD).ok().map(FdFlag::from_bits_retain)
+}
+
+/// Closes a number.
+///
+/// # Safety
+///
+/// Nothing in this process uses the number any more, not even to drop it.
+pub unsafe fn close_number(number: RawFd) {
+    // SAFETY: as the caller promises.
     unsafe { libc::close(number) };
 }
 
-/// Closes all descriptors but these. Nobody in this process may use another one any more, not even to drop it.
-pub fn close_all(but: &[BorrowedFd]) {
+/// Closes all descriptors but these.
+///
+/// # Safety
+///
+/// Nothing in this process uses another descriptor any more, not even to drop it.
+pub unsafe fn close_all(but: &[BorrowedFd]) {
     let close = |number| {
         if but.iter().all(|it| it.as_raw_fd() != number) {
-            close_number(number);
+            // SAFETY: as the caller promises.
+            unsafe { close_number(number) };
         }
     };
     // The list takes a descriptor itself, and there is none without `/proc`.
@@ -147,9 +236,11 @@ pub fn add_flags(fd: BorrowedFd, added: OFlag) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a number is an open descriptor that children inherit.
+/// Returns true if a number is an open descriptor that children inherit.
 pub fn is_passed_on(number: RawFd) -> bool {
-    fcntl(borrow(number), FcntlArg::F_GETFD).is_ok_and(|flags| flags & libc::FD_CLOEXEC == 0)
+    // SAFETY: only the flags are read.
+    let fd = unsafe { borrow(number) };
+    flags(fd).is_some_and(|flags| !flags.contains(FdFlag::FD_CLOEXEC))
 }
 
 /// Makes a group the terminal's foreground. Returns false if the group is gone or not of this session.
@@ -239,11 +330,12 @@ pub enum Parcel {
 pub fn send_descriptors(
     socket: &UnixStream,
     parcel: Parcel,
-    descriptors: &[RawFd],
+    descriptors: &[BorrowedFd],
 ) -> io::Result<()> {
     let byte = [parcel as u8];
     let message = [IoSlice::new(&byte)];
-    let rights = [ControlMessage::ScmRights(descriptors)];
+    let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights = [ControlMessage::ScmRights(&numbers)];
     sendmsg::<()>(socket.as_raw_fd(), &message, &rights, MsgFlags::empty(), None)?;
     Ok(())
 }

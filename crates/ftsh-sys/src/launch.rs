@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use libc::{c_char, pid_t};
+use libc::pid_t;
 use nix::errno::Errno;
 
 use super::c_string_array::CStringArray;
@@ -24,7 +24,7 @@ pub struct Launch<'a> {
     /// Where it runs, if not where the shell does.
     pub directory: Option<&'a CStr>,
     /// Descriptors to set: from (never below 10) and to.
-    pub descriptors: &'a [(RawFd, RawFd)],
+    pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
     /// What it makes files without, if not what the shell does.
     pub umask: Option<u16>,
 }
@@ -66,14 +66,8 @@ pub fn is_starting() -> bool {
 
 /// Replaces this process; returns only if that fails. Descriptors and directory are the caller's.
 pub fn exec(program: &CStr, arguments: &CStringArray, environment: &CStringArray) -> Errno {
-    // SAFETY: the pointers are to the strings of living blocks.
-    unsafe { execve(program, &arguments.pointers(), &environment.pointers()) }
-}
-
-/// # Safety
-/// The vectors must hold pointers to strings and end with a null pointer.
-unsafe fn execve(program: &CStr, arguments: &[*mut c_char], environment: &[*mut c_char]) -> Errno {
-    // SAFETY: as the caller says.
+    let (arguments, environment) = (arguments.pointers(), environment.pointers());
+    // SAFETY: the pointers are to strings that live, and end with a null pointer.
     unsafe {
         libc::execve(program.as_ptr(), arguments.as_ptr().cast(), environment.as_ptr().cast())
     };
@@ -90,20 +84,29 @@ pub fn prepare_exec(giving_back: bool, subreaper: bool) {
 }
 
 /// Splits this process; in the child there is no number.
-pub fn fork() -> Result<Option<pid_t>, Errno> {
-    // SAFETY: the caller sees to it that there is only one thread, so that the child may do
-    // anything, or that the child does no more than `detach` and system calls.
+///
+/// # Safety
+///
+/// This process has no other thread. Otherwise the child only calls functions that are async-signal-safe or
+/// that the C library makes usable after a fork, as its allocator.
+pub unsafe fn fork() -> Result<Option<pid_t>, Errno> {
+    // SAFETY: as the caller promises.
     let pid = Errno::result(unsafe { libc::fork() })?;
     Ok((pid != 0).then_some(pid))
 }
 
 /// Makes the child of a fork a process of its own that holds nothing open but some descriptors, and ends
-/// by signals as others do. It must not drop what owned the other descriptors.
-pub fn detach(but: &[BorrowedFd]) {
+/// by signals as others do.
+///
+/// # Safety
+///
+/// Nothing in this process uses another descriptor any more, not even to drop it.
+pub unsafe fn detach(but: &[BorrowedFd]) {
     caught().for_each(set_default);
     release_signals(&Mask::empty());
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
-    close_all(but);
+    // SAFETY: as the caller promises.
+    unsafe { close_all(but) };
     let _ = nix::sys::prctl::set_name(c"ftsh-reader");
 }

@@ -30,9 +30,9 @@ pub use children::{
 };
 pub use descriptors::epoll_wait;
 pub use descriptors::{
-    FileLimit, Kept, Parcel, add_flags, borrow, can_open, close_all, close_number, duplicate,
-    install, is_own, is_passed_on, move_up, receive_descriptors, send_descriptors, set_foreground,
-    size,
+    FileLimit, Inherited, Parcel, Replaced, add_flags, can_open, close_all, close_number,
+    duplicate, is_own, is_passed_on, move_up, poll_numbers, receive_descriptors, send_descriptors,
+    set_foreground, size,
 };
 pub use fd_kind::{FdKind, fd_kind};
 pub use inotify::{CloseEvents, WatchNumber, tell_of_closing, watch_changes};

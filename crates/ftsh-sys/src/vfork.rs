@@ -8,6 +8,7 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 
 use libc::{c_char, c_int, pid_t};
 use nix::errno::Errno;
@@ -120,7 +121,7 @@ impl Child<'_> {
         self.launch.directory.map_or(Ok(()), chdir)?;
         for &(from, to) in self.launch.descriptors {
             // SAFETY: nothing else of the child uses descriptors.
-            Errno::result(unsafe { libc::dup2(from, to) })?;
+            Errno::result(unsafe { libc::dup2(from.as_raw_fd(), to) })?;
         }
         SigSet::empty().thread_set_mask()
     }

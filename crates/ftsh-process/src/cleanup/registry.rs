@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ impl Registry {
         if let Some(supervisor) = &self.supervisor {
             // Without the supervisor, which may just have been killed, this process and the next shell
             // still need the notes.
-            let _ = sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_raw_fd()]);
+            let _ = sys::send_descriptors(supervisor, sys::Parcel::Lock, &[directory.as_fd()]);
         }
         Ok(Some(directory))
     }
@@ -186,7 +186,8 @@ impl Registry {
     /// As if this process were killed. Unlocking would free what others hold as well.
     pub fn die(&self) {
         if let Some(run) = self.state().run.take() {
-            sys::close_number(run.directory.as_raw_fd());
+            let number = std::os::fd::AsRawFd::as_raw_fd(&*run.directory);
+            let _ = nix::unistd::close(number);
             std::mem::forget(run);
         }
     }

@@ -36,13 +36,11 @@ fn empty(path: &Path) -> io::Result<()> {
     let mut top = open(AT_FDCWD, &name)?;
     let mut moved = 0;
     loop {
-        let fd = top.as_fd().as_raw_fd();
         let (mut found, mut removed, mut trouble) = (false, false, None);
         let entries: Vec<CString> = names(&mut top).take(AT_ONCE).collect::<Result<_, _>>()?;
-        let top = ftsh_sys::borrow(fd);
         for name in entries {
             found = true;
-            match remove(top, &name, &mut moved) {
+            match remove(top.as_fd(), &name, &mut moved) {
                 Ok(()) => removed = true,
                 Err(errno) => trouble = Some(errno),
             }
@@ -71,21 +69,27 @@ fn remove(top: BorrowedFd, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
         return Ok(());
     }
     let mut inner = open(top, name)?;
-    let fd = ftsh_sys::borrow(inner.as_fd().as_raw_fd());
-    for entry in names(&mut inner) {
-        let entry = entry?;
-        if !unlink(fd, &entry)? {
-            // What is moved must be writable itself.
-            let _ = make_usable(fd, &entry);
-            let free = loop {
-                *moved += 1;
-                let free = CString::new(format!(".{moved}")).unwrap_or_default();
-                match renameat(fd, entry.as_c_str(), top, free.as_c_str()) {
-                    Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {}
-                    result => break result,
-                }
-            };
-            free?;
+    loop {
+        // Each time from the beginning, where nothing is left of the entries before.
+        let entries: Vec<CString> = names(&mut inner).take(AT_ONCE).collect::<Result<_, _>>()?;
+        if entries.is_empty() {
+            break;
+        }
+        for entry in entries {
+            let fd = inner.as_fd();
+            if !unlink(fd, &entry)? {
+                // What is moved must be writable itself.
+                let _ = make_usable(fd, &entry);
+                let free = loop {
+                    *moved += 1;
+                    let free = CString::new(format!(".{moved}")).unwrap_or_default();
+                    match renameat(fd, entry.as_c_str(), top, free.as_c_str()) {
+                        Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {}
+                        result => break result,
+                    }
+                };
+                free?;
+            }
         }
     }
     unlinkat(top, name, UnlinkatFlags::RemoveDir)

@@ -160,7 +160,7 @@ impl Plan {
             Step::Copy { to, from } => {
                 let fd = match self.table.get(from) {
                     // Its number may be set to something else before a child uses it.
-                    Some(Fd::Inherited(number)) => sys::duplicate(sys::borrow(*number))
+                    Some(Fd::Inherited(fd)) => sys::duplicate(fd.as_fd())
                         .map(|fd| Fd::Owned(Arc::new(fd)))
                         .map_err(|error| FdError::Copy { number: from, error })?,
                     Some(fd) => fd.clone(),

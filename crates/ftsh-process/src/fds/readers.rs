@@ -1,7 +1,7 @@
 //! Whether anybody still reads what a command writes.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -29,7 +29,7 @@ pub struct Readers {
 /// Where a command writes.
 enum Output {
     /// A descriptor that the shell was started with, and has open until it ends.
-    Inherited(RawFd),
+    Inherited(sys::Inherited),
     /// A socket, kept open.
     Kept(Fd),
     /// A pipe, by a descriptor that keeps none of its ends open: readers see the end of what is
@@ -56,7 +56,7 @@ impl Readers {
             }
             seen.push(raw);
             match fd {
-                Fd::Inherited(number) => readers.outputs.push(Output::Inherited(*number)),
+                Fd::Inherited(fd) => readers.outputs.push(Output::Inherited(*fd)),
                 fd => match sys::fd_kind(fd.as_fd()).map(|kind| kind.file_type) {
                     Ok(SFlag::S_IFIFO) if !has_room => readers.believed_gone = true,
                     Ok(SFlag::S_IFIFO) => match open(fd, OFlag::O_PATH).and_then(sys::move_up) {
@@ -86,7 +86,7 @@ impl Output {
     /// Returns true if it had no reader any more when the command ended.
     fn is_unread(&self) -> bool {
         match self {
-            Self::Inherited(number) => is_broken(sys::borrow(*number)).unwrap_or(false),
+            Self::Inherited(fd) => is_broken(fd).unwrap_or(false),
             Self::Kept(socket) => is_broken(socket).unwrap_or(false),
             Self::Pipe(pipe, watch) => is_unread(pipe, watch.as_ref()).unwrap_or(true),
         }

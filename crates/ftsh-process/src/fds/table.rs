@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -22,7 +22,7 @@ pub const SIZE: usize = 10;
 #[derive(Clone, Debug)]
 pub enum Fd {
     /// One that the shell was started with, still at its number.
-    Inherited(RawFd),
+    Inherited(sys::Inherited),
     /// One of our own, at a number outside the script's range.
     Owned(Arc<OwnedFd>),
     /// A buffer: what is written comes at its end, and using it never blocks.
@@ -110,7 +110,7 @@ impl Fd {
 impl AsFd for Fd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Inherited(number) => sys::borrow(*number),
+            Self::Inherited(fd) => fd.as_fd(),
             Self::Memory(file) => file.as_fd(),
             Self::Owned(fd) | Self::Reader(fd) | Self::Null(fd) | Self::Gone(fd) => fd.as_fd(),
         }
@@ -132,10 +132,7 @@ pub struct FdTable {
 impl FdTable {
     /// The descriptors that are open now and stay open in children.
     pub fn inherited() -> Self {
-        let passed = |number: usize| {
-            let number = number as RawFd;
-            sys::is_passed_on(number).then_some(Fd::Inherited(number))
-        };
+        let passed = |number: usize| sys::Inherited::of(number as RawFd).map(Fd::Inherited);
         Self { descriptors: std::array::from_fn(passed), ..Self::default() }
     }
 
@@ -156,12 +153,12 @@ impl FdTable {
     }
 
     /// The numbers to set in a child that inherits ours, as `from` and `to`.
-    pub fn changes(&self) -> Vec<(RawFd, RawFd)> {
+    pub fn changes(&self) -> Vec<(BorrowedFd<'_>, RawFd)> {
         let mut changes = Vec::with_capacity(SIZE);
         for (number, fd) in self.descriptors.iter().enumerate() {
             match fd {
                 Some(Fd::Inherited(_)) | None => {}
-                Some(fd) => changes.push((fd.as_fd().as_raw_fd(), number as RawFd)),
+                Some(fd) => changes.push((fd.as_fd(), number as RawFd)),
             }
         }
         changes

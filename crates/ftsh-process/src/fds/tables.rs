@@ -122,7 +122,7 @@ impl FdTables {
         let fd = self.table(io)?.get(descriptor)?;
         let counts = match fd {
             // Others are different ones at each start.
-            Fd::Inherited(number) => *number == 0,
+            Fd::Inherited(fd) => fd.number() == 0,
             Fd::Owned(_) | Fd::Reader(_) => true,
             Fd::Memory(_) | Fd::Null(_) | Fd::Gone(_) => false,
         };

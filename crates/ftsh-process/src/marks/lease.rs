@@ -184,7 +184,8 @@ fn governing(told: &[u8], mark: &[u8], holds: impl Fn(&Lease) -> bool) -> Option
     next.map(|lease| lease.moment.into())
 }
 
-/// Forgets an inherited limit whose attempt is over. To be called while there is one thread only.
+/// Removes an inherited limit whose attempt is over from the environment. Does nothing once there is more
+/// than one thread.
 pub fn forget_dead_limit() {
     if std::env::var_os(VARIABLE).is_some() {
         sys::set_variable(VARIABLE, inherited());

@@ -90,14 +90,14 @@ impl Poller {
             Self::Poll(descriptors) => {
                 let mut polled: Vec<_> = descriptors
                     .iter()
-                    .map(|&(fd, _, flags)| PollFd::new(sys::borrow(fd), flags))
+                    .map(|&(fd, _, flags)| libc::pollfd { fd, events: flags.bits(), revents: 0 })
                     .collect();
-                match ppoll(&mut polled, timeout.map(TimeSpec::from_duration), None) {
+                match sys::poll_numbers(&mut polled, timeout) {
                     Err(Errno::EINTR) | Ok(0) => Vec::new(),
                     _ => descriptors
                         .iter()
                         .zip(&polled)
-                        .filter(|(_, polled)| polled.any().unwrap_or(true))
+                        .filter(|(_, polled)| polled.revents != 0)
                         .map(|(&(_, token, _), _)| token)
                         .collect(),
                 }

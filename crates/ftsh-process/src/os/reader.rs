@@ -30,16 +30,19 @@ impl<'a> From<BorrowedFd<'a>> for Daemons<'a> {
 /// Leaves a process behind that reads what daemons go on to write into pipes, for a write into a pipe that
 /// nobody reads would kill them. It ends with the last of them. Returns its id, or none if nobody can write
 /// there any more.
+#[expect(unsafe_code, reason = "a process that outlives the shell")]
 pub fn leave_reader(pipes: &[Daemons]) -> io::Result<Option<i32>> {
     let mut kept: Vec<Daemons> = pipes.iter().copied().filter(|it| it.is_written()).collect();
     if kept.is_empty() {
         return Ok(None);
     }
-    if let Some(pid) = sys::fork()? {
+    // SAFETY: the child makes system calls and allocates, which the C library makes usable after a fork.
+    if let Some(pid) = unsafe { sys::fork() }? {
         return Ok(Some(pid));
     }
     let needed = kept.iter().flat_map(|it| [Some(it.reader), it.target]).flatten();
-    sys::detach(&needed.collect::<Vec<_>>());
+    // SAFETY: the child uses and drops nothing but these until it ends.
+    unsafe { sys::detach(&needed.collect::<Vec<_>>()) };
     while !kept.is_empty() {
         let waited = kept.iter().map(|it| PollFd::new(it.reader, PollFlags::POLLIN));
         let mut waited: Vec<PollFd> = waited.collect();

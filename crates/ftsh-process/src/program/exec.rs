@@ -6,7 +6,7 @@
 
 use std::ffi::CString;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Replacement {
         }
         let mut descriptors = Vec::new();
         for (from, to) in table.changes() {
-            let copy = sys::duplicate(sys::borrow(from)).map_err(|error| {
+            let copy = sys::duplicate(from).map_err(|error| {
                 let message = format!("descriptor {to}: {}", plain(&error));
                 error_of(SpawnErrorKind::Redirect, message)
             })?;
@@ -86,8 +86,9 @@ impl Replacement {
     }
 
     /// Executes it here. Returns only if that fails, and then everything is as before.
+    #[expect(unsafe_code, reason = "the program gets the numbers of the script")]
     pub fn execute(&self, subreaper: bool) -> io::Error {
-        let before = Saved::take(&self.descriptors, subreaper);
+        let before = Saved::take(subreaper);
         if let Some(directory) = &self.directory
             && let Err(error) = std::env::set_current_dir(directory)
         {
@@ -96,12 +97,15 @@ impl Replacement {
         if let Some(umask) = self.umask {
             change_umask(umask);
         }
-        for (from, to) in &self.descriptors {
-            if let Err(error) = sys::install(from.as_raw_fd(), *to) {
-                return error;
-            }
-        }
+        let changes = self.descriptors.iter().map(|(from, to)| (from.as_fd(), *to));
+        // SAFETY: the numbers are the script's. A descriptor of the shell's own that has one of them is
+        // used again only after the numbers are restored.
+        let replaced = match unsafe { sys::Replaced::set(changes) } {
+            Ok(replaced) => replaced,
+            Err(error) => return error,
+        };
         let errno = sys::exec(&self.file, &self.arguments, &self.environment);
+        replaced.restore();
         drop(before);
         errno.into()
     }
@@ -123,9 +127,8 @@ impl Replacement {
             content.append(block.bytes())?;
         }
         let content = content.reader()?;
-        let descriptors = self.descriptors.iter().map(|(fd, _)| fd.as_raw_fd());
-        let descriptors: Vec<i32> =
-            std::iter::once(content.as_raw_fd()).chain(descriptors).collect();
+        let descriptors = self.descriptors.iter().map(|(fd, _)| fd.as_fd());
+        let descriptors: Vec<_> = std::iter::once(content.as_fd()).chain(descriptors).collect();
         sys::send_descriptors(socket, sys::Parcel::Program, &descriptors)
     }
 
@@ -187,16 +190,14 @@ fn is_too_long(arguments: &CStringArray, environment: &CStringArray) -> bool {
 struct Saved {
     directory: Option<PathBuf>,
     umask: u16,
-    descriptors: Vec<(i32, Option<sys::Kept>)>,
     subreaper: bool,
 }
 
 impl Saved {
-    fn take(changes: &[(OwnedFd, i32)], subreaper: bool) -> Self {
-        let descriptors = changes.iter().map(|&(_, to)| (to, sys::Kept::of(to))).collect();
+    fn take(subreaper: bool) -> Self {
         sys::prepare_exec(true, subreaper);
         let directory = std::env::current_dir().ok();
-        Self { directory, umask: own_umask(), descriptors, subreaper }
+        Self { directory, umask: own_umask(), subreaper }
     }
 }
 
@@ -207,12 +208,6 @@ impl Drop for Saved {
             let _ = std::env::set_current_dir(directory);
         }
         change_umask(self.umask);
-        for (number, kept) in &self.descriptors {
-            match kept {
-                Some(kept) => kept.restore(*number),
-                None => sys::close_number(*number),
-            }
-        }
     }
 }
 

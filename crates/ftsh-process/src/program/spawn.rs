@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
 use std::io::{ErrorKind, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -285,7 +286,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    fn spawn(&self, file: &Path, descriptors: &[(i32, i32)]) -> Result<i32, Errno> {
+    fn spawn(&self, file: &Path, descriptors: &[(BorrowedFd, i32)]) -> Result<i32, Errno> {
         let program = CString::new(file.as_os_str().as_bytes()).map_err(|_| Errno::ENOENT)?;
         let launch = sys::Launch {
             program: &program,

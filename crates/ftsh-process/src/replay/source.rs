@@ -1,7 +1,7 @@
 //! Where an input comes from: a pipe or a socket that others may have open as well.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use nix::errno::Errno;
@@ -21,7 +21,7 @@ pub struct Source {
 }
 
 enum Handle {
-    Inherited(RawFd),
+    Inherited(sys::Inherited),
     Owned(Weak<OwnedFd>),
 }
 
@@ -29,7 +29,7 @@ impl Source {
     /// What a descriptor leads to.
     pub fn of(fd: &Fd) -> Option<Self> {
         let handle = match fd {
-            Fd::Inherited(number) => Handle::Inherited(*number),
+            Fd::Inherited(fd) => Handle::Inherited(*fd),
             Fd::Owned(fd) => Handle::Owned(Arc::downgrade(fd)),
             Fd::Memory(_) | Fd::Reader(_) | Fd::Null(_) | Fd::Gone(_) => return None,
         };
@@ -39,7 +39,7 @@ impl Source {
     /// A descriptor of it, unless the last one is closed.
     pub fn fd(&self) -> Option<Fd> {
         match &self.fd {
-            Handle::Inherited(number) => Some(Fd::Inherited(*number)),
+            Handle::Inherited(fd) => Some(Fd::Inherited(*fd)),
             Handle::Owned(fd) => fd.upgrade().map(Fd::Owned),
         }
     }

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -40,29 +40,23 @@ pub struct OutputCapture {
     pipe: PipeReader,
     file: io::Result<File>,
     /// Where standard output and error led before.
-    output: Option<sys::Kept>,
-    error: Option<sys::Kept>,
+    replaced: sys::Replaced,
 }
 
 impl OutputCapture {
     /// From now on nothing is shown that goes to this process's standard output and error. To be
     /// called before `supervise`, which takes care of the rest.
+    #[expect(unsafe_code, reason = "standard output and error lead elsewhere for a time")]
     pub fn begin(script: &str) -> io::Result<Self> {
         let (pipe, writer) = io::pipe()?;
         let pipe = PipeReader::from(sys::move_up(pipe.into())?);
         sys::add_flags(pipe.as_fd(), OFlag::O_NONBLOCK)?;
         let writer = sys::move_up(writer.into())?;
-        let capture = Self {
-            script: script.to_owned(),
-            pipe,
-            file: file_on_disk().map(File::from),
-            output: sys::Kept::of(STANDARD_OUTPUT),
-            error: sys::Kept::of(STANDARD_ERROR),
-        };
-        for number in [STANDARD_OUTPUT, STANDARD_ERROR] {
-            sys::install(writer.as_raw_fd(), number)?;
-        }
-        Ok(capture)
+        let changes = [STANDARD_OUTPUT, STANDARD_ERROR].map(|number| (writer.as_fd(), number));
+        // SAFETY: nothing owns standard output and error, and all that is written there is meant for where
+        // they lead now.
+        let replaced = unsafe { sys::Replaced::set(changes) }?;
+        Ok(Self { script: script.to_owned(), pipe, file: file_on_disk().map(File::from), replaced })
     }
 
     /// Keeps it in this file, after what that holds already: an earlier start printed that. To be called
@@ -73,12 +67,12 @@ impl OutputCapture {
 
     /// Where people are told of a failure: what standard error was, or else standard output.
     pub fn voice(&self) -> Option<BorrowedFd<'_>> {
-        self.error.as_ref().or(self.output.as_ref()).map(sys::Kept::as_fd)
+        self.replaced.before(STANDARD_ERROR).or(self.replaced.before(STANDARD_OUTPUT))
     }
 
     /// Begins to empty the pipe. For the supervisor, which writes nothing into it.
     pub fn collect(&self) -> io::Result<Collector> {
-        self.restore();
+        self.replaced.restore();
         let pipe = self.pipe.try_clone()?;
         let mut store = self.store();
         let (stopped, stop) = io::pipe()?;
@@ -117,7 +111,7 @@ impl OutputCapture {
 
     /// The same for an interpreter that was left alone by its supervisor.
     pub fn finish_alone(&self, status: Status) {
-        self.restore();
+        self.replaced.restore();
         self.show(&self.rest(), status);
     }
 
@@ -133,16 +127,6 @@ impl OutputCapture {
         let mut store = self.store();
         drain(&self.pipe, LARGEST_PIPE, |bytes| store.add(bytes));
         store
-    }
-
-    /// Standard output and error of this process lead where they led before.
-    fn restore(&self) {
-        for (number, kept) in [(STANDARD_OUTPUT, &self.output), (STANDARD_ERROR, &self.error)] {
-            match kept {
-                Some(kept) => kept.restore(number),
-                None => sys::close_number(number),
-            }
-        }
     }
 
     /// Shows it all. If that fails, there is nobody left to tell.

@@ -140,6 +140,7 @@ impl Supervision {
 /// Without a supervisor where the system cannot provide one: then `interpret` runs in this process.
 ///
 /// To be called while there is one thread only, and before a driver is made.
+#[expect(unsafe_code, reason = "the supervisor's split")]
 pub fn supervise(
     options: SupervisorOptions,
     interpret: impl FnOnce(Option<Supervision>) -> Infallible,
@@ -164,7 +165,8 @@ pub fn supervise(
         at_end: options.at_end.clone(),
         limit: options.limit,
     };
-    match sys::fork() {
+    // SAFETY: there is one thread.
+    match unsafe { sys::fork() } {
         Ok(None) => {
             let mask = supervisor.mask.clone();
             // Closes the supervisor's end of the socket.

@@ -85,7 +85,9 @@ fn alone_with(path: &str, attachments: impl FnOnce() -> Attachments, body: fn(&m
 /// What whoever runs the tests has left open would be open for the scripts of a driver as well.
 fn keep_inherited() {
     for number in 3..=9 {
-        let _ = fcntl(sys::borrow(number), FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+        if let Some(fd) = sys::Inherited::of(number) {
+            let _ = fcntl(fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+        }
     }
 }
 
