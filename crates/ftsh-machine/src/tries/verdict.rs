@@ -35,7 +35,7 @@ pub enum Occasion {
     ConditionFailed(Retry),
     /// The condition of `while` has this value.
     Condition(bool),
-    /// By `every`, the next attempt begins after this time.
+    /// The next attempt begins after this time at the earliest, by `every`.
     Due(Duration),
     /// The channel has no budget for a retry.
     NoBudget,
