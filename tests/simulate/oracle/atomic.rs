@@ -288,6 +288,13 @@ impl Atomic {
         }
     }
 
+    /// Allows another attempt after one whose output was being written by a command that is lost.
+    fn lost(&mut self, process: ProcessId) {
+        let Some(io) = self.copying.get(&process).copied() else { return };
+        self.copied(process, false);
+        self.over.retain(|replay| self.present.get(replay) != Some(&io));
+    }
+
     fn copied(&mut self, process: ProcessId, good: bool) {
         let io = self.copying.remove(&process);
         if let Some(attempt) = io.and_then(|io| self.attempts.get_mut(&io)) {
@@ -360,6 +367,7 @@ impl Oracle for Atomic {
                     attempt.filled = Some(held.copied().collect());
                 }
             }
+            Event::Exited { process, status: Status::Lost, .. } => self.lost(*process),
             Event::Exited { process, status, .. } => {
                 let good = *status == Status::Exited(0);
                 self.succeeded.extend(Some(*process).filter(|_| good));

@@ -109,6 +109,8 @@ impl Branches {
                 branch.succeeded = Some(failure.is_none());
             }
             (LogEvent::Cancelled, Some(branch)) => branch.cancelled = true,
+            // A limit has ended the sites of the attempt before, and the next one may not reach them.
+            (LogEvent::Attempt { .. }, _) => self.open.retain(|(parent, _)| *parent != task),
             _ => {}
         }
     }
