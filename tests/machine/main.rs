@@ -28,6 +28,7 @@ mod resuming;
 mod scopes;
 mod sessions;
 mod status_text;
+mod suspending;
 mod trying;
 
 use std::time::Duration;
