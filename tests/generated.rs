@@ -11,17 +11,21 @@ use std::path::Path;
 use ftsh_machine::builtins;
 use ftsh_machine::functions;
 use ftsh_syntax::backoff;
+use ftsh_syntax::clauses::{self, ClauseRow, Value};
 use ftsh_syntax::duration::Unit;
+use ftsh_syntax::engine::EngineId;
 use ftsh_syntax::vocabulary::{
-    CLAUSES, OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, RULES, TIMES, loop_clauses,
+    OPERATOR_ROWS, OPERATORS, PREFIX_LEVEL, TIMES, is_loop, loop_clauses,
 };
 
 /// Variable that has files written instead of compared.
 const WRITE: &str = "FTSH_TEST_GENERATE";
 
 /// Files with generated parts.
-const FILES: [&str; 5] = [
+const FILES: [&str; 7] = [
     "README.md",
+    "grammar/ftsh.pest",
+    "editors/tree-sitter/queries/highlights.scm",
     "docs/language.md",
     "editors/vim/syntax/ftsh.vim",
     "editors/vscode/syntaxes/ftsh.tmLanguage.json",
@@ -97,7 +101,27 @@ fn part(file: &str, name: &str) -> String {
         (_, "operators") => operators_table(),
         ("README.md", "policies") => backoff::summary_table(),
         (_, "policies") => backoff::reference_table(),
+        ("grammar/ftsh.pest", "loop-clauses") => grammar_of_loops(),
+        ("grammar/ftsh.pest", "try-clauses") => grammar_of_try(),
+        ("grammar/ftsh.pest", "rule-words") => {
+            grammar_words("rule_word", &phrases_of(|row| row.head == "channel"))
+        }
+        ("docs/language.md", "try-clauses") => clauses_table("try"),
+        ("docs/language.md", "forall-clauses") => clauses_table("forall"),
         ("editors/tree-sitter/grammar.js", "words") => tree_sitter_words(),
+        ("editors/tree-sitter/grammar.js", "try-clauses") => {
+            clauses::rows("try").filter_map(tree_sitter_clause).collect()
+        }
+        ("editors/tree-sitter/grammar.js", "loop-clauses") => tree_sitter_loops(),
+        ("editors/tree-sitter/queries/highlights.scm", "try-words") => {
+            let words = clauses::rows("try").map(|row| row.words[0]);
+            let words: Vec<_> = words.filter(|word| !matches!(*word, "for" | "or")).collect();
+            format!("(try [\"{}\"] @type)\n", words.join("\" \""))
+        }
+        ("editors/tree-sitter/queries/highlights.scm", "loop-clauses") => {
+            let phrases: Vec<_> = loop_phrases().iter().map(|words| words.join(" ")).collect();
+            format!("(for [\"{}\"] @type)\n", phrases.join("\" \""))
+        }
         (_, "words") => vim_words(),
         _ => panic!("{file}: nothing generates the part `{name}`"),
     }
@@ -119,9 +143,9 @@ fn words(name: &str) -> Vec<String> {
             operators.map(|operator| operator.trim_matches('.').to_owned()).collect()
         }
         "try-words" => {
-            owned(CLAUSES.into_iter().chain(TIMES).chain(policies).chain(Unit::names()).collect())
+            owned(clauses::words("try").chain(TIMES).chain(policies).chain(Unit::names()).collect())
         }
-        "channel-words" => owned(RULES.into_iter().chain(Unit::names()).collect()),
+        "channel-words" => owned(clauses::words("channel").chain(Unit::names()).collect()),
         "forany-clauses" => phrases("forany"),
         "forall-clauses" => phrases("forall"),
         _ => panic!("there are no words `{name}`"),
@@ -222,4 +246,137 @@ fn tree_sitter_words() -> String {
         quoted(&units)
     );
     text
+}
+
+fn clauses_table(head: &str) -> String {
+    let mut table = "| clause | |\n|---|---|\n".to_owned();
+    for row in clauses::rows(head) {
+        let _ = writeln!(table, "| `{}` | {} |", row.usage, row.help);
+    }
+    if head == "forall" {
+        for engine in EngineId::ALL {
+            let help = engine.row().help.trim_end_matches('.');
+            let (usage, help) = help.split_once(": ").expect("a usage and a description");
+            let _ = writeln!(table, "| {usage} | {help} |");
+        }
+    }
+    table
+}
+
+/// Returns the clauses of loops without those that `forany` and `forall` share.
+fn loop_phrases() -> Vec<[&'static str; 2]> {
+    let mut phrases = Vec::new();
+    for (_, words) in loop_clauses() {
+        if !phrases.contains(&words) {
+            phrases.push(words);
+        }
+    }
+    phrases
+}
+
+/// Returns the words that begin each of some clauses, as a sequence in the grammar.
+fn phrases_of(is_wanted: impl Fn(&ClauseRow) -> bool) -> Vec<String> {
+    let rows = clauses::ROWS.iter().filter(|row| is_wanted(row));
+    let mut phrases = Vec::new();
+    for row in rows {
+        phrases.push(sequence(row.words));
+        phrases.extend(row.further.iter().map(|word| sequence(&[word])));
+    }
+    phrases
+}
+
+fn sequence(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    words.join(" ~ blank+ ~ ")
+}
+
+/// Returns a rule for words that mean something, each whole.
+fn grammar_words(name: &str, phrases: &[String]) -> String {
+    format!("{name} = {{ ( {} ) ~ keyword_end }}\n", phrases.join(" | "))
+}
+
+/// Returns the rules of clauses, one for each form of value, so that a clause needs no rule of its own.
+fn grammar_rules(
+    prefix: &str,
+    is_wanted: impl Fn(&ClauseRow) -> bool,
+    forms: &[(Value, &str, &str)],
+) -> (Vec<String>, String) {
+    let (mut names, mut text) = (Vec::new(), String::new());
+    for (value, form, rest) in forms {
+        let mut phrases = phrases_of(|row| is_wanted(row) && row.value == *value);
+        phrases.dedup();
+        if phrases.is_empty() {
+            continue;
+        }
+        let name = format!("{prefix}_{form}");
+        let _ = writeln!(text, "{name} = {{ ( {} ) ~ keyword_end{rest} }}", phrases.join(" | "));
+        names.push(name);
+    }
+    (names, text)
+}
+
+fn grammar_of_loops() -> String {
+    let forms = [
+        (Value::Nothing, "nothing", ""),
+        (Value::Number, "number", " ~ (blank* ~ !opener ~ expression)?"),
+        (Value::Time, "time", " ~ (blank* ~ !opener ~ duration)?"),
+        (Value::Times, "times", " ~ (blank* ~ !opener ~ expression ~ (blank* ~ n_times)?)?"),
+        (Value::Order, "order", " ~ (blank* ~ in_order)?"),
+    ];
+    let (names, rules) = grammar_rules("loop", |row| is_loop(row.head), &forms);
+    let engines = EngineId::ALL.map(|engine| format!("\"{}\"", engine.name())).join(" | ");
+    let own = loop_phrases();
+    let mut openers: Vec<String> =
+        own.iter().filter(|words| words[0] != "on").map(|words| sequence(words)).collect();
+    openers.push("\"on\" ~ blank+ ~ engine".to_owned());
+    format!(
+        "loop_clause = _{{ {} | on_engine }}\n{rules}engine = {{ {engines} }}\n\
+         // Words that begin clauses: no words of a list, also where no clause is meant.\n{}",
+        names.join(" | "),
+        grammar_words("opener", &openers).replace("= {", "= _{"),
+    )
+}
+
+fn grammar_of_try() -> String {
+    let forms = [
+        (Value::Nothing, "nothing", ""),
+        (Value::Time, "time", " ~ blank* ~ duration"),
+        (Value::Expression, "expression", " ~ blank* ~ expression"),
+    ];
+    let (names, rules) = grammar_rules("try", |row| row.head == "try", &forms);
+    let words = grammar_words("clause_word", &phrases_of(|row| row.head == "try"));
+    format!(
+        "try_clause = _{{ {} | backoff | through | limit }}\n{rules}\
+         // Words that mean something in the head of a try, and nowhere else.\n{words}",
+        names.join(" | "),
+    )
+}
+
+/// Returns a clause as tree-sitter's grammar has it; none if the clause has a rule of its own.
+fn tree_sitter_clause(row: &ClauseRow) -> Option<String> {
+    let words = match row.words {
+        [first, second] => format!("phrase('{first}', '{second}')"),
+        words => format!("'{}'", words.join(" ")),
+    };
+    let value = match row.value {
+        Value::Nothing => return Some(format!("        {words},\n")),
+        Value::Number | Value::Expression => "$._expression",
+        Value::Time => "$.duration",
+        Value::Times => "$._expression, optional(choice('times', 'time'))",
+        Value::Order => "optional(seq('in', 'order'))",
+        Value::Special => return None,
+    };
+    Some(format!("        seq({words}, {value}),\n"))
+}
+
+fn tree_sitter_loops() -> String {
+    let clauses = |head| clauses::rows(head).filter_map(tree_sitter_clause).collect::<String>();
+    let engines = EngineId::ALL.map(|engine| format!("phrase('on', '{}')", engine.name()));
+    let on = format!("        seq(choice({}), optional($._expression)),\n", engines.join(", "));
+    format!(
+        "    _forany_clause: ($) =>\n      choice(\n{}      ),\n    \
+         _forall_clause: ($) =>\n      choice(\n{}{on}      ),\n",
+        clauses("forany"),
+        clauses("forall"),
+    )
 }

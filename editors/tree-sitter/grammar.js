@@ -93,11 +93,13 @@ module.exports = grammar({
 
     _try_clause: ($) =>
       choice(
-        $.limit,
+        // generated: try-clauses
         seq('every', $.duration),
         seq('each', $.duration),
-        'atomic',
         seq('while', $._expression),
+        'atomic',
+        // end of generated
+        $.limit,
         seq('through', $._expression),
         seq('backoff', alias($._bare, $.policy), repeat($._backoff_clause)),
       ),
@@ -112,8 +114,13 @@ module.exports = grammar({
         prec.right(seq('jitter', $._expression, optional('%'))),
       ),
 
+    // generated: loop-clauses
     _forany_clause: ($) =>
-      choice(phrase('in', 'order'), seq(phrase('hedge', 'after'), $.duration), seq(phrase('at', 'most'), $._expression)),
+      choice(
+        phrase('in', 'order'),
+        seq(phrase('hedge', 'after'), $.duration),
+        seq(phrase('at', 'most'), $._expression),
+      ),
     _forall_clause: ($) =>
       choice(
         seq(phrase('at', 'most'), $._expression),
@@ -121,9 +128,10 @@ module.exports = grammar({
         phrase('keep', 'going'),
         seq(phrase('output', 'grouped'), optional(seq('in', 'order'))),
         phrase('output', 'tagged'),
-        seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),
         seq(phrase('retry', 'lost'), $._expression, optional(choice('times', 'time'))),
+        seq(choice(phrase('on', 'slurm'), phrase('on', 'ssh')), optional($._expression)),
       ),
+    // end of generated
 
     channel: ($) => seq('channel', $._expression, repeat($._rule)),
     _rule: ($) =>

@@ -10,10 +10,10 @@ use super::lexemes::{Part, assigned};
 use super::tokens::{Role, Token, Tokens, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::backoff::Kind;
+use ftsh_syntax::clauses;
 use ftsh_syntax::duration::Unit;
 use ftsh_syntax::vocabulary::{
-    ALONE, CLAUSES, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop,
-    loop_clauses,
+    ALONE, DECLARATIONS, FUNCTIONS, HEADS, KEYWORDS, OPERATORS, TIMES, is_loop, loop_clauses,
 };
 
 /// Variables that an attempt, or a failure, defines.
@@ -294,8 +294,8 @@ impl<'a> Place<'a> {
             ("rate", _) => self.fitting(["per"]),
             ("breaker", _) => self.fitting(["failures"]),
             _ => {
-                let rules = ["at", "rate", "budget", "breaker"];
-                self.fitting(rules.into_iter().filter(|rule| !has(rule)))
+                let rules = clauses::rows("channel").map(|row| row.words[0]);
+                self.fitting(rules.filter(|rule| !has(rule)))
             }
         }
     }
@@ -308,7 +308,7 @@ impl<'a> Place<'a> {
         let has = |word: &str| words.contains(&(word, Role::Clause));
         let clauses = || {
             let of_policies = ["from", "to", "by", "jitter"];
-            let clauses = CLAUSES.into_iter().filter(|clause| match *clause {
+            let clauses = clauses::words("try").filter(|clause| match *clause {
                 clause if of_policies.contains(&clause) => has("backoff") && !has(clause),
                 "for" => words.len() == 1,
                 "or" => words.len() > 1,

@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
+use ftsh_syntax::clauses;
 use ftsh_syntax::vocabulary::OPERATORS;
 
 use super::lexemes::{Part, assigned, double, redirection, single, variable};
 use ftsh_syntax::vocabulary::{
-    ALONE, CLAUSES, DECLARATIONS, HEADS, KEYWORDS, RULES, TIMES, is_loop, is_name, loop_clauses,
+    ALONE, DECLARATIONS, HEADS, KEYWORDS, TIMES, is_loop, is_name, loop_clauses,
 };
 
 /// A piece of a text.
@@ -339,12 +340,13 @@ impl<'t> Scanner<'t> {
             Some("channel") if self.is_after("channel") => Role::Word,
             Some("try") if self.is_after("through") => Role::Word,
             Some("channel")
-                if RULES.contains(&word) || ftsh_syntax::duration::Unit::named(word).is_some() =>
+                if clauses::words("channel").any(|known| known == word)
+                    || ftsh_syntax::duration::Unit::named(word).is_some() =>
             {
                 Role::Clause
             }
             Some("try")
-                if CLAUSES.contains(&word)
+                if clauses::words("try").any(|known| known == word)
                     || TIMES.contains(&word)
                     || ftsh_syntax::duration::Unit::named(word).is_some()
                     || ftsh_syntax::backoff::Kind::named(word).is_some() =>

@@ -1,4 +1,4 @@
-//! The clauses of structures, on their way from tree to code to frame.
+//! The clauses of structures: their rows, and their values on the way from tree to code to frame.
 //!
 //! In the tree a clause holds what was written; lowering pushes its values in the order of the fields
 //! and keeps how each is to be read; the structure that begins reads them in that order. The fields
@@ -8,6 +8,99 @@
 use std::convert::Infallible;
 
 use super::engine::EngineId;
+
+/// Form of the value after a clause's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// No value.
+    Nothing,
+    /// A number.
+    Number,
+    /// A length of time.
+    Time,
+    /// An expression.
+    Expression,
+    /// A number, and optionally `times`.
+    Times,
+    /// Optionally `in order`.
+    Order,
+    /// A form of its own, which has a rule of its own in the grammar.
+    Special,
+}
+
+/// Text of a clause: its words, its place and its description. The grammar's rules of clauses are generated
+/// from the rows by `just generate`, as are tables and word lists; completion and hover read the rows.
+#[derive(Debug)]
+pub struct ClauseRow {
+    /// Keyword of the structure or declaration that takes the clause.
+    pub head: &'static str,
+    /// Words that begin the clause.
+    pub words: &'static [&'static str],
+    /// Words further on in the clause.
+    pub further: &'static [&'static str],
+    /// Form of the value after the words.
+    pub value: Value,
+    /// Clause as the documentation shows it, such as `at most N`.
+    pub usage: &'static str,
+    /// Description, without a full stop.
+    pub help: &'static str,
+}
+
+/// Rows of all clauses but `on`, whose engines have rows of their own.
+#[rustfmt::skip]
+pub const ROWS: &[ClauseRow] = &[
+    ClauseRow::new("try", &["for"], Value::Special, "for D", "new attempts are made as long as this time; when it is over, whatever runs is ended"),
+    ClauseRow::new("try", &["or"], Value::Special, "or LIMIT", "the second limit, a time or a number of times; whichever is reached first ends the `try`"),
+    ClauseRow::new("try", &["every"], Value::Time, "every D", "attempts start at least that far apart, with no other delay between them"),
+    ClauseRow::new("try", &["each"], Value::Time, "each D", "the limit of every single attempt; one that takes longer is ended and has failed"),
+    ClauseRow::new("try", &["while"], Value::Expression, "while EXPR", "another attempt is made only while this is `true`; it may ask `$error_code` and its kin"),
+    ClauseRow::new("try", &["atomic"], Value::Nothing, "atomic", "an attempt is all or nothing. What it prints and writes takes place when it has succeeded"),
+    ClauseRow::new("try", &["backoff"], Value::Special, "backoff POLICY", "the delays between attempts"),
+    ClauseRow::new("try", &["through"], Value::Special, "through CHANNEL", "attempts obey what the channel says, together with those of all your other shells"),
+    ClauseRow::new("try", &["from"], Value::Special, "from D", "the first delay, or what it is made of"),
+    ClauseRow::new("try", &["to"], Value::Special, "to D", "the longest delay"),
+    ClauseRow::new("try", &["by"], Value::Special, "by F", "what delays are multiplied by after each failure"),
+    ClauseRow::new("try", &["jitter"], Value::Special, "jitter P%", "how much of a delay is random"),
+    ClauseRow::new("forany", &["in", "order"], Value::Nothing, "in order", "begins with the first word, not with a random one"),
+    ClauseRow::new("forany", &["hedge", "after"], Value::Time, "hedge after D", "the next word begins beside one that takes longer; the first to succeed wins"),
+    ClauseRow::new("forall", &["at", "most"], Value::Number, "at most N", "so many branches run at once"),
+    ClauseRow::new("forany", &["at", "most"], Value::Number, "at most N", "so many are tried at once; with `hedge after`"),
+    ClauseRow::new("forall", &["at", "least"], Value::Number, "at least N", "so many have to succeed; then the others are ended"),
+    ClauseRow::new("forall", &["keep", "going"], Value::Nothing, "keep going", "one that fails doesn't end the others; `$failed` and `$succeeded` say which"),
+    ClauseRow::new("forall", &["output", "grouped"], Value::Order, "output grouped", "what a branch prints comes out in one piece, when it has ended"),
+    ClauseRow::new("forall", &["output", "tagged"], Value::Nothing, "output tagged", "what branches print comes out line by line, each behind its word and a tab"),
+    ClauseRow::new("forall", &["retry", "lost"], Value::Times, "retry lost N times", "a branch whose machine is lost runs again elsewhere, so often"),
+    ClauseRow::new("channel", &["at", "most"], Value::Special, "at most N", "so many attempts are inside at once; the others wait in the order of their coming"),
+    ClauseRow::new("channel", &["rate"], Value::Special, "rate N per D", "so many attempts may begin in that time").further(&["per"]),
+    ClauseRow::new("channel", &["budget"], Value::Special, "budget P%", "a second or later attempt needs what first attempts have earned"),
+    ClauseRow::new("channel", &["breaker"], Value::Special, "breaker N failures D", "after so many failures in a row attempts fail for so long without being made").further(&["failures", "failure"]),
+];
+
+impl ClauseRow {
+    const fn new(
+        head: &'static str,
+        words: &'static [&'static str],
+        value: Value,
+        usage: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { head, words, further: &[], value, usage, help }
+    }
+
+    const fn further(self, further: &'static [&'static str]) -> Self {
+        Self { further, ..self }
+    }
+}
+
+/// Returns the rows of a structure or declaration.
+pub fn rows(head: &str) -> impl Iterator<Item = &'static ClauseRow> + Clone {
+    ROWS.iter().filter(move |row| row.head == head)
+}
+
+/// Returns all words that belong to clauses of a structure or declaration.
+pub fn words(head: &str) -> impl Iterator<Item = &'static str> + Clone {
+    rows(head).flat_map(|row| row.words.iter().chain(row.further)).copied()
+}
 
 /// The clauses of a `try`: lengths of time `L`, numbers `N`, policies `P`.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! The words of the language, each list once: what the parser, the prompt and the hints for slips
 //! know them by. A test holds them to the grammar.
 
+use super::clauses;
 use super::engine::EngineId;
 
 /// Keywords that open a structure.
@@ -20,36 +21,14 @@ pub const ALONE: [&str; 3] = ["break", "continue", "finally"];
 /// over them.
 pub const DECLARATIONS: [&str; 1] = ["channel"];
 
-/// Words that begin a clause in the head of a `try`, or join limits.
-pub const CLAUSES: [&str; 12] = [
-    "for", "or", "every", "each", "while", "atomic", "backoff", "through", "from", "to", "by",
-    "jitter",
-];
-
-/// The words of a channel's rules.
-pub const RULES: [&str; 8] =
-    ["at", "most", "rate", "per", "budget", "breaker", "failures", "failure"];
-
 /// What follows a number of attempts.
 pub const TIMES: [&str; 2] = ["times", "time"];
 
-/// The clauses of loops that are the same for all engines, with the keyword that takes each.
-const LOOP_CLAUSES: [(&str, [&str; 2]); 9] = [
-    ("forany", ["in", "order"]),
-    ("forany", ["hedge", "after"]),
-    ("forall", ["at", "most"]),
-    ("forany", ["at", "most"]),
-    ("forall", ["at", "least"]),
-    ("forall", ["keep", "going"]),
-    ("forall", ["output", "grouped"]),
-    ("forall", ["output", "tagged"]),
-    ("forall", ["retry", "lost"]),
-];
-
 /// Returns the clauses of loops, word for word, with the keyword that takes each.
 pub fn loop_clauses() -> impl Iterator<Item = (&'static str, [&'static str; 2])> + Clone {
+    let rows = clauses::ROWS.iter().filter(|row| is_loop(row.head));
     let engines = EngineId::ALL.into_iter().map(|engine| ("forall", ["on", engine.name()]));
-    LOOP_CLAUSES.into_iter().chain(engines)
+    rows.filter_map(|row| Some((row.head, <[&str; 2]>::try_from(row.words).ok()?))).chain(engines)
 }
 
 /// Signature of a function of the language, which the parser holds calls to. What the function computes
@@ -236,8 +215,8 @@ mod tests {
     #[test]
     fn the_grammar_has_the_same_words() {
         assert_eq!(strings("keyword"), BTreeSet::from(KEYWORDS));
-        assert_eq!(strings("clause_word"), BTreeSet::from(CLAUSES));
-        assert_eq!(strings("rule_word"), BTreeSet::from(RULES));
+        assert_eq!(strings("clause_word"), clauses::words("try").collect());
+        assert_eq!(strings("rule_word"), clauses::words("channel").collect());
         let loops: BTreeSet<_> = HEADS.into_iter().filter(|head| is_loop(head)).collect();
         assert_eq!(strings("for_kind"), loops);
         let engines = strings("engine");

@@ -15,14 +15,14 @@
 ["|" "|&"] @punctuation.special
 ["(" ")" ","] @punctuation.bracket
 
-(try ["while" "every" "each" "atomic" "through" "backoff" "from" "to" "by" "jitter"] @type)
+; generated: try-words
+(try ["every" "each" "while" "atomic" "backoff" "through" "from" "to" "by" "jitter"] @type)
+; end of generated
 (limit ["for" "or"] @type)
 (for "in" @type)
-(for
-  [
-    "in order" "at most" "at least" "keep going" "output grouped" "output tagged" "hedge after" "on slurm" "on ssh"
-    "retry lost"
-  ] @type)
+; generated: loop-clauses
+(for ["in order" "hedge after" "at most" "at least" "keep going" "output grouped" "output tagged" "retry lost" "on slurm" "on ssh"] @type)
+; end of generated
 (channel ["at most" "rate" "per" "budget" "breaker" "failures" "failure"] @type)
 (try (duration (unit) @type))
 (limit (duration (unit) @type))

@@ -21,9 +21,8 @@ use crate::tokens::{Role, scan};
 use ftsh_machine::builtins;
 use ftsh_syntax::Span;
 use ftsh_syntax::backoff;
-use ftsh_syntax::vocabulary::{
-    ALONE, CLAUSES, DECLARATIONS, KEYWORDS, OPERATORS, RULES, TIMES, function,
-};
+use ftsh_syntax::clauses;
+use ftsh_syntax::vocabulary::{ALONE, DECLARATIONS, KEYWORDS, OPERATORS, TIMES, function};
 
 /// What may stand at a place, where there are `variables` of the environment, and files beside the text's or
 /// in `directory`.
@@ -70,10 +69,14 @@ fn item(
 }
 
 fn kind(word: &str, known: &Known) -> CompletionItemKind {
-    let lists: [&[&str]; 6] = [&KEYWORDS, &ALONE, &DECLARATIONS, &CLAUSES, &RULES, &TIMES];
+    let lists: [&[&str]; 4] = [&KEYWORDS, &ALONE, &DECLARATIONS, &TIMES];
+    let is_clause = |head| clauses::words(head).any(|known| known == word);
     if known.functions.iter().any(|name| name == word) || function(word).is_some() {
         CompletionItemKind::FUNCTION
-    } else if lists.iter().any(|list| list.contains(&word)) {
+    } else if lists.iter().any(|list| list.contains(&word))
+        || is_clause("try")
+        || is_clause("channel")
+    {
         CompletionItemKind::KEYWORD
     } else if OPERATORS.contains(&word) {
         CompletionItemKind::OPERATOR

@@ -68,7 +68,7 @@ impl<'d> Words<'d> {
             Role::Word if self.is_kind() => topic(word)?,
             // The only clause of three words; of the list of a `forall` it might be a part.
             Role::Word if word == "order" && self.before("in") && self.is_grouped() => {
-                meaning::clause(self.head()?, word, "")?.to_owned() + "\n"
+                meaning::clause(self.head()?, word, "")? + "\n"
             }
             Role::Word | Role::Assignment(_) => {
                 let start = match token.role {

@@ -8,12 +8,11 @@ use super::duration::check_count;
 use super::{Pair, Result, Rule, literal};
 use crate::ast::{Block, Channel, Command, CommandKind, Duration, Expr, Name, Stage, Unit};
 use crate::ast::{ExprKind, Part, Word};
-use crate::clauses::ChannelClauses;
+use crate::clauses::{self, ChannelClauses};
 use crate::error::SyntaxError;
 use crate::hint::{Hint, hint};
 use crate::nearest::nearest;
 use crate::span::Span;
-use crate::vocabulary::{CLAUSES, RULES};
 
 /// Shows a declaration.
 fn example() -> Hint {
@@ -31,7 +30,7 @@ impl Builder<'_> {
             return Err(error.hint(example()).into());
         };
         let (name, name_span) = self.channel_name(&name)?;
-        if CLAUSES.contains(&&*name) {
+        if clauses::words("try").any(|word| word == &*name) {
             let error =
                 SyntaxError::new(name_span, format!("`{name}` can't be the name of a channel"));
             return Err(error.hint(hint!("after `through` it is a clause of the `try`")).into());
@@ -175,7 +174,7 @@ fn lacks<T>(span: Span, message: &str, hint: Hint) -> Result<T> {
 fn no_rule(span: Span, text: &str) -> SyntaxError {
     let first = text.split_whitespace().next().unwrap_or_default();
     let error = SyntaxError::new(span, format!("`{first}` is no rule of a channel"));
-    match nearest(first, RULES) {
+    match nearest(first, clauses::words("channel")) {
         Some("at" | "most") => error.hint(hint!("did you mean `at most`?")),
         Some(meant) => error.hint(hint!("did you mean `{meant}`?")),
         None => error.hint(hint!(

@@ -3,12 +3,12 @@
 use super::builder::Builder;
 use super::{Pair, Result, Rule, bashisms, literal};
 use crate::ast::{Duration, Expr, ExprKind, Unit};
+use crate::clauses;
 use crate::duration::parse_joined;
 use crate::error::SyntaxError;
 use crate::hint::hint;
 use crate::nearest::nearest;
 use crate::span::Span;
-use crate::vocabulary::CLAUSES;
 
 /// A `duration` of the grammar, which may turn out to be a number of times.
 pub(super) enum Limit {
@@ -119,7 +119,7 @@ fn joined(amount: Expr) -> Result<Limit> {
 
 fn not_a_duration(span: Span, text: &str) -> SyntaxError {
     if text.len() > 2
-        && let Some(meant) = nearest(text, CLAUSES)
+        && let Some(meant) = nearest(text, clauses::words("try"))
     {
         return SyntaxError::new(span, format!("unknown clause `{text}`"))
             .hint(hint!("did you mean `{meant}`?"));

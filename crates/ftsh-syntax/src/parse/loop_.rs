@@ -41,27 +41,29 @@ impl Builder<'_> {
                 return Err(stray(span, pair.as_str().trim_end()).into());
             }
             let clause = phrase(pair.as_str());
-            if rule == Rule::in_order && all.output == Some(Output::Tagged) {
+            if clause == "in order" && all.output == Some(Output::Tagged) {
                 let error = SyntaxError::new(span, "lines that are tagged come as they come");
                 return Err(error
                     .hint(hint!("`output grouped in order` prints what each word printed in the order of the words"))
                     .into());
             }
             check_owner(span, keyword, &clause)?;
-            if seen.contains(&rule) {
+            // Branches run on one engine.
+            let key = if rule == Rule::on_engine { "on".to_owned() } else { clause.clone() };
+            if seen.contains(&key) {
                 return Err(SyntaxError::new(span, format!("`{clause}` stands there twice")).into());
             }
-            if matches!(rule, Rule::grouped | Rule::tagged) && all.output.is_some() {
+            if clause.starts_with("output ") && all.output.is_some() {
                 let error = SyntaxError::new(span, "output is either grouped or tagged");
                 return Err(error
                     .hint(hint!("`output tagged` prints lines as they come, `output grouped` what a branch printed when it ends"))
                     .into());
             }
-            seen.push(rule);
-            match rule {
-                Rule::in_order => any.in_order = true,
-                Rule::hedge_after => any.hedge_after = Some(self.after(pair, &clause)?),
-                Rule::at_most if keyword == "forany" => {
+            seen.push(key);
+            match &*clause {
+                "in order" => any.in_order = true,
+                "hedge after" => any.hedge_after = Some(self.after(pair, &clause)?),
+                "at most" if keyword == "forany" => {
                     let hint = || {
                         hint!(
                             "`forany x in … hedge after 5s at most 2` has two running at once; {QUOTE}"
@@ -70,21 +72,21 @@ impl Builder<'_> {
                     any.at_most = Some(self.count(pair, &clause, hint)?);
                     alone = Some(span);
                 }
-                Rule::at_most => {
+                "at most" => {
                     let hint = || hint!("`forall x in … at most 8` runs 8 at once; {QUOTE}");
                     all.at_most = Some(self.count(pair, &clause, hint)?);
                 }
-                Rule::at_least => {
+                "at least" => {
                     let hint = || hint!("`forall x in … at least 2` succeeds once 2 have; {QUOTE}");
                     all.at_least = Some(self.count(pair, &clause, hint)?);
                 }
-                Rule::grouped => {
+                "output grouped" => {
                     let in_order = pair.into_inner().next().is_some();
                     all.output = Some(Output::Grouped { in_order });
                 }
-                Rule::tagged => all.output = Some(Output::Tagged),
-                Rule::on_engine => all.on = Some(self.on(pair)?),
-                Rule::retry_lost => {
+                "output tagged" => all.output = Some(Output::Tagged),
+                _ if rule == Rule::on_engine => all.on = Some(self.on(pair)?),
+                "retry lost" => {
                     let hint = || {
                         hint!(
                             "`forall x in … on slurm retry lost 3 times` restarts a branch whose machine died; {QUOTE}"
@@ -92,7 +94,8 @@ impl Builder<'_> {
                     };
                     all.retry_lost = Some(self.count(pair, &clause, hint)?);
                 }
-                _ => all.keep_going = true,
+                "keep going" => all.keep_going = true,
+                clause => unreachable!("a loop has no clause `{clause}`"),
             }
         }
         if let Some(span) = alone

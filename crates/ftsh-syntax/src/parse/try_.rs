@@ -61,29 +61,31 @@ impl Builder<'_> {
             clauses.backoff = Some(self.backoff(pair)?);
             return Ok("`backoff`");
         }
-        if rule == Rule::atomic {
-            clauses.atomic = true;
-            return Ok("`atomic`");
-        }
         if rule == Rule::through {
             head.through = Some(self.through(pair)?);
             return Ok("`through`");
         }
+        let text = pair.as_str();
+        let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+        if (rule, word) == (Rule::try_nothing, "atomic") {
+            clauses.atomic = true;
+            return Ok("`atomic`");
+        }
         let value = pair.into_inner().last().expect("a clause ends with its value");
-        Ok(match rule {
-            Rule::every => {
+        Ok(match (rule, word) {
+            (Rule::try_time, "every") => {
                 clauses.every = Some(self.interval(value)?);
                 "`every`"
             }
-            Rule::each => {
+            (Rule::try_time, "each") => {
                 clauses.each = Some(self.duration(value)?);
                 "`each`"
             }
-            Rule::try_while => {
+            (Rule::try_expression, "while") => {
                 head.condition = Some(self.expr(value)?);
                 "`while`"
             }
-            Rule::limit => match self.limit(value)? {
+            (Rule::limit, _) => match self.limit(value)? {
                 Limit::Time(duration) => {
                     clauses.time = Some(duration);
                     "the time limit"
@@ -93,7 +95,7 @@ impl Builder<'_> {
                     "the number of times"
                 }
             },
-            rule => unreachable!("the head of a `try` holds no {rule:?}"),
+            clause => unreachable!("a `try` has no clause {clause:?}"),
         })
     }
 }
