@@ -1,6 +1,6 @@
 //! What keeps the project in shape: layers, purity, sizes, and documents that tell the truth.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -195,4 +195,95 @@ fn ci_runs_what_the_readme_says() {
             assert!(text.lines().any(|line| line == command), "{name} lacks {command}");
         }
     }
+}
+
+/// Returns the blocks of a text that begin with a line that `begins`, up to the line that closes them.
+fn blocks<'t>(text: &'t str, begins: impl Fn(&str) -> bool) -> Vec<(&'t str, Vec<&'t str>)> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(head) = lines.next() {
+        if begins(head) {
+            blocks.push((head, lines.by_ref().take_while(|line| *line != "}").collect()));
+        }
+    }
+    blocks
+}
+
+/// Returns the type that a line begins methods of: no trait's.
+fn type_of_methods(head: &str) -> Option<&str> {
+    let rest = head.strip_prefix("impl")?.strip_suffix(" {")?;
+    let (_, name) = rest.split_once(' ')?;
+    let is_trait = name.contains(" for ");
+    (!is_trait).then(|| name.split('<').next().unwrap_or(name))
+}
+
+/// Returns true for a line that begins a method of a type at the outermost level.
+fn is_method(line: &str) -> bool {
+    let Some(line) = line.strip_prefix("    ") else { return false };
+    let line = ["pub ", "pub(crate) ", "pub(super) "]
+        .iter()
+        .find_map(|visibility| line.strip_prefix(visibility))
+        .unwrap_or(line);
+    line.starts_with("fn ") || line.starts_with("const fn ")
+}
+
+#[test]
+fn the_machine_is_made_of_parts_that_keep_their_state() {
+    const MAX_METHODS: usize = 79;
+    const MAX_FILES_OF_A_FIELD: usize = 5;
+    const PARTS: [&str; 8] =
+        ["Machine", "Tasks", "Scheduler", "Requests", "Scopes", "Remote", "Definitions", "Random"];
+    let folder = "crates/ftsh-machine/src/";
+    let mut code = code();
+    code.retain(|(name, _)| name.starts_with(folder));
+    let mut methods: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    let mut private = BTreeSet::new();
+    for (file, text) in &code {
+        for (head, lines) in blocks(text, |line| type_of_methods(line).is_some()) {
+            let (count, files) = methods.entry(type_of_methods(head).expect("a type")).or_default();
+            *count += lines.iter().filter(|line| is_method(line)).count();
+            files.insert(file);
+        }
+        for (head, fields) in blocks(text, |line| line.starts_with("pub struct ")) {
+            let name = head.trim_start_matches("pub struct ").trim_end_matches(" {");
+            if !fields.iter().any(|line| line.starts_with("    pub")) {
+                private.insert(name);
+            }
+        }
+    }
+    let mut problems = Vec::new();
+    for (name, (count, _)) in &methods {
+        if *count > MAX_METHODS {
+            problems.push(format!("{name} has {count} methods: a part of it is a type of its own"));
+        }
+    }
+    for part in PARTS {
+        if !private.contains(part) {
+            problems.push(format!("{part} is no struct, or others can touch its fields"));
+        }
+    }
+    // Its fields are private, so that only these files and those below can touch them.
+    let files = &methods["Machine"].1;
+    if files.len() > MAX_FILES_OF_A_FIELD
+        || files.iter().any(|file| !file.starts_with(&format!("{folder}machine/")))
+    {
+        problems.push(format!("too many files touch the machine's fields: {files:?}"));
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn folders_stay_readable() {
+    const MAX_FILES: usize = 15;
+    let mut files: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for (name, _) in code() {
+        let folder = Path::new(&name).parent().expect("a folder").to_owned();
+        *files.entry(folder).or_default() += 1;
+    }
+    let problems: Vec<String> = files
+        .iter()
+        .filter(|(folder, count)| folder.starts_with("crates/ftsh-machine") && **count > MAX_FILES)
+        .map(|(folder, count)| format!("{} has {count} files", folder.display()))
+        .collect();
+    assert_none(&problems);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::Machine;
+use crate::atomic::Committer;
 use crate::atomic::transaction::{Beginning, Dropped, Held, Kind, Scratch, Transaction};
 use crate::commands::opening::{Redirects, Resolved, Resource, Targets, Written};
 use crate::effect::{
@@ -12,6 +12,7 @@ use crate::effect::{
     ScratchId, Sink,
 };
 use crate::event::{Refusal, Reply};
+use crate::interface::requests::Requests;
 use crate::outcome::Failure;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::FrameKind;
@@ -21,12 +22,12 @@ use crate::tries::try_block::NO_TRY;
 use crate::unwind::ending::{Retry, Thrown};
 use crate::values::size::MOST_TOLD;
 use crate::values::value::{Handle, Value};
-use ftsh_syntax::ast::{Mode, Redirect};
+use ftsh_syntax::ast::{Mode, Name, Redirect};
 
-impl Machine {
+impl Committer<'_> {
     /// Where the output of all attempts is to go is known before the first, whatever they change.
     pub(crate) fn find_targets(&self, task: &mut Task, redirects: &[Redirect]) -> Result<(), Halt> {
-        let resolved = self.resolve(task, redirects)?.pending;
+        let resolved = self.core.resolve(task, redirects)?.pending;
         let (directory, umask) = (task.directory.clone(), task.umask);
         task.enter(FrameKind::Targets(Arc::new(Targets { resolved, directory, umask })));
         Ok(())
@@ -48,12 +49,13 @@ impl Machine {
                     // A `catch` that writes nothing leaves what is there.
                     let mode = if attempt { DraftMode::Replace } else { DraftMode::Fill };
                     let mut draft = Vec::new();
-                    let source = self.as_draft(source, mode, true, &mut draft);
+                    let source = self.core.requests.as_draft(source, mode, true, &mut draft);
                     drafts.extend(draft.into_iter().map(|draft| (descriptor, draft)));
                     source
                 }
                 Resource::WriteVariable(name, mode) => {
-                    let (source, change) = self.held_variable(task, &written, name, mode);
+                    let (source, change) =
+                        self.core.requests.held_variable(task, &written, name, mode);
                     written.extend(change.map(|change| (descriptor, change)));
                     source
                 }
@@ -65,12 +67,12 @@ impl Machine {
                 changes.push(FdChange { descriptor: 2, source: FdSource::Descriptor(descriptor) });
             }
         }
-        let operation = self.new_operation(task);
+        let operation = self.core.requests.new_operation(task);
         let place = match &targets {
             Some(targets) => (targets.directory.clone(), targets.umask),
             None => (task.directory.clone(), task.umask),
         };
-        let io = self.open_io_in(place, &task.io, operation, changes);
+        let io = self.core.requests.open_io_in(place, &task.io, operation, changes);
         let before = task.io.clone();
         let inner = Vec::new();
         let transaction = Transaction { kind, before, held, drafts, inner, written, commit: None };
@@ -80,12 +82,17 @@ impl Machine {
 
     /// An attempt begins whose standard error a clause of its `try` may read: a relay keeps it.
     pub(crate) fn begin_tee(&mut self, task: &Task) -> Flow {
-        let relay = OperationId(self.next_id());
-        self.effects.push_back(Effect::Relay { operation: relay, io: task.io.id() });
-        let buffer = Handle::new(BufferId(self.next_id()), &self.released);
+        let relay = OperationId(self.core.requests.next_id());
+        self.core.requests.push(Effect::Relay { operation: relay, io: task.io.id() });
+        let buffer = self.core.requests.new_handle(BufferId);
         let source = FdSource::Tee { relay, buffer: buffer.id() };
-        let operation = self.new_operation(task);
-        let io = self.open_io(&task.io, task, operation, vec![FdChange { descriptor: 2, source }]);
+        let operation = self.core.requests.new_operation(task);
+        let io = self.core.requests.open_io(
+            &task.io,
+            task,
+            operation,
+            vec![FdChange { descriptor: 2, source }],
+        );
         let transaction = Transaction::bare(Kind::Tee { relay, buffer }, task.io.clone());
         let transaction = Box::new(transaction);
         Flow::Wait(State::Beginning(Beginning { operation, io, transaction }))
@@ -102,79 +109,20 @@ impl Machine {
         let replay = match &frame.replay {
             Some(replay) => replay.id(),
             None => {
-                let replay = ReplayId(self.next_id());
-                frame.replay = Some(Handle::new(replay, &self.released));
+                let replay = ReplayId(self.core.requests.next_id());
+                frame.replay = Some(self.core.requests.handle(replay));
                 replay
             }
         };
         changes.push(FdChange { descriptor: 0, source: FdSource::Replay(replay) });
         for descriptor in 1..=9 {
-            let buffer = BufferId(self.next_id());
+            let buffer = BufferId(self.core.requests.next_id());
             changes.push(FdChange { descriptor, source: FdSource::Hold(buffer) });
-            held.push((descriptor, Handle::new(buffer, &self.released)));
+            held.push((descriptor, self.core.requests.handle(buffer)));
         }
-        let scratch = Handle::new(ScratchId(self.next_id()), &self.released);
-        self.scopes.keep(frame.scope, scratch.clone());
+        let scratch = self.core.requests.new_handle(ScratchId);
+        self.core.scopes.keep(frame.scope, scratch.clone());
         Some(Kind::Attempt { replay, scratch })
-    }
-
-    /// A variable that becomes what is written once that is committed.
-    fn held_variable(
-        &mut self,
-        task: &Task,
-        before: &[(u8, Written)],
-        name: crate::Name,
-        mode: Mode,
-    ) -> (FdSource, Option<Written>) {
-        let same = before.iter().rev().find(|(_, written)| written.name == name);
-        if let (Mode::Append, Some((_, written))) = (mode, same) {
-            return (FdSource::BufferAppend(written.buffer.id()), None);
-        }
-        let buffer = BufferId(self.next_id());
-        let variable = task.variables.get(&name).map(|variable| &variable.value);
-        let source = match variable.filter(|_| mode == Mode::Append) {
-            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
-            value => {
-                let text = value.and_then(Value::text).unwrap_or_default().into_owned();
-                FdSource::BufferCreate(buffer, text)
-            }
-        };
-        let buffer = Handle::new(buffer, &self.released);
-        (source, Some(Written { name, buffer, waits: true }))
-    }
-
-    /// A file is written whole or not at all, also if it is appended to where that is wanted.
-    fn as_draft(
-        &mut self,
-        source: FdSource,
-        mode: DraftMode,
-        appends: bool,
-        drafts: &mut Vec<Handle<DraftId>>,
-    ) -> FdSource {
-        let mode = match &source {
-            FdSource::File { access: Access::Write, .. } => mode,
-            FdSource::File { access: Access::Append, .. } if appends => DraftMode::Append,
-            _ => return source,
-        };
-        let FdSource::File { path, .. } = source else { return source };
-        let draft = DraftId(self.next_id());
-        drafts.push(Handle::new(draft, &self.released));
-        FdSource::Draft { draft, path, mode }
-    }
-
-    /// The files that the present instruction writes are written whole or not at all, if it is in an
-    /// atomic attempt. What is appended to isn't held: it would be read to no end.
-    pub(crate) fn draft_files(&mut self, task: &mut Task) {
-        if !task.is_atomic() {
-            return;
-        }
-        let Some(Redirects { pending, drafts, .. }) = task.redirects() else { return };
-        for Resolved { target, .. } in pending {
-            if let Resource::FdSource(source) = target {
-                let file = std::mem::replace(source, FdSource::Null);
-                *source = self.as_draft(file, DraftMode::Replace, false, drafts);
-            }
-        }
     }
 
     /// The descriptors of a transaction are there, or can't be had.
@@ -185,7 +133,7 @@ impl Machine {
         result: Result<Reply, Refusal>,
     ) -> Flow {
         if let Err(refusal) = result {
-            self.leave_tee(&beginning.transaction.kind);
+            self.core.requests.leave_tee(&beginning.transaction.kind);
             // Where nothing has been done yet, nothing is to be hoped for.
             let is_first = task.top_try().is_some_and(|frame| frame.first_failed.is_none());
             let retry = if is_first { Retry::Never } else { Retry::AsUsual };
@@ -200,7 +148,7 @@ impl Machine {
     /// A transaction is left without being committed. What an attempt has written is told of it when
     /// nothing of it runs any more.
     pub(crate) fn roll_back(&mut self, task: &mut Task, transaction: Transaction) {
-        self.leave_tee(&transaction.kind);
+        self.core.requests.leave_tee(&transaction.kind);
         let Transaction { kind, before, mut held, drafts, written, .. } = transaction;
         task.io = before;
         let Some(frame) = task.top_try() else { return };
@@ -217,22 +165,15 @@ impl Machine {
         }
     }
 
-    /// Nobody waits any more for what is written on.
-    pub(crate) fn leave_tee(&mut self, kind: &Kind) {
-        if let Kind::Tee { relay, .. } = kind {
-            self.abandon(*relay);
-        }
-    }
-
     /// Before a `try` goes on after a failed attempt: finds out what that has written last.
     pub(crate) fn ask_output(&mut self, task: &Task, told: Vec<Sink>, then: AfterEmptied) -> Flow {
         let most = then.failure().map_or(0, |failure| {
             MOST_TOLD.saturating_sub(failure.output.as_ref().map_or(0, |output| output.len()))
         });
-        let operation = self.new_operation(task);
+        let operation = self.core.requests.new_operation(task);
         let query = Query::Tail(told, most);
         let directory = task.directory.clone();
-        self.effects.push_back(Effect::Query { operation, directory, query });
+        self.core.requests.push(Effect::Query { operation, directory, query });
         Flow::Wait(State::Telling(operation, then))
     }
 
@@ -259,7 +200,75 @@ impl Machine {
                 failure.output = Some(Arc::new(BString::from([&text[..], inside].concat())));
             }
         }
-        self.emptied(task, then)
+        self.core.unwinder().emptied(task, then)
+    }
+}
+
+impl Requests {
+    /// A variable that becomes what is written once that is committed.
+    fn held_variable(
+        &mut self,
+        task: &Task,
+        before: &[(u8, Written)],
+        name: Name,
+        mode: Mode,
+    ) -> (FdSource, Option<Written>) {
+        let same = before.iter().rev().find(|(_, written)| written.name == name);
+        if let (Mode::Append, Some((_, written))) = (mode, same) {
+            return (FdSource::BufferAppend(written.buffer.id()), None);
+        }
+        let buffer = BufferId(self.next_id());
+        let variable = task.variables.get(&name).map(|variable| &variable.value);
+        let source = match variable.filter(|_| mode == Mode::Append) {
+            Some(Value::Buffer(of)) => FdSource::BufferCopy { buffer, of: of.id() },
+            value => {
+                let text = value.and_then(Value::text).unwrap_or_default().into_owned();
+                FdSource::BufferCreate(buffer, text)
+            }
+        };
+        let buffer = self.handle(buffer);
+        (source, Some(Written { name, buffer, waits: true }))
+    }
+
+    /// A file is written whole or not at all, also if it is appended to where that is wanted.
+    fn as_draft(
+        &mut self,
+        source: FdSource,
+        mode: DraftMode,
+        appends: bool,
+        drafts: &mut Vec<Handle<DraftId>>,
+    ) -> FdSource {
+        let mode = match &source {
+            FdSource::File { access: Access::Write, .. } => mode,
+            FdSource::File { access: Access::Append, .. } if appends => DraftMode::Append,
+            _ => return source,
+        };
+        let FdSource::File { path, .. } = source else { return source };
+        let draft = DraftId(self.next_id());
+        drafts.push(self.handle(draft));
+        FdSource::Draft { draft, path, mode }
+    }
+
+    /// The files that the present instruction writes are written whole or not at all, if it is in an
+    /// atomic attempt. What is appended to isn't held: it would be read to no end.
+    pub(crate) fn draft_files(&mut self, task: &mut Task) {
+        if !task.is_atomic() {
+            return;
+        }
+        let Some(Redirects { pending, drafts, .. }) = task.redirects() else { return };
+        for Resolved { target, .. } in pending {
+            if let Resource::FdSource(source) = target {
+                let file = std::mem::replace(source, FdSource::Null);
+                *source = self.as_draft(file, DraftMode::Replace, false, drafts);
+            }
+        }
+    }
+
+    /// Nobody waits any more for what is written on.
+    pub(crate) fn leave_tee(&mut self, kind: &Kind) {
+        if let Kind::Tee { relay, .. } = kind {
+            self.abandon(*relay);
+        }
     }
 
     /// An atomic `try` is over. Unless an attempt was committed, the next one to read finds all that they
@@ -267,7 +276,7 @@ impl Machine {
     pub(crate) fn end_replay(&mut self, replay: Option<Handle<ReplayId>>) {
         if replay.is_some() {
             drop(replay);
-            self.tell_released();
+            self.flush_released();
         }
     }
 }

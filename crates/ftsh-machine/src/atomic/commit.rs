@@ -5,16 +5,19 @@
 
 use std::collections::VecDeque;
 
-use crate::Machine;
+use crate::atomic::Committer;
 use crate::atomic::transaction::{Commit, Committing, Held, Kind, Transaction};
 use crate::effect::{DraftId, Effect, OperationId, ProcessId, Query, TaskId};
 use crate::event::{Refusal, Reply, SIGPIPE};
 use crate::grouped_output::let_out::Refused;
+use crate::interface::requests::Requests;
 use crate::outcome::FailureKind;
 use crate::record::Level;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Retry, Thrown};
 use crate::unwind::leaving::Leaving;
 use crate::values::value::Handle;
@@ -22,7 +25,7 @@ use crate::values::value::Handle;
 /// What is wrong where something is committed that isn't the innermost structure.
 const NO_TRANSACTION: &str = "the innermost structure is no transaction";
 
-impl Machine {
+impl Committer<'_> {
     /// The end of an atomic attempt, or of what is written to files in one.
     pub(crate) fn end_transaction(&mut self, task: &mut Task) -> Flow {
         match task.frames.pop() {
@@ -44,8 +47,8 @@ impl Machine {
         transaction.commit = Some(Commit { then, streams: VecDeque::new() });
         if let Kind::Tee { relay, .. } = transaction.kind {
             task.enter(FrameKind::Transaction(transaction));
-            self.operations.insert(relay, task.id);
-            self.effects.push_back(Effect::FinishRelay(relay));
+            self.core.requests.await_operation(relay, task.id);
+            self.core.requests.push(Effect::FinishRelay(relay));
             return Flow::Wait(State::Committing(Committing::Relay(relay)));
         }
         let mut drafts = std::mem::take(&mut transaction.inner);
@@ -59,9 +62,9 @@ impl Machine {
             return self.settle_files(task);
         }
         // Asked first: so nothing may be left to do once files are in their places.
-        let operation = self.new_operation(task);
+        let operation = self.core.requests.new_operation(task);
         let (directory, query) = (task.directory.clone(), Query::Filled(buffers));
-        self.effects.push_back(Effect::Query { operation, directory, query });
+        self.core.requests.push(Effect::Query { operation, directory, query });
         Flow::Wait(State::Committing(Committing::Filled(operation)))
     }
 
@@ -74,7 +77,7 @@ impl Machine {
         };
         if !matches!(transaction.kind, Kind::Redirected { .. })
             && !transaction.inner.is_empty()
-            && let Some(outer) = self.enclosing(task)
+            && let Some(outer) = self.core.tasks.enclosing(task)
         {
             outer.inner.append(&mut transaction.inner);
         }
@@ -83,26 +86,8 @@ impl Machine {
         if wanted.is_empty() {
             return self.files_are_there(task);
         }
-        let operation = self.ask_to_settle(task, wanted);
+        let operation = self.core.requests.ask_to_settle(task, wanted);
         Flow::Wait(State::Committing(Committing::Files(operation)))
-    }
-
-    pub(crate) fn ask_to_settle(&mut self, task: &Task, drafts: Vec<DraftId>) -> OperationId {
-        let operation = self.new_operation(task);
-        self.effects.push_back(Effect::Settle { operation, drafts });
-        operation
-    }
-
-    /// The innermost atomic attempt around what a task does, which may be one of a task that waits for it.
-    fn enclosing<'t>(&'t mut self, task: &'t mut Task) -> Option<&'t mut Transaction> {
-        if task.own_attempt().is_some() {
-            return task.own_attempt();
-        }
-        let mut parent = task.parent?.0;
-        while self.tasks.get_mut(&parent)?.own_attempt().is_none() {
-            parent = self.tasks.get(&parent)?.parent?.0;
-        }
-        self.tasks.get_mut(&parent)?.own_attempt()
     }
 
     /// An answer that a commit waits for.
@@ -161,7 +146,7 @@ impl Machine {
         };
         transaction.inner.clear();
         if let Kind::Attempt { replay, .. } = transaction.kind {
-            self.effects.push_back(Effect::KeepInput(replay));
+            self.core.requests.push(Effect::KeepInput(replay));
         }
         for (_, written) in std::mem::take(&mut transaction.written) {
             written.commit(&mut task.variables);
@@ -177,28 +162,8 @@ impl Machine {
         let io = transaction.before.id();
         let streams = transaction.commit.as_mut().map(|commit| &mut commit.streams);
         let Some(held) = streams.and_then(VecDeque::pop_front) else { return self.committed(task) };
-        let process = self.copy(task, io, held.1.id(), held.0);
+        let process = self.core.grouped_output().copy(task, io, held.1.id(), held.0);
         Flow::Wait(State::Committing(Committing::LettingOut(process, held)))
-    }
-
-    /// Whether a task has this only let out what was held.
-    pub(crate) fn commits(&self, task: TaskId, process: ProcessId) -> bool {
-        let state = self.tasks.get(&task).map(|task| &task.state);
-        matches!(state, Some(State::Committing(Committing::LettingOut(it, _))) if *it == process)
-    }
-
-    /// Something that was held is let out, or can't be.
-    pub(crate) fn stream_let_out(&mut self, task: TaskId, result: Result<(), Refused>) {
-        self.resume(task, |machine, task| {
-            let state = std::mem::replace(&mut task.state, State::Ready);
-            let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
-                return Flow::Throw(task.broken("nothing is being let out"));
-            };
-            match result {
-                Ok(()) => machine.next_stream(task),
-                Err(refused) => machine.not_let_out(task, descriptor, refused, Retry::Never),
-            }
-        });
     }
 
     /// What goes to a descriptor can't be written.
@@ -214,8 +179,8 @@ impl Machine {
         };
         let unread = refused.is_unread() && transaction.before.feeds(descriptor);
         let thrown = refused.thrown(task, "what an attempt printed can't be written");
-        if unread && self.outlasts_readers(task) {
-            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+        if unread && self.core.tasks.outlasts_readers(task) {
+            self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return self.next_stream(task);
         }
         let retry = if unread { Retry::Unread } else { retry };
@@ -235,9 +200,54 @@ impl Machine {
         let Some(Commit { then, .. }) = transaction.commit else {
             return Flow::Throw(task.broken(NO_TRANSACTION));
         };
-        self.go_on_leaving(task, then).unwrap_or_else(|halt| self.halt(task, halt))
+        self.core
+            .unwinder()
+            .go_on_leaving(task, then)
+            .unwrap_or_else(|halt| self.core.requests.halt(task, halt))
     }
 
+    /// Something that was held is let out, or can't be.
+    pub(crate) fn stream_let_out(&mut self, task: &mut Task, result: Result<(), Refused>) -> Flow {
+        let state = std::mem::replace(&mut task.state, State::Ready);
+        let State::Committing(Committing::LettingOut(_, (descriptor, _))) = state else {
+            return Flow::Throw(task.broken("nothing is being let out"));
+        };
+        match result {
+            Ok(()) => self.next_stream(task),
+            Err(refused) => self.not_let_out(task, descriptor, refused, Retry::Never),
+        }
+    }
+}
+
+impl Requests {
+    pub(crate) fn ask_to_settle(&mut self, task: &Task, drafts: Vec<DraftId>) -> OperationId {
+        let operation = self.new_operation(task);
+        self.push(Effect::Settle { operation, drafts });
+        operation
+    }
+}
+
+impl Tasks {
+    /// The innermost atomic attempt around what a task does, which may be one of a task that waits for it.
+    fn enclosing<'t>(&'t mut self, task: &'t mut Task) -> Option<&'t mut Transaction> {
+        if task.own_attempt().is_some() {
+            return task.own_attempt();
+        }
+        let mut parent = task.parent?.0;
+        while self.get_mut(parent)?.own_attempt().is_none() {
+            parent = self.get(parent)?.parent?.0;
+        }
+        self.get_mut(parent)?.own_attempt()
+    }
+
+    /// Whether a task has this only let out what was held.
+    pub(crate) fn commits(&self, task: TaskId, process: ProcessId) -> bool {
+        let state = self.get(task).map(|task| &task.state);
+        matches!(state, Some(State::Committing(Committing::LettingOut(it, _))) if *it == process)
+    }
+}
+
+impl Unwinder<'_> {
     /// Goes on with what was decided before a structure was left.
     pub(crate) fn go_on_leaving(&mut self, task: &mut Task, then: Leaving) -> Step {
         match then {

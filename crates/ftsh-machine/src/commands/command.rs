@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::Machine;
 use crate::atomic::commit::{NotSettled, settled};
-use crate::commands::builtins;
 use crate::commands::invocation::{Call, Expanded, Kind, Start};
 use crate::commands::opening::Phase;
 use crate::commands::redirect::enter_redirects;
-use crate::effect::{Action, Effect, Environment, ProcessId, Query, Run};
+use crate::commands::{Commands, builtins};
+use crate::effect::{Action, Effect, Environment, Query, Run};
 use crate::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use crate::outcome::{FailureKind, Outcome, shorten};
 use crate::program::code::Instruction;
@@ -21,7 +20,9 @@ use crate::secrets::Secrets;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::halt::Halt;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{Command, Settling, State, Task};
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Ending, Retry, Thrown};
 use crate::values::size;
 use crate::values::value::{Handle, Value};
@@ -39,7 +40,7 @@ const SIGKILL: i32 = 9;
 /// More of a command's text isn't told.
 const LONGEST_SHOWN: usize = 64 * 1024;
 
-impl Machine {
+impl Commands<'_> {
     /// Runs a command: a function, a builtin or a program, in this order. All its words are expanded
     /// before anything is set up for it.
     pub(crate) fn command(&mut self, task: &mut Task, simple: &Simple) -> Step {
@@ -48,7 +49,7 @@ impl Machine {
             None => {
                 let command = Arc::new(self.expand(task, simple)?);
                 if !simple.redirects.is_empty() {
-                    task.progress().redirects = self.resolve(task, &simple.redirects)?;
+                    task.progress().redirects = self.core.resolve(task, &simple.redirects)?;
                 }
                 task.expanded = Some(Arc::clone(&command));
                 command
@@ -60,11 +61,11 @@ impl Machine {
             Kind::Program => Some(Start::new(program(task, &command, command.words.clone()))),
         };
         if start.as_ref().map_or_else(|| command.kind.calls(), |start| start.reads.is_empty()) {
-            self.draft_files(task);
+            self.core.requests.draft_files(task);
         }
-        let phase = self.next_phase(task);
+        let phase = self.core.requests.next_phase(task);
         if task.is_to_redirect() || start.is_none() && !phase.changes.is_empty() {
-            return Ok(self.open(task, phase));
+            return Ok(self.core.requests.open(task, phase));
         }
         match (start, &command.kind) {
             (Some(start), _) => Ok(self.start(task, start, phase, command.text.clone())),
@@ -79,7 +80,7 @@ impl Machine {
     }
 
     fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Halt> {
-        let expander = self.expander(task);
+        let expander = self.core.expander(task);
         let mut words = Vec::with_capacity(simple.words.len());
         for word in &simple.words {
             if words.first().is_some_and(|first| first == "export") && has_equals_sign(word) {
@@ -103,8 +104,8 @@ impl Machine {
             secrets.learn(name, value);
         }
         let text = display(&words, secrets);
-        let name = if self.functions.is_empty() { None } else { first.to_str().ok() };
-        let function = name.and_then(|name| self.functions.get_key_value(name));
+        let name = if self.definitions.has_no_functions() { None } else { first.to_str().ok() };
+        let function = name.and_then(|name| self.definitions.function(name));
         let kind = match (function, builtins::named(first)) {
             (Some((name, _)), _) => Kind::Function(Arc::clone(name)),
             (None, Some(builtin)) => Kind::Builtin(builtin),
@@ -122,7 +123,7 @@ impl Machine {
     fn call_command(&mut self, task: &mut Task, name: &Name, command: Arc<Expanded>) -> Step {
         enter_redirects(task, true);
         let event = || LogEvent::CommandStarted(command.text.clone());
-        self.log(task, event, Level::COMMANDS);
+        self.core.log(task, event, Level::COMMANDS);
         let mut restore = Vec::new();
         for (name, value) in &command.assignments {
             restore.push(task.variables.keep(name));
@@ -141,7 +142,7 @@ impl Machine {
         if let Some(environment) = task.variables.environment() {
             return Ok(environment);
         }
-        let expander = self.expander(task);
+        let expander = self.core.expander(task);
         let environment =
             Arc::new(task.variables.exported(|value| size::copy(&expander.text(value)?))?);
         task.variables.remember(&environment);
@@ -151,10 +152,9 @@ impl Machine {
     /// Starts a command and waits for it.
     fn start(&mut self, task: &mut Task, start: Start, phase: Phase, text: String) -> Flow {
         let Start { action, reads, last } = start;
-        self.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
-        self.open_scope(task.scope);
-        let process = ProcessId(self.next_id());
-        self.processes.insert(process, task.id);
+        self.core.log(task, || LogEvent::CommandStarted(text.clone()), Level::COMMANDS);
+        self.core.open_scope(task.scope);
+        let process = self.core.requests.new_process(task.id);
         let io = task.opened().unwrap_or(&task.io);
         let feeds = io.piped_after(&phase.changes);
         let run = Box::new(Run {
@@ -165,17 +165,17 @@ impl Machine {
             directory: task.directory.clone(),
             umask: task.umask,
             io: io.id(),
-            is_last: task.opened().is_none() && self.is_all_of_a_stage(task),
+            is_last: task.opened().is_none() && self.core.tasks.is_all_of_a_stage(task),
             redirects: phase.changes,
             feeds,
-            deadline: self.deadline_of(task),
-            grace: task.leaves_time_to_clean_up().then(|| self.config.kill_timeout / 2),
+            deadline: self.core.deadline_of(task),
+            grace: task.leaves_time_to_clean_up().then(|| self.core.config.kill_timeout / 2),
             line: task.line(),
         });
         let replaces_shell = last && task.parent.is_none();
         let effect = if replaces_shell { Effect::Exec(run) } else { Effect::Run(run) };
-        self.effects.push_back(effect);
-        let (started, written) = (self.now, phase.written);
+        self.core.requests.push(effect);
+        let (started, written) = (self.core.now(), phase.written);
         let set_up = task.redirects().map(|it| (take(&mut it.drafts), take(&mut it.before)));
         let (drafts, before) = set_up.unwrap_or_default();
         Flow::Wait(State::Command(Box::new(Command {
@@ -189,13 +189,6 @@ impl Machine {
             replaces_shell,
             drafts,
         })))
-    }
-
-    /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
-    fn is_all_of_a_stage(&self, task: &Task) -> bool {
-        task.frames.is_empty()
-            && matches!(task.program.code.get(task.at + 1), Some(Instruction::EndTask))
-            && self.parent_of_stage(task).is_some()
     }
 
     /// The command that a task waited for could not be started.
@@ -231,7 +224,7 @@ impl Machine {
         if error.kind != SpawnErrorKind::NotFound || text.starts_with("exec ") {
             return None;
         }
-        let functions = self.functions.keys().map(|name| &**name);
+        let functions = self.definitions.functions().map(|(name, _)| &**name);
         let known = functions.chain(builtins::all().map(|builtin| builtin.name)).chain(HEADS);
         let name = text.split(' ').next().unwrap_or_default();
         synonym(name).or_else(|| nearest(name, known))
@@ -248,7 +241,7 @@ impl Machine {
         let State::Command(mut command) = std::mem::replace(&mut task.state, State::Ready) else {
             return Flow::Throw(task.broken(NO_COMMAND));
         };
-        let elapsed = self.now - command.started;
+        let elapsed = self.core.now() - command.started;
         let Command { written, .. } = &mut *command;
         if let Some(written) = written.take() {
             written.commit(&mut task.variables);
@@ -260,7 +253,7 @@ impl Machine {
         }
         if status == Status::Exited(0) && !command.drafts.is_empty() {
             let drafts = command.drafts.iter().map(Handle::id).collect();
-            let operation = self.ask_to_settle(task, drafts);
+            let operation = self.core.requests.ask_to_settle(task, drafts);
             return Flow::Wait(State::Settling(Box::new(Settling { operation, command, elapsed })));
         }
         let text = command.text;
@@ -311,8 +304,8 @@ impl Machine {
         if !unread {
             return Flow::Throw(thrown);
         }
-        if self.outlasts_readers(task) {
-            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+        if self.core.tasks.outlasts_readers(task) {
+            self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             task.advance();
             return Flow::Continue;
         }
@@ -347,38 +340,14 @@ impl Machine {
         outcome: Outcome,
     ) -> Flow {
         if outcome == Outcome::Succeeded {
-            self.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+            self.core.log(
+                task,
+                || LogEvent::CommandSucceeded { command, elapsed },
+                Level::COMMANDS,
+            );
         }
-        self.leave_all(task);
-        self.outcome = Some(outcome);
-        Flow::Wait(State::Ready)
-    }
-
-    /// Another program stands in the shell's place: nothing is left of the structures around it, and what
-    /// they have left running stays.
-    pub(crate) fn leave_all(&mut self, task: &mut Task) {
-        while let Some(Frame { height, kind }) = task.frames.pop() {
-            task.stack.truncate(height);
-            if let FrameKind::Try(frame) = &kind
-                && frame.phase.is_scoped()
-            {
-                self.merge(frame.scope, frame.outer_scope);
-            }
-            self.abandon_frame(task, kind, false);
-        }
-    }
-
-    /// Nobody knows what came of a command: the shell that ran it has ended.
-    pub(crate) fn command_lost(task: &mut Task) -> Flow {
-        let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
-            return Flow::Throw(task.broken(NO_COMMAND));
-        };
-        for kept in command.before.into_iter().rev() {
-            task.variables.put_back(kept);
-        }
-        let text = command.text;
-        let message = format!("`{}` was running when the shell ended", shorten(&text));
-        Flow::Throw(task.thrown(FailureKind::Lost, 1, message, &text))
+        self.core.unwinder().leave_all(task);
+        Flow::Finish(outcome)
     }
 
     /// Goes on after a command.
@@ -389,18 +358,56 @@ impl Machine {
         elapsed: Duration,
         last: bool,
     ) -> Flow {
-        self.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
+        self.core.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
         if last {
             return Flow::End(Ending::Succeeded);
         }
         task.advance();
         Flow::Continue
     }
+}
 
-    /// Reads the answer to a query that a builtin asked.
-    pub(crate) fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
-        task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
+impl Tasks {
+    /// Whether a stage of a pipeline ends with its present instruction, whatever comes of it.
+    fn is_all_of_a_stage(&self, task: &Task) -> bool {
+        task.frames.is_empty()
+            && matches!(task.program.code.get(task.at + 1), Some(Instruction::EndTask))
+            && self.parent_of_stage(task).is_some()
     }
+}
+
+impl Unwinder<'_> {
+    /// Another program stands in the shell's place: nothing is left of the structures around it, and what
+    /// they have left running stays.
+    pub(crate) fn leave_all(&mut self, task: &mut Task) {
+        while let Some(Frame { height, kind }) = task.frames.pop() {
+            task.stack.truncate(height);
+            if let FrameKind::Try(frame) = &kind
+                && frame.phase.is_scoped()
+            {
+                self.core.merge(frame.scope, frame.outer_scope);
+            }
+            self.abandon_frame(task, kind, false);
+        }
+    }
+}
+
+/// Nobody knows what came of a command: the shell that ran it has ended.
+pub fn command_lost(task: &mut Task) -> Flow {
+    let State::Command(command) = std::mem::replace(&mut task.state, State::Ready) else {
+        return Flow::Throw(task.broken(NO_COMMAND));
+    };
+    for kept in command.before.into_iter().rev() {
+        task.variables.put_back(kept);
+    }
+    let text = command.text;
+    let message = format!("`{}` was running when the shell ended", shorten(&text));
+    Flow::Throw(task.thrown(FailureKind::Lost, 1, message, &text))
+}
+
+/// Reads the answer to a query that a builtin asked.
+pub fn answer<'a>(task: &'a Task, query: &Query) -> Option<&'a Reply> {
+    task.answers().iter().find(|(asked, _)| asked == query).map(|(_, reply)| reply)
 }
 
 /// How the run ended that was its last command; none if nobody can say.

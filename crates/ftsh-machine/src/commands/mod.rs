@@ -6,3 +6,18 @@ pub(crate) mod invocation;
 pub(crate) mod opening;
 pub(crate) mod redirect;
 pub(crate) mod table;
+
+use crate::program::definitions::Definitions;
+use crate::tasks::core::Core;
+use crate::tasks::random::Random;
+
+/// Carries out commands, builtins, and calls of functions.
+pub(crate) struct Commands<'a> {
+    pub(crate) core: &'a mut Core,
+    /// Functions that commands may call, and that `source` adds to.
+    pub(crate) definitions: &'a mut Definitions,
+    /// Choices of `random`.
+    pub(crate) random: &'a mut Random,
+    /// Set by `exit`.
+    pub(crate) exit_requested: &'a mut bool,
+}

@@ -5,23 +5,26 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use crate::Machine;
 use crate::atomic::transaction::Transaction;
+use crate::commands::Commands;
 use crate::commands::opening::{Opening, Phase, Redirects, Resolved, Resource, Written};
 use crate::commands::table::Table;
 use crate::effect::{
     Access, BufferId, Directory, Effect, FdChange, FdSource, IoId, OperationId, Umask,
 };
+use crate::interface::requests::Requests;
 use crate::outcome::FailureKind;
+use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::halt::Halt;
 use crate::tasks::task::{State, Task};
+use crate::unwind::Unwinder;
 use crate::unwind::leaving::Leaving;
-use crate::values::value::{Handle, Value};
+use crate::values::value::Value;
 use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
 
-impl Machine {
+impl Core {
     /// Expands the words of redirections; nothing is changed yet.
     pub(crate) fn resolve(&self, task: &Task, redirects: &[Redirect]) -> Result<Redirects, Halt> {
         let expander = self.expander(task);
@@ -70,7 +73,9 @@ impl Machine {
         }
         Ok(Redirects { pending, ..Redirects::default() })
     }
+}
 
+impl Requests {
     /// What comes next of the redirections of the present instruction: as far as the next
     /// variable that is written. It changes when it is set up, and not if something before it fails;
     /// what comes after it may fail without taking that back.
@@ -125,7 +130,7 @@ impl Machine {
                 FdSource::BufferCreate(buffer, text)
             }
         };
-        (source, Some(Written { name, buffer: Handle::new(buffer, &self.released), waits }))
+        (source, Some(Written { name, buffer: self.handle(buffer), waits }))
     }
 
     /// Asks for a table of descriptors; the present instruction starts over when it is there.
@@ -155,28 +160,32 @@ impl Machine {
         redirects: Vec<FdChange>,
     ) -> Table {
         let io = IoId(self.next_id());
-        let table = base.changed(Handle::new(io, &self.released), &redirects);
+        let table = base.changed(self.handle(io), &redirects);
         let base = base.id();
         let effect = Effect::Open { operation, io, base, directory, umask, redirects };
-        self.effects.push_back(effect);
+        self.push(effect);
         table
     }
+}
 
+impl Commands<'_> {
     /// Redirections around a block.
     pub(crate) fn redirect_block(&mut self, task: &mut Task, redirects: &Arc<[Redirect]>) -> Step {
         if task.opened().is_none() {
-            task.progress().redirects = self.resolve(task, redirects)?;
-            self.draft_files(task);
+            task.progress().redirects = self.core.resolve(task, redirects)?;
+            self.core.requests.draft_files(task);
         }
         if task.opened().is_none() || task.is_to_redirect() {
-            let phase = self.next_phase(task);
-            return Ok(self.open(task, phase));
+            let phase = self.core.requests.next_phase(task);
+            return Ok(self.core.requests.open(task, phase));
         }
         enter_redirects(task, false);
         task.advance();
         Ok(Flow::Continue)
     }
+}
 
+impl Unwinder<'_> {
     /// Leaves a block's redirections.
     pub(crate) fn leave(&mut self, task: &mut Task) {
         if let Some(frame) = task.frames.pop() {
@@ -188,7 +197,7 @@ impl Machine {
     /// Comes to the end of a block's redirections.
     pub(crate) fn end_redirects(&mut self, task: &mut Task) -> Flow {
         if task.top_transaction().is_some() {
-            return self.end_transaction(task);
+            return self.core.committer().end_transaction(task);
         }
         self.leave(task);
         task.advance();
@@ -210,7 +219,7 @@ impl Machine {
                 if transaction.is_around_call() =>
             {
                 let then = Leaving::To(task.at);
-                self.begin_commit(task, transaction, then)
+                self.core.committer().begin_commit(task, transaction, then)
             }
             other => {
                 task.frames.extend(other);

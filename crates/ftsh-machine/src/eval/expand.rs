@@ -11,6 +11,7 @@ use bstr::BString;
 use crate::config::Config;
 use crate::effect::Query;
 use crate::event::Reply;
+use crate::tasks::core::Core;
 use crate::tasks::halt::Halt;
 use crate::tasks::task::Task;
 use crate::time::Time;
@@ -29,6 +30,13 @@ pub struct Expander<'a> {
     pub now: Time,
     /// Adds up how many bytes are handled.
     pub handled: &'a Cell<usize>,
+}
+
+impl Core {
+    /// Returns what expands the words of a task.
+    pub fn expander<'a>(&'a self, task: &'a Task) -> Expander<'a> {
+        Expander { task, config: &self.config, now: self.now(), handled: self.scheduler.handled() }
+    }
 }
 
 impl Expander<'_> {

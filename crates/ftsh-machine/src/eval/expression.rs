@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::Machine;
+use crate::commands::Commands;
 use crate::commands::invocation::Call;
 use crate::effect::Query;
 use crate::eval::operators;
@@ -12,10 +12,12 @@ use crate::event::Reply;
 use crate::outcome::{FailureKind, shorten};
 use crate::program::code::Instruction;
 use crate::record::{Level, LogEvent};
+use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
 use crate::tasks::halt::Halt;
 use crate::tasks::task::Task;
+use crate::unwind::Unwinder;
 use crate::unwind::ending::Ending;
 use crate::unwind::leaving::Leaving;
 use crate::values::pieces::Pieces;
@@ -27,41 +29,89 @@ use ftsh_syntax::ast::{Name, Part, Word};
 /// How deep calls may be nested.
 const DEEPEST_CALL: usize = 1000;
 
-impl Machine {
-    /// Operators, whose operands are on the stack.
-    pub(crate) fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
-        let result = match instruction {
-            Instruction::Test(test) => {
-                // The operand stays on the stack until the answer is there.
-                if let Some(error) = task.stack.last().and_then(Value::not_text) {
-                    return Err(Halt::expression(error));
-                }
-                let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
-                let query = Query::Test(*test, path);
-                let answer = task.answers().iter().find(|(asked, _)| *asked == query);
-                let Some((_, reply)) = answer else { return Err(Halt::Need(query)) };
-                let truth = *reply == Reply::Truth(true);
-                task.stack.pop();
-                Ok(Value::Boolean(truth))
+/// Operators, whose operands are on the stack.
+pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
+    let result = match instruction {
+        Instruction::Test(test) => {
+            // The operand stays on the stack until the answer is there.
+            if let Some(error) = task.stack.last().and_then(Value::not_text) {
+                return Err(Halt::expression(error));
             }
-            Instruction::Not => task.pop()?.boolean().map(|value| Value::Boolean(!value)),
-            Instruction::Boolean => task.pop()?.boolean().map(Value::Boolean),
-            Instruction::Binary(operator) => {
-                let right = task.pop()?;
-                operators::binary(*operator, &task.pop()?, &right)
-            }
-            Instruction::Range { step } => {
-                let step = if *step { task.pop()?.integer() } else { Ok(1) };
-                let to = task.pop()?.integer();
-                let from = task.pop()?.integer();
-                from.and_then(|from| Range::new(from, to?, step?)).map(Value::Range)
-            }
-            _ => return Ok(()),
-        };
-        task.stack.push(result.map_err(Halt::expression)?);
-        Ok(())
-    }
+            let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
+            let query = Query::Test(*test, path);
+            let answer = task.answers().iter().find(|(asked, _)| *asked == query);
+            let Some((_, reply)) = answer else { return Err(Halt::Need(query)) };
+            let truth = *reply == Reply::Truth(true);
+            task.stack.pop();
+            Ok(Value::Boolean(truth))
+        }
+        Instruction::Not => task.pop()?.boolean().map(|value| Value::Boolean(!value)),
+        Instruction::Boolean => task.pop()?.boolean().map(Value::Boolean),
+        Instruction::Binary(operator) => {
+            let right = task.pop()?;
+            operators::binary(*operator, &task.pop()?, &right)
+        }
+        Instruction::Range { step } => {
+            let step = if *step { task.pop()?.integer() } else { Ok(1) };
+            let to = task.pop()?.integer();
+            let from = task.pop()?.integer();
+            from.and_then(|from| Range::new(from, to?, step?)).map(Value::Range)
+        }
+        _ => return Ok(()),
+    };
+    task.stack.push(result.map_err(Halt::expression)?);
+    Ok(())
+}
 
+pub fn shift(task: &mut Task) -> Result<(), Halt> {
+    let by = task.pop()?.integer().map_err(Halt::expression)?;
+    let count = task.args.len().saturating_sub(1);
+    match usize::try_from(by) {
+        Ok(by) if by <= count => {
+            Arc::make_mut(&mut task.args).drain(1..=by);
+            Ok(())
+        }
+        Ok(by) => {
+            Err(Halt::expression(format!("can't shift by {by}: there are {count} arguments")))
+        }
+        Err(_) => Err(Halt::expression(format!("can't shift by {by}"))),
+    }
+}
+
+/// Has the innermost call put a variable back to what it was the first time, which is what it was `made`,
+/// if this task has it so, or a word that it takes over from. A branch or a stage has a copy of the
+/// variables, which ends with it.
+pub fn local(task: &mut Task, name: &Name, made: Option<Change>) {
+    let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
+        FrameKind::Call(call) if call.function.is_some() => Some(call),
+        _ => None,
+    });
+    match call {
+        Some(call) if call.restore.iter().all(|kept| kept.name != *name) => {
+            call.restore.push(match made {
+                Some(variable) => Kept { name: Arc::clone(name), variable, changed: true },
+                None => task.variables.keep(name),
+            });
+        }
+        None if task.locals.iter().all(|(known, _)| known != name) => {
+            task.locals.push((Arc::clone(name), made));
+        }
+        _ => {}
+    }
+}
+
+/// Goes back to the caller's place, arguments and variables.
+pub fn leave_call(task: &mut Task, call: CallFrame) {
+    task.program = call.program;
+    task.at = call.return_to - 1;
+    if call.function.is_some() {
+        task.args = call.args;
+    }
+    let kept = call.restore.into_iter().rev();
+    kept.for_each(|kept| task.variables.put_back(kept));
+}
+
+impl Core {
     /// The words of a loop's list item.
     pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Halt> {
         let expander = self.expander(task);
@@ -106,36 +156,23 @@ impl Machine {
         self.log(task, event, Level::COMMANDS);
         task.variables.unset(name);
     }
+}
 
-    pub(crate) fn shift(task: &mut Task) -> Result<(), Halt> {
-        let by = task.pop()?.integer().map_err(Halt::expression)?;
-        let count = task.args.len().saturating_sub(1);
-        match usize::try_from(by) {
-            Ok(by) if by <= count => {
-                Arc::make_mut(&mut task.args).drain(1..=by);
-                Ok(())
-            }
-            Ok(by) => {
-                Err(Halt::expression(format!("can't shift by {by}: there are {count} arguments")))
-            }
-            Err(_) => Err(Halt::expression(format!("can't shift by {by}"))),
-        }
-    }
-
+impl Commands<'_> {
     pub(crate) fn call_in_expression(
         &mut self,
         task: &mut Task,
         name: &Name,
         arguments: usize,
     ) -> Step {
-        if !self.functions.contains_key(name) {
+        if self.definitions.function(name).is_none() {
             return self.function(task, name, arguments);
         }
         let mut args = Vec::with_capacity(1 + arguments);
         args.push(BString::from(&**name));
         let from = task.stack.len().saturating_sub(arguments);
         for value in &task.stack[from..] {
-            args.push(size::copy(&self.expander(task).text(value)?)?);
+            args.push(size::copy(&self.core.expander(task).text(value)?)?);
         }
         task.stack.truncate(from);
         let (name, restore) = (Arc::clone(name), Vec::new());
@@ -144,8 +181,8 @@ impl Machine {
 
     /// Enters a function.
     pub(crate) fn call(&mut self, task: &mut Task, call: Call) -> Step {
-        let Some((program, address)) = self.functions.get(&call.name).cloned() else {
-            return Err(self.undefined(&call.name));
+        let Some((_, (program, address))) = self.definitions.function(&call.name) else {
+            return Err(self.definitions.undefined(&call.name));
         };
         let depth = task.depth() + 1;
         if depth > DEEPEST_CALL {
@@ -157,19 +194,21 @@ impl Machine {
         let frame = CallFrame {
             function: Some(call.name),
             wants_value: call.wants_value,
-            program: std::mem::replace(&mut task.program, program),
+            program: std::mem::replace(&mut task.program, Arc::clone(program)),
             return_to: task.at + 1,
             args: std::mem::replace(&mut task.args, Arc::new(call.args)),
             restore: call.restore,
-            started: self.now,
+            started: self.core.now(),
             command: call.command,
             depth,
         };
         task.enter(FrameKind::Call(Box::new(frame)));
-        task.jump(address);
+        task.jump(*address);
         Ok(Flow::Continue)
     }
+}
 
+impl Unwinder<'_> {
     /// `return`, and the end of a function.
     pub(crate) fn return_(&mut self, task: &mut Task, has_value: bool) -> Step {
         let value = if has_value { Some(task.pop()?) } else { None };
@@ -192,7 +231,11 @@ impl Machine {
                     return Ok(self.begin_finally(task, *guard, Leaving::Return(value)));
                 }
                 FrameKind::Transaction(transaction) => {
-                    return Ok(self.begin_commit(task, transaction, Leaving::Return(value)));
+                    return Ok(self.core.committer().begin_commit(
+                        task,
+                        transaction,
+                        Leaving::Return(value),
+                    ));
                 }
                 kind => {
                     self.abandon_frame(task, kind, true);
@@ -202,67 +245,34 @@ impl Machine {
             if call.wants_value && value.is_none() {
                 let name = call.function.as_deref().unwrap_or("source");
                 let message = format!("the function `{name}` did not return a value");
-                Self::leave_call(task, *call);
+                leave_call(task, *call);
                 return Err(Halt::expression(message));
             }
             let (wants_value, return_to) = (call.wants_value, call.return_to);
             let (started, command) = (call.started, call.command.take().unwrap_or_default());
-            Self::leave_call(task, *call);
+            leave_call(task, *call);
             if !wants_value && let Some(code) = value.as_ref().and_then(exit_code) {
                 let message = format!("`{}` returned {code}", shorten(&command));
                 let thrown = task.thrown(FailureKind::Exit, code, message, &command);
-                return Ok(Flow::Throw(thrown.after(self.now - started)));
+                return Ok(Flow::Throw(thrown.after(self.core.now() - started)));
             }
             task.jump(return_to);
             match value {
                 Some(value) if wants_value => {
                     let text = || LogEvent::Returned(value.brief().unwrap_or_default());
-                    self.log(task, text, Level::STRUCTURES);
+                    self.core.log(task, text, Level::STRUCTURES);
                     task.stack.push(value);
                 }
                 _ => {
-                    let elapsed = self.now - started;
+                    let elapsed = self.core.now() - started;
                     let event = || LogEvent::CommandSucceeded { command, elapsed };
-                    self.log(task, event, Level::COMMANDS);
+                    self.core.log(task, event, Level::COMMANDS);
                     return Ok(self.leave_redirects_of_call(task));
                 }
             }
             return Ok(Flow::Continue);
         }
         Ok(Flow::End(Ending::Succeeded))
-    }
-
-    /// Has the innermost call put a variable back to what it was the first time, which is what it was `made`,
-    /// if this task has it so, or a word that it takes over from. A branch or a stage has a copy of the
-    /// variables, which ends with it.
-    pub(crate) fn local(task: &mut Task, name: &Name, made: Option<Change>) {
-        let call = task.frames.iter_mut().rev().find_map(|frame| match &mut frame.kind {
-            FrameKind::Call(call) if call.function.is_some() => Some(call),
-            _ => None,
-        });
-        match call {
-            Some(call) if call.restore.iter().all(|kept| kept.name != *name) => {
-                call.restore.push(match made {
-                    Some(variable) => Kept { name: Arc::clone(name), variable, changed: true },
-                    None => task.variables.keep(name),
-                });
-            }
-            None if task.locals.iter().all(|(known, _)| known != name) => {
-                task.locals.push((Arc::clone(name), made));
-            }
-            _ => {}
-        }
-    }
-
-    /// Goes back to the caller's place, arguments and variables.
-    pub(crate) fn leave_call(task: &mut Task, call: CallFrame) {
-        task.program = call.program;
-        task.at = call.return_to - 1;
-        if call.function.is_some() {
-            task.args = call.args;
-        }
-        let kept = call.restore.into_iter().rev();
-        kept.for_each(|kept| task.variables.put_back(kept));
     }
 }
 

@@ -6,24 +6,27 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::Machine;
 use crate::commands::opening::Phase;
 use crate::commands::table::Table;
 use crate::effect::{Effect, FdChange, FdSource, TaskId};
+use crate::forall::Forker;
+use crate::forall::joining::joined;
 use crate::grouped_output::held::{Held, MOST_HELD, Outputs};
 use crate::grouped_output::relay::field;
+use crate::interface::requests::Requests;
 use crate::loops::loop_block::pop_items;
 use crate::outcome::FailureKind;
-use crate::pipelines::tally::{Failed, Tally};
+use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Loop};
 use crate::record::{Level, LogEvent, Record};
+use crate::remote::pack::know_all;
 use crate::remote::remote_branch::{Elsewhere, MAX_REMOTE_BRANCHES};
+use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::halt::Halt;
-use crate::tasks::join::{NO_JOIN, exited, reason, top_join};
+use crate::tasks::join::top_join;
 use crate::tasks::task::{State, Task};
-use crate::unwind::ending::{Ending, Thrown};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::{ForAllClauses, Output};
 
@@ -36,7 +39,7 @@ const MANY_BRANCHES: usize = 50_000;
 /// What recursion can have: there each has but one.
 const MOST_BRANCHES: usize = 2 * MANY_BRANCHES;
 
-impl Machine {
+impl Forker<'_> {
     /// `forall`: first the descriptors that all branches share, then the branches.
     pub(crate) fn for_all(
         &mut self,
@@ -46,11 +49,14 @@ impl Machine {
         dispatch: Address,
     ) -> Step {
         // What runs elsewhere already stays there.
-        let is_remote = self.lone.is_none() && (clauses.on.is_some() || self.config.on.is_some());
-        if is_remote || self.packing.is_some() {
-            Self::know_all(task)?;
+        let is_remote = self.core.remote.root().is_none()
+            && (clauses.on.is_some() || self.core.config.on.is_some());
+        if is_remote || self.core.remote.packs_branches() {
+            know_all(task)?;
         }
-        let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
+        let Some(io) = task.take_opened() else {
+            return Ok(self.core.requests.open_for_branches(task));
+        };
         task.turn(crate::program::code::forall_values(clauses));
         let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
             .try_map(
@@ -62,7 +68,7 @@ impl Machine {
         let at_least = positive(at_least, "forall can't have the success of at least")?;
         let retry_lost = positive(retry_lost, "forall can't retry as often as")?;
         let at_most = at_most.or(is_remote.then_some(MAX_REMOTE_BRANCHES));
-        let on = on.or_else(|| self.config.on.clone()).filter(|_| is_remote);
+        let on = on.or_else(|| self.core.config.on.clone()).filter(|_| is_remote);
         let elsewhere = on.clone().map(|on| {
             let most_pending =
                 at_most.unwrap_or(MAX_REMOTE_BRANCHES).try_into().unwrap_or(usize::MAX);
@@ -72,10 +78,10 @@ impl Machine {
         let clauses = ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost };
         let (outputs, relay) = match output {
             Some(Output::Grouped { in_order }) => (Some(Box::new(Outputs::new(in_order))), None),
-            Some(Output::Tagged) => (None, Some(self.begin_relay(task, io.id()))),
+            Some(Output::Tagged) => (None, Some(self.core.requests.begin_relay(task, io.id()))),
             None => (None, None),
         };
-        let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.now));
+        let mut tally = Box::new(Tally::new(pop_items(task, code.items), self.core.now()));
         tally.decide(&clauses);
         let kind = JoinKind::Branches {
             code: Arc::clone(code),
@@ -94,39 +100,32 @@ impl Machine {
         Ok(Flow::Fork)
     }
 
-    /// Opens the descriptors that all branches share. They would fight for the standard input, so that
-    /// they read nothing, unless redirected.
-    pub(crate) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
-        let null = FdChange { descriptor: 0, source: FdSource::Null };
-        self.open(task, Phase { changes: vec![null], written: None })
-    }
-
     /// Starts some of the branches that may run; a list can be too long to start all at once.
     pub(crate) fn more_branches(&mut self, task: &mut Task) -> Flow {
         if let Some(JoinKind::Hedge(_)) = top_join(task).map(|it| &it.kind) {
             return self.more_hedges(task);
         }
-        self.more_output(task);
+        self.core.grouped_output().more_output(task);
         for _ in 0..BATCH {
-            self.budget = self.budget.saturating_sub(1);
+            self.core.scheduler.count_branch();
             if let Some(flow) = self.crowded(task) {
                 return flow;
             }
             let Some((code, value, io, remote_branch)) = next_branch(task) else {
-                self.finish_relay(task);
-                return Self::joined(task);
+                self.core.requests.finish_relay(task);
+                return joined(task);
             };
             let word = value.clone();
-            let now = self.now;
+            let now = self.core.now();
             let (branch, held) = self.begin_branch(task, "forall", &code, value, io);
             if let Some(remote_branch) = remote_branch
-                && let Some(task) = self.tasks.get_mut(&branch)
+                && let Some(task) = self.core.tasks.get_mut(branch)
             {
                 task.at = remote_branch;
             }
             self.pack_begun(task, &word, branch);
             let held = held.map(|held| {
-                let word = field(self.shown_word(&word).as_bytes());
+                let word = field(self.core.shown_word(&word).as_bytes());
                 (held, format!("{}={word}", code.variable))
             });
             if let Some(JoinKind::Branches { tally, outputs, .. }) =
@@ -143,17 +142,17 @@ impl Machine {
 
     /// What becomes of a task that can't start a branch more, because there are so many.
     pub(crate) fn crowded(&mut self, task: &mut Task) -> Option<Flow> {
-        if self.tasks.len() < MANY_BRANCHES {
+        if self.core.tasks.count() < MANY_BRANCHES {
             return None;
         }
         if !top_join(task)?.running.is_empty() {
             return Some(Flow::Wait(State::Children));
         }
         // Nothing of its own will make room.
-        if self.tasks.len() < MOST_BRANCHES {
+        if self.core.tasks.count() < MOST_BRANCHES {
             return None;
         }
-        self.leave(task);
+        self.core.unwinder().leave(task);
         let message = format!("there are {MOST_BRANCHES} branches already");
         Some(Flow::Throw(task.thrown(FailureKind::Failure, 1, message, "")))
     }
@@ -167,22 +166,41 @@ impl Machine {
         word: Value,
         io: Table,
     ) -> (TaskId, Option<Held>) {
-        let scope = self.new_scope(Some(task.scope));
+        let scope = self.core.new_scope(Some(task.scope));
         let mut branch = self.fork(task, 0, code.body, io, scope);
-        self.tag_output(task, &mut branch, &word);
-        self.iterate(&mut branch, keyword, code, word);
-        let held = self.hold_output(task, &mut branch);
+        self.core.tag_output(task, &mut branch, &word);
+        self.core.iterate(&mut branch, keyword, code, word);
+        let held = self.core.requests.hold_output(task, &mut branch);
         let id = branch.id;
         if let Some(join) = top_join(task) {
             join.running.insert(id);
         }
         if let State::Ready = branch.state {
-            self.ready.push_back(id);
+            self.core.scheduler.queue(id);
         }
-        self.tasks.insert(id, branch);
+        self.core.tasks.put(branch);
         (id, held)
     }
 
+    /// Packs a branch of the `forall` that a task is at, if that is wanted.
+    pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
+        if self.core.remote.packs_branches() {
+            let packed = self.packer().pack(task, word, branch).map(|(packed, _)| packed);
+            self.core.remote.keep_packed(branch, packed);
+        }
+    }
+}
+
+impl Requests {
+    /// Opens the descriptors that all branches share. They would fight for the standard input, so that
+    /// they read nothing, unless redirected.
+    pub(crate) fn open_for_branches(&mut self, task: &mut Task) -> Flow {
+        let null = FdChange { descriptor: 0, source: FdSource::Null };
+        self.open(task, Phase { changes: vec![null], written: None })
+    }
+}
+
+impl Core {
     /// A branch of a task has ended, and nothing is left of it, or soon will be: the log tells how.
     pub(crate) fn branch_ended(
         &mut self,
@@ -190,7 +208,7 @@ impl Machine {
         (branch, attempts): (TaskId, u64),
         failure: Option<(FailureKind, i32)>,
     ) {
-        let now = self.now;
+        let now = self.now();
         let (code, node, begun) = match top_join(task).map(|it| &mut it.kind) {
             Some(JoinKind::Branches { code, tally, .. }) => {
                 let node = tally.node(branch).map(ToOwned::to_owned);
@@ -219,40 +237,7 @@ impl Machine {
         let own = top_join(task).is_some_and(|it| it.kind.is_grouped()).then_some(branch);
         let group = record.group.or(own);
         let record = Record { task: Some(branch), parent: Some(task.id), group, ..record };
-        self.effects.push_back(Effect::Log(record));
-    }
-
-    /// A branch is failing: that may take its siblings along.
-    pub(crate) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
-        let step = self.tasks.get(&parent).and_then(|task| self.branch_step(task, child, 0));
-        let Some(task) = self.tasks.get_mut(&parent) else { return };
-        let decided = match top_join(task).map(|join| &mut join.kind) {
-            Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
-            Some(JoinKind::Branches { clauses, tally, .. }) => {
-                tally.ends(child, ending, step, clauses)
-            }
-            Some(JoinKind::Stages(_)) | None => {
-                return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
-            }
-        };
-        if decided {
-            self.cancel_children(parent, reason(ending));
-        }
-    }
-
-    /// The failure of a `forall`.
-    pub(crate) fn branches_failed(task: &Task, failed: Failed) -> Thrown {
-        let (kind, code) = failed.kind();
-        let mut thrown = match (failed.message, failed.first) {
-            (Some(message), _) => {
-                Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
-            }
-            (None, Some(Ending::Failed(thrown))) => thrown,
-            (None, Some(Ending::Exited(code))) => exited(task, "branch", code).inside(failed.step),
-            (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
-        };
-        Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
-        thrown
+        self.requests.push(Effect::Log(record));
     }
 }
 

@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::effect::TaskId;
+use crate::forall::Forker;
 use crate::forall::branches::positive;
+use crate::forall::joining::joined;
 use crate::forany::hedge::Hedge;
 use crate::grouped_output::held::Held;
 use crate::program::code::{Loop, Scale};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::halt::Halt;
-use crate::tasks::join::{exited, fork_again, top_join};
+use crate::tasks::join::{exited, top_join};
 use crate::tasks::task::Task;
 use crate::tasks::timer::Timer;
 use crate::tries::try_block::{length, not_zero};
@@ -21,7 +22,7 @@ use crate::unwind::ending::{Ending, Left};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
-impl Machine {
+impl Forker<'_> {
     /// Begins with the first word.
     pub(crate) fn hedge(
         &mut self,
@@ -29,7 +30,9 @@ impl Machine {
         code: &Arc<Loop>,
         clauses: &ForAnyClauses<Scale, ()>,
     ) -> Step {
-        let Some(io) = task.take_opened() else { return Ok(self.open_for_branches(task)) };
+        let Some(io) = task.take_opened() else {
+            return Ok(self.core.requests.open_for_branches(task));
+        };
         task.turn(crate::program::code::forany_values(clauses));
         let clauses = clauses.try_map(
             task,
@@ -53,7 +56,7 @@ impl Machine {
     pub(crate) fn more_hedges(&mut self, task: &mut Task) -> Flow {
         // What the winner has printed comes after all that the others do.
         if top_hedge(task).is_some_and(|(running, _)| running == 0) {
-            self.more_output(task);
+            self.core.grouped_output().more_output(task);
         }
         while let Some((running, hedge)) = top_hedge(task)
             && hedge.begins(running)
@@ -67,40 +70,17 @@ impl Machine {
             let (branch, held) = self.begin_branch(task, "forany", &code, word.clone(), io);
             self.begin_hedge(task, branch, word, held);
         }
-        Self::joined(task)
+        joined(task)
     }
 
     /// A word's branch begins: the next one is to follow it after a while.
     fn begin_hedge(&mut self, task: &mut Task, branch: TaskId, word: Value, held: Option<Held>) {
-        let (id, now) = (task.id, self.now);
+        let (id, now) = (task.id, self.core.now());
         let Some((running, hedge)) = top_hedge(task) else { return };
         hedge.began(branch, word, held, now);
-        self.timers.cancel(hedge.timer.take());
+        self.core.scheduler.cancel(hedge.timer.take());
         if hedge.has_more(running) {
-            hedge.timer = Some(self.timers.arm(now + hedge.after, Timer::Hedge(id)));
-        }
-    }
-
-    /// The next word is to begin beside those that run.
-    pub(crate) fn hedge_due(&mut self, task: TaskId) {
-        self.resume(task, |_, task| {
-            if let Some((_, hedge)) = top_hedge(task) {
-                hedge.timer = None;
-                hedge.is_due();
-            }
-            fork_again(task)
-        });
-    }
-
-    /// A word's branch is failing: the next one need not wait for its end.
-    pub(crate) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &Ending) {
-        let mut why = None;
-        self.resume(parent, |machine, task| {
-            why = machine.hedge_ends(task, branch, ending, None);
-            fork_again(task)
-        });
-        if let Some(why) = why {
-            self.cancel_children(parent, why);
+            hedge.timer = Some(self.core.scheduler.arm(now + hedge.after, Timer::Hedge(id)));
         }
     }
 
@@ -121,7 +101,7 @@ impl Machine {
 
     /// A word's branch is ending, or has ended; what it leaves is the script's if it has won. Says why
     /// the others are to be ended now, if they are.
-    fn hedge_ends(
+    pub(crate) fn hedge_ends(
         &mut self,
         task: &mut Task,
         branch: TaskId,
@@ -135,7 +115,7 @@ impl Machine {
             }
             (Ending::Failed(thrown), _) => (Err(thrown.clone()), "another word gave up"),
             (Ending::Exited(code), _) => {
-                let step = self.branch_step(task, branch, 0);
+                let step = self.core.branch_step(task, branch, 0);
                 (Err(exited(task, "branch", *code).inside(step)), "another word exited")
             }
         };
@@ -143,8 +123,16 @@ impl Machine {
         if !hedge.ends(branch, result) {
             return None;
         }
-        self.timers.cancel(hedge.timer.take());
+        self.core.scheduler.cancel(hedge.timer.take());
         Some(why)
+    }
+}
+
+/// Has the next word of a hedged `forany` begin as soon as there is room.
+pub fn next_word_is_due(task: &mut Task) {
+    if let Some((_, hedge)) = top_hedge(task) {
+        hedge.timer = None;
+        hedge.is_due();
     }
 }
 

@@ -1,25 +1,26 @@
 //! Holds what branches print, and writes it on when its turn has come.
 
-use crate::Machine;
 use crate::commands::table::Table;
 use crate::effect::{
     Action, BufferId, Effect, FdChange, FdSource, IoId, ProcessId, Run, ScopeId, TaskId,
 };
 use crate::event::{SpawnError, Status};
+use crate::grouped_output::GroupedOutput;
 use crate::grouped_output::held::{Group, Held, LettingOut, Outputs, Part};
+use crate::interface::requests::Requests;
 use crate::outcome::FailureKind;
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, JoinKind};
-use crate::tasks::join::{fork_again, top_join};
+use crate::tasks::join::top_join;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Retry, Thrown};
-use crate::values::value::Handle;
 
 /// Why branches are cancelled.
 pub const NOT_WRITTEN: &str = "what a branch printed can't be written";
 
-impl Machine {
+impl Requests {
     /// Has what a branch prints be held, if its siblings' is.
     pub(crate) fn hold_output(&mut self, task: &mut Task, branch: &mut Task) -> Option<Held> {
         top_join(task)?.kind.outputs()?;
@@ -30,6 +31,17 @@ impl Machine {
         Some(held)
     }
 
+    /// Somewhere to keep what a branch prints, and how it gets there.
+    pub(crate) fn hold(&mut self) -> (Held, Vec<FdChange>) {
+        let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
+        let changes = [(1, output), (2, errors)]
+            .map(|(descriptor, buffer)| FdChange { descriptor, source: FdSource::Hold(buffer) });
+        let handle = |buffer| self.handle(buffer);
+        (Held { output: handle(output), errors: handle(errors) }, changes.into())
+    }
+}
+
+impl GroupedOutput<'_> {
     /// Lets out what branches have printed that ended.
     pub(crate) fn more_output(&mut self, task: &mut Task) {
         let Some((io, mut outputs)) = take_outputs(task) else { return };
@@ -39,7 +51,7 @@ impl Machine {
 
     /// Some of what branches have printed is let out, or can't be. Says whether the `forall` is over by
     /// that.
-    fn output_done(&mut self, task: &mut Task, result: Result<(), Refused>) -> bool {
+    pub(crate) fn output_done(&mut self, task: &mut Task, result: Result<(), Refused>) -> bool {
         let Some((io, mut outputs)) = take_outputs(task) else { return false };
         let written = self.written_on(task, io.id(), &mut outputs, result);
         let over = match written {
@@ -59,8 +71,8 @@ impl Machine {
     pub(crate) fn output_refused(&mut self, task: &mut Task, io: &Table, refused: Refused) -> bool {
         let unread = refused.is_unread() && io.has_readers();
         let mut thrown = refused.thrown(task, NOT_WRITTEN);
-        if unread && self.outlasts_readers(task) {
-            self.log_failure(task, &thrown.failure, Level::COMMANDS, false);
+        if unread && self.core.tasks.outlasts_readers(task) {
+            self.core.log_failure(task, &thrown.failure, Level::COMMANDS, false);
             return false;
         }
         if unread {
@@ -72,21 +84,6 @@ impl Machine {
             Some(JoinKind::Stages(_)) | None => {}
         }
         true
-    }
-
-    /// What a task let out for its branches is written, or can't be.
-    pub(crate) fn let_out_done(&mut self, task: TaskId, result: Result<(), Refused>) {
-        let mut failed = false;
-        self.resume(task, |machine, task| {
-            failed = machine.output_done(task, result);
-            match task.state {
-                State::Doomed => machine.clean(task),
-                _ => fork_again(task),
-            }
-        });
-        if failed {
-            self.cancel_children(task, NOT_WRITTEN);
-        }
     }
 
     /// Writes on what cut off branches have printed, as part of cleaning up. Returns none once that is
@@ -105,17 +102,8 @@ impl Machine {
     /// Tells the log that nothing more of these branches' output is written.
     pub(crate) fn log_groups_ended(&mut self, task: &Task, branches: &[TaskId]) {
         for branch in branches {
-            self.log(task, || LogEvent::GroupEnded(*branch), Level::ENDING);
+            self.core.log(task, || LogEvent::GroupEnded(*branch), Level::ENDING);
         }
-    }
-
-    /// Somewhere to keep what a branch prints, and how it gets there.
-    pub(crate) fn hold(&mut self) -> (Held, Vec<FdChange>) {
-        let (output, errors) = (BufferId(self.next_id()), BufferId(self.next_id()));
-        let changes = [(1, output), (2, errors)]
-            .map(|(descriptor, buffer)| FdChange { descriptor, source: FdSource::Hold(buffer) });
-        let handle = |buffer| Handle::new(buffer, &self.released);
-        (Held { output: handle(output), errors: handle(errors) }, changes.into())
     }
 
     /// Begins to let out what comes next, if nothing is being let out.
@@ -181,10 +169,9 @@ impl Machine {
             let source = FdSource::Descriptor(descriptor);
             redirects.push(FdChange { descriptor: 1, source });
         }
-        self.open_scope(scope);
-        let process = ProcessId(self.next_id());
-        self.processes.insert(process, task.id);
-        self.effects.push_back(Effect::Run(Box::new(Run {
+        self.core.open_scope(scope);
+        let process = self.core.requests.new_process(task.id);
+        self.core.requests.push(Effect::Run(Box::new(Run {
             process,
             task: task.id,
             scope,
@@ -194,7 +181,7 @@ impl Machine {
             io,
             redirects,
             feeds: 0,
-            deadline: self.deadline_of(task),
+            deadline: self.core.deadline_of(task),
             grace: None,
             line: task.line(),
             is_last: false,
@@ -222,6 +209,13 @@ impl Machine {
         }
         self.let_out(task, io, outputs);
         Ok(())
+    }
+}
+
+impl Tasks {
+    /// Whether a task has this only write what its branches printed.
+    pub fn lets_out(&self, task: TaskId, process: ProcessId) -> bool {
+        self.get(task).is_some_and(|task| letting_out(task) == Some(process))
     }
 }
 

@@ -3,34 +3,25 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::effect::{Effect, FdChange, FdSource, IoId, OperationId, TaskId};
 use crate::event::{Refusal, Reply, SIGPIPE};
-use crate::grouped_output::let_out::{NOT_WRITTEN, Refused};
+use crate::grouped_output::GroupedOutput;
+use crate::grouped_output::let_out::Refused;
 use crate::grouped_output::relay::{Relay, field};
+use crate::interface::requests::Requests;
+use crate::tasks::core::Core;
 use crate::tasks::frame::{JoinFrame, JoinKind};
-use crate::tasks::join::{fork_again, top_join};
+use crate::tasks::join::top_join;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::values::value::Value;
 
-impl Machine {
+impl Requests {
     /// Begins to relay to the descriptors that all branches share.
     pub(crate) fn begin_relay(&mut self, task: &Task, io: IoId) -> Relay {
         let operation = self.new_operation(task);
-        self.effects.push_back(Effect::Relay { operation, io });
+        self.push(Effect::Relay { operation, io });
         Relay::new(operation)
-    }
-
-    /// Has what a branch prints go through its loop's relay, if that has one.
-    pub(crate) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
-        let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
-        let word = word.text().unwrap_or_default();
-        let tag = Arc::new(field(&self.config.secrets.hide_bytes(&word)).into());
-        let source = FdSource::Relay { relay, tag };
-        let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
-        let operation = self.new_operation(branch);
-        branch.io = self.open_io(&branch.io, branch, operation, changes.into());
-        branch.state = State::Piped(operation);
     }
 
     /// Has all be written, once no branch runs and none is to begin.
@@ -39,39 +30,7 @@ impl Machine {
         if let Some(relay) = top_relay(join)
             && relay.finish()
         {
-            self.effects.push_back(Effect::FinishRelay(relay.operation));
-        }
-    }
-
-    /// Whether this is a relay that a task waits for.
-    pub(crate) fn is_relayed_by(&mut self, task: TaskId, operation: OperationId) -> bool {
-        let join = self.tasks.get_mut(&task).and_then(|task| top_join(task));
-        top_relay(join).is_some_and(|relay| relay.operation == operation)
-    }
-
-    /// All that the branches of a task have printed is written, or it can't be.
-    pub(crate) fn relay_done(&mut self, task: TaskId, result: Result<Reply, Refusal>) {
-        let refused = match result {
-            Ok(Reply::Truth(true)) => None,
-            Ok(_) => Some(Refused::NobodyReads(SIGPIPE)),
-            Err(refusal) => Some(Refused::Error(refusal.message)),
-        };
-        let mut failed = false;
-        self.resume(task, |machine, task| {
-            if let Some(relay) = top_relay(top_join(task)) {
-                relay.end();
-            }
-            let io = top_join(task).and_then(|join| match &join.kind {
-                JoinKind::Branches { io, .. } => Some(io.clone()),
-                JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
-            });
-            if let (Some(refused), Some(io)) = (refused, io) {
-                failed = machine.output_refused(task, &io, refused);
-            }
-            fork_again(task)
-        });
-        if failed {
-            self.cancel_children(task, NOT_WRITTEN);
+            self.push(Effect::FinishRelay(relay.operation));
         }
     }
 
@@ -81,6 +40,51 @@ impl Machine {
             && relay.end()
         {
             self.abandon(relay.operation);
+        }
+    }
+}
+
+impl Core {
+    /// Has what a branch prints go through its loop's relay, if that has one.
+    pub(crate) fn tag_output(&mut self, task: &mut Task, branch: &mut Task, word: &Value) {
+        let Some(relay) = top_relay(top_join(task)).map(|relay| relay.operation) else { return };
+        let word = word.text().unwrap_or_default();
+        let tag = Arc::new(field(&self.config.secrets.hide_bytes(&word)).into());
+        let source = FdSource::Relay { relay, tag };
+        let changes = [1, 2].map(|descriptor| FdChange { descriptor, source: source.clone() });
+        let operation = self.requests.new_operation(branch);
+        branch.io = self.requests.open_io(&branch.io, branch, operation, changes.into());
+        branch.state = State::Piped(operation);
+    }
+}
+
+impl Tasks {
+    /// Whether this is a relay that a task waits for.
+    pub(crate) fn is_relayed_by(&mut self, task: TaskId, operation: OperationId) -> bool {
+        let join = self.get_mut(task).and_then(|task| top_join(task));
+        top_relay(join).is_some_and(|relay| relay.operation == operation)
+    }
+}
+
+impl GroupedOutput<'_> {
+    /// All that the branches of a task have printed is written, or it can't be. Says whether the loop
+    /// fails by that.
+    pub(crate) fn relay_done(&mut self, task: &mut Task, result: Result<Reply, Refusal>) -> bool {
+        let refused = match result {
+            Ok(Reply::Truth(true)) => None,
+            Ok(_) => Some(Refused::NobodyReads(SIGPIPE)),
+            Err(refusal) => Some(Refused::Error(refusal.message)),
+        };
+        if let Some(relay) = top_relay(top_join(task)) {
+            relay.end();
+        }
+        let io = top_join(task).and_then(|join| match &join.kind {
+            JoinKind::Branches { io, .. } => Some(io.clone()),
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        });
+        match (refused, io) {
+            (Some(refused), Some(io)) => self.output_refused(task, &io, refused),
+            _ => false,
         }
     }
 }

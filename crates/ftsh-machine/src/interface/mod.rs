@@ -6,6 +6,8 @@ pub mod driver;
 pub mod effect;
 pub mod event;
 pub mod id;
+pub(crate) mod log;
 pub mod outcome;
 pub mod record;
+pub(crate) mod requests;
 pub mod time;

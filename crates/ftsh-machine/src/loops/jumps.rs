@@ -1,10 +1,10 @@
 //! `break` and `continue`: where they lead, and the way there.
 
-use crate::Machine;
 use crate::program::code::{Address, Instruction};
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind};
 use crate::tasks::task::Task;
+use crate::unwind::Unwinder;
 use crate::unwind::leaving::Leaving;
 use ftsh_syntax::ast::Jump;
 
@@ -57,7 +57,7 @@ impl Loops {
     }
 }
 
-impl Machine {
+impl Unwinder<'_> {
     /// Leaves so many structures, whose attempts have succeeded by that, and goes on elsewhere.
     pub(crate) fn jump_out(&mut self, task: &mut Task, frames: usize, to: Address) -> Flow {
         for left in (0..frames).rev() {
@@ -70,7 +70,7 @@ impl Machine {
                 }
                 FrameKind::Transaction(transaction) => {
                     let then = Leaving::JumpOut { frames: left, to };
-                    return self.begin_commit(task, transaction, then);
+                    return self.core.committer().begin_commit(task, transaction, then);
                 }
                 kind => self.abandon_frame(task, kind, true),
             }

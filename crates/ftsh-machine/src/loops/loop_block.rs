@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use crate::Machine;
+use crate::forall::Forker;
 use crate::program::code::{Loop, Scale};
 use crate::record::{Level, LogEvent};
+use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{ForAnyFrame, Frame, FrameKind};
 use crate::tasks::halt::Halt;
@@ -15,12 +16,22 @@ use crate::values::items::Items;
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
-impl Machine {
-    pub(crate) fn begin_for(task: &mut Task, code: &Loop) {
-        let items = pop_items(task, code.items);
-        task.enter(FrameKind::For(items));
-    }
+pub fn begin_for(task: &mut Task, code: &Loop) {
+    let items = pop_items(task, code.items);
+    task.enter(FrameKind::For(items));
+}
 
+pub fn end_for_any(task: &mut Task) -> Flow {
+    match task.frames.pop() {
+        Some(Frame { kind: FrameKind::ForAny(_), .. }) => {
+            task.advance();
+            Flow::Continue
+        }
+        _ => Flow::Throw(task.broken("a `forany` ends that has not begun")),
+    }
+}
+
+impl Core {
     pub(crate) fn next_for(&mut self, task: &mut Task, code: &Loop) -> Flow {
         let next = match task.frames.last_mut() {
             Some(Frame { kind: FrameKind::For(items), .. }) => items.next(),
@@ -34,40 +45,6 @@ impl Machine {
             task.jump(code.end);
         }
         Flow::Continue
-    }
-
-    pub(crate) fn for_any(
-        &mut self,
-        task: &mut Task,
-        code: &Arc<Loop>,
-        clauses: &ForAnyClauses<Scale, ()>,
-    ) -> Step {
-        if clauses.hedge_after.is_some() {
-            return self.hedge(task, code, clauses);
-        }
-        let items = self.items_of_any(task, code, clauses.in_order)?;
-        let mut frame = ForAnyFrame { code: Arc::clone(code), items, tried: 0 };
-        self.try_item(task, &mut frame);
-        task.enter(FrameKind::ForAny(Box::new(frame)));
-        Ok(Flow::Continue)
-    }
-
-    /// The list of a `forany`, at the word that it begins with.
-    pub(crate) fn items_of_any(
-        &mut self,
-        task: &mut Task,
-        code: &Loop,
-        in_order: bool,
-    ) -> Result<Items, Halt> {
-        let mut items = pop_items(task, code.items);
-        if items.is_empty() {
-            return Err(Halt::expression("the list of forany is empty"));
-        }
-        if !in_order {
-            let first = self.rng().random_range(0..items.len());
-            items.rewind(first);
-        }
-        Ok(items)
     }
 
     fn try_item(&mut self, task: &mut Task, frame: &mut ForAnyFrame) {
@@ -88,16 +65,6 @@ impl Machine {
         true
     }
 
-    pub(crate) fn end_for_any(task: &mut Task) -> Flow {
-        match task.frames.pop() {
-            Some(Frame { kind: FrameKind::ForAny(_), .. }) => {
-                task.advance();
-                Flow::Continue
-            }
-            _ => Flow::Throw(task.broken("a `forany` ends that has not begun")),
-        }
-    }
-
     /// Sets a loop's variable.
     pub(crate) fn iterate(
         &mut self,
@@ -113,9 +80,45 @@ impl Machine {
         };
         self.log(task, event, Level::STRUCTURES);
         if let Value::Text(text) = &value {
-            self.handled.set(self.handled.get() + text.len());
+            self.scheduler.handle(text.len());
         }
         task.variables.set(&code.variable, value);
+    }
+}
+
+impl Forker<'_> {
+    pub(crate) fn for_any(
+        &mut self,
+        task: &mut Task,
+        code: &Arc<Loop>,
+        clauses: &ForAnyClauses<Scale, ()>,
+    ) -> Step {
+        if clauses.hedge_after.is_some() {
+            return self.hedge(task, code, clauses);
+        }
+        let items = self.items_of_any(task, code, clauses.in_order)?;
+        let mut frame = ForAnyFrame { code: Arc::clone(code), items, tried: 0 };
+        self.core.try_item(task, &mut frame);
+        task.enter(FrameKind::ForAny(Box::new(frame)));
+        Ok(Flow::Continue)
+    }
+
+    /// The list of a `forany`, at the word that it begins with.
+    pub(crate) fn items_of_any(
+        &mut self,
+        task: &mut Task,
+        code: &Loop,
+        in_order: bool,
+    ) -> Result<Items, Halt> {
+        let mut items = pop_items(task, code.items);
+        if items.is_empty() {
+            return Err(Halt::expression("the list of forany is empty"));
+        }
+        if !in_order {
+            let first = self.random.rng().random_range(0..items.len());
+            items.rewind(first);
+        }
+        Ok(items)
     }
 }
 

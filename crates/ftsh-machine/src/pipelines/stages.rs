@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::effect::{FdChange, FdSource, PipeId};
+use crate::forall::Forker;
 use crate::program::code::Address;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind};
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Ended, Ending, Left};
 
-impl Machine {
+impl Forker<'_> {
     /// A pipeline: its stages share the scope, and each pair a pipe.
     pub(crate) fn pipeline(
         &mut self,
@@ -26,7 +27,7 @@ impl Machine {
             let reader = pipe.take().map(FdSource::PipeReader);
             redirects.extend(reader.map(|source| FdChange { descriptor: 0, source }));
             if index + 1 < stages.len() {
-                let id = PipeId(self.next_id());
+                let id = PipeId(self.core.requests.next_id());
                 pipe = Some(id);
                 redirects.push(FdChange { descriptor: 1, source: FdSource::PipeWriter(id) });
                 if *errors {
@@ -34,20 +35,24 @@ impl Machine {
                 }
             }
             let mut stage = self.fork(task, index, *address, task.io.clone(), task.scope);
-            let operation = self.new_operation(&stage);
-            stage.io = self.open_io(&task.io, task, operation, redirects);
+            let operation = self.core.requests.new_operation(&stage);
+            stage.io = self.core.requests.open_io(&task.io, task, operation, redirects);
             stage.state = State::Piped(operation);
             children.push(stage);
         }
         let running = children.iter().map(|child| child.id).collect();
         task.enter(FrameKind::Join(Box::new(JoinFrame { end, running, kind })));
-        self.tasks.extend(children.into_iter().map(|child| (child.id, child)));
+        for child in children {
+            self.core.tasks.put(child);
+        }
         Flow::Wait(State::Children)
     }
+}
 
+impl Tasks {
     /// The task that waits for a stage of a pipeline.
     pub(crate) fn parent_of_stage(&self, task: &Task) -> Option<&Task> {
-        let parent = self.tasks.get(&task.parent?.0)?;
+        let parent = self.get(task.parent?.0)?;
         match &parent.frames.last()?.kind {
             FrameKind::Join(join) => match &join.kind {
                 JoinKind::Stages(_) => Some(parent),
@@ -56,47 +61,47 @@ impl Machine {
             _ => None,
         }
     }
+}
 
-    /// A stage has ended, and leaves this to the task that waits for it. What it made `local` was its own,
-    /// and so is where it went.
-    pub(crate) fn stage_ended(task: &Task, ending: Ending, left: Left) -> Ended {
-        let mut changes = left.variables.into_changes();
-        for (name, before) in left.locals {
-            match before {
-                Some(change) => changes.insert(name, change),
-                None => changes.remove(&name),
-            };
-        }
-        if left.directory != task.directory {
-            changes.retain(|name, _| !matches!(&**name, "PWD" | "OLDPWD"));
-        }
-        Ended { ending, changes }
+/// A stage has ended, and leaves this to the task that waits for it. What it made `local` was its own,
+/// and so is where it went.
+pub fn stage_ended(task: &Task, ending: Ending, left: Left) -> Ended {
+    let mut changes = left.variables.into_changes();
+    for (name, before) in left.locals {
+        match before {
+            Some(change) => changes.insert(name, change),
+            None => changes.remove(&name),
+        };
     }
+    if left.directory != task.directory {
+        changes.retain(|name, _| !matches!(&**name, "PWD" | "OLDPWD"));
+    }
+    Ended { ending, changes }
+}
 
-    /// All stages have ended: what they set is the script's, the later ones' last. Says how the first of them
-    /// failed; one whose writing nobody read any more has not. To a question, one that says no answers
-    /// only if all could be asked.
-    pub(crate) fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
-        let last = stages.len().saturating_sub(1);
-        let is_asked = matches!(task.barrier(), Some(FrameKind::Question(_)));
-        let is_no = |ending: &Ending| !matches!(ending, Ending::Failed(thrown) if !thrown.is_no());
-        let mut failed: Option<Ending> = None;
-        for (index, Ended { ending, changes }) in stages.into_iter().flatten().enumerate() {
-            task.variables.absorb(changes);
-            let failed_here = match &ending {
-                Ending::Succeeded => false,
-                Ending::Exited(_) | Ending::Failed(_) => index == last || !ending.is_cut_off(),
-            };
-            let is_first = match &failed {
-                Some(before) => is_asked && is_no(before) && !is_no(&ending),
-                None => true,
-            };
-            if failed_here && is_first {
-                failed = Some(ending);
-            }
+/// All stages have ended: what they set is the script's, the later ones' last. Says how the first of them
+/// failed; one whose writing nobody read any more has not. To a question, one that says no answers
+/// only if all could be asked.
+pub fn join_stages(task: &mut Task, stages: Vec<Option<Ended>>) -> Option<Ending> {
+    let last = stages.len().saturating_sub(1);
+    let is_asked = matches!(task.barrier(), Some(FrameKind::Question(_)));
+    let is_no = |ending: &Ending| !matches!(ending, Ending::Failed(thrown) if !thrown.is_no());
+    let mut failed: Option<Ending> = None;
+    for (index, Ended { ending, changes }) in stages.into_iter().flatten().enumerate() {
+        task.variables.absorb(changes);
+        let failed_here = match &ending {
+            Ending::Succeeded => false,
+            Ending::Exited(_) | Ending::Failed(_) => index == last || !ending.is_cut_off(),
+        };
+        let is_first = match &failed {
+            Some(before) => is_asked && is_no(before) && !is_no(&ending),
+            None => true,
+        };
+        if failed_here && is_first {
+            failed = Some(ending);
         }
-        failed
     }
+    failed
 }
 
 /// Whether a later stage of the same pipeline reads what this one writes.

@@ -1,4 +1,5 @@
 //! The flat list of instructions that a script is lowered to.
 
 pub(crate) mod code;
+pub(crate) mod definitions;
 pub(crate) mod lower;

@@ -7,23 +7,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
-
-use crate::Machine;
 use crate::effect::{Dispatch, Effect, ProcessId, TaskId};
 use crate::event::{Blame, Returned};
 use crate::outcome::FailureKind;
 use crate::pipelines::tally::Tally;
 use crate::record::{Level, LogEvent, Trouble};
+use crate::remote::Dispatcher;
 use crate::remote::engines::Turn;
 use crate::remote::nodes::Avoided;
 use crate::remote::packed::{BranchEnd, EndedBranch, PackedFailure, PackedTrace};
 use crate::remote::remote_branch::{Elsewhere, RemoteFrame, RemoteState};
 use crate::remote::unpack::{self, failure};
+use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::top_join;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::tasks::timer::Timer;
 use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
@@ -36,43 +35,42 @@ const MOST_REFUSALS: u32 = 10;
 /// The exit status of a branch that its engine doesn't take: to be tried again later.
 const TEMPORARY: i32 = 75;
 
-impl Machine {
+impl Dispatcher<'_> {
     /// Sends a branch, when its turn has come.
     pub(crate) fn dispatch(&mut self, task: &mut Task) -> Flow {
-        let Some((parent, elsewhere, word)) = self.sender(task) else {
+        let Some((parent, elsewhere, word)) = self.core.tasks.sender(task) else {
             return Flow::Throw(task.broken("a branch that nobody sends"));
         };
         if top_remote(task).is_none() {
             task.enter(FrameKind::Remote(Box::new(RemoteFrame::new(Arc::clone(&elsewhere)))));
         }
         let engine = elsewhere.on.engine;
-        let now = self.now;
-        let shared = self.engines.of(engine);
+        let now = self.core.now();
+        let shared = self.core.remote.engine(engine);
         if let Turn::Later(until) = shared.turn(task.id, elsewhere.most_pending, now) {
-            let timer = until.map(|until| self.timers.arm(until, Timer::Wake(task.id)));
+            let timer = until.map(|until| self.core.scheduler.arm(until, Timer::Wake(task.id)));
             return Flow::Wait(State::Remote(RemoteState::Waiting(timer)));
         }
-        let packed = match self.tasks.get(&parent) {
-            Some(parent) => self.pack(parent, &word, task.id),
+        let packed = match self.core.tasks.get(parent) {
+            Some(parent) => self.packer().pack(parent, &word, task.id),
             None => return Flow::Throw(task.broken("a branch that nobody waits for")),
         };
         let (branch, texts) = match packed {
             Ok(packed) => packed,
             Err(why) => return Flow::Throw(not_sent(task, engine, &why.to_string())),
         };
-        let process = ProcessId(self.next_id());
+        let process = self.core.requests.new_process(task.id);
         let Some(frame) = top_remote(task) else {
             return Flow::Throw(task.broken(NOT_REMOTE));
         };
         (frame.texts, frame.node) = (texts, None);
-        let shared = self.engines.of(engine);
+        let shared = self.core.remote.engine(engine);
         shared.sent(process);
         let Avoided { nodes: avoid, until: avoid_until } =
             shared.nodes.avoided(&frame.shunned, now);
         frame.avoided.clone_from(&avoid);
-        self.processes.insert(process, task.id);
-        self.open_scope(task.scope);
-        self.effects.push_back(Effect::Dispatch(Box::new(Dispatch {
+        self.core.open_scope(task.scope);
+        self.core.requests.push(Effect::Dispatch(Box::new(Dispatch {
             process,
             task: task.id,
             scope: task.scope,
@@ -87,29 +85,6 @@ impl Machine {
         Flow::Wait(State::Remote(RemoteState::Sent(process)))
     }
 
-    /// The task whose branch this is, where that is to run, and its word.
-    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
-        let (parent, _) = task.parent?;
-        let FrameKind::Join(join) = &self.tasks.get(&parent)?.frames.last()?.kind else {
-            return None;
-        };
-        match &join.kind {
-            JoinKind::Branches { elsewhere, tally, .. } => {
-                Some((parent, Arc::clone(elsewhere.as_ref()?), tally.word(task.id)?.clone()))
-            }
-            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
-        }
-    }
-
-    /// What is known of a branch and its siblings.
-    fn tally_around(&mut self, task: &Task) -> Option<&mut Tally> {
-        let (parent, _) = task.parent?;
-        match &mut top_join(self.tasks.get_mut(&parent)?)?.kind {
-            JoinKind::Branches { tally, .. } => Some(tally),
-            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
-        }
-    }
-
     /// A branch came to nothing on a machine, after so long: that is avoided for a while.
     fn avoid(
         &mut self,
@@ -119,61 +94,10 @@ impl Machine {
         elapsed: Duration,
         why: Trouble,
     ) {
-        let now = self.now;
-        let time = self.engines.of(engine).nodes.failed(node, elapsed, now);
+        let now = self.core.now();
+        let time = self.core.remote.engine(engine).nodes.failed(node, elapsed, now);
         let event = || LogEvent::Avoided { node: node.to_owned(), why, time };
-        self.log(task, event, Level::STRUCTURES);
-    }
-
-    /// A branch that was sent begins, on this machine.
-    pub(crate) fn placed(&mut self, process: ProcessId, node: &str) {
-        let Some(task) = self.processes.get(&process).copied() else { return };
-        let mut engine = None;
-        self.resume(task, |machine, task| {
-            let now = machine.now;
-            machine.log(task, || LogEvent::Placed { node: node.to_owned() }, Level::STRUCTURES);
-            if let Some(tally) = machine.tally_around(task) {
-                tally.placed(task.id, node);
-            }
-            if let Some(frame) = top_remote(task) {
-                engine = Some(frame.elsewhere.on.engine);
-                (frame.node, frame.failure) = (Some((node.to_owned(), now)), None);
-            }
-            task.since = now;
-            Flow::keep_waiting(task)
-        });
-        let Some(engine) = engine else { return };
-        let shared = self.engines.of(engine);
-        shared.settled(process);
-        shared.is_there();
-        shared.nodes.began(node);
-        self.wake_waiting(engine);
-    }
-
-    /// A branch that was sent is over, or didn't begin; nothing of it is left.
-    pub(crate) fn returned(&mut self, process: ProcessId, returned: Returned) {
-        let Some(task) = self.processes.remove(&process) else { return };
-        let mut engine = None;
-        self.resume(task, |machine, task| {
-            let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
-            let used = frame.elsewhere.on.engine;
-            engine = Some(used);
-            machine.engines.of(used).settled(process);
-            task.state = State::Ready;
-            match returned {
-                Returned::Ended { node, elapsed, ended } => {
-                    machine.engines.of(used).is_there();
-                    machine.branch_returned(task, used, &node, elapsed, *ended)
-                }
-                Returned::Lost { node, why } => machine.branch_lost(task, node.as_deref(), &why),
-                Returned::NotBegun { node, why, blame } => {
-                    machine.not_begun(task, used, node, &why, blame)
-                }
-            }
-        });
-        if let Some(engine) = engine {
-            self.wake_waiting(engine);
-        }
+        self.core.log(task, event, Level::STRUCTURES);
     }
 
     /// A record of its end has come.
@@ -190,7 +114,7 @@ impl Machine {
         let mut sources = texts.unwrap_or_default();
         sources
             .extend(ended.texts.iter().map(|it| Arc::new(Source::new(&it.name, it.text.as_str()))));
-        let now = self.now;
+        let now = self.core.now();
         let throw = |task: &Task, packed: Vec<PackedFailure>, trace: Option<PackedTrace>, retry| {
             let Some(mut failure) = failure(packed, &sources) else {
                 return Flow::Throw(task.broken("a record of no failure"));
@@ -202,7 +126,7 @@ impl Machine {
         };
         match ended.end {
             BranchEnd::Succeeded => {
-                self.engines.of(engine).nodes.succeeded(node, elapsed);
+                self.core.remote.engine(engine).nodes.succeeded(node, elapsed);
                 Flow::End(Ending::Succeeded)
             }
             BranchEnd::Exited(code) => {
@@ -223,7 +147,7 @@ impl Machine {
             }
             // The same limit is about to pass here, and says which it is.
             BranchEnd::OutOfTime(_)
-                if self.deadline_of(task).is_some_and(|deadline| deadline > now) =>
+                if self.core.deadline_of(task).is_some_and(|deadline| deadline > now) =>
             {
                 Flow::Wait(State::Remote(RemoteState::OutOfTime))
             }
@@ -233,7 +157,7 @@ impl Machine {
 
     /// Nobody knows what came of it.
     fn branch_lost(&mut self, task: &mut Task, node: Option<&str>, why: &str) -> Flow {
-        let now = self.now;
+        let now = self.core.now();
         let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
         let message = format!("what came of the branch{place} isn't known: {why}");
         let thrown = task.thrown(FailureKind::Lost, 1, message, "");
@@ -252,7 +176,7 @@ impl Machine {
         if !again {
             return Flow::Throw(thrown);
         }
-        self.log_failure(task, &thrown.failure, Level::FAILURES, false);
+        self.core.log_failure(task, &thrown.failure, Level::FAILURES, false);
         Flow::Continue
     }
 
@@ -265,14 +189,14 @@ impl Machine {
         why: &str,
         blame: Blame,
     ) -> Flow {
-        let (now, seed) = (self.now, self.seed);
+        let now = self.core.now();
         let thrown = not_sent(task, engine, why);
         let Some(frame) = top_remote(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
         frame.failure = Some(Arc::clone(&thrown.failure));
         let delay = match blame {
             Blame::Request => return Flow::Throw(thrown),
             Blame::Node => {
-                let nodes = &self.engines.of(engine).nodes;
+                let nodes = &self.core.remote.engine(engine).nodes;
                 if let Some(node) = &node {
                     frame.shunned.add(node, now);
                 }
@@ -283,10 +207,8 @@ impl Machine {
                 // Another machine is asked at once; if that refuses as well, all may have too much to do, but
                 // for those that are known to take branches.
                 let is_pressed = frame.refusals > 1 && !nodes.has_good(&frame.shunned, now);
-                let delay = (is_pressed && !too_many).then(|| {
-                    let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
-                    frame.pauses.next_delay(now.elapsed(), rng)
-                });
+                let delay = (is_pressed && !too_many)
+                    .then(|| frame.pauses.next_delay(now.elapsed(), self.random.rng()));
                 if let Some(node) = &node {
                     self.avoid(task, engine, node, Duration::ZERO, Trouble::Refused);
                 }
@@ -299,36 +221,104 @@ impl Machine {
             Blame::Exclusion if frame.avoided.is_empty() => return Flow::Throw(thrown),
             Blame::Exclusion => {
                 let RemoteFrame { shunned, avoided, .. } = frame;
-                self.engines.of(engine).nodes.forgive(shunned, avoided);
+                self.core.remote.engine(engine).nodes.forgive(shunned, avoided);
                 None
             }
             Blame::Stale => return Flow::Continue,
-            Blame::Engine => {
-                let rng = self.rng.get_or_insert_with(|| ChaCha8Rng::seed_from_u64(seed));
-                Some(self.engines.of(engine).is_down(now, rng))
-            }
+            Blame::Engine => Some(self.core.remote.engine(engine).is_down(now, self.random.rng())),
         };
         let event = || LogEvent::NotSent { engine, node, why: why.into(), delay };
-        self.log(task, event, Level::FAILURES);
+        self.core.log(task, event, Level::FAILURES);
         match delay {
             Some(delay) if blame == Blame::Node => {
-                let timer = self.timers.arm(now + delay, Timer::Wake(task.id));
+                let timer = self.core.scheduler.arm(now + delay, Timer::Wake(task.id));
                 Flow::Wait(State::Remote(RemoteState::Waiting(Some(timer))))
             }
             _ => Flow::Continue,
         }
     }
 
+    /// The shell that had sent a branch has ended, and the run goes on.
+    pub(crate) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
+        if let Some(engine) = self.core.remote.leave(task.id, Some(process)) {
+            self.core.wake_waiting(engine);
+        }
+        task.state = State::Ready;
+        let node = top_remote(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
+        self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
+    }
+
+    /// A branch that was sent begins, on this machine. Returns the engine that has sent it.
+    pub(crate) fn placed(&mut self, task: &mut Task, node: &str) -> Option<EngineId> {
+        let now = self.core.now();
+        self.core.log(task, || LogEvent::Placed { node: node.to_owned() }, Level::STRUCTURES);
+        if let Some(tally) = self.core.tasks.tally_around(task) {
+            tally.placed(task.id, node);
+        }
+        task.since = now;
+        let frame = top_remote(task)?;
+        (frame.node, frame.failure) = (Some((node.to_owned(), now)), None);
+        Some(frame.elsewhere.on.engine)
+    }
+
+    /// A branch that was sent is over, or didn't begin; nothing of it is left.
+    pub(crate) fn returned(
+        &mut self,
+        task: &mut Task,
+        process: ProcessId,
+        returned: Returned,
+    ) -> Flow {
+        let Some(used) = engine_of(task) else { return Flow::Throw(task.broken(NOT_REMOTE)) };
+        self.core.remote.engine(used).settled(process);
+        task.state = State::Ready;
+        match returned {
+            Returned::Ended { node, elapsed, ended } => {
+                self.core.remote.engine(used).is_there();
+                self.branch_returned(task, used, &node, elapsed, *ended)
+            }
+            Returned::Lost { node, why } => self.branch_lost(task, node.as_deref(), &why),
+            Returned::NotBegun { node, why, blame } => {
+                self.not_begun(task, used, node, &why, blame)
+            }
+        }
+    }
+}
+
+impl Tasks {
+    /// The task whose branch this is, where that is to run, and its word.
+    fn sender(&self, task: &Task) -> Option<(TaskId, Arc<Elsewhere>, Value)> {
+        let (parent, _) = task.parent?;
+        let FrameKind::Join(join) = &self.get(parent)?.frames.last()?.kind else {
+            return None;
+        };
+        match &join.kind {
+            JoinKind::Branches { elsewhere, tally, .. } => {
+                Some((parent, Arc::clone(elsewhere.as_ref()?), tally.word(task.id)?.clone()))
+            }
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        }
+    }
+
+    /// What is known of a branch and its siblings.
+    fn tally_around(&mut self, task: &Task) -> Option<&mut Tally> {
+        let (parent, _) = task.parent?;
+        match &mut top_join(self.get_mut(parent)?)?.kind {
+            JoinKind::Branches { tally, .. } => Some(tally),
+            JoinKind::Hedge(_) | JoinKind::Stages(_) => None,
+        }
+    }
+}
+
+impl Core {
     /// Those that wait for an engine ask for their turn again.
-    fn wake_waiting(&mut self, engine: EngineId) {
-        for task in self.engines.of(engine).wake() {
-            self.resume(task, |machine, task| match task.state {
-                State::Remote(RemoteState::Waiting(timer)) => {
-                    machine.timers.cancel(timer);
-                    Flow::Continue
-                }
-                _ => Flow::keep_waiting(task),
-            });
+    pub(crate) fn wake_waiting(&mut self, engine: EngineId) {
+        for id in self.remote.engine(engine).wake() {
+            let Some(task) = self.tasks.get_mut(id) else { continue };
+            if let State::Remote(RemoteState::Waiting(timer)) = task.state {
+                self.scheduler.cancel(timer);
+                task.state = State::Ready;
+                self.scheduler.queue(id);
+            }
         }
     }
 
@@ -337,25 +327,15 @@ impl Machine {
         let process = match remote_branch {
             RemoteState::Sent(process) => Some(process),
             RemoteState::Waiting(timer) => {
-                self.timers.cancel(timer);
+                self.scheduler.cancel(timer);
                 None
             }
             RemoteState::OutOfTime => None,
         };
-        process.map(|process| self.processes.remove(&process));
-        if let Some(engine) = self.engines.leave(task, process) {
+        process.map(|process| self.requests.end_process(process));
+        if let Some(engine) = self.remote.leave(task, process) {
             self.wake_waiting(engine);
         }
-    }
-
-    /// The shell that had sent a branch has ended, and the run goes on.
-    pub(crate) fn sender_lost(&mut self, task: &mut Task, process: ProcessId) -> Flow {
-        if let Some(engine) = self.engines.leave(task.id, Some(process)) {
-            self.wake_waiting(engine);
-        }
-        task.state = State::Ready;
-        let node = top_remote(task).and_then(|frame| frame.node().map(ToOwned::to_owned));
-        self.branch_lost(task, node.as_deref(), "the shell that had sent it has ended")
     }
 }
 
@@ -364,6 +344,11 @@ const NOT_REMOTE: &str = "a branch that isn't away comes back";
 fn not_sent(task: &Task, engine: EngineId, why: &str) -> Thrown {
     let message = format!("{} doesn't run the branch: {why}", engine.name());
     task.thrown(FailureKind::Engine, TEMPORARY, message, "")
+}
+
+/// The engine by which a branch runs elsewhere, if it does.
+pub fn engine_of(task: &mut Task) -> Option<EngineId> {
+    top_remote(task).map(|frame| frame.elsewhere.on.engine)
 }
 
 fn top_remote(task: &mut Task) -> Option<&mut RemoteFrame> {

@@ -83,6 +83,13 @@ impl Shared {
         self.pending.insert(process);
     }
 
+    /// A branch that was sent begins on this machine.
+    pub fn placed(&mut self, process: ProcessId, node: &str) {
+        self.settled(process);
+        self.is_there();
+        self.nodes.began(node);
+    }
+
     /// It has begun, or won't.
     pub fn settled(&mut self, process: ProcessId) {
         self.pending.remove(&process);

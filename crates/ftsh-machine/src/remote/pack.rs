@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use bstr::BString;
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
 
-use crate::Machine;
+use crate::commands::builtins::directories::directory;
+use crate::commands::command::answer;
 use crate::effect::{Query, TaskId};
 use crate::event::Reply;
 use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::program::code::{Address, Program};
+use crate::program::definitions::Definitions;
 use crate::remote::packed::{
     Again, Around, BranchEnd, EndedBranch, PackedBranch, PackedBranches, PackedFailure,
     PackedSettings, PackedStep, PackedTrace, PackedTried, PackedValue, PackedVariable, Place, Text,
     Unpackable,
 };
+use crate::remote::state::RemoteRoot;
+use crate::tasks::core::Core;
 use crate::tasks::halt::Halt;
+use crate::tasks::random::Random;
 use crate::tasks::task::Task;
 use crate::tasks::trace::{StepKind, Trace};
 use crate::time::Time;
@@ -24,58 +27,37 @@ use crate::unwind::ending::{Ending, Retry};
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 
-/// What the branches of a machine are packed into, each with the task that it is here.
-pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
-
 /// So many failures are told that explain each other.
 const MOST_EARLIER: usize = 16;
 
-/// Streams of random numbers: the run has one, a delay at its beginning another one.
-const FIRST_STREAM: u64 = 2;
-
-impl Machine {
-    /// From now on, packs each branch of a `forall` as it begins, beside beginning it.
-    /// To be called before the run begins.
-    pub fn pack_branches(&mut self) {
-        self.packing = Some(Vec::new());
+/// Finds out what only the driver knows of what a task's branches are packed from.
+pub fn know_all(task: &Task) -> Result<(), Halt> {
+    if task.directory.is_none() {
+        directory(task)?;
     }
-
-    /// The branches that have begun since this was asked last.
-    pub fn take_packed(&mut self) -> Packed {
-        self.packing.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Whether it has made a random choice.
-    pub fn has_drawn(&self) -> bool {
-        self.rng.is_some()
-    }
-
-    /// Finds out what only the driver knows of what a task's branches are packed from.
-    pub(crate) fn know_all(task: &Task) -> Result<(), Halt> {
-        if task.directory.is_none() {
-            Self::directory(task)?;
-        }
-        for (_, variable) in task.variables.iter() {
-            if let Value::Buffer(buffer) = &variable.value {
-                let query = Query::Buffer(buffer.id());
-                if Self::answer(task, &query).is_none() {
-                    return Err(Halt::Need(query));
-                }
+    for (_, variable) in task.variables.iter() {
+        if let Value::Buffer(buffer) = &variable.value {
+            let query = Query::Buffer(buffer.id());
+            if answer(task, &query).is_none() {
+                return Err(Halt::Need(query));
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Packs a branch of the `forall` that a task is at, if that is wanted.
-    pub(crate) fn pack_begun(&mut self, task: &Task, word: &Value, branch: TaskId) {
-        if self.packing.is_some() {
-            let packed = self.pack(task, word, branch).map(|(packed, _)| packed);
-            self.packing.iter_mut().for_each(|it| it.push((branch, packed.clone())));
-        }
-    }
+/// Packs branches, and changes nothing by that.
+pub struct Packer<'a> {
+    pub core: &'a Core,
+    /// Functions and channels that branches go with.
+    pub definitions: &'a Definitions,
+    /// Seeds of branches.
+    pub random: &'a Random,
+}
 
+impl Packer<'_> {
     /// A branch of the `forall` that a task is at, as plain data, and the texts that it goes with;
-    /// [`Machine::know_all`] comes first.
+    /// [`know_all`] comes first.
     pub(crate) fn pack(
         &self,
         task: &Task,
@@ -85,17 +67,17 @@ impl Machine {
         if task.is_atomic() {
             return Err(Unpackable::Atomic);
         }
-        let directory = Self::directory(task).ok().flatten().ok_or(Unpackable::NoDirectory)?;
+        let directory = directory(task).ok().flatten().ok_or(Unpackable::NoDirectory)?;
         let mut texts = Texts::default();
         let place = texts.place(&task.program, task.at);
         let functions = self
-            .functions
-            .iter()
+            .definitions
+            .functions()
             .map(|(name, (program, at))| (name.to_string(), texts.place(program, *at)))
             .collect();
         let rules = |rules: &Option<Arc<_>>| rules.as_deref().cloned();
         let channels =
-            self.channels.iter().map(|(name, it)| (name.to_string(), rules(it))).collect();
+            self.definitions.channels().map(|(name, it)| (name.to_string(), rules(it))).collect();
         let variables = task.variables.iter().map(|(name, variable)| {
             Ok(PackedVariable {
                 name: name.to_string(),
@@ -105,9 +87,8 @@ impl Machine {
             })
         });
         let variables = variables.collect::<Result<_, _>>()?;
-        let unset = self.found.iter().filter(|name| task.variables.get(name).is_none());
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        random.set_stream(FIRST_STREAM + branch.0);
+        let unset =
+            self.core.remote.inherited_names().filter(|name| task.variables.get(name).is_none());
         let around = self.around(task, &mut texts);
         let (sources, texts) = texts.0.into_iter().unzip();
         let packed = PackedBranch {
@@ -119,10 +100,10 @@ impl Machine {
             unset: unset.map(ToString::to_string).collect(),
             arguments: task.args.to_vec(),
             directory,
-            umask: task.umask.unwrap_or(self.config.umask),
+            umask: task.umask.unwrap_or(self.core.config.umask),
             around,
-            at: self.now.elapsed(),
-            seed: random.random(),
+            at: self.core.now().elapsed(),
+            seed: self.random.seed_of_branch(branch.0),
             settings: self.settings(),
             texts,
         };
@@ -130,7 +111,7 @@ impl Machine {
     }
 
     fn around(&self, task: &Task, texts: &mut Texts) -> Around {
-        let around = self.inherited_from(task);
+        let around = self.core.inherited_from(task);
         Around {
             deadline: around.deadline.map(Time::elapsed),
             attempt: around
@@ -146,7 +127,7 @@ impl Machine {
     }
 
     fn settings(&self) -> PackedSettings {
-        let config = &self.config;
+        let config = &self.core.config;
         let (redacted, given, secret) = config.secrets.parts();
         PackedSettings {
             pid: config.pid,
@@ -159,13 +140,14 @@ impl Machine {
             secret,
         }
     }
+}
 
-    /// How the branch ended that the machine was made for; none if the run isn't over.
-    pub fn branch_ended_with(&self) -> Option<EndedBranch> {
-        let (lone, outcome) = (self.lone.as_ref()?, self.outcome.as_ref()?);
-        let mut texts = Texts(lone.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
+impl RemoteRoot {
+    /// How the branch ended that the machine was made for, where the run ended like this.
+    pub fn ended_with(&self, outcome: &Outcome) -> EndedBranch {
+        let mut texts = Texts(self.texts.iter().map(|it| (Arc::clone(it), text(it))).collect());
         let known = texts.0.len();
-        let end = match (outcome, &lone.ending) {
+        let end = match (outcome, &self.ending) {
             (Outcome::Interrupted(signal), _) => BranchEnd::Cancelled(*signal),
             (Outcome::Failed(failure), None) if failure.kind == FailureKind::Timeout => {
                 BranchEnd::OutOfTime(texts.failure(failure))
@@ -191,7 +173,7 @@ impl Machine {
             (Outcome::Succeeded, _) => BranchEnd::Succeeded,
         };
         let texts = texts.0.into_iter().skip(known).map(|(_, text)| text).collect();
-        Some(EndedBranch { end, attempts: lone.attempts, texts })
+        EndedBranch { end, attempts: self.attempts, texts }
     }
 }
 
@@ -206,7 +188,7 @@ fn packed(task: &Task, name: &str, value: &Value) -> Result<PackedValue, Unpacka
             let (first, last, step) = range.ends();
             PackedValue::Range(first, last, step)
         }
-        Value::Buffer(buffer) => match Machine::answer(task, &Query::Buffer(buffer.id())) {
+        Value::Buffer(buffer) => match answer(task, &Query::Buffer(buffer.id())) {
             Some(Reply::Text(content)) => PackedValue::Written(content.clone()),
             _ => return Err(cannot("its content isn't known".into())),
         },

@@ -6,53 +6,71 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::effect::{BufferId, Effect, TaskId};
+use crate::Config;
+use crate::effect::{BufferId, Effect};
+use crate::forall::Forker;
+use crate::interface::requests::Requests;
 use crate::outcome::{Branches, Failure, Outcome, Tried, Unlistable, Words};
 use crate::pipelines::tally::Tally;
 use crate::program::code::{Address, Instruction, Loop, Program};
+use crate::program::definitions::Definitions;
 use crate::program::lower::lower;
 use crate::record::Level;
 use crate::remote::packed::{
-    Around, PackedBranch, PackedFailure, PackedTrace, PackedValue, Text, Unrunnable,
+    Around, PackedBranch, PackedFailure, PackedTrace, PackedValue, PackedVariable, Text, Unrunnable,
 };
+use crate::remote::state::RemoteRoot;
 use crate::secrets::Secrets;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
-use crate::tasks::task::{AfterEmptied, Attempt, Inherited, State, Task};
+use crate::tasks::join::top_join;
+use crate::tasks::task::{AfterEmptied, Attempt, Inherited, Task};
 use crate::tasks::trace::{Step, StepKind, Trace};
 use crate::time::Time;
+use crate::unwind::Unwinder;
 use crate::unwind::ending::Ending;
 use crate::values::items::Items;
-use crate::values::value::{Handle, Range, Value};
+use crate::values::value::{Range, Value};
 use crate::values::variables::{Variable, Variables};
-use crate::{Config, MAIN, Machine};
-use ftsh_syntax::ast::{Block, Name};
+use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ForAllClauses;
 use ftsh_syntax::{Among, Script, Source, parse_among};
 
-/// What a machine knows that was made for a branch.
-#[derive(Debug)]
-pub struct Lone {
-    /// The texts that it came with.
-    pub texts: Vec<Arc<Source>>,
-    /// The channels that attempts around it have gone through.
-    pub inside: Vec<String>,
-    /// Whether an attempt around it is not the first one.
-    pub is_retried: bool,
-    /// How it ended, if it has.
-    pub ending: Option<Ending>,
-    /// How many attempts its tries had made then.
-    pub attempts: u64,
+/// A branch that was unpacked, for the machine that is to run it.
+pub struct Unpacked {
+    /// Its arguments.
+    pub arguments: Vec<BString>,
+    /// The settings of its run.
+    pub config: Config,
+    /// The seed of its random choices.
+    pub seed: u64,
+    /// Functions and channels that it knows.
+    pub definitions: Definitions,
+    /// Its context.
+    pub root: RemoteRoot,
+    /// The branch itself.
+    pub branch: RootBranch,
 }
 
-impl Machine {
-    /// A machine that runs a branch, beginning at `now` on the clock of the run that it is of, and that
-    /// logs so much.
-    pub fn of_branch(
+/// The only branch of the machine that runs a branch of another one.
+pub struct RootBranch {
+    program: Arc<Program>,
+    at: Address,
+    code: Arc<Loop>,
+    word: PackedValue,
+    variables: Vec<PackedVariable>,
+    secrets: Secrets,
+    directory: BString,
+    umask: u16,
+    inherited: Inherited,
+}
+
+impl Unpacked {
+    /// Unpacks a branch, whose run is to log so much.
+    pub fn new(
         packed: PackedBranch,
         log_level: Level,
         secrets: Secrets,
-        now: Time,
     ) -> Result<Self, Unrunnable> {
         let sources = sources(&packed.texts);
         let programs = programs(&packed, &sources)?;
@@ -80,48 +98,65 @@ impl Machine {
             log_level,
             secrets: secrets.clone(),
         };
-        let source = Arc::new(Source::new("", ""));
-        let nothing = Script { source, body: Block::default() };
-        let mut machine = Self::new(&nothing, packed.arguments, Vec::new(), config, packed.seed);
-        machine.now = now;
-        machine.ready.clear();
+        let mut definitions = Definitions::default();
         for (name, place) in packed.functions {
             let program = program(place.text, place.at)?;
-            machine.functions.insert(name.as_str().into(), (program, place.at));
+            definitions.add_function(name.as_str().into(), (program, place.at));
         }
-        let rules = packed.channels.into_iter();
-        machine.channels.extend(rules.map(|(name, it)| (name.as_str().into(), it.map(Arc::new))));
-        let mut variables = BTreeMap::new();
-        for packed in packed.variables {
-            let value = machine.value(packed.value)?;
-            let (exported, inherited) = (packed.exported, packed.inherited);
-            let variable = Variable { value, exported, inherited };
-            variables.insert(Name::from(packed.name.as_str()), variable);
+        for (name, rules) in packed.channels {
+            definitions.add_channel(name.as_str().into(), rules.map(Arc::new));
         }
-        let word = machine.value(packed.word)?;
-        machine.lone = Some(Lone {
+        let root = RemoteRoot {
             texts: sources.clone(),
             inside: packed.around.inside.clone(),
             is_retried: packed.around.is_retried,
             ending: None,
             attempts: 0,
-        });
-        let inherited = inherited(packed.around, &sources);
-        machine.resume(MAIN, |machine, task| {
-            task.program = main;
-            task.at = packed.place.at;
-            task.variables = Variables::of(variables, secrets);
-            task.directory = Some(Arc::new(packed.directory));
-            task.umask = Some(packed.umask);
-            task.since = now;
-            task.inherited = Arc::new(inherited);
-            machine.begin_lone(task, &code, word);
-            Flow::Wait(State::Children)
-        });
-        Ok(machine)
+        };
+        let branch = RootBranch {
+            program: main,
+            at: packed.place.at,
+            code,
+            word: packed.word,
+            variables: packed.variables,
+            secrets,
+            directory: packed.directory,
+            umask: packed.umask,
+            inherited: inherited(packed.around, &sources),
+        };
+        let (arguments, seed) = (packed.arguments, packed.seed);
+        Ok(Self { arguments, config, seed, definitions, root, branch })
     }
+}
 
-    fn begin_lone(&mut self, task: &mut Task, code: &Arc<Loop>, word: Value) {
+impl RootBranch {
+    /// Puts the script's task at the `forall` that this is a branch of. Returns the loop and the word.
+    pub fn enter(
+        self,
+        task: &mut Task,
+        requests: &mut Requests,
+    ) -> Result<(Arc<Loop>, Value), Unrunnable> {
+        let mut variables = BTreeMap::new();
+        for packed in self.variables {
+            let value = requests.value(packed.value)?;
+            let (exported, inherited) = (packed.exported, packed.inherited);
+            let variable = Variable { value, exported, inherited };
+            variables.insert(Name::from(packed.name.as_str()), variable);
+        }
+        let word = requests.value(self.word)?;
+        task.program = self.program;
+        task.at = self.at;
+        task.variables = Variables::of(variables, self.secrets);
+        task.directory = Some(Arc::new(self.directory));
+        task.umask = Some(self.umask);
+        task.inherited = Arc::new(self.inherited);
+        Ok((self.code, word))
+    }
+}
+
+impl Forker<'_> {
+    /// Begins the only branch of the machine that runs a branch of another one.
+    pub(crate) fn begin_root(&mut self, task: &mut Task, code: &Arc<Loop>, word: Value) {
         let mut items = Items::default();
         items.push(word.clone());
         let io = task.io.clone();
@@ -129,7 +164,7 @@ impl Machine {
             code: Arc::clone(code),
             clauses: ForAllClauses::NONE,
             io: io.clone(),
-            tally: Box::new(Tally::new(items, self.now)),
+            tally: Box::new(Tally::new(items, self.core.now())),
             outputs: None,
             relay: None,
             elsewhere: None,
@@ -137,46 +172,33 @@ impl Machine {
         let running = BTreeSet::new();
         task.enter(FrameKind::Join(Box::new(JoinFrame { end: code.end, running, kind })));
         let (branch, _) = self.begin_branch(task, "forall", code, word.clone(), io);
-        let now = self.now;
-        if let Some(JoinKind::Branches { tally, .. }) =
-            crate::tasks::join::top_join(task).map(|it| &mut it.kind)
-        {
+        let now = self.core.now();
+        if let Some(JoinKind::Branches { tally, .. }) = top_join(task).map(|it| &mut it.kind) {
             tally.next();
             tally.began(branch, word, now);
         }
     }
+}
 
+impl Unwinder<'_> {
     /// The branch is over: the run ends like it, once nothing is left of it. There is nothing around it
     /// here that what it leaves running could belong to.
-    pub(crate) fn lone_ended(&mut self, task: &mut Task, ending: &Ending, attempts: u64) -> Flow {
+    pub(crate) fn root_ended(&mut self, task: &mut Task, ending: &Ending, attempts: u64) -> Flow {
         let outcome = match ending {
             Ending::Succeeded => Outcome::Succeeded,
             Ending::Exited(code) => Outcome::Exited(*code),
             Ending::Failed(thrown) => Outcome::Failed(Box::new(Failure::clone(&thrown.failure))),
         };
-        if let Some(lone) = &mut self.lone {
-            (lone.ending, lone.attempts) = (Some(ending.clone()), attempts);
+        if let Some(root) = self.core.remote.root_mut() {
+            (root.ending, root.attempts) = (Some(ending.clone()), attempts);
         }
         task.frames.clear();
         task.stack.clear();
         self.empty(task, task.scope, AfterEmptied::Finish(outcome))
     }
+}
 
-    /// Whether this task waits for the branch that the machine was made for.
-    pub(crate) fn is_lone(&self, parent: TaskId) -> bool {
-        parent == MAIN && self.lone.is_some()
-    }
-
-    /// Whether an attempt around the branch has gone through a channel.
-    pub(crate) fn is_lone_inside(&self, channel: &str) -> bool {
-        self.lone.as_ref().is_some_and(|lone| lone.inside.iter().any(|inside| inside == channel))
-    }
-
-    /// Whether an attempt around the branch is not the first one.
-    pub(crate) fn is_lone_retried(&self) -> bool {
-        self.lone.as_ref().is_some_and(|lone| lone.is_retried)
-    }
-
+impl Requests {
     /// A value; what a command has written is to be had from the driver again.
     fn value(&mut self, packed: PackedValue) -> Result<Value, Unrunnable> {
         Ok(match packed {
@@ -188,8 +210,8 @@ impl Machine {
             }
             PackedValue::Written(content) => {
                 let buffer = BufferId(self.next_id());
-                self.effects.push_back(Effect::Fill(buffer, content));
-                Value::Buffer(Handle::new(buffer, &self.released))
+                self.push(Effect::Fill(buffer, content));
+                Value::Buffer(self.handle(buffer))
             }
         })
     }

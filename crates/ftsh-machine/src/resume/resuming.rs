@@ -6,16 +6,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::atomic::transaction::Kind;
-use crate::effect::{Effect, ProcessId, ScopeId, TaskId};
-use crate::grouped_output::let_out::Refused;
-use crate::record::{Level, LogEvent};
+use crate::effect::ScopeId;
+use crate::record::Level;
 use crate::resume::loss::lost;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind, TryPhase};
 use crate::tasks::task::{AfterEmptied, State, Task};
-use crate::time::Time;
+use crate::unwind::Unwinder;
 use crate::unwind::cancel::Cut;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 
@@ -27,67 +25,30 @@ enum Lost {
     Structure(usize, &'static str),
 }
 
-impl Machine {
-    /// The run goes on in another process: of these commands nobody knows what came of them.
-    pub(crate) fn resumed(&mut self, now: Time, lost: Vec<ProcessId>) {
-        self.now = self.now.max(now);
-        self.log_run(LogEvent::Resumed { lost: lost.len() });
-        // They went with the shell that had them: nothing is given back.
-        let passes = self.scopes.lose_passes();
-        self.handle_timeout(now);
-        // Those that wait for others come before these.
-        let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
-        for id in tasks {
-            let is_cut = self.tasks.get(&id).is_some_and(|task| self.is_being_cut(task, 0));
-            self.resume(id, |machine, task| match task.what_is_lost(&passes, is_cut) {
-                Some(Lost::Attempt(id)) => machine.cut(task, id, Cut::Loss),
-                Some(Lost::Structure(at, what)) => machine.lose(task, at, what),
-                None => Flow::keep_waiting(task),
-            });
+impl Unwinder<'_> {
+    /// The run goes on in another process: a task loses what can't go on without the one before.
+    /// `passes` are the scopes of the attempts that had gone through channels.
+    pub(crate) fn resumed(&mut self, task: &mut Task, passes: &BTreeSet<ScopeId>) -> Flow {
+        let is_cut = self.core.tasks.is_being_cut(task, 0);
+        match task.what_is_lost(passes, is_cut) {
+            Some(Lost::Attempt(id)) => self.cut(task, id, Cut::Loss),
+            Some(Lost::Structure(at, what)) => self.lose(task, at, what),
+            None => Flow::keep_waiting(task),
         }
-        for process in lost {
-            self.lose_command(process);
-        }
-        let processes = &self.processes;
-        self.effects.retain(|effect| match effect {
-            Effect::Run(run) | Effect::Exec(run) => processes.contains_key(&run.process),
-            Effect::Dispatch(branch) => processes.contains_key(&branch.process),
-            _ => true,
-        });
-    }
-
-    /// Whether what comes of a command is waited for.
-    pub fn awaits(&self, process: ProcessId) -> bool {
-        self.processes.contains_key(&process)
     }
 
     /// A structure can't go on, which fails by that.
     fn lose(&mut self, task: &mut Task, at: usize, what: &str) -> Flow {
         let scope = task.scope_inside(at);
-        let running = self.running_inside(task, at);
+        let running = self.core.running_inside(task, at);
         let caught = task.caught_in(&task.frames[..at]).cloned();
         let failure = lost(task, what, running, caught);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         let mut thrown = Thrown { failure: Arc::clone(&failure), retry, logged };
-        let uncaught = self.is_uncaught(task, &thrown);
+        let uncaught = self.core.tasks.is_uncaught(task, &thrown);
         thrown.logged = Logged::as_told(uncaught);
-        self.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);
+        self.core.log_failure(task, &failure, Level::of_failure(uncaught), uncaught);
         self.cut_dead(task, at, scope, &failure, AfterEmptied::Throw(thrown, scope))
-    }
-
-    /// Nobody knows what came of a command.
-    fn lose_command(&mut self, process: ProcessId) {
-        let Some(task) = self.processes.remove(&process) else { return };
-        if self.lets_out(task, process) {
-            return self.let_out_done(task, Err(Refused::Lost));
-        }
-        if self.commits(task, process) {
-            return self.stream_let_out(task, Err(Refused::Lost));
-        }
-        self.resume(task, |machine, task| match task.state {
-            State::Remote(_) => machine.sender_lost(task, process),
-            _ => Self::command_lost(task),
-        });
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::atomic::transaction::Committing;
 use crate::effect::{ScopeId, TaskId};
 use crate::grouped_output::let_out::letting_out;
@@ -11,6 +10,7 @@ use crate::outcome::Failure;
 use crate::program::code::Loop;
 use crate::remote::remote_branch::RemoteState;
 use crate::secrets::Secrets;
+use crate::tasks::core::Core;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind, TryFrame, TryPhase};
 use crate::tasks::task::{State, Task};
 use crate::time::Time;
@@ -197,27 +197,27 @@ impl Doing {
     }
 }
 
-impl Machine {
+impl Core {
     /// How much is in progress.
     pub fn in_progress(&self) -> InProgress {
         let is_open = |task: &Task| {
             join(task).and_then(|join| join.kind.relay()).is_some_and(|relay| !relay.is_done())
         };
-        let relays = self.tasks.values().filter(|task| is_open(task)).count();
+        let relays = self.tasks.iter().filter(|task| is_open(task)).count();
         InProgress {
-            tasks: self.tasks.len(),
-            commands: self.processes.len(),
-            operations: self.operations.len().saturating_sub(relays),
+            tasks: self.tasks.count(),
+            commands: self.requests.processes(),
+            operations: self.requests.operations().saturating_sub(relays),
             relays,
             scopes: self.scopes.count(),
-            emptying: self.emptying.len(),
-            timers: self.timers.count(),
+            emptying: self.scopes.emptying(),
+            timers: self.scheduler.armed(),
         }
     }
 
     /// What the run is doing: the first `most` tasks, outer ones first, and counts of the others.
     /// `now` is the time of the snapshot.
-    pub fn status(&self, most: usize, now: Time) -> Status {
+    pub fn status(&self, main: Option<&Task>, most: usize, now: Time) -> Status {
         let mut status = Status {
             now,
             secrets: self.config.secrets.clone(),
@@ -225,9 +225,7 @@ impl Machine {
             more: BTreeMap::new(),
         };
         let mut left: Vec<(&Task, Option<&Loop>)> = Vec::new();
-        if self.outcome.is_none() {
-            left.extend(self.tasks.get(&crate::MAIN).map(|main| (&**main, None)));
-        }
+        left.extend(main.map(|main| (main, None)));
         while let Some((task, code)) = left.pop() {
             if let Some(join) = join(task) {
                 let code = match &join.kind {
@@ -235,8 +233,8 @@ impl Machine {
                     JoinKind::Hedge(hedge) => Some(&*hedge.code),
                     JoinKind::Stages(_) => None,
                 };
-                let children = join.running.iter().rev().filter_map(|child| self.tasks.get(child));
-                left.extend(children.map(|child| (&**child, code)));
+                let children = join.running.iter().rev().filter_map(|child| self.tasks.get(*child));
+                left.extend(children.map(|child| (child, code)));
             }
             if status.tasks.len() < most {
                 status.tasks.push(self.task_status(task, code));
@@ -330,12 +328,12 @@ impl Machine {
                 let enough = clauses.at_least.filter(|_| !clauses.keep_going);
                 (enough, tally.since(), tally.is_decided())
             }
-            JoinKind::Hedge(hedge) => (Some(1), self.now, hedge.is_won() || hedge.is_lost()),
+            JoinKind::Hedge(hedge) => (Some(1), self.now(), hedge.is_won() || hedge.is_lost()),
             JoinKind::Stages(_) => return Doing::Stages,
         };
         let (mut waiting, mut queued) = (0, 0);
         let mut soonest: Option<(Time, Arc<Failure>)> = None;
-        for child in join.running.iter().filter_map(|child| self.tasks.get(child)) {
+        for child in join.running.iter().filter_map(|child| self.tasks.get(*child)) {
             queued += u64::from(match child.state {
                 State::Entering(_) => true,
                 State::Remote(_) => node(child).is_none(),

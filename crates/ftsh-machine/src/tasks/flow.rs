@@ -1,5 +1,6 @@
 //! Where an instruction leads.
 
+use crate::outcome::Outcome;
 use crate::tasks::halt::Halt;
 use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Ending, Thrown};
@@ -22,6 +23,12 @@ pub enum Flow {
     End(Ending),
     /// It ended.
     Ended(Ending),
+    /// An attempt failed, or the condition did, and nothing of it is left.
+    AttemptFailed(Thrown),
+    /// It ends by this, which may take its siblings along.
+    Failing(Ending),
+    /// The run is over.
+    Finish(Outcome),
 }
 
 /// An instruction's result, or what it still needs.

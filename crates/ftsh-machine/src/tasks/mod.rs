@@ -1,12 +1,14 @@
 //! Tasks: positions in the program with stacks of frames, and the steps and timers that move them.
 
+pub(crate) mod core;
 pub(crate) mod flow;
 pub(crate) mod frame;
 pub(crate) mod halt;
 pub(crate) mod join;
-pub(crate) mod session;
-pub(crate) mod step;
+pub(crate) mod random;
+pub(crate) mod scheduler;
 pub(crate) mod surroundings;
+pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod timer;
 pub mod trace;

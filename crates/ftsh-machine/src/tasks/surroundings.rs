@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::effect::TaskId;
 use crate::outcome::shorten;
+use crate::tasks::core::Core;
 use crate::tasks::frame::{CallFrame, FrameKind, JoinKind};
+use crate::tasks::table::Tasks;
 use crate::tasks::task::Task;
 use crate::tasks::trace::{Step, StepKind, Trace};
 use crate::values::value::Value;
@@ -32,12 +33,12 @@ impl Walk {
     }
 
     /// Passes from a task to the one that waits for it.
-    pub fn leave_branch(&mut self, machine: &Machine, parent: &Task, child: TaskId) {
-        self.trace.extend(machine.branch_step(parent, child, self.tries));
+    pub fn leave_branch(&mut self, core: &Core, parent: &Task, child: TaskId) {
+        self.trace.extend(core.branch_step(parent, child, self.tries));
     }
 }
 
-impl Machine {
+impl Core {
     /// Adds all calls and branches around a task to the trace of a failure of it.
     pub(crate) fn walk_out(&self, task: &Task, walk: &mut Walk) {
         walk.leave_structures(task);
@@ -48,28 +49,12 @@ impl Machine {
     pub(crate) fn walk_out_of_branch(&self, task: &Task, walk: &mut Walk) {
         let mut task = task;
         while let Some((parent, _)) = task.parent
-            && let Some(parent) = self.tasks.get(&parent)
+            && let Some(parent) = self.tasks.get(parent)
         {
             walk.leave_branch(self, parent, task.id);
             walk.leave_structures(parent);
             task = parent;
         }
-    }
-
-    /// Returns the outermost branch around a task whose output is held to be written as a group.
-    pub(crate) fn group(&self, task: &Task) -> Option<TaskId> {
-        let (mut task, mut group) = (task, None);
-        while let Some((parent, _)) = task.parent
-            && let Some(parent) = self.tasks.get(&parent)
-        {
-            if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind)
-                && join.kind.is_grouped()
-            {
-                group = Some(task.id);
-            }
-            task = parent;
-        }
-        group
     }
 
     /// Returns a branch's word for people, shortened and without what is secret.
@@ -82,7 +67,7 @@ impl Machine {
     /// The step that a branch is, if the task is one. A branch of another machine is a step there.
     pub(crate) fn branch_step(&self, parent: &Task, child: TaskId, tries: usize) -> Option<Step> {
         let join = parent.frames.last().and_then(|frame| match &frame.kind {
-            FrameKind::Join(join) if !self.is_lone(parent.id) => Some(join),
+            FrameKind::Join(join) if !self.remote.is_root(parent.id) => Some(join),
             _ => None,
         });
         let (code, word) = match &join?.kind {
@@ -97,6 +82,24 @@ impl Machine {
             line: parent.line(),
             tries,
         })
+    }
+}
+
+impl Tasks {
+    /// Returns the outermost branch around a task whose output is held to be written as a group.
+    pub(crate) fn group(&self, task: &Task) -> Option<TaskId> {
+        let (mut task, mut group) = (task, None);
+        while let Some((parent, _)) = task.parent
+            && let Some(parent) = self.get(parent)
+        {
+            if let Some(FrameKind::Join(join)) = parent.frames.last().map(|frame| &frame.kind)
+                && join.kind.is_grouped()
+            {
+                group = Some(task.id);
+            }
+            task = parent;
+        }
+        group
     }
 }
 

@@ -7,30 +7,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Machine;
 use crate::channels::{Admission, Breaker, Claim, Passed, Rate, Rules};
-use crate::effect::{Effect, Entry, OperationId, PassId, ScopeId};
+use crate::effect::{Effect, Entry, PassId, ScopeId};
 use crate::event::{Refusal, Reply};
 use crate::outcome::{Failure, FailureKind, Human};
 use crate::program::code::ChannelCode;
 use crate::record::{Level, LogEvent};
-use crate::scopes::scope::Pass;
+use crate::remote::pack::Packer;
+use crate::scopes::tree::{Pass, Scopes};
+use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{TryFrame, TryPhase};
 use crate::tasks::halt::Halt;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::time::Time;
+use crate::tries::Tries;
 use crate::tries::entering::Entering;
 use crate::tries::try_block::{NO_TRY, length, not_zero, number};
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::values::value::Value;
-use ftsh_syntax::ast::Name;
 use ftsh_syntax::clauses::ChannelClauses;
 
 /// The exit status of a failure that will pass, from sysexits.h.
 const EX_TEMPFAIL: i32 = 75;
 
-impl Machine {
+impl Tries<'_> {
     /// `channel`: reads the rules, whose values are on the stack.
     pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Halt> {
         task.turn(code.values());
@@ -51,21 +53,8 @@ impl Machine {
             budget: budget.as_ref().map(percentage).transpose()?,
             breaker: breaker.transpose()?,
         };
-        self.channels.insert(Arc::clone(&code.name), Some(Arc::new(rules)));
+        self.definitions.add_channel(Arc::clone(&code.name), Some(Arc::new(rules)));
         Ok(())
-    }
-
-    /// The channels that anything run so far says something about.
-    pub fn channels(&self) -> impl Iterator<Item = &Name> {
-        self.channels.keys()
-    }
-
-    /// What attempts through a channel obey, once its declaration was run.
-    pub(crate) fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Halt> {
-        let rules = self.channels.get(channel).and_then(Option::as_ref);
-        rules.ok_or_else(|| {
-            Halt::expression(format!("the channel `{channel}` is used before it is declared"))
-        })
     }
 
     /// Has the next attempt go through the channel of its `try`, if that has one and no attempt around it
@@ -76,13 +65,13 @@ impl Machine {
         let Some(channel) = frame.code.through.clone() else {
             return self.make_attempt(task, None);
         };
-        if self.is_inside(task, |frame| {
-            self.scopes.pass(frame.scope).is_some_and(|pass| pass.channel == channel)
-        }) || self.is_lone_inside(&channel)
+        if self.core.tasks.is_inside(task, |frame| {
+            self.core.scopes.pass(frame.scope).is_some_and(|pass| pass.channel == channel)
+        }) || self.core.remote.is_inside(&channel)
         {
             return self.make_attempt(task, None);
         }
-        let Ok(rules) = self.rules(&channel).map(Arc::clone) else {
+        let Ok(rules) = self.definitions.rules(&channel).map(Arc::clone) else {
             return Flow::Throw(task.broken("a channel that is declared no more"));
         };
         let is_retried = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
@@ -90,64 +79,20 @@ impl Machine {
             // It counts as one that was made already.
             _ if deferred => Claim::Inner,
             2.. => Claim::Retry,
-            _ if self.is_inside(task, is_retried) || self.is_lone_retried() => Claim::Inner,
+            _ if self.core.tasks.is_inside(task, is_retried) || self.core.remote.is_retried() => {
+                Claim::Inner
+            }
             _ => Claim::First,
         };
-        let operation = self.new_operation(task);
-        let pass = PassId(self.next_id());
+        let operation = self.core.requests.new_operation(task);
+        let pass = PassId(self.core.requests.next_id());
         let entry = Entry { operation, pass, channel: Arc::clone(&channel), rules, claim, line };
-        self.effects.push_back(Effect::Enter(Box::new(entry)));
+        self.core.requests.push(Effect::Enter(Box::new(entry)));
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         frame.phase = TryPhase::Entering;
         task.scope = frame.outer_scope;
-        task.since = self.now;
+        task.since = self.core.now();
         Flow::Wait(State::Entering(Entering { operation, pass, channel, is_queued: false }))
-    }
-
-    /// Whether a `try` around the innermost one, and around the tasks that wait for this one, is so.
-    fn is_inside(&self, task: &Task, so: impl Fn(&TryFrame) -> bool) -> bool {
-        let is = |task: &Task, skip| task.tries().skip(skip).any(&so);
-        let up = |task: &&Task| self.tasks.get(&task.parent?.0).map(AsRef::as_ref);
-        is(task, 1) || std::iter::successors(up(&task), up).any(|task| is(task, 0))
-    }
-
-    /// The channels that attempts around the branches of a task have gone through.
-    pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
-        let mut inside = self.lone.as_ref().map(|lone| lone.inside.clone()).unwrap_or_default();
-        let around = |frame: &TryFrame| self.scopes.pass(frame.scope);
-        for task in self.and_around(task) {
-            inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
-        }
-        inside
-    }
-
-    /// Whether an attempt around the branches of a task is not the first one.
-    pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
-        let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
-        self.is_lone_retried() || self.and_around(task).any(|task| task.tries().any(is))
-    }
-
-    /// A task, and those that wait for it.
-    fn and_around<'t>(&'t self, task: &'t Task) -> impl Iterator<Item = &'t Task> {
-        let up = |task: &&Task| self.tasks.get(&task.parent?.0).map(AsRef::as_ref);
-        std::iter::successors(Some(task), up)
-    }
-
-    /// The channel can't take an attempt at once.
-    pub(crate) fn queued(&mut self, operation: OperationId) {
-        let Some(task) = self.operations.get(&operation) else { return };
-        self.resume(*task, |machine, task| {
-            if let State::Entering(entering) = &mut task.state {
-                entering.is_queued = true;
-                let channel = Arc::clone(&entering.channel);
-                machine.log_entering(task, |frame, now| LogEvent::Queued {
-                    channel,
-                    attempt: frame.next_attempt(),
-                    time: (frame.deadline != Time::NEVER).then(|| frame.deadline - now),
-                });
-            }
-            Flow::keep_waiting(task)
-        });
     }
 
     /// The channel has decided about an attempt.
@@ -160,7 +105,7 @@ impl Machine {
             Ok(Reply::Admission(Admission::Admitted)) => {
                 if is_queued {
                     let (since, channel) = (task.since, Arc::clone(&channel));
-                    self.log_entering(task, |frame, now| LogEvent::Entered {
+                    self.core.log_entering(task, |frame, now| LogEvent::Entered {
                         channel,
                         attempt: frame.next_attempt(),
                         waited: now - since,
@@ -170,7 +115,7 @@ impl Machine {
             }
             Ok(Reply::Admission(Admission::NoBudget)) => {
                 let message = format!("the channel `{channel}` has no budget for another attempt");
-                let failure = Self::refused(task, FailureKind::Refused, EX_TEMPFAIL, message);
+                let failure = refused(task, FailureKind::Refused, EX_TEMPFAIL, message);
                 self.without_budget(task, failure)
             }
             Ok(Reply::Admission(Admission::Broken(time))) => {
@@ -191,41 +136,87 @@ impl Machine {
     /// An attempt fails before anything of it is done.
     fn not_made(&mut self, task: &mut Task, kind: FailureKind, code: i32, message: String) -> Flow {
         self.begin_counting(task);
-        let failure = Self::refused(task, kind, code, message);
-        self.log_failure(task, &failure, Level::FAILURES, false);
+        let failure = refused(task, kind, code, message);
+        self.core.log_failure(task, &failure, Level::FAILURES, false);
         let thrown = Thrown { failure, retry: Retry::AsUsual, logged: Logged::Failure };
         self.attempt_failed(task, thrown)
     }
 
-    /// What the `try` fails with that a channel doesn't let through, or its attempt.
-    fn refused(task: &mut Task, kind: FailureKind, code: i32, message: String) -> Arc<Failure> {
-        let mut failure = task.thrown(kind, code, message, "").failure;
-        if let Some(frame) = task.top_try() {
-            let refused = Arc::make_mut(&mut failure);
-            refused.line = frame.code.line;
-            // That the one before was refused as well explains nothing.
-            let cause = frame.failure.as_ref().and_then(|last| match last.kind {
-                FailureKind::Refused => last.earlier.as_ref(),
-                _ => Some(last),
+    /// The channel can't take an attempt at once.
+    pub(crate) fn queued(&mut self, task: &mut Task) {
+        if let State::Entering(entering) = &mut task.state {
+            entering.is_queued = true;
+            let channel = Arc::clone(&entering.channel);
+            self.core.log_entering(task, |frame, now| LogEvent::Queued {
+                channel,
+                attempt: frame.next_attempt(),
+                time: (frame.deadline != Time::NEVER).then(|| frame.deadline - now),
             });
-            if let Some(cause) = cause {
-                refused.earlier = Some(Arc::clone(cause));
-            }
         }
-        failure
+    }
+}
+
+impl Tasks {
+    /// Whether a `try` around the innermost one, and around the tasks that wait for this one, is so.
+    fn is_inside(&self, task: &Task, so: impl Fn(&TryFrame) -> bool) -> bool {
+        let is = |task: &Task, skip| task.tries().skip(skip).any(&so);
+        let up = |task: &&Task| self.get(task.parent?.0);
+        is(task, 1) || std::iter::successors(up(&task), up).any(|task| is(task, 0))
+    }
+}
+
+impl Packer<'_> {
+    /// The channels that attempts around the branches of a task have gone through.
+    pub(crate) fn channels_around(&self, task: &Task) -> Vec<String> {
+        let mut inside =
+            self.core.remote.root().map(|root| root.inside.clone()).unwrap_or_default();
+        let around = |frame: &TryFrame| self.core.scopes.pass(frame.scope);
+        for task in self.core.tasks.and_around(task) {
+            inside.extend(task.tries().filter_map(around).map(|pass| pass.channel.to_string()));
+        }
+        inside
     }
 
+    /// Whether an attempt around the branches of a task is not the first one.
+    pub(crate) fn is_in_retry(&self, task: &Task) -> bool {
+        let is = |frame: &TryFrame| frame.phase == TryPhase::Attempt && frame.attempt > 1;
+        self.core.remote.is_retried()
+            || self.core.tasks.and_around(task).any(|task| task.tries().any(is))
+    }
+}
+
+/// What the `try` fails with that a channel doesn't let through, or its attempt.
+pub fn refused(task: &mut Task, kind: FailureKind, code: i32, message: String) -> Arc<Failure> {
+    let mut failure = task.thrown(kind, code, message, "").failure;
+    if let Some(frame) = task.top_try() {
+        let refused = Arc::make_mut(&mut failure);
+        refused.line = frame.code.line;
+        // That the one before was refused as well explains nothing.
+        let cause = frame.failure.as_ref().and_then(|last| match last.kind {
+            FailureKind::Refused => last.earlier.as_ref(),
+            _ => Some(last),
+        });
+        if let Some(cause) = cause {
+            refused.earlier = Some(Arc::clone(cause));
+        }
+    }
+    failure
+}
+
+impl Core {
     fn log_entering(&mut self, task: &mut Task, event: impl FnOnce(&TryFrame, Time) -> LogEvent) {
-        let now = self.now;
+        let now = self.now();
         let Some(frame) = task.top_try() else { return };
         let (line, event) = (frame.code.line, event(frame, now));
         let level = event.level();
         self.log_at(task, line, || event, level);
     }
+}
 
+impl Scopes {
     /// Notes what became of the attempt of a scope, for the channel that it went through.
     pub(crate) fn note_passed(&mut self, scope: ScopeId, passed: Passed) {
-        if let Some(pass) = self.scopes.pass_mut(scope) {
+        if let Some(pass) = self.pass_mut(scope) {
             pass.passed = passed;
         }
     }

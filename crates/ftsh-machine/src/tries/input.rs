@@ -1,13 +1,14 @@
-//! Attempts that read a pipe: one after the first may find nothing there any more.
+//! Tries that read a pipe: one after the first may find nothing there any more.
 
-use crate::Machine;
 use crate::effect::{Effect, Query};
 use crate::event::{Refusal, Reply};
+use crate::interface::requests::Requests;
 use crate::record::LogEvent;
 use crate::tasks::flow::Flow;
 use crate::tasks::task::{State, Task};
+use crate::tries::Tries;
 
-impl Machine {
+impl Requests {
     /// An attempt begins: finds out whether there is anything left to read for it, where that may be and
     /// nobody keeps what others read.
     pub(crate) fn ask_input(&mut self, task: &mut Task) -> Flow {
@@ -19,10 +20,12 @@ impl Machine {
         }
         let operation = self.new_operation(task);
         let (directory, query) = (task.directory.clone(), Query::InputEnded(task.io.id()));
-        self.effects.push_back(Effect::Query { operation, directory, query });
+        self.push(Effect::Query { operation, directory, query });
         Flow::Wait(State::Asking(operation))
     }
+}
 
+impl Tries<'_> {
     /// That is known: what has ended since the first attempt is told of, once.
     pub(crate) fn input_told(&mut self, task: &mut Task, result: &Result<Reply, Refusal>) -> Flow {
         let ended = !matches!(result, Ok(Reply::Truth(false)));
@@ -31,7 +34,7 @@ impl Machine {
         let (line, attempt) = (frame.code.line, frame.attempt);
         if was_there && matches!(result, Ok(Reply::Truth(true))) {
             let event = LogEvent::InputEnded(attempt);
-            self.log_at(task, line, || event.clone(), event.level());
+            self.core.log_at(task, line, || event.clone(), event.level());
         }
         Flow::Continue
     }

@@ -5,3 +5,16 @@ pub(crate) mod entering;
 pub(crate) mod input;
 pub(crate) mod try_block;
 pub(crate) mod verdict;
+
+use crate::program::definitions::Definitions;
+use crate::tasks::core::Core;
+use crate::tasks::random::Random;
+
+/// Makes the attempts of a `try`, with the delays between them.
+pub(crate) struct Tries<'a> {
+    pub(crate) core: &'a mut Core,
+    /// Rules of the channels that attempts go through.
+    pub(crate) definitions: &'a mut Definitions,
+    /// Jitter of delays.
+    pub(crate) random: &'a mut Random,
+}

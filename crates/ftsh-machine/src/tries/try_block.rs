@@ -3,32 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Machine;
 use crate::effect::Effect;
 use crate::outcome::{Failure, FailureKind, Human, Tried, shorten};
 use crate::program::code::{BackoffCode, Scale, TryCode};
 use crate::record::{LONG_DELAY, Level, LogEvent, Record};
-use crate::scopes::scope::Pass;
+use crate::scopes::tree::Pass;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
 use crate::tasks::halt::Halt;
 use crate::tasks::task::{State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
+use crate::tries::Tries;
 use crate::tries::verdict::{Occasion, Verdict};
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Logged, Retry, Thrown};
 use crate::unwind::unwinding::Running;
 use crate::values::value::Value;
-use ftsh_syntax::Source;
 use ftsh_syntax::backoff::{Backoff, Policy, deferral, last_attempt};
-use ftsh_syntax::duration;
+use ftsh_syntax::{Source, duration};
 
 /// What is wrong where the innermost structure isn't the `try` that it must be.
 pub const NO_TRY: &str = "the innermost structure is no `try`";
 /// What is wrong where a `try` goes on that nothing has failed in.
 const NO_FAILURE: &str = "a `try` is to go on without a failure";
 
-impl Machine {
+impl Tries<'_> {
     /// Reads the clauses, whose values are on the stack, and makes the first attempt.
     pub(crate) fn begin_try(&mut self, task: &mut Task, code: &Arc<TryCode>) -> Step {
         task.turn(code.values());
@@ -39,26 +39,26 @@ impl Machine {
         }
         // Attempts that start no time apart are attempts with the usual delays.
         clauses.every = clauses.every.filter(|every| !every.is_zero());
-        let policy = clauses.backoff.as_ref().unwrap_or(&self.config.backoff).clone();
-        let enclosing = self.deadline_of(task).unwrap_or(Time::NEVER);
-        let own = clauses.time.map_or(Time::NEVER, |limit| self.now + limit);
+        let policy = clauses.backoff.as_ref().unwrap_or(&self.core.config.backoff).clone();
+        let enclosing = self.core.deadline_of(task).unwrap_or(Time::NEVER);
+        let own = clauses.time.map_or(Time::NEVER, |limit| self.core.now() + limit);
         if let Some(channel) = &code.through {
-            self.rules(channel)?;
+            self.definitions.rules(channel)?;
         }
         task.frames.pop();
-        let id = self.next_id();
+        let id = self.core.requests.next_id();
         let cut = Timer::Deadline { task: task.id, id };
-        let deadline_timer = (own < enclosing).then(|| self.timers.arm(own, cut));
+        let deadline_timer = (own < enclosing).then(|| self.core.scheduler.arm(own, cut));
         let frame = TryFrame {
             id,
             code: Arc::clone(code),
             phase: TryPhase::Delay,
-            started: self.now,
+            started: self.core.now(),
             deadline: own.min(enclosing),
             deadline_timer,
             clauses,
             attempt: 0,
-            attempt_started: self.now,
+            attempt_started: self.core.now(),
             attempt_deadline: own.min(enclosing),
             attempt_timer: None,
             backoff: Backoff::new(policy),
@@ -79,7 +79,7 @@ impl Machine {
 
     /// An attempt begins that counts.
     pub(crate) fn begin_counting(&mut self, task: &mut Task) {
-        let now = self.now;
+        let now = self.core.now();
         let Some(frame) = task.top_try() else { return };
         frame.attempt = frame.next_attempt();
         frame.deferred = false;
@@ -92,50 +92,50 @@ impl Machine {
             task.attempts = task.attempts.max(number);
         }
         let event = || LogEvent::Attempt { number, until, each };
-        self.log_at(task, line, event, Level::STRUCTURES);
+        self.core.log_at(task, line, event, Level::STRUCTURES);
     }
 
     /// Makes an attempt, in a scope of its own, which has the attempt's pass through a channel.
     pub(crate) fn make_attempt(&mut self, task: &mut Task, pass: Option<Pass>) -> Flow {
         self.begin_counting(task);
-        let (id, now) = (task.id, self.now);
+        let (id, now) = (task.id, self.core.now());
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
-        let scope = self.new_scope(Some(frame.outer_scope));
-        self.scopes.give(scope, pass);
+        let scope = self.core.new_scope(Some(frame.outer_scope));
+        self.core.scopes.give(scope, pass);
         frame.phase = TryPhase::Attempt;
         frame.scope = scope;
         let limit = frame.clauses.each.map_or(Time::NEVER, |each| now + each);
         frame.attempt_deadline = frame.deadline.min(limit);
         if limit < frame.deadline {
             let timer = Timer::EachAttempt { task: id, id: frame.id };
-            frame.attempt_timer = Some(self.timers.arm(limit, timer));
+            frame.attempt_timer = Some(self.core.scheduler.arm(limit, timer));
         }
         let body = frame.code.body;
         task.scope = scope;
         task.jump(body);
-        self.ask_input(task)
+        self.core.requests.ask_input(task)
     }
 
     /// The body succeeded.
     pub(crate) fn try_succeeded(&mut self, task: &mut Task) -> Flow {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let (attempt, end, line) = (frame.attempt, frame.code.end, frame.code.line);
-        self.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
-        self.leave(task);
+        self.core.log_at(task, line, || LogEvent::TrySucceeded(attempt), Level::STRUCTURES);
+        self.core.unwinder().leave(task);
         task.jump(end);
         Flow::Continue
     }
 
     /// Goes on after a failure of an attempt, or of the condition, whose scope is empty.
     pub(crate) fn attempt_failed(&mut self, task: &mut Task, thrown: Thrown) -> Flow {
-        let now = self.now;
+        let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let verdict = frame.verdict(now, thrown.retry);
         if verdict == Verdict::Leave {
-            self.leave_cut(task);
+            self.core.unwinder().leave_cut(task);
             return Flow::Throw(thrown);
         }
-        self.timers.cancel(frame.attempt_timer.take());
+        self.core.scheduler.cancel(frame.attempt_timer.take());
         frame.failure = Some(thrown.failure);
         if !matches!(verdict, Verdict::Defer(_)) {
             frame.first_failed.get_or_insert(now);
@@ -146,11 +146,11 @@ impl Machine {
     /// Receives the condition of `while` from the stack.
     pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
         let again = task.pop()?.boolean().map_err(Halt::expression)?;
-        self.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
+        self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
         let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
-        let verdict = frame.attempts(self.now).verdict(Occasion::Condition(again));
+        let verdict = frame.attempts(self.core.now()).verdict(Occasion::Condition(again));
         let (scope, outer) = (frame.scope, frame.outer_scope);
-        self.hand_over(scope, outer);
+        self.core.hand_over(scope, outer);
         Ok(self.apply_verdict(task, verdict))
     }
 
@@ -163,20 +163,22 @@ impl Machine {
         match (verdict, frame.code.condition) {
             (Verdict::Ask, Some(condition)) => {
                 frame.phase = TryPhase::Condition;
-                frame.scope = self.new_scope(Some(frame.outer_scope));
+                frame.scope = self.core.new_scope(Some(frame.outer_scope));
                 task.scope = frame.scope;
                 task.jump(condition);
                 Flow::Continue
             }
             (Verdict::Retry | Verdict::Ask, _) => self.delay(task),
             (Verdict::Defer(by), _) => self.defer(task, by),
-            (Verdict::Stop(_) | Verdict::Leave, _) => self.try_failed(task, failure),
+            (Verdict::Stop(_) | Verdict::Leave, _) => {
+                self.core.unwinder().try_failed(task, failure)
+            }
         }
     }
 
     /// Goes on without another attempt, for lack of budget in the channel.
     pub(crate) fn without_budget(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
-        let now = self.now;
+        let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let verdict = frame.attempts(now).verdict(Occasion::NoBudget);
         frame.failure = Some(failure);
@@ -185,7 +187,7 @@ impl Machine {
 
     /// Waits before the next attempt, or fails if none fits.
     fn delay(&mut self, task: &mut Task) -> Flow {
-        let now = self.now;
+        let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         let next = match frame.clauses.every {
             Some(every) => {
@@ -198,8 +200,8 @@ impl Machine {
             }
             None => {
                 let since = now - frame.first_failed.unwrap_or(now);
-                let delay = frame.backoff.next_delay(since, self.rng());
-                let last = last_attempt(delay, frame.deadline - now, self.rng());
+                let delay = frame.backoff.next_delay(since, self.random.rng());
+                let last = last_attempt(delay, frame.deadline - now, self.random.rng());
                 frame.last = last.is_some();
                 now + last.unwrap_or(delay)
             }
@@ -213,9 +215,9 @@ impl Machine {
     /// Waits, and makes the same attempt again. A deferral counts neither as an attempt nor for
     /// the policy.
     fn defer(&mut self, task: &mut Task, by: Duration) -> Flow {
-        let now = self.now;
+        let now = self.core.now();
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
-        let delay = deferral(by, frame.deadline - now, self.rng());
+        let delay = deferral(by, frame.deadline - now, self.random.rng());
         (frame.last, frame.deferred) = (false, true);
         let (line, attempt) = (frame.code.line, frame.attempt);
         let event = || LogEvent::Deferred { delay, attempt };
@@ -238,9 +240,9 @@ impl Machine {
         } else {
             Level::STRUCTURES
         };
-        if self.config.log_level >= level {
-            let record = Record { level, ..self.record(task, line, event()) };
-            self.effects.push_back(Effect::Log(record));
+        if self.core.config.log_level >= level {
+            let record = Record { level, ..self.core.record(task, line, event()) };
+            self.core.requests.push(Effect::Log(record));
         }
     }
 
@@ -249,59 +251,41 @@ impl Machine {
         let Some(frame) = task.top_try() else { return Flow::Throw(task.broken(NO_TRY)) };
         frame.phase = TryPhase::Delay;
         task.scope = frame.outer_scope;
-        if next <= self.now {
+        if next <= self.core.now() {
             return self.begin_attempt(task);
         }
-        task.since = self.now;
-        Flow::Wait(State::Sleeping(self.timers.arm(next, Timer::Wake(task.id))))
+        task.since = self.core.now();
+        Flow::Wait(State::Sleeping(self.core.scheduler.arm(next, Timer::Wake(task.id))))
     }
+}
 
-    /// A delay or a `sleep` is over.
-    pub(crate) fn wake(&mut self, task: crate::effect::TaskId) {
-        let now = self.now;
-        let is_remote =
-            self.tasks.get(&task).is_some_and(|it| matches!(it.state, State::Remote(_)));
-        self.resume(task, |machine, task| match task.top_try() {
-            None if is_remote => Flow::Continue,
-            // The machine was told of the time too late, as after a suspension: the limit that has
-            // passed meanwhile cuts the delay at this same moment.
-            Some(frame) if frame.phase == TryPhase::Delay && now >= frame.deadline => {
-                Flow::keep_waiting(task)
-            }
-            Some(frame) if frame.phase == TryPhase::Delay => machine.begin_attempt(task),
-            _ => {
-                task.advance();
-                Flow::Continue
-            }
-        });
-    }
-
+impl Unwinder<'_> {
     /// No attempt is left: catches the failure, or fails.
     pub(crate) fn try_failed(&mut self, task: &mut Task, failure: Arc<Failure>) -> Flow {
         let Some(Frame { height, kind: FrameKind::Try(mut frame) }) = task.frames.pop() else {
             return Flow::Throw(task.broken(NO_TRY));
         };
         task.stack.truncate(height);
-        self.timers.cancel(frame.deadline_timer);
-        self.timers.cancel(frame.attempt_timer);
+        self.core.scheduler.cancel(frame.deadline_timer);
+        self.core.scheduler.cancel(frame.attempt_timer);
         task.scope = frame.outer_scope;
-        self.end_replay(frame.replay.take());
-        let tried = frame.tried(&task.program.source, self.now);
+        self.core.requests.end_replay(frame.replay.take());
+        let tried = frame.tried(&task.program.source, self.core.now());
         let (line, attempts, elapsed) = (tried.line, tried.attempts, tried.elapsed);
         let mut failure = Arc::unwrap_or_clone(failure);
         failure.tries.push(tried);
         let (retry, logged) = (Retry::AsUsual, Logged::Failure);
         let mut thrown = Thrown { failure: Arc::new(failure), retry, logged };
-        let uncaught = self.config.log_level > Level::NOTHING
+        let uncaught = self.core.config.log_level > Level::NOTHING
             && frame.code.catch.is_none()
-            && self.is_uncaught(task, &thrown);
+            && self.core.tasks.is_uncaught(task, &thrown);
         thrown.logged = Logged::as_told(uncaught);
         let level = Level::of_failure(uncaught);
-        if self.config.log_level >= level {
+        if self.core.config.log_level >= level {
             let failure = Box::new(Failure::clone(&thrown.failure));
             let event = LogEvent::TryFailed { failure, attempts, elapsed };
-            let record = Record { level, uncaught, ..self.record(task, line, event) };
-            self.effects.push_back(Effect::Log(record));
+            let record = Record { level, uncaught, ..self.core.record(task, line, event) };
+            self.core.requests.push(Effect::Log(record));
         }
         self.catch(task, &frame.code, thrown)
     }
@@ -320,7 +304,7 @@ impl Machine {
     fn catch(&mut self, task: &mut Task, code: &TryCode, thrown: Thrown) -> Flow {
         match code.catch {
             Some((address, line)) => {
-                self.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
+                self.core.log_at(task, line, || LogEvent::Catch, Level::STRUCTURES);
                 task.note_caught(&thrown.failure);
                 task.enter(FrameKind::Catch(thrown.failure));
                 task.jump(address);

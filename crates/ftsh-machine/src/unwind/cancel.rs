@@ -2,34 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::atomic::transaction::Committing;
 use crate::channels::Passed;
-use crate::commands::command::signal_name;
-use crate::effect::{Effect, OperationId, TaskId};
-use crate::event::Suspension;
 use crate::grouped_output::let_out::halt_letting_out;
-use crate::outcome::{Failure, FailureKind, Outcome};
-use crate::record::{Level, LogEvent, Record};
+use crate::outcome::{Failure, FailureKind};
+use crate::record::Level;
 use crate::resume::loss::lost;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryPhase};
-use crate::tasks::join::{children, top_join};
+use crate::tasks::join::top_join;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, State, Task};
 use crate::tries::try_block::{NO_TRY, timeout};
-use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
+use crate::unwind::Unwinder;
+use crate::unwind::ending::{Logged, Retry, Thrown};
 
-impl Machine {
-    /// The time limit of a `try` passed.
-    pub(crate) fn deadline_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.cut(task, id, Cut::Try));
-    }
-
-    /// The limit of a single attempt passed.
-    pub(crate) fn attempt_limit_passed(&mut self, task: TaskId, id: u64) {
-        self.resume(task, |machine, task| machine.cut(task, id, Cut::Attempt));
-    }
-
+impl Unwinder<'_> {
     /// Ends whatever runs inside a `try`, and then the `try` or only its attempt.
     pub(crate) fn cut(&mut self, task: &mut Task, id: u64, by: Cut) -> Flow {
         let position = task
@@ -38,7 +26,7 @@ impl Machine {
             .position(|frame| matches!(&frame.kind, FrameKind::Try(frame) if frame.id == id));
         let Some(position) = position else { return Flow::keep_waiting(task) };
         let innermost = position + 1 == task.frames.len();
-        if self.is_being_cut(task, position + 1) {
+        if self.core.tasks.is_being_cut(task, position + 1) {
             return Flow::keep_waiting(task);
         }
         // An attempt that has failed by itself keeps its failure; there is nothing left to cut.
@@ -62,18 +50,18 @@ impl Machine {
             (TryPhase::Condition, Some(last)) => last,
             (TryPhase::Attempt | TryPhase::Entering, _)
             | (TryPhase::Condition | TryPhase::Delay, None) => {
-                let running = self.running_inside(task, position + 1);
+                let running = self.core.running_inside(task, position + 1);
                 let caught = caught_around(task, position);
                 let failure = match by {
                     Cut::Try | Cut::Attempt => timeout(task, limit, running, caught),
                     Cut::Loss => lost(task, "an attempt", running, caught),
                 };
-                self.log_failure(task, &failure, Level::FAILURES, false);
+                self.core.log_failure(task, &failure, Level::FAILURES, false);
                 if phase == TryPhase::Entering {
                     self.halt_task(task);
                     return self.try_failed(task, failure);
                 }
-                self.note_passed(scope, Passed::Failed);
+                self.core.scopes.note_passed(scope, Passed::Failed);
                 failure
             }
         };
@@ -103,194 +91,67 @@ impl Machine {
             | State::Asking(operation)
             | State::Telling(operation, _)
             | State::Committing(Committing::Files(operation) | Committing::Filled(operation)) => {
-                self.abandon(operation);
+                self.core.requests.abandon(operation);
             }
             State::Beginning(beginning) => {
-                self.abandon(beginning.operation);
-                self.leave_tee(&beginning.transaction.kind);
+                self.core.requests.abandon(beginning.operation);
+                self.core.requests.leave_tee(&beginning.transaction.kind);
             }
-            State::Settling(settling) => self.abandon(settling.operation),
+            State::Settling(settling) => self.core.requests.abandon(settling.operation),
             // It is left with its transaction.
             State::Committing(Committing::Relay(relay)) => {
-                self.operations.remove(&relay);
+                self.core.requests.end_operation(relay);
             }
             State::Committing(Committing::LettingOut(process, _)) => {
-                self.processes.remove(&process);
+                self.core.requests.end_process(process);
             }
-            State::Entering(entering) => self.abandon(entering.operation),
+            State::Entering(entering) => self.core.requests.abandon(entering.operation),
             State::Opening(opening) => {
-                self.abandon(opening.operation);
+                self.core.requests.abandon(opening.operation);
                 if let Some(written) = opening.written {
                     written.abandon(&mut task.variables);
                 }
             }
             State::Command(command) => {
-                self.processes.remove(&command.process);
+                self.core.requests.end_process(command.process);
                 if let Some(written) = command.written {
                     written.abandon(&mut task.variables);
                 }
             }
-            State::Remote(remote_branch) => self.forget_remote(task.id, remote_branch),
-            State::Sleeping(key) => self.timers.cancel([key]),
+            State::Remote(remote_branch) => self.core.forget_remote(task.id, remote_branch),
+            State::Sleeping(key) => self.core.scheduler.cancel([key]),
             State::Children | State::Forking => {
                 if let Some(process) = halt_letting_out(task) {
-                    self.processes.remove(&process);
+                    self.core.requests.end_process(process);
                 }
-                self.leave_relay(top_join(task));
+                self.core.requests.leave_relay(top_join(task));
                 // It stays while branches clean up, and begins no more.
-                self.timers.cancel(top_join(task).and_then(|join| join.timer()));
+                self.core.scheduler.cancel(top_join(task).and_then(|join| join.timer()));
             }
             State::Emptying(scope, _) => {
-                self.emptying.remove(&scope);
+                self.core.scopes.forget_wait(scope);
             }
             State::Doomed => {
                 if let Some(process) = halt_letting_out(task) {
-                    self.processes.remove(&process);
+                    self.core.requests.end_process(process);
                 }
             }
             State::Ready | State::Cleaning => {}
         }
     }
 
-    pub(crate) fn abandon(&mut self, operation: OperationId) {
-        self.operations.remove(&operation);
-        self.effects.push_back(Effect::Abandon(operation));
-    }
-
     /// Forgets a task and those it waits for.
     pub(crate) fn drop_task(&mut self, task: &mut Task) {
         self.drop_structures(task, 0, (FailureKind::Cancelled, 1));
     }
+}
 
-    /// Cancels the branches of a `forall` that is decided.
-    pub(crate) fn cancel_children(&mut self, parent: TaskId, why: &str) {
-        for child in self.tasks.get(&parent).map(|parent| children(parent)).unwrap_or_default() {
-            self.resume(child, |machine, task| {
-                if matches!(task.state, State::Emptying(_, AfterEmptied::End(_)))
-                    || machine.is_being_cut(task, 0)
-                {
-                    return Flow::keep_waiting(task);
-                }
-                let message = format!("cancelled: {why}");
-                let failure = machine.cancelled(task, message);
-                let (retry, logged) = (Retry::AsUsual, Logged::Not);
-                let thrown = Thrown { failure, retry, logged };
-                machine.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
-                let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
-                let after = AfterEmptied::End(Ending::Failed(thrown));
-                machine.cut_down(task, 0, scope, &failure, after)
-            });
-        }
-    }
-
-    /// The shell was told to end: ends everything first.
-    pub(crate) fn interrupted(&mut self, signal: i32) {
-        self.log_run(LogEvent::Interrupted(signal));
-        self.finish_early(Outcome::Interrupted(signal), true);
-    }
-
-    /// The shell ends, but not the run: its `finally` groups are to run at its end.
-    pub(crate) fn suspended(&mut self, reason: Suspension) {
-        let outcome = match reason {
-            Suspension::Signal(signal) => {
-                self.log_run(LogEvent::Suspended(Some(signal)));
-                Outcome::Interrupted(signal)
-            }
-            Suspension::Deadline => {
-                self.log_run(LogEvent::Suspended(None));
-                let Some(main) = self.tasks.get(&crate::MAIN) else { return };
-                let running = self.running(main);
-                let failure = timeout(main, None, running, main.caught().cloned());
-                Outcome::Failed(Box::new(Failure::clone(&failure)))
-            }
-        };
-        self.finish_early(outcome, false);
-    }
-
-    /// The limit that the run lives under passed.
-    pub(crate) fn run_deadline_passed(&mut self) {
-        let Some(main) = self.tasks.remove(&crate::MAIN) else { return };
-        let running = self.running(&main);
-        let failure = timeout(&main, None, running, main.caught().cloned());
-        let level = Level::of_failure(true);
-        if self.config.log_level >= level {
-            let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
-            let record = self.record(&main, failure.line, event);
-            self.effects.push_back(Effect::Log(Record { level, uncaught: true, ..record }));
-        }
-        self.tasks.insert(crate::MAIN, main);
-        self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);
-    }
-
-    /// Ends everything, and first what is to be cleaned up, if it `cleans`.
-    fn finish_early(&mut self, outcome: Outcome, cleans: bool) {
-        self.resume(crate::MAIN, |machine, main| {
-            let scope = Self::scope_to_end(main, &outcome);
-            if matches!(outcome, Outcome::Interrupted(_)) {
-                machine.interrupted = Some(scope);
-            }
-            let is_signal = matches!(outcome, Outcome::Interrupted(_));
-            let is_killed = machine.is_killed(scope);
-            if let Some((emptied, planned)) = main.finishing()
-                && emptied == scope
-            {
-                // A second signal is impatience. A first one, as from the shell whose deadline
-                // this one shares, finds commands that have just been told to end.
-                let was_signal = matches!(planned, Outcome::Interrupted(_));
-                if !is_signal {
-                    if cleans {
-                        return Flow::keep_waiting(main);
-                    }
-                    if !was_signal {
-                        *planned = outcome;
-                    }
-                    return machine.hasten(main, false);
-                }
-                // What ends a session isn't taken back by what cancels a statement.
-                if !Self::is_cancelling(&outcome) || !was_signal {
-                    *planned = outcome;
-                }
-                let is_cleaning = main.cancelling().next().is_some();
-                if is_cleaning && (was_signal || !cleans) {
-                    return machine.hasten(main, was_signal);
-                }
-                if !is_cleaning && (was_signal || is_killed) {
-                    machine.kill(scope);
-                }
-                return Flow::keep_waiting(main);
-            }
-            let failure = match &outcome {
-                Outcome::Failed(failure) => Arc::new(Failure::clone(failure)),
-                Outcome::Interrupted(signal) => {
-                    machine.cancelled(main, format!("cancelled by {}", signal_name(*signal)))
-                }
-                Outcome::Succeeded | Outcome::Exited(_) => {
-                    machine.cancelled(main, "cancelled".into())
-                }
-            };
-            let after = AfterEmptied::Finish(outcome);
-            if cleans {
-                machine.cut_down(main, 0, scope, &failure, after)
-            } else {
-                let before = machine.effects.len();
-                let flow = machine.cut_off(main, 0, scope, &failure, after);
-                machine.tell_nothing_since(before);
-                flow
-            }
-        });
-    }
-
+impl Tasks {
     /// Returns the failure of a task that is cancelled.
-    fn cancelled(&self, task: &Task, message: String) -> Arc<Failure> {
+    pub(crate) fn cancelled(&self, task: &Task, message: String) -> Arc<Failure> {
         let mut failure = task.thrown(FailureKind::Cancelled, 1, message, "").failure;
         Arc::make_mut(&mut failure).branches = self.branches_under_way(task);
         failure
-    }
-
-    /// Takes back what the log would be told of what goes on later.
-    fn tell_nothing_since(&mut self, before: usize) {
-        let asked = self.effects.split_off(before);
-        self.effects.extend(asked.into_iter().filter(|it| !matches!(it, Effect::Log(_))));
     }
 }
 

@@ -9,16 +9,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Machine;
-use crate::effect::{ScopeId, TaskId};
+use crate::effect::ScopeId;
 use crate::outcome::{Failure, KindAndCode, Outcome};
 use crate::record::{Level, LogEvent};
+use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{children, cut_short, top_join};
 use crate::tasks::task::{AfterEmptied, Cleaning, State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
 use crate::unwind::finally::is_group;
 use crate::unwind::leaving::Leaving;
@@ -26,7 +27,7 @@ use crate::unwind::leaving::Leaving;
 /// What is wrong where a task cleans up that isn't cancelled.
 const NOT_CANCELLED: &str = "a task cleans up that isn't cancelled";
 
-impl Machine {
+impl Unwinder<'_> {
     /// Ends what a task is doing in all but `keep` of its structures, and everything in `scope`;
     /// has the `finally` groups run that are concerned; goes on with `after`.
     pub(crate) fn cut_down(
@@ -37,20 +38,20 @@ impl Machine {
         failure: &Arc<Failure>,
         after: AfterEmptied,
     ) -> Flow {
-        let share = self.config.kill_timeout / 2;
+        let share = self.core.config.kill_timeout / 2;
         let cut = Cleaning {
             keep,
             after,
             failure: Arc::clone(failure),
             emptied: Some(scope),
             scope,
-            since: self.now,
+            since: self.core.now(),
             limit: Time::NEVER,
             grace: share,
             timer: None,
             waits: false,
         };
-        if !share.is_zero() && self.has_group_in_progress(task, keep) {
+        if !share.is_zero() && self.core.tasks.has_group_in_progress(task, keep) {
             return self.defer_cut(task, cut);
         }
         self.cut_at_once(task, cut)
@@ -58,17 +59,17 @@ impl Machine {
 
     /// Carries out a cut, also on `finally` groups in progress.
     pub(crate) fn cut_at_once(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
-        self.timers.cancel(cut.timer.take());
-        let share = self.config.kill_timeout / 2;
-        let (scope, ends) = (cut.scope, cut.since + self.config.kill_timeout);
-        let left = ends - self.now;
+        self.core.scheduler.cancel(cut.timer.take());
+        let share = self.core.config.kill_timeout / 2;
+        let (scope, ends) = (cut.scope, cut.since + self.core.config.kill_timeout);
+        let left = ends - self.core.now();
         if share.is_zero() || !self.doom(task, cut.keep, cut.reason()) {
             self.drop_structures(task, cut.keep, cut.reason());
             restore(task);
             return self.empty_within(task, scope, left, cut.after);
         }
         cut.limit = if std::mem::take(&mut cut.waits) { ends } else { Time::NEVER };
-        cut.scope = self.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
+        cut.scope = self.core.scopes.scope_around(scope).unwrap_or(ScopeId::SCRIPT);
         self.empty_within(task, scope, left.min(share), AfterEmptied::Clean(Box::new(cut)))
     }
 
@@ -96,12 +97,12 @@ impl Machine {
         failure: &Arc<Failure>,
         after: AfterEmptied,
     ) -> Flow {
-        let share = self.config.kill_timeout / 2;
+        let share = self.core.config.kill_timeout / 2;
         let is_doomed = !share.is_zero() && self.doom(task, keep, failure.reason());
         if !is_doomed {
             self.drop_structures(task, keep, failure.reason());
         }
-        self.merge_inner(scope);
+        self.core.merge_inner(scope);
         if !is_doomed {
             return self.emptied(task, after);
         }
@@ -111,7 +112,7 @@ impl Machine {
             failure: Arc::clone(failure),
             emptied: None,
             scope,
-            since: self.now,
+            since: self.core.now(),
             limit: Time::NEVER,
             grace: share,
             timer: None,
@@ -124,7 +125,7 @@ impl Machine {
     /// whether there is one. Groups that have begun are cut short.
     fn doom(&mut self, task: &mut Task, keep: usize, why: KindAndCode) -> bool {
         for id in children(task) {
-            if let Some(child) = self.tasks.remove(&id) {
+            if let Some(child) = self.core.tasks.take(id) {
                 self.doom_child(task, child, why);
             }
         }
@@ -133,8 +134,8 @@ impl Machine {
         for frame in task.frames.iter_mut().skip(keep) {
             match &mut frame.kind {
                 FrameKind::Try(frame) => {
-                    self.timers.cancel(frame.deadline_timer.take());
-                    self.timers.cancel(frame.attempt_timer.take());
+                    self.core.scheduler.cancel(frame.deadline_timer.take());
+                    self.core.scheduler.cancel(frame.attempt_timer.take());
                 }
                 FrameKind::Finally(group) => group.cut = true,
                 _ => {}
@@ -156,39 +157,32 @@ impl Machine {
 
     /// Stops a task that another one waits for, and keeps it only if it has groups to run.
     pub(crate) fn doom_child(&mut self, task: &mut Task, mut child: Box<Task>, why: KindAndCode) {
-        self.log_cancelled(&child);
+        self.core.log_cancelled(&child);
         let failure = cut_short(&child, why);
         if self.doom(&mut child, 0, why) {
             child.state = State::Doomed;
-            self.tasks.insert(child.id, child);
+            self.core.tasks.put(child);
         } else {
-            self.branch_ended(task, (child.id, child.attempts), failure);
+            self.core.branch_ended(task, (child.id, child.attempts), failure);
             if let Some(join) = top_join(task) {
                 join.running.remove(&child.id);
             }
         }
     }
 
-    /// Logs the end of a task that another one waits for, unless that is logged already.
-    fn log_cancelled(&mut self, child: &Task) {
-        if !matches!(child.state, State::Doomed | State::Cleaning) && child.cleaning.is_empty() {
-            self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
-        }
-    }
-
     /// The scope of a cancelled task is empty: its groups have their time now.
     pub(crate) fn begin_cleaning(&mut self, task: &mut Task, mut cleaning: Cleaning) -> Flow {
-        let share = self.config.kill_timeout / 2;
-        cleaning.limit = cleaning.limit.min(self.now + share);
-        cleaning.grace = cleaning.since + self.config.kill_timeout - cleaning.limit;
-        cleaning.scope = self.new_scope(Some(cleaning.scope));
+        let share = self.core.config.kill_timeout / 2;
+        cleaning.limit = cleaning.limit.min(self.core.now() + share);
+        cleaning.grace = cleaning.since + self.core.config.kill_timeout - cleaning.limit;
+        cleaning.scope = self.core.new_scope(Some(cleaning.scope));
         cleaning.emptied.get_or_insert(cleaning.scope);
-        if cleaning.limit <= self.now {
+        if cleaning.limit <= self.core.now() {
             self.drop_structures(task, cleaning.keep, cleaning.reason());
             return self.cleaned(task, cleaning);
         }
         let timer = Timer::Cleaning { task: task.id, keep: cleaning.keep };
-        cleaning.timer = Some(self.timers.arm(cleaning.limit, timer));
+        cleaning.timer = Some(self.core.scheduler.arm(cleaning.limit, timer));
         task.cleaning.push(cleaning);
         self.clean(task)
     }
@@ -205,7 +199,7 @@ impl Machine {
                 self.clean_children(task);
                 return Flow::Wait(State::Doomed);
             }
-            if let Some(flow) = self.let_out_cut(task) {
+            if let Some(flow) = self.core.grouped_output().let_out_cut(task) {
                 return flow;
             }
             let Some(frame) = task.frames.pop() else { break };
@@ -227,7 +221,7 @@ impl Machine {
     fn clean_children(&mut self, task: &Task) {
         let Some(cleaning) = task.cleaning.last() else { return };
         for id in children(task) {
-            let Some(child) = self.tasks.get_mut(&id) else { continue };
+            let Some(child) = self.core.tasks.get_mut(id) else { continue };
             if !matches!(child.state, State::Doomed) {
                 continue;
             }
@@ -250,41 +244,27 @@ impl Machine {
                 waits: false,
             });
             child.state = State::Cleaning;
-            self.ready.push_back(id);
+            self.core.scheduler.queue(id);
         }
     }
 
     /// All groups have run, or their time is over: what they left behind has to go.
     fn cleaned(&mut self, task: &mut Task, cleaning: Cleaning) -> Flow {
-        self.timers.cancel(cleaning.timer);
+        self.core.scheduler.cancel(cleaning.timer);
         restore(task);
         let Some(emptied) = cleaning.emptied else { return self.emptied(task, cleaning.after) };
         // The script's own scope was emptied, but is there again, with that of the groups in it.
         let scope = if emptied == ScopeId::SCRIPT { emptied } else { cleaning.scope };
         if matches!(cleaning.after, AfterEmptied::Finish(Outcome::Interrupted(_))) {
-            self.interrupted = Some(scope);
+            self.core.scopes.interrupt(scope);
         }
         self.empty_within(task, scope, cleaning.grace, cleaning.after)
-    }
-
-    /// The time of the groups is over.
-    pub(crate) fn cleaning_time_passed(&mut self, task: TaskId, keep: usize) {
-        self.resume(task, |machine, task| {
-            let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
-            let Some(at) = at else { return Flow::keep_waiting(task) };
-            let cleaning = task.cleaning.remove(at);
-            if cleaning.waits {
-                return machine.cut_at_once(task, cleaning);
-            }
-            machine.drop_structures(task, keep, cleaning.reason());
-            machine.cleaned(task, cleaning)
-        });
     }
 
     /// What is cancelled now isn't cleaned up any more.
     fn forget_cleaning(&mut self, task: &mut Task, keep: usize) {
         let over = task.cleaning.extract_if(.., |cleaning| cleaning.keep >= keep);
-        self.timers.cancel(over.filter_map(|cleaning| cleaning.timer));
+        self.core.scheduler.cancel(over.filter_map(|cleaning| cleaning.timer));
     }
 
     /// Ends a task that finishes the run, whatever groups are still to be run; at once if it `kills`.
@@ -301,7 +281,7 @@ impl Machine {
             State::Emptying(scope, AfterEmptied::Clean(cleaning)) => {
                 self.drop_structures(main, cleaning.keep, cleaning.reason());
                 if kills {
-                    self.kill(scope);
+                    self.core.kill(scope);
                 }
                 Flow::Wait(State::Emptying(scope, cleaning.after))
             }
@@ -313,11 +293,11 @@ impl Machine {
     /// each group that isn't run to its end.
     pub(crate) fn drop_structures(&mut self, task: &mut Task, keep: usize, why: KindAndCode) {
         for child in children(task) {
-            if let Some(mut child) = self.tasks.remove(&child) {
-                self.log_cancelled(&child);
+            if let Some(mut child) = self.core.tasks.take(child) {
+                self.core.log_cancelled(&child);
                 let failure = cut_short(&child, why);
                 self.drop_structures(&mut child, 0, why);
-                self.branch_ended(task, (child.id, child.attempts), failure);
+                self.core.branch_ended(task, (child.id, child.attempts), failure);
             }
         }
         self.halt_task(task);
@@ -344,9 +324,30 @@ impl Machine {
         if let Some((line, begun)) = cut {
             let event = LogEvent::FinallyCut { begun };
             let level = event.level();
-            self.log_at(task, line, || event, level);
+            self.core.log_at(task, line, || event, level);
         }
         self.abandon_frame(task, kind, false);
+    }
+
+    /// The time of the groups is over.
+    pub(crate) fn cleaning_time_passed(&mut self, task: &mut Task, keep: usize) -> Flow {
+        let at = task.cleaning.iter().position(|cleaning| cleaning.keep == keep);
+        let Some(at) = at else { return Flow::keep_waiting(task) };
+        let cleaning = task.cleaning.remove(at);
+        if cleaning.waits {
+            return self.cut_at_once(task, cleaning);
+        }
+        self.drop_structures(task, keep, cleaning.reason());
+        self.cleaned(task, cleaning)
+    }
+}
+
+impl Core {
+    /// Logs the end of a task that another one waits for, unless that is logged already.
+    fn log_cancelled(&mut self, child: &Task) {
+        if !matches!(child.state, State::Doomed | State::Cleaning) && child.cleaning.is_empty() {
+            self.log(child, || LogEvent::Cancelled, Level::STRUCTURES);
+        }
     }
 }
 

@@ -6,34 +6,35 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::effect::{ScopeId, TaskId};
 use crate::outcome::KindAndCode;
+use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
 use crate::tasks::join::children;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, Cleaning, Inherited, State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Ending, Retry, Thrown};
 use crate::unwind::finally::is_group_in_progress;
 use crate::unwind::leaving::Leaving;
 
-impl Machine {
+impl Tasks {
     /// Returns true if a `finally` group runs inside all but `keep` structures of a task.
     pub(crate) fn has_group_in_progress(&self, task: &Task, keep: usize) -> bool {
         task.frames.iter().skip(keep).any(is_group_in_progress)
             || children(task)
                 .iter()
-                .filter_map(|child| self.tasks.get(child))
+                .filter_map(|child| self.get(*child))
                 .any(|child| self.has_group_in_progress(child, 0))
     }
 
     /// Returns true if a cut of all but `keep` structures of a task, or of more around them, has begun.
     /// A `finally` group in progress bounds the search: its inside is not cut with its surroundings.
     pub(crate) fn is_being_cut(&self, task: &Task, mut keep: usize) -> bool {
-        let mut place = Some(task);
-        while let Some(task) = place {
+        for task in self.and_around(task) {
             let group = task.frames.iter().take(keep).rposition(is_group_in_progress);
             let inside = group.map_or(0, |at| at + 1);
             if task.cancelling().any(|cut| (inside..=keep).contains(&cut.keep)) {
@@ -43,31 +44,33 @@ impl Machine {
                 return false;
             }
             keep = usize::MAX;
-            place = task.parent.and_then(|(parent, _)| self.tasks.get(&parent)).map(AsRef::as_ref);
         }
         false
     }
+}
 
+impl Unwinder<'_> {
     /// Ends everything in what is cut but the `finally` groups in progress, and gives those their share.
     pub(crate) fn defer_cut(&mut self, task: &mut Task, mut cut: Cleaning) -> Flow {
-        let limit = cut.since + self.config.kill_timeout / 2;
+        let limit = cut.since + self.core.config.kill_timeout / 2;
         let limit = self.supersede(task, cut.keep, limit);
         cut.waits = true;
         cut.limit = limit;
-        cut.timer = Some(self.timers.arm(limit, Timer::Cleaning { task: task.id, keep: cut.keep }));
+        cut.timer =
+            Some(self.core.scheduler.arm(limit, Timer::Cleaning { task: task.id, keep: cut.keep }));
         let (keep, scope, why) = (cut.keep, cut.scope, cut.reason());
         let place = task.cleaning.partition_point(|cleaning| cleaning.keep < keep);
         task.cleaning.insert(place, cut);
         let mut spared = Vec::new();
         self.spare_groups(task, keep, (limit, why), &mut spared);
-        self.terminate_beside(scope, &spared);
+        self.core.terminate_beside(scope, &spared);
         Flow::keep_waiting(task)
     }
 
     /// Carries out a deferred cut unless a group is still in progress.
     pub(crate) fn resume_cut(&mut self, task: &mut Task) -> Flow {
         match task.cleaning.pop_if(|cut| cut.waits) {
-            Some(cut) if self.has_group_in_progress(task, cut.keep) => {
+            Some(cut) if self.core.tasks.has_group_in_progress(task, cut.keep) => {
                 task.cleaning.push(cut);
                 Flow::Wait(State::Doomed)
             }
@@ -88,11 +91,11 @@ impl Machine {
         }
         let mut next = task.parent;
         while let Some((id, _)) = next {
-            let Some(owner) = self.tasks.get_mut(&id) else { break };
+            let Some(owner) = self.core.tasks.get_mut(id) else { break };
             next = owner.parent;
             if owner.cleaning.last().is_some_and(|cut| cut.waits) {
                 owner.state = State::Cleaning;
-                self.ready.push_back(id);
+                self.core.scheduler.queue(id);
                 break;
             }
         }
@@ -107,7 +110,7 @@ impl Machine {
         let concerns =
             |cut: &mut Cleaning| cut.keep >= keep && inside.is_none_or(|at| cut.keep <= at);
         let over: Vec<Cleaning> = task.cleaning.extract_if(.., concerns).collect();
-        self.timers.cancel(over.iter().filter_map(|cut| cut.timer));
+        self.core.scheduler.cancel(over.iter().filter_map(|cut| cut.timer));
         over.iter().map(|cut| cut.limit).fold(limit, Time::min)
     }
 
@@ -124,11 +127,11 @@ impl Machine {
             return spared.extend(self.limit_group(task, keep + at, limit));
         }
         for id in children(task) {
-            let Some(mut child) = self.tasks.remove(&id) else { continue };
-            if self.has_group_in_progress(&child, 0) {
+            let Some(mut child) = self.core.tasks.take(id) else { continue };
+            if self.core.tasks.has_group_in_progress(&child, 0) {
                 let limit = self.supersede(&mut child, 0, limit);
                 self.spare_groups(&mut child, 0, (limit, why), spared);
-                self.tasks.insert(id, child);
+                self.core.tasks.put(child);
             } else {
                 self.doom_child(task, child, why);
             }
@@ -161,11 +164,12 @@ impl Machine {
         }
         let mut inherited = None;
         for child in children(task) {
-            let Some(mut child) = self.tasks.remove(&child) else { continue };
-            let inherited = inherited.get_or_insert_with(|| Arc::new(self.inherited_from(task)));
+            let Some(mut child) = self.core.tasks.take(child) else { continue };
+            let inherited =
+                inherited.get_or_insert_with(|| Arc::new(self.core.inherited_from(task)));
             child.inherited = Arc::clone(inherited);
             self.limit_tries(&mut child, 0, around);
-            self.tasks.insert(child.id, child);
+            self.core.tasks.put(child);
         }
     }
 
@@ -174,10 +178,10 @@ impl Machine {
         let own = frame.clauses.time.map_or(Time::NEVER, |limit| frame.started + limit);
         frame.deadline = own.min(around);
         if own >= around {
-            self.timers.cancel(frame.deadline_timer.take());
+            self.core.scheduler.cancel(frame.deadline_timer.take());
         } else if frame.deadline_timer.is_none() {
             let timer = Timer::Deadline { task, id: frame.id };
-            frame.deadline_timer = Some(self.timers.arm(own, timer));
+            frame.deadline_timer = Some(self.core.scheduler.arm(own, timer));
         }
         if frame.phase != TryPhase::Attempt {
             return frame.present_deadline();
@@ -185,14 +189,16 @@ impl Machine {
         let each = frame.clauses.each.map_or(Time::NEVER, |each| frame.attempt_started + each);
         frame.attempt_deadline = each.min(frame.deadline);
         if each >= frame.deadline {
-            self.timers.cancel(frame.attempt_timer.take());
+            self.core.scheduler.cancel(frame.attempt_timer.take());
         } else if frame.attempt_timer.is_none() {
             let timer = Timer::EachAttempt { task, id: frame.id };
-            frame.attempt_timer = Some(self.timers.arm(each, timer));
+            frame.attempt_timer = Some(self.core.scheduler.arm(each, timer));
         }
         frame.present_deadline()
     }
+}
 
+impl Core {
     /// Returns the tightest limit around the present instruction of a task. What is in a `finally` group
     /// goes on through the group's share after the limits around the group.
     pub(crate) fn deadline_of(&self, task: &Task) -> Option<Time> {
@@ -220,12 +226,12 @@ impl Machine {
                     _ => {}
                 }
             }
-            let parent = task.parent.and_then(|(parent, _)| self.tasks.get(&parent));
+            let parent = task.parent.and_then(|(parent, _)| self.tasks.get(parent));
             if parent.is_none() {
                 let limit = task.inherited.deadline.unwrap_or(Time::NEVER);
                 deadline = deadline.min(limit + share.unwrap_or_default());
             }
-            place = parent.map(AsRef::as_ref);
+            place = parent;
         }
         Some(deadline).filter(|deadline| *deadline != Time::NEVER)
     }

@@ -5,27 +5,28 @@
 
 use std::sync::Arc;
 
-use crate::Machine;
 use crate::outcome::{Branches, Failure};
 use crate::pipelines::stages::is_read_by_sibling;
 use crate::program::code::FinallyCode;
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FinallyFrame, Frame, FrameKind, GuardFrame};
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, Task};
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Ending, Thrown};
 use crate::unwind::leaving::Leaving;
 
 /// What is wrong where the innermost structure isn't the one with the `finally` group.
 const NO_GUARD: &str = "the innermost structure has no `finally`";
 
-impl Machine {
-    /// A `try` begins that has a `finally` group.
-    pub(crate) fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
-        let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
-        task.enter(FrameKind::Guard(Box::new(guard)));
-    }
+/// A `try` begins that has a `finally` group.
+pub fn guard(task: &mut Task, code: &Arc<FinallyCode>) {
+    let guard = GuardFrame { code: Arc::clone(code), caught: None, branches: None };
+    task.enter(FrameKind::Guard(Box::new(guard)));
+}
 
+impl Unwinder<'_> {
     /// That `try`, or its `catch`, came to its end.
     pub(crate) fn end_guard(&mut self, task: &mut Task) -> Flow {
         let Some(Frame { kind: FrameKind::Guard(guard), .. }) = task.frames.pop() else {
@@ -58,9 +59,9 @@ impl Machine {
             Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) | Leaving::End(_) => None,
         };
         let error = guard.caught.or(failure);
-        let scope = self.new_scope(Some(outer_scope));
+        let scope = self.core.new_scope(Some(outer_scope));
         let code = guard.code;
-        self.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
+        self.core.log_at(task, code.line, || LogEvent::Finally, Level::STRUCTURES);
         task.jump(code.at);
         task.scope = scope;
         let frame = FinallyFrame {
@@ -89,10 +90,10 @@ impl Machine {
         }
         if let (Leaving::Cancelled, Some(limit)) = (&frame.then, frame.limit) {
             // It is part of what was cancelled: the groups around it are not to meet it.
-            let grace = limit - self.now;
+            let grace = limit - self.core.now();
             return Ok(self.empty_within(task, frame.scope, grace, AfterEmptied::NextGroup));
         }
-        self.hand_over(frame.scope, frame.outer_scope);
+        self.core.hand_over(frame.scope, frame.outer_scope);
         self.go_on_leaving(task, frame.then)
     }
 
@@ -109,23 +110,6 @@ impl Machine {
         }
     }
 
-    /// Whether a task goes on although nobody reads what it writes to a later stage: all of a `finally`
-    /// group is to be done. A stage of a pipeline in the group ends by that, unless it is the last.
-    pub(crate) fn outlasts_readers(&self, task: &Task) -> bool {
-        let mut place = Some(task);
-        while let Some(task) = place {
-            if task.is_in_finally() {
-                return true;
-            }
-            let Some((parent, index)) = task.parent else { return false };
-            place = self.tasks.get(&parent).map(AsRef::as_ref);
-            if place.is_some_and(|parent| is_read_by_sibling(parent, index)) {
-                return false;
-            }
-        }
-        false
-    }
-
     fn go_on_failing(&mut self, task: &mut Task, then: Leaving) -> Flow {
         match then {
             Leaving::Throw(thrown) => Flow::Throw(thrown),
@@ -135,6 +119,25 @@ impl Machine {
                 Flow::End(Ending::Succeeded)
             }
         }
+    }
+}
+
+impl Tasks {
+    /// Whether a task goes on although nobody reads what it writes to a later stage: all of a `finally`
+    /// group is to be done. A stage of a pipeline in the group ends by that, unless it is the last.
+    pub(crate) fn outlasts_readers(&self, task: &Task) -> bool {
+        let mut place = Some(task);
+        while let Some(task) = place {
+            if task.is_in_finally() {
+                return true;
+            }
+            let Some((parent, index)) = task.parent else { return false };
+            place = self.get(parent);
+            if place.is_some_and(|parent| is_read_by_sibling(parent, index)) {
+                return false;
+            }
+        }
+        false
     }
 }
 

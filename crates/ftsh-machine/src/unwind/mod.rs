@@ -7,3 +7,17 @@ pub(crate) mod ending;
 pub(crate) mod finally;
 pub(crate) mod leaving;
 pub(crate) mod unwinding;
+
+use crate::tasks::core::Core;
+
+/// Leaves structures, by failure, by cancellation or at their end.
+pub(crate) struct Unwinder<'a> {
+    pub(crate) core: &'a mut Core,
+}
+
+impl Core {
+    /// Returns what leaves structures.
+    pub(crate) fn unwinder(&mut self) -> Unwinder<'_> {
+        Unwinder { core: self }
+    }
+}

@@ -3,35 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Machine;
 use crate::channels::Passed;
-use crate::effect::{Effect, ScopeId};
+use crate::effect::ScopeId;
+use crate::eval::expression::leave_call;
 use crate::event::SIGPIPE;
 use crate::outcome::{Branches, Failure, FailureKind, Outcome, Tried};
 use crate::pipelines::stages::has_failed_before;
-use crate::record::{Level, LogEvent, Record};
+use crate::record::Level;
+use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{children, outlives_a_failure};
 use crate::tasks::surroundings::Walk;
+use crate::tasks::table::Tasks;
 use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::unwind::Unwinder;
 use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
 use crate::unwind::leaving::Leaving;
 use crate::values::value::Value;
 use ftsh_syntax::Source;
 use ftsh_syntax::ast::Name;
 
-impl Machine {
+impl Unwinder<'_> {
     /// Leaves structures up to the one that contains the failure.
     pub(crate) fn throw(&mut self, task: &mut Task, mut thrown: Thrown) -> Flow {
         let no = thrown.is_no();
-        let in_question = no && self.is_question(task);
+        let in_question = no && self.core.tasks.is_question(task);
         if !in_question && thrown.logged == Logged::Not {
             let forgiven = thrown.retry == Retry::Unread;
-            let uncaught = !forgiven && self.is_uncaught(task, &thrown);
+            let uncaught = !forgiven && self.core.tasks.is_uncaught(task, &thrown);
             let level = if forgiven { Level::COMMANDS } else { Level::of_failure(uncaught) };
-            self.add_trace(task, &mut thrown);
-            self.log_failure(task, &thrown.failure, level, uncaught);
+            self.core.add_trace(task, &mut thrown);
+            self.core.log_failure(task, &thrown.failure, level, uncaught);
             thrown.logged = Logged::as_told(uncaught);
         }
         while let Some(frame) = task.frames.pop() {
@@ -39,7 +42,7 @@ impl Machine {
             match frame.kind {
                 FrameKind::Try(details) => {
                     let scope = details.scope;
-                    self.note_failed(scope, &thrown);
+                    self.core.scopes.note_failed(scope, &thrown);
                     task.enter(FrameKind::Try(details));
                     return self.empty(task, scope, AfterEmptied::Fail(thrown));
                 }
@@ -53,7 +56,7 @@ impl Machine {
                     return self.empty(task, scope, AfterEmptied::EndFinally(thrown));
                 }
                 FrameKind::ForAny(details) if !thrown.retry.is_for_the_try() => {
-                    if self.next_item(task, details) {
+                    if self.core.next_item(task, details) {
                         return Flow::Continue;
                     }
                 }
@@ -68,6 +71,118 @@ impl Machine {
         Flow::End(Ending::Failed(thrown))
     }
 
+    /// Leaves a structure early, by a failure or by `return`.
+    pub(crate) fn abandon_frame(&mut self, task: &mut Task, kind: FrameKind, succeeded: bool) {
+        match kind {
+            FrameKind::Call(call) => leave_call(task, *call),
+            FrameKind::Redirected { before, .. } => task.io = before,
+            FrameKind::Transaction(transaction) => {
+                self.core.committer().roll_back(task, *transaction);
+            }
+            FrameKind::Try(frame) => {
+                self.core.scheduler.cancel(frame.deadline_timer);
+                self.core.scheduler.cancel(frame.attempt_timer);
+                if frame.phase.is_scoped() && succeeded {
+                    self.core.hand_over(frame.scope, frame.outer_scope);
+                }
+                task.scope = frame.outer_scope;
+                self.core.requests.end_replay(frame.replay);
+            }
+            FrameKind::Finally(group) => task.scope = group.outer_scope,
+            FrameKind::TryHead(_)
+            | FrameKind::Catch(_)
+            | FrameKind::Guard(_)
+            | FrameKind::For(_)
+            | FrameKind::ForAny(_)
+            | FrameKind::Targets(_)
+            | FrameKind::Remote(_)
+            | FrameKind::Question(_) => {}
+            FrameKind::Join(mut join) => {
+                self.core.scheduler.cancel(join.timer());
+                self.core.requests.leave_relay(Some(&mut join));
+                if join.kind.is_grouped()
+                    && let Some(outputs) = join.kind.outputs()
+                {
+                    self.core.grouped_output().log_groups_ended(task, &outputs.tasks());
+                }
+            }
+        }
+    }
+
+    /// A task is about to end.
+    pub(crate) fn end_task(&mut self, task: &mut Task, ending: Ending) -> Flow {
+        let good = matches!(ending, Ending::Succeeded);
+        // The attempt that is left, of the outermost `try` so far.
+        let mut left = None;
+        while let Some(Frame { height, kind }) = task.frames.pop() {
+            task.stack.truncate(height);
+            match (kind, left) {
+                (FrameKind::Guard(guard), Some(scope)) if !good => {
+                    task.enter(FrameKind::Guard(guard));
+                    return self.empty(task, scope, AfterEmptied::Leave(ending));
+                }
+                (FrameKind::Guard(guard), _) => {
+                    return self.begin_finally(task, *guard, Leaving::End(ending));
+                }
+                (FrameKind::Transaction(transaction), _) if good => {
+                    return self.core.committer().begin_commit(
+                        task,
+                        transaction,
+                        Leaving::End(ending),
+                    );
+                }
+                (kind, _) => {
+                    if let FrameKind::Try(frame) = &kind
+                        && frame.phase.is_scoped()
+                    {
+                        left = Some(frame.scope);
+                        if matches!(ending, Ending::Exited(_)) {
+                            self.core.scopes.note_passed(frame.scope, Passed::Failed);
+                        }
+                    }
+                    self.abandon_frame(task, kind, good);
+                }
+            }
+        }
+        let Some((parent, _)) = task.parent else {
+            let outcome = match ending {
+                Ending::Succeeded => Outcome::Succeeded,
+                Ending::Exited(code) => Outcome::Exited(code),
+                // The script ends as whatever writes where nobody reads.
+                Ending::Failed(Thrown { retry: Retry::Unread, .. }) => {
+                    Outcome::Interrupted(SIGPIPE)
+                }
+                Ending::Failed(thrown) => {
+                    self.core.log_end(task, &thrown);
+                    Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
+                }
+            };
+            if !good {
+                return self.empty(task, task.scope, AfterEmptied::Finish(outcome));
+            }
+            if task.scope != ScopeId::SCRIPT {
+                self.core.hand_over(task.scope, ScopeId::SCRIPT);
+                task.scope = ScopeId::SCRIPT;
+            }
+            return Flow::Finish(outcome);
+        };
+        // The stages of a pipeline share the scope of the task that waits for them.
+        let outer = self.core.tasks.get(parent).map(|parent| parent.scope);
+        match outer {
+            Some(outer) if outer == task.scope => match left.filter(|_| !good) {
+                Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
+                None => Flow::Ended(ending),
+            },
+            Some(outer) if good => {
+                self.core.hand_over(task.scope, outer);
+                Flow::Ended(ending)
+            }
+            _ => Flow::Failing(ending),
+        }
+    }
+}
+
+impl Core {
     /// Adds what is around a task to the trace of its failure.
     fn add_trace(&self, task: &Task, thrown: &mut Thrown) {
         let failure = Arc::make_mut(&mut thrown.failure);
@@ -77,6 +192,72 @@ impl Machine {
         failure.trace = walk.trace;
     }
 
+    /// What a task, or the first one below it, is in the middle of.
+    pub(crate) fn running(&self, task: &Task) -> Running {
+        let mut running = self.running_below(task);
+        self.walk_out_of_branch(task, &mut running.walk);
+        running.branches = self.tasks.branches_under_way(task);
+        running
+    }
+
+    /// The same, with nothing of what is around the task.
+    fn running_below(&self, task: &Task) -> Running {
+        let mut running = match &task.state {
+            State::Command(command) => Running {
+                command: command.text.clone(),
+                elapsed: Some(self.now() - command.started),
+                place: Some((Arc::clone(&task.program.source), task.line())),
+                ..Running::default()
+            },
+            State::Entering(entering) => Running {
+                waits_for: Some(Arc::clone(&entering.channel)),
+                place: task
+                    .tries()
+                    .next()
+                    .map(|frame| (Arc::clone(&task.program.source), frame.code.line)),
+                ..Running::default()
+            },
+            State::Children | State::Forking | State::Doomed => {
+                let first = children(task).into_iter().find_map(|child| self.tasks.get(child));
+                first.map_or_else(Running::default, |child| {
+                    let mut running = self.running_below(child);
+                    running.walk.leave_branch(self, task, child.id);
+                    running
+                })
+            }
+            _ => Running::default(),
+        };
+        running.place.get_or_insert_with(|| (Arc::clone(&task.program.source), task.line()));
+        running.walk.leave_structures(task);
+        let tries = task.placed_tries();
+        running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now())));
+        // That time ran out before as well says nothing; what had failed before that may.
+        let earlier = |failure: &Arc<Failure>| match failure.kind {
+            FailureKind::Timeout => failure.earlier.clone(),
+            _ => Some(Arc::clone(failure)),
+        };
+        let remote_branch = task.frames.last().and_then(|frame| match &frame.kind {
+            FrameKind::Remote(remote_branch) => remote_branch.failure.clone(),
+            _ => None,
+        });
+        running.earlier = running.earlier.or(remote_branch);
+        let earlier = || task.tries().find_map(|frame| frame.failure.as_ref().and_then(earlier));
+        running.earlier = running.earlier.or_else(earlier);
+        running
+    }
+
+    /// What a task is in the middle of inside so many of its structures: of the tries around that
+    /// nothing is known yet.
+    pub(crate) fn running_inside(&self, task: &Task, keep: usize) -> Running {
+        let mut running = self.running(task);
+        let around = task.frames.iter().take(keep);
+        let around = around.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
+        running.tries.truncate(running.tries.len() - around);
+        running
+    }
+}
+
+impl Tasks {
     /// Whether a command asks whether it succeeds, so that failing is an answer.
     fn is_question(&self, task: &Task) -> bool {
         match task.barrier() {
@@ -110,233 +291,12 @@ impl Machine {
                 return false;
             }
             let Some((parent, index)) = task.parent else { return true };
-            place = self.tasks.get(&parent).map(AsRef::as_ref);
+            place = self.get(parent);
             if place.is_some_and(|parent| has_failed_before(parent, index)) {
                 return false;
             }
         }
         false
-    }
-
-    /// Logs a failure where it happens.
-    pub(crate) fn log_failure(
-        &mut self,
-        task: &Task,
-        failure: &Arc<Failure>,
-        level: Level,
-        uncaught: bool,
-    ) {
-        if self.config.log_level < level {
-            return;
-        }
-        let (file, line) = (Arc::clone(failure.file()), failure.line);
-        let failure = Box::new(Failure::clone(failure));
-        let event = if failure.command.is_empty() {
-            LogEvent::Failed(failure)
-        } else {
-            LogEvent::CommandFailed(failure)
-        };
-        let record = self.record(task, line, event);
-        let record = Record { level, file, uncaught, ..record };
-        self.effects.push_back(Effect::Log(record));
-    }
-
-    /// Logs that the run ends by a failure, if the log has it as one that might still be contained: a
-    /// `catch` has passed it on, or nothing else succeeded where that was enough.
-    fn log_end(&mut self, task: &Task, thrown: &Thrown) {
-        if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
-            return;
-        }
-        let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
-        let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
-        let record = self.record(task, line, event);
-        self.effects.push_back(Effect::Log(Record { file, uncaught: true, ..record }));
-    }
-
-    /// Leaves a structure early, by a failure or by `return`.
-    pub(crate) fn abandon_frame(&mut self, task: &mut Task, kind: FrameKind, succeeded: bool) {
-        match kind {
-            FrameKind::Call(call) => Self::leave_call(task, *call),
-            FrameKind::Redirected { before, .. } => task.io = before,
-            FrameKind::Transaction(transaction) => self.roll_back(task, *transaction),
-            FrameKind::Try(frame) => {
-                self.timers.cancel(frame.deadline_timer);
-                self.timers.cancel(frame.attempt_timer);
-                if frame.phase.is_scoped() && succeeded {
-                    self.hand_over(frame.scope, frame.outer_scope);
-                }
-                task.scope = frame.outer_scope;
-                self.end_replay(frame.replay);
-            }
-            FrameKind::Finally(group) => task.scope = group.outer_scope,
-            FrameKind::TryHead(_)
-            | FrameKind::Catch(_)
-            | FrameKind::Guard(_)
-            | FrameKind::For(_)
-            | FrameKind::ForAny(_)
-            | FrameKind::Targets(_)
-            | FrameKind::Remote(_)
-            | FrameKind::Question(_) => {}
-            FrameKind::Join(mut join) => {
-                self.timers.cancel(join.timer());
-                self.leave_relay(Some(&mut join));
-                if join.kind.is_grouped()
-                    && let Some(outputs) = join.kind.outputs()
-                {
-                    self.log_groups_ended(task, &outputs.tasks());
-                }
-            }
-        }
-    }
-
-    /// A task is about to end.
-    pub(crate) fn end_task(&mut self, task: &mut Task, ending: Ending) -> Flow {
-        let good = matches!(ending, Ending::Succeeded);
-        // The attempt that is left, of the outermost `try` so far.
-        let mut left = None;
-        while let Some(Frame { height, kind }) = task.frames.pop() {
-            task.stack.truncate(height);
-            match (kind, left) {
-                (FrameKind::Guard(guard), Some(scope)) if !good => {
-                    task.enter(FrameKind::Guard(guard));
-                    return self.empty(task, scope, AfterEmptied::Leave(ending));
-                }
-                (FrameKind::Guard(guard), _) => {
-                    return self.begin_finally(task, *guard, Leaving::End(ending));
-                }
-                (FrameKind::Transaction(transaction), _) if good => {
-                    return self.begin_commit(task, transaction, Leaving::End(ending));
-                }
-                (kind, _) => {
-                    if let FrameKind::Try(frame) = &kind
-                        && frame.phase.is_scoped()
-                    {
-                        left = Some(frame.scope);
-                        if matches!(ending, Ending::Exited(_)) {
-                            self.note_passed(frame.scope, Passed::Failed);
-                        }
-                    }
-                    self.abandon_frame(task, kind, good);
-                }
-            }
-        }
-        let Some((parent, _)) = task.parent else {
-            let outcome = match ending {
-                Ending::Succeeded => Outcome::Succeeded,
-                Ending::Exited(code) => Outcome::Exited(code),
-                // The script ends as whatever writes where nobody reads.
-                Ending::Failed(Thrown { retry: Retry::Unread, .. }) => {
-                    Outcome::Interrupted(SIGPIPE)
-                }
-                Ending::Failed(thrown) => {
-                    self.log_end(task, &thrown);
-                    Outcome::Failed(Box::new(Arc::unwrap_or_clone(thrown.failure)))
-                }
-            };
-            if !good {
-                return self.empty(task, task.scope, AfterEmptied::Finish(outcome));
-            }
-            if task.scope != ScopeId::SCRIPT {
-                self.hand_over(task.scope, ScopeId::SCRIPT);
-                task.scope = ScopeId::SCRIPT;
-            }
-            self.outcome = Some(outcome);
-            return Flow::Wait(State::Ready);
-        };
-        // The stages of a pipeline share the scope of the task that waits for them.
-        let outer = self.tasks.get(&parent).map(|parent| parent.scope);
-        match outer {
-            Some(outer) if outer == task.scope => match left.filter(|_| !good) {
-                Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
-                None => Flow::Ended(ending),
-            },
-            Some(outer) if good => {
-                self.hand_over(task.scope, outer);
-                Flow::Ended(ending)
-            }
-            _ => {
-                self.branch_failing(parent, task.id, &ending);
-                self.empty(task, task.scope, AfterEmptied::End(ending))
-            }
-        }
-    }
-
-    /// Logs an event of a task at a line of its own.
-    pub(crate) fn log_at(
-        &mut self,
-        task: &Task,
-        line: u32,
-        event: impl FnOnce() -> LogEvent,
-        level: Level,
-    ) {
-        if self.config.log_level >= level {
-            let record = self.record(task, line, event());
-            self.effects.push_back(Effect::Log(record));
-        }
-    }
-
-    /// What a task, or the first one below it, is in the middle of.
-    pub(crate) fn running(&self, task: &Task) -> Running {
-        let mut running = self.running_below(task);
-        self.walk_out_of_branch(task, &mut running.walk);
-        running.branches = self.branches_under_way(task);
-        running
-    }
-
-    /// The same, with nothing of what is around the task.
-    fn running_below(&self, task: &Task) -> Running {
-        let mut running = match &task.state {
-            State::Command(command) => Running {
-                command: command.text.clone(),
-                elapsed: Some(self.now - command.started),
-                place: Some((Arc::clone(&task.program.source), task.line())),
-                ..Running::default()
-            },
-            State::Entering(entering) => Running {
-                waits_for: Some(Arc::clone(&entering.channel)),
-                place: task
-                    .tries()
-                    .next()
-                    .map(|frame| (Arc::clone(&task.program.source), frame.code.line)),
-                ..Running::default()
-            },
-            State::Children | State::Forking | State::Doomed => {
-                let first = children(task).into_iter().find_map(|child| self.tasks.get(&child));
-                first.map_or_else(Running::default, |child| {
-                    let mut running = self.running_below(child);
-                    running.walk.leave_branch(self, task, child.id);
-                    running
-                })
-            }
-            _ => Running::default(),
-        };
-        running.place.get_or_insert_with(|| (Arc::clone(&task.program.source), task.line()));
-        running.walk.leave_structures(task);
-        let tries = task.placed_tries();
-        running.tries.extend(tries.map(|(frame, source)| frame.tried(source, self.now)));
-        // That time ran out before as well says nothing; what had failed before that may.
-        let earlier = |failure: &Arc<Failure>| match failure.kind {
-            FailureKind::Timeout => failure.earlier.clone(),
-            _ => Some(Arc::clone(failure)),
-        };
-        let remote_branch = task.frames.last().and_then(|frame| match &frame.kind {
-            FrameKind::Remote(remote_branch) => remote_branch.failure.clone(),
-            _ => None,
-        });
-        running.earlier = running.earlier.or(remote_branch);
-        let earlier = || task.tries().find_map(|frame| frame.failure.as_ref().and_then(earlier));
-        running.earlier = running.earlier.or_else(earlier);
-        running
-    }
-
-    /// What a task is in the middle of inside so many of its structures: of the tries around that
-    /// nothing is known yet.
-    pub(crate) fn running_inside(&self, task: &Task, keep: usize) -> Running {
-        let mut running = self.running(task);
-        let around = task.frames.iter().take(keep);
-        let around = around.filter(|frame| matches!(frame.kind, FrameKind::Try(_))).count();
-        running.tries.truncate(running.tries.len() - around);
-        running
     }
 
     /// Returns what has become of the branches that a task waits for: those of the outermost `forall`.
@@ -345,7 +305,7 @@ impl Machine {
         match &join.kind {
             JoinKind::Branches { tally, clauses, .. } => Some(tally.cut(clauses)),
             JoinKind::Stages(_) | JoinKind::Hedge(_) => {
-                let tasks = join.running.iter().filter_map(|id| self.tasks.get(id));
+                let tasks = join.running.iter().filter_map(|id| self.get(*id));
                 tasks.into_iter().find_map(|task| self.branches_under_way(task))
             }
         }

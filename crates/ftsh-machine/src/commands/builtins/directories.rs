@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::{Builtin, Run};
-use crate::Machine;
+use crate::commands::Commands;
+use crate::commands::command::answer;
 use crate::commands::invocation::Start;
 use crate::effect::{Action, Query};
 use crate::event::Reply;
@@ -42,9 +43,9 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
 ];
 
-fn cd(machine: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn cd(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
     let variable = |name: &str| match task.variables.get(name) {
-        Some(variable) => Ok(machine.expander(task).text(&variable.value)?.into_owned()),
+        Some(variable) => Ok(commands.core.expander(task).text(&variable.value)?.into_owned()),
         None => Err(Halt::usage(format!("cd: the variable `{name}` is not set"))),
     };
     let target = match args {
@@ -53,9 +54,9 @@ fn cd(machine: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Ha
         [target] => target.clone(),
         _ => return Err(Halt::usage("cd takes one directory")),
     };
-    let before = Machine::directory(task)?;
+    let before = directory(task)?;
     let query = Query::Directory(target);
-    let Some(Reply::Text(directory)) = Machine::answer(task, &query) else {
+    let Some(Reply::Text(directory)) = answer(task, &query) else {
         return Err(Halt::Need(query));
     };
     let directory = directory.clone();
@@ -71,18 +72,18 @@ fn pwd(task: &Task, args: &[BString]) -> Result<Start, Halt> {
     if !args.is_empty() {
         return Err(Halt::usage("pwd takes no arguments"));
     }
-    let mut directory = Machine::directory(task)?.ok_or_else(|| {
+    let mut directory = directory(task)?.ok_or_else(|| {
         Halt::usage("the current directory is gone; cd to another one goes on from there")
     })?;
     directory.push(b'\n');
     Ok(Start::new(Action::Print(directory)))
 }
 
-fn print_umask(machine: &Machine, task: &Task) -> BString {
-    format!("{:04o}\n", task.umask.unwrap_or(machine.config.umask)).into()
+fn print_umask(commands: &Commands<'_>, task: &Task) -> BString {
+    format!("{:04o}\n", task.umask.unwrap_or(commands.core.config.umask)).into()
 }
 
-fn umask(_: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn umask(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
     task.umask = Some(mode(args)?);
     Ok(())
 }
@@ -99,16 +100,14 @@ fn mode(args: &[BString]) -> Result<u16, Halt> {
     })
 }
 
-impl Machine {
-    /// Returns the task's directory as an absolute path; none if it is the shell's, which is gone.
-    pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Halt> {
-        if let Some(directory) = &task.directory {
-            return Ok(Some(directory.to_vec().into()));
-        }
-        match Self::answer(task, &Query::OwnDirectory) {
-            Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
-            Some(_) => Ok(None),
-            None => Err(Halt::Need(Query::OwnDirectory)),
-        }
+/// Returns the task's directory as an absolute path; none if it is the shell's, which is gone.
+pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Halt> {
+    if let Some(directory) = &task.directory {
+        return Ok(Some(directory.to_vec().into()));
+    }
+    match answer(task, &Query::OwnDirectory) {
+        Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
+        Some(_) => Ok(None),
+        None => Err(Halt::Need(Query::OwnDirectory)),
     }
 }

@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 
 use super::{Builtin, Run, in_finally};
-use crate::Machine;
+use crate::commands::Commands;
 use crate::commands::invocation::Expanded;
 use crate::eval::amount::{deferral, pause};
 use crate::outcome::{FailureKind, Human};
@@ -110,7 +110,7 @@ fn thrown(task: &Task, kind: FailureKind, word: &str, command: &Expanded) -> Thr
     task.thrown(kind, 1, message, &command.text)
 }
 
-fn defer(_: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+fn defer(_: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
     let (by, words) = deferral(&command.words[1..])?;
     let message = match bstr::join(" ", words).to_str_lossy() {
         words if words.is_empty() => format!("deferred by {}", Human(by)),
@@ -120,12 +120,12 @@ fn defer(_: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
     Ok(Flow::Throw(Thrown { retry: Retry::Deferred(by), ..thrown }))
 }
 
-fn exit(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+fn exit(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
     if task.is_in_finally() {
         return Err(in_finally("exit"));
     }
     let ending = ending(&command.words[1..])?;
-    machine.left |= task.parent.is_none();
+    *commands.exit_requested |= task.parent.is_none();
     Ok(Flow::End(ending))
 }
 
@@ -141,10 +141,10 @@ fn ending(args: &[BString]) -> Result<Ending, Halt> {
     }
 }
 
-fn sleep(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+fn sleep(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
     let duration = pause(&command.words[1..])?;
-    machine.log(task, || LogEvent::CommandStarted(command.text.clone()), Level::COMMANDS);
+    commands.core.log(task, || LogEvent::CommandStarted(command.text.clone()), Level::COMMANDS);
     task.expanded = None; // many tasks may sleep at the same time
-    let key = machine.timers.arm(machine.now + duration, Timer::Wake(task.id));
+    let key = commands.core.scheduler.arm(commands.core.now() + duration, Timer::Wake(task.id));
     Ok(Flow::Wait(State::Sleeping(key)))
 }

@@ -1,6 +1,6 @@
 //! Builtins: commands that the shell carries out itself, a row for each.
 
-mod directories;
+pub(crate) mod directories;
 mod endings;
 mod programs;
 mod streams;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use crate::Machine;
+use crate::commands::Commands;
 use crate::commands::invocation::{Expanded, Start};
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
@@ -49,19 +49,19 @@ pub type Example = (&'static str, &'static str);
 #[derive(Clone, Copy, Debug)]
 enum Run {
     /// Changes the shell, and succeeds.
-    Shell(fn(&mut Machine, &mut Task, &[BString]) -> Result<(), Halt>),
+    Shell(fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Halt>),
     /// Leads elsewhere than to the next command.
-    Flow(fn(&mut Machine, &mut Task, &Expanded) -> Step),
+    Flow(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
     /// Runs commands of a script.
-    Commands(fn(&mut Machine, &mut Task, &Expanded) -> Step),
+    Commands(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
     /// Uses descriptors, and so is carried out by the driver.
     Driver(fn(&Task, &[BString]) -> Result<Start, Halt>),
     /// Becomes a program, which is given the exported variables.
     Program(fn(&Task, &Expanded) -> Result<Start, Halt>),
     /// Prints a setting if there are no arguments, and otherwise changes it.
     Setting {
-        print: fn(&Machine, &Task) -> BString,
-        change: fn(&mut Machine, &mut Task, &[BString]) -> Result<(), Halt>,
+        print: fn(&Commands<'_>, &Task) -> BString,
+        change: fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Halt>,
     },
 }
 
@@ -79,7 +79,7 @@ impl Builtin {
     /// Returns what the driver does for the builtin; none if only the shell changes.
     pub(crate) fn start(
         &self,
-        machine: &Machine,
+        commands: &Commands<'_>,
         task: &Task,
         command: &Expanded,
     ) -> Result<Option<Start>, Halt> {
@@ -88,26 +88,31 @@ impl Builtin {
             Run::Driver(start) => start(task, args).map(Some),
             Run::Program(start) => start(task, command).map(Some),
             Run::Setting { print, .. } if args.is_empty() => {
-                Ok(Some(Start::new(crate::effect::Action::Print(print(machine, task)))))
+                Ok(Some(Start::new(crate::effect::Action::Print(print(commands, task)))))
             }
             Run::Setting { .. } | Run::Shell(_) | Run::Flow(_) | Run::Commands(_) => Ok(None),
         }
     }
 
     /// Carries out a builtin that changes the shell.
-    pub(crate) fn run(&self, machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+    pub(crate) fn run(
+        &self,
+        commands: &mut Commands<'_>,
+        task: &mut Task,
+        command: &Expanded,
+    ) -> Step {
         match self.run {
             Run::Shell(change) | Run::Setting { change, .. } => {
-                change(machine, task, &command.words[1..])?;
+                change(commands, task, &command.words[1..])?;
             }
-            Run::Flow(run) | Run::Commands(run) => return run(machine, task, command),
+            Run::Flow(run) | Run::Commands(run) => return run(commands, task, command),
             Run::Driver(_) | Run::Program(_) => {
                 return Err(Halt::Broken("a builtin of the driver was run by the machine"));
             }
         }
         let (text, elapsed) = (command.text.clone(), Duration::ZERO);
         let event = || LogEvent::CommandSucceeded { command: text, elapsed };
-        machine.log(task, event, Level::COMMANDS);
+        commands.core.log(task, event, Level::COMMANDS);
         task.advance();
         Ok(Flow::Continue)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Builtin, Run, in_finally};
-use crate::Machine;
-use crate::commands::command::program;
+use crate::commands::Commands;
+use crate::commands::command::{answer, program};
 use crate::commands::invocation::{Expanded, Start};
 use crate::commands::redirect::{enter_redirects, named_descriptor};
 use crate::effect::Query;
@@ -14,7 +14,6 @@ use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
 use crate::tasks::halt::Halt;
 use crate::tasks::task::Task;
-use ftsh_syntax::Among;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     Builtin {
@@ -49,7 +48,7 @@ fn exec(task: &Task, command: &Expanded) -> Result<Start, Halt> {
     Ok(Start { last: true, ..Start::new(program(task, command, args.to_vec())) })
 }
 
-fn source(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
+fn source(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
     let [_, path] = &command.words[..] else {
         return Err(Halt::usage("source needs one file"));
     };
@@ -57,14 +56,11 @@ fn source(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
         Some(number) => Query::Input(task.opened().unwrap_or(&task.io).id(), number),
         None => Query::File(path.clone()),
     };
-    let Some(Reply::Text(text)) = Machine::answer(task, &query) else {
+    let Some(Reply::Text(text)) = answer(task, &query) else {
         return Err(Halt::Need(query));
     };
     let name = path.to_string();
-    let channels: Vec<&str> = machine.channels().map(|name| &**name).collect();
-    let functions: Vec<&str> = machine.functions.keys().map(|name| &**name).collect();
-    let among = Among { functions: &functions, channels: &channels };
-    let script = ftsh_syntax::parse_bytes_among(&name, text, among).map_err(|errors| {
+    let script = commands.definitions.parse(&name, text).map_err(|errors| {
         let first = &errors.errors[0];
         let line = errors.source.line(first.span.start);
         Halt::usage(format!("{name}:{line}: {}", first.message))
@@ -73,7 +69,7 @@ fn source(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
     if task.depth() >= 1000 {
         return Err(Halt::usage("files source each other too deeply"));
     }
-    machine.define(&program);
+    commands.definitions.add(&program);
     enter_redirects(task, true);
     let frame = CallFrame {
         function: None,
@@ -82,7 +78,7 @@ fn source(machine: &mut Machine, task: &mut Task, command: &Expanded) -> Step {
         return_to: task.at + 1,
         args: Arc::clone(&task.args),
         restore: Vec::new(),
-        started: machine.now,
+        started: commands.core.now(),
         command: Some(command.text.clone()),
         depth: task.depth() + 1,
     };

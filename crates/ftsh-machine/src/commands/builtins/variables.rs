@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 
 use super::{Builtin, Run};
-use crate::Machine;
+use crate::commands::Commands;
 use crate::commands::redirect::variable_name;
 use crate::tasks::halt::Halt;
 use crate::tasks::task::Task;
@@ -39,15 +39,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
 ];
 
-fn unset(machine: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn unset(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
     for name in args {
         let name = variable_name(name)?;
-        machine.unset(task, &name);
+        commands.core.unset(task, &name);
     }
     Ok(())
 }
 
-fn export(_: &mut Machine, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn export(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
     if args.is_empty() {
         return Err(Halt::usage("export needs a variable's name"));
     }

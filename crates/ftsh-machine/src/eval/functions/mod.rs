@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::Machine;
+use crate::commands::Commands;
+use crate::commands::command::answer;
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::tasks::flow::{Flow, Step};
@@ -21,7 +22,6 @@ use crate::tasks::halt::Halt;
 use crate::tasks::task::Task;
 use crate::values::size;
 use crate::values::value::Value;
-use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::{self, Signature};
 
 /// Rows in the order of the vocabulary.
@@ -112,18 +112,18 @@ const _: () = {
 };
 
 /// Arguments of a call, and the machine that evaluates it.
-struct Context<'m> {
-    machine: &'m mut Machine,
+struct Context<'m, 'c> {
+    commands: &'m mut Commands<'c>,
     task: &'m mut Task,
     /// Position of the first argument on the task's stack.
     start: usize,
 }
 
-impl Context<'_> {
+impl Context<'_, '_> {
     /// Returns an argument as bytes, which are copied only if necessary.
     fn text(&self, at: usize) -> Result<Arc<BString>, Halt> {
         let value = &self.task.stack[self.start + at];
-        let text = self.machine.expander(self.task).text(value)?;
+        let text = self.commands.core.expander(self.task).text(value)?;
         self.count(text.len());
         match (value, text) {
             (Value::Text(text), _) => Ok(Arc::clone(text)),
@@ -139,29 +139,29 @@ impl Context<'_> {
 
     /// Returns the answer to a query, if the driver has given it already.
     fn answer(&self, query: &Query) -> Option<&Reply> {
-        Machine::answer(self.task, query)
+        answer(self.task, query)
     }
 
     /// Draws a random number from one to the other, both included.
     fn draw(&mut self, from: i64, to: i64) -> i64 {
-        self.machine.draw(from, to)
+        self.commands.random.draw(from, to)
     }
 
     /// Adds to the bytes handled, which shorten the machine's slice.
     fn count(&self, bytes: usize) {
-        self.machine.handled.set(self.machine.handled.get() + bytes);
+        self.commands.core.scheduler.handle(bytes);
     }
 }
 
-impl Machine {
+impl Commands<'_> {
     /// Calls a function of the language, whose arguments are on the stack.
     pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
-        let Some(function) = named(name) else { return Err(self.undefined(name)) };
+        let Some(function) = named(name) else { return Err(self.definitions.undefined(name)) };
         if function.signature.parameters.len() != count {
             return Err(Halt::expression(function.signature.wrong_count(count)));
         }
         let start = task.stack.len().saturating_sub(count);
-        let mut context = Context { machine: self, task, start };
+        let mut context = Context { commands: self, task, start };
         let value = match function.evaluate {
             Evaluate::AtOnce(evaluate) => evaluate(&mut context)?,
             Evaluate::InSteps(evaluate) => match evaluate(&mut context)? {
@@ -173,14 +173,5 @@ impl Machine {
         task.stack.push(value);
         task.advance();
         Ok(Flow::Continue)
-    }
-
-    /// Returns the failure of a call whose function is not defined.
-    pub(crate) fn undefined(&self, name: &str) -> Halt {
-        let known = self.functions.keys().map(|name| &**name);
-        let known = known.chain(vocabulary::FUNCTIONS.iter().map(|function| function.name));
-        let meant = nearest(name, known);
-        let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
-        Halt::expression(format!("the function `{name}` is not defined{meant}"))
     }
 }

@@ -1,0 +1,180 @@
+//! Tasks beside each other: how they begin, and what becomes of the task that waits when one ends.
+
+use std::sync::Arc;
+
+use crate::commands::table::Table;
+use crate::effect::{ScopeId, TaskId};
+use crate::eval::expression::local;
+use crate::forall::Forker;
+use crate::pipelines::stages::{join_stages, stage_ended};
+use crate::pipelines::tally::Failed;
+use crate::program::code::Address;
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::{Frame, FrameKind, JoinKind};
+use crate::tasks::join::{NO_JOIN, exited, fork_again, reason, top_join};
+use crate::tasks::task::{State, Task};
+use crate::unwind::ending::{Ending, Left, Thrown};
+
+impl Forker<'_> {
+    /// A task beside those of `task`, with a copy of what it has.
+    pub(crate) fn fork(
+        &mut self,
+        task: &mut Task,
+        index: usize,
+        at: Address,
+        io: Table,
+        scope: ScopeId,
+    ) -> Box<Task> {
+        let id = TaskId(self.core.requests.next_id());
+        let sibling = top_join(task).and_then(|join| self.core.tasks.get(*join.running.first()?));
+        let inherited = match sibling {
+            Some(sibling) => Arc::clone(&sibling.inherited),
+            None => Arc::new(self.core.inherited_from(task)),
+        };
+        Box::new(Task {
+            id,
+            parent: Some((task.id, index)),
+            program: Arc::clone(&task.program),
+            at,
+            stack: Vec::new(),
+            frames: Vec::new(),
+            variables: task.variables.fork(),
+            args: Arc::clone(&task.args),
+            directory: task.directory.clone(),
+            umask: task.umask,
+            io,
+            scope,
+            inherited,
+            state: State::Ready,
+            since: self.core.now(),
+            attempts: 0,
+            expanded: None,
+            progress: None,
+            cleaning: Vec::new(),
+            locals: Vec::new(),
+        })
+    }
+
+    /// A task ended that `task` waits for. Returns where that leads, and why the tasks beside it are to be
+    /// ended, if they are.
+    pub(crate) fn child_ended(
+        &mut self,
+        task: &mut Task,
+        index: usize,
+        (child, attempts): (TaskId, u64),
+        ending: Ending,
+        left: Left,
+    ) -> (Flow, Option<&'static str>) {
+        let is_root = self.core.remote.is_root(task.id);
+        let is_doomed = matches!(task.state, State::Doomed);
+        let is_good = matches!(ending, Ending::Succeeded);
+        let step = if is_good { None } else { self.core.branch_step(task, child, 0) };
+        let Some(join) = top_join(task) else { return (Flow::Throw(task.broken(NO_JOIN)), None) };
+        join.running.remove(&child);
+        if is_doomed {
+            // What it has set is lost, as of those that had nothing to clean up.
+            let is_last = join.running.is_empty();
+            self.core.branch_ended(task, (child, attempts), ending.failure());
+            let flow =
+                if is_last { self.core.unwinder().clean(task) } else { Flow::Wait(State::Doomed) };
+            return (flow, None);
+        }
+        if is_root {
+            self.core.branch_ended(task, (child, attempts), ending.failure());
+            return (self.core.unwinder().root_ended(task, &ending, attempts), None);
+        }
+        match &mut join.kind {
+            JoinKind::Stages(_) => {
+                let ended = stage_ended(task, ending, left);
+                let Some(JoinKind::Stages(stages)) = top_join(task).map(|it| &mut it.kind) else {
+                    return (Flow::Throw(task.broken(NO_JOIN)), None);
+                };
+                match stages.get_mut(index) {
+                    Some(slot) => *slot = Some(ended),
+                    None => {
+                        let broken = task.broken("a stage more than there are");
+                        return (Flow::Throw(broken), None);
+                    }
+                }
+                (joined(task), None)
+            }
+            JoinKind::Branches { clauses, tally, outputs, .. } => {
+                if let Some(outputs) = outputs {
+                    outputs.end(child);
+                }
+                let is_decided = tally.ends(child, &ending, step, clauses);
+                let decided = is_decided.then(|| reason(&ending));
+                self.core.branch_ended(task, (child, attempts), ending.failure());
+                (fork_again(task), decided)
+            }
+            JoinKind::Hedge(_) => {
+                self.core.branch_ended(task, (child, attempts), ending.failure());
+                let decided = self.hedge_ended(task, child, &ending, left);
+                (fork_again(task), decided)
+            }
+        }
+    }
+}
+
+/// What another task did to variables is done here; a call around both ends what is `local`.
+pub fn absorb(task: &mut Task, left: Left) {
+    for (name, made) in left.locals {
+        let made = made.or_else(|| task.variables.change(&name));
+        local(task, &name, made);
+    }
+    task.variables.absorb(left.variables.into_changes());
+}
+
+/// Goes on if all have ended.
+pub fn joined(task: &mut Task) -> Flow {
+    if top_join(task).is_some_and(|join| !join.is_done()) {
+        return Flow::Wait(State::Children);
+    }
+    let Some(Frame { height, kind: FrameKind::Join(join) }) = task.frames.pop() else {
+        return Flow::Throw(task.broken(NO_JOIN));
+    };
+    task.stack.truncate(height);
+    let failed = match join.kind {
+        JoinKind::Branches { clauses, tally, .. } => {
+            if let Some(failed) = tally.result(&clauses) {
+                return Flow::Throw(branches_failed(task, failed));
+            }
+            None
+        }
+        JoinKind::Hedge(hedge) => match hedge.result() {
+            Some(Ok(mut left)) => {
+                task.args = std::mem::take(&mut left.args);
+                task.directory = left.directory.take();
+                task.umask = left.umask;
+                absorb(task, left);
+                None
+            }
+            Some(Err(thrown)) => return Flow::Throw(thrown),
+            None => return Flow::Throw(task.broken("a hedged `forany` ends without a word")),
+        },
+        JoinKind::Stages(stages) => join_stages(task, stages),
+    };
+    match failed {
+        Some(Ending::Failed(thrown)) => Flow::Throw(thrown),
+        Some(Ending::Exited(code)) => Flow::Throw(exited(task, "stage", code)),
+        Some(Ending::Succeeded) | None => {
+            task.jump(join.end);
+            Flow::Continue
+        }
+    }
+}
+
+/// The failure of a `forall`.
+pub fn branches_failed(task: &Task, failed: Failed) -> Thrown {
+    let (kind, code) = failed.kind();
+    let mut thrown = match (failed.message, failed.first) {
+        (Some(message), _) => {
+            Thrown { retry: failed.retry, ..task.thrown(kind, code, message, "") }
+        }
+        (None, Some(Ending::Failed(thrown))) => thrown,
+        (None, Some(Ending::Exited(code))) => exited(task, "branch", code).inside(failed.step),
+        (None, Some(Ending::Succeeded) | None) => task.broken("a `forall` fails for no reason"),
+    };
+    Arc::make_mut(&mut thrown.failure).branches = Some(failed.branches);
+    thrown
+}

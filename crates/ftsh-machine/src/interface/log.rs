@@ -1,0 +1,95 @@
+//! Records of what happens, as far as the log wants them.
+
+use std::sync::Arc;
+
+use crate::effect::Effect;
+use crate::outcome::Failure;
+use crate::record::{Level, LogEvent, Record};
+use crate::tasks::core::Core;
+use crate::tasks::task::Task;
+use crate::unwind::ending::{Logged, Thrown};
+
+impl Core {
+    /// Logs an event of a task, if the log tells such.
+    pub fn log(&mut self, task: &Task, event: impl FnOnce() -> LogEvent, level: Level) {
+        if self.config.log_level >= level {
+            let record = self.record(task, task.line(), event());
+            self.requests.push(Effect::Log(record));
+        }
+    }
+
+    /// Logs an event of the whole run.
+    pub fn log_run(&mut self, event: LogEvent) {
+        if let Some(main) = self.tasks.main()
+            && self.config.log_level >= event.level()
+        {
+            let file = Arc::clone(main.program.source.name());
+            self.requests.push(Effect::Log(Record::of_shell(self.now(), file, 0, event)));
+        }
+    }
+
+    /// What the log tells of an event of a task.
+    pub fn record(&self, task: &Task, line: u32, event: LogEvent) -> Record {
+        Record {
+            at: self.now(),
+            level: event.level(),
+            task: Some(task.id),
+            parent: task.parent.map(|(parent, _)| parent),
+            group: self.tasks.group(task),
+            file: Arc::clone(task.program.source.name()),
+            line,
+            attempt: task.attempt().map(|attempt| attempt.number).filter(|number| *number > 0),
+            uncaught: false,
+            event,
+        }
+    }
+
+    /// Logs an event of a task at a line of its own.
+    pub fn log_at(
+        &mut self,
+        task: &Task,
+        line: u32,
+        event: impl FnOnce() -> LogEvent,
+        level: Level,
+    ) {
+        if self.config.log_level >= level {
+            let record = self.record(task, line, event());
+            self.requests.push(Effect::Log(record));
+        }
+    }
+
+    /// Logs a failure where it happens.
+    pub fn log_failure(
+        &mut self,
+        task: &Task,
+        failure: &Arc<Failure>,
+        level: Level,
+        uncaught: bool,
+    ) {
+        if self.config.log_level < level {
+            return;
+        }
+        let (file, line) = (Arc::clone(failure.file()), failure.line);
+        let failure = Box::new(Failure::clone(failure));
+        let event = if failure.command.is_empty() {
+            LogEvent::Failed(failure)
+        } else {
+            LogEvent::CommandFailed(failure)
+        };
+        let record = self.record(task, line, event);
+        let record = Record { level, file, uncaught, ..record };
+        self.requests.push(Effect::Log(record));
+    }
+
+    /// Logs that the run ends by a failure, if the log has it as one that might still be contained: a
+    /// `catch` has passed it on, or nothing else succeeded where that was enough.
+    pub fn log_end(&mut self, task: &Task, thrown: &Thrown) {
+        if thrown.logged == Logged::End || self.config.log_level < Level::ENDING {
+            return;
+        }
+        let (file, line) = (Arc::clone(thrown.failure.file()), thrown.failure.line);
+        let event = LogEvent::EndedBy(Box::new(Failure::clone(&thrown.failure)));
+        let record = self.record(task, line, event);
+        self.requests.push(Effect::Log(Record { file, uncaught: true, ..record }));
+    }
+}

@@ -1,0 +1,202 @@
+//! Requests to the driver, and the tasks that wait for what comes of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::effect::{Effect, OperationId, ProcessId, Query, TaskId};
+use crate::tasks::flow::Flow;
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{State, Task};
+use crate::values::value::{Handle, Released, Resource};
+
+/// Effects that the driver has not taken yet, and the tasks that wait for the events of earlier ones.
+#[derive(Default)]
+pub struct Requests {
+    effects: VecDeque<Effect>,
+    operations: BTreeMap<OperationId, TaskId>,
+    processes: BTreeMap<ProcessId, TaskId>,
+    /// Resources of the driver that nothing in the machine refers to any more.
+    released: Released,
+    /// Number of ids given so far.
+    ids: u64,
+}
+
+impl Requests {
+    /// Returns a number that no other thing of the run has.
+    pub fn next_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// Returns an id as something that is released when nothing refers to it any more.
+    pub fn handle<Id: Copy>(&self, id: Id) -> Handle<Id>
+    where
+        Resource: From<Id>,
+    {
+        Handle::new(id, &self.released)
+    }
+
+    /// Returns a new id as something that is released when nothing refers to it any more.
+    pub fn new_handle<Id: Copy>(&mut self, id: impl FnOnce(u64) -> Id) -> Handle<Id>
+    where
+        Resource: From<Id>,
+    {
+        let id = id(self.next_id());
+        self.handle(id)
+    }
+
+    /// Asks for an effect, after all those before.
+    pub fn push(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    /// Takes the next effect; what was released comes last.
+    pub fn next(&mut self) -> Option<Effect> {
+        let released = || std::iter::from_fn(|| self.released.pop()).find_map(Resource::dropped);
+        self.effects.pop_front().or_else(released)
+    }
+
+    /// Returns true if no effect waits for the driver, apart from what was released.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+
+    /// Returns true if nothing but the log waits for what was done.
+    pub fn only_logs(&self) -> bool {
+        self.effects.iter().all(|effect| matches!(effect, Effect::Log(_)))
+    }
+
+    /// Returns the number of effects that wait for the driver.
+    pub fn count(&self) -> usize {
+        self.effects.len()
+    }
+
+    /// Drops the records that were logged since there were so many effects.
+    pub fn log_nothing_since(&mut self, before: usize) {
+        let asked = self.effects.split_off(before);
+        self.effects.extend(asked.into_iter().filter(|it| !matches!(it, Effect::Log(_))));
+    }
+
+    /// Reports to the driver now what was released, before the next effect.
+    pub fn flush_released(&mut self) {
+        let released = std::iter::from_fn(|| self.released.pop());
+        self.effects.extend(released.filter_map(Resource::dropped));
+    }
+
+    /// Has a task wait for a new operation.
+    pub fn new_operation(&mut self, task: &Task) -> OperationId {
+        let operation = OperationId(self.next_id());
+        self.operations.insert(operation, task.id);
+        operation
+    }
+
+    /// Has a task wait for an operation that has begun already.
+    pub fn await_operation(&mut self, operation: OperationId, task: TaskId) {
+        self.operations.insert(operation, task);
+    }
+
+    /// Returns the task that waits for an operation.
+    pub fn awaits_operation(&self, operation: OperationId) -> Option<TaskId> {
+        self.operations.get(&operation).copied()
+    }
+
+    /// Ends the wait for an operation. Returns the task that waited.
+    pub fn end_operation(&mut self, operation: OperationId) -> Option<TaskId> {
+        self.operations.remove(&operation)
+    }
+
+    /// Ends the wait for an operation that is not over.
+    pub fn abandon(&mut self, operation: OperationId) {
+        self.operations.remove(&operation);
+        self.effects.push_back(Effect::Abandon(operation));
+    }
+
+    /// Returns the number of operations that tasks wait for.
+    pub fn operations(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Has a task wait for a new process.
+    pub fn new_process(&mut self, task: TaskId) -> ProcessId {
+        let process = ProcessId(self.next_id());
+        self.processes.insert(process, task);
+        process
+    }
+
+    /// Returns the task that waits for a process.
+    pub fn awaits_process(&self, process: ProcessId) -> Option<TaskId> {
+        self.processes.get(&process).copied()
+    }
+
+    /// Ends the wait for a process. Returns the task that waited.
+    pub fn end_process(&mut self, process: ProcessId) -> Option<TaskId> {
+        self.processes.remove(&process)
+    }
+
+    /// Returns the number of processes that tasks wait for.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Drops the effects that would begin what no task waits for.
+    pub fn drop_unawaited(&mut self) {
+        let processes = &self.processes;
+        self.effects.retain(|effect| match effect {
+            Effect::Run(run) | Effect::Exec(run) => processes.contains_key(&run.process),
+            Effect::Dispatch(branch) => processes.contains_key(&branch.process),
+            _ => true,
+        });
+    }
+
+    /// Asks a question for a task, in the task's directory.
+    pub fn query(&mut self, task: &Task, query: Query) -> OperationId {
+        let operation = self.new_operation(task);
+        let directory = task.directory.clone();
+        self.effects.push_back(Effect::Query { operation, directory, query });
+        operation
+    }
+
+    /// Asks what an instruction needs, or makes the instruction fail.
+    pub fn halt(&mut self, task: &Task, halt: Halt) -> Flow {
+        match halt {
+            Halt::Need(query) => Flow::Wait(State::Query(self.query(task, query.clone()), query)),
+            Halt::Broken(what) => Flow::Throw(task.broken(what)),
+            Halt::Fail(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::{BufferId, ScopeId};
+
+    #[test]
+    fn a_task_waits_until_the_end_of_what_it_asked_for() {
+        let mut requests = Requests::default();
+        let process = requests.new_process(TaskId(1));
+        assert_eq!(requests.awaits_process(process), Some(TaskId(1)));
+        assert_eq!(requests.end_process(process), Some(TaskId(1)));
+        assert_eq!(requests.end_process(process), None);
+        requests.await_operation(OperationId(7), TaskId(2));
+        assert_eq!((requests.operations(), requests.processes()), (1, 0));
+        requests.abandon(OperationId(7));
+        assert_eq!(requests.awaits_operation(OperationId(7)), None);
+        assert!(matches!(requests.next(), Some(Effect::Abandon(OperationId(7)))));
+    }
+
+    #[test]
+    fn released_resources_come_last_unless_they_are_flushed() {
+        let mut requests = Requests::default();
+        let kept = requests.handle(BufferId(1));
+        drop(requests.handle(BufferId(2)));
+        requests.push(Effect::Terminate(ScopeId(3)));
+        assert!(matches!(requests.next(), Some(Effect::Terminate(_))));
+        assert!(matches!(requests.next(), Some(Effect::DropBuffer(BufferId(2)))));
+        assert!(requests.next().is_none());
+        drop(kept);
+        assert!(requests.is_empty());
+        requests.flush_released();
+        requests.push(Effect::Terminate(ScopeId(3)));
+        assert!(matches!(requests.next(), Some(Effect::DropBuffer(BufferId(1)))));
+    }
+}

@@ -1,0 +1,203 @@
+//! Ends that concern several tasks: of branches, and of the whole run.
+
+use std::sync::Arc;
+
+use crate::commands::command::signal_name;
+use crate::effect::{Effect, ScopeId, TaskId};
+use crate::event::Suspension;
+use crate::outcome::{Failure, Outcome};
+use crate::record::{Level, LogEvent, Record};
+use crate::tasks::flow::Flow;
+use crate::tasks::frame::JoinKind;
+use crate::tasks::join::{NO_JOIN, children, fork_again, reason, top_join};
+use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::tries::try_block::timeout;
+use crate::unwind::ending::{Ending, Left, Logged, Retry, Thrown};
+use crate::{MAIN, Machine};
+
+impl Machine {
+    /// A task ended that `parent` waits for. Returns the parent and where that leads, unless that is done.
+    pub(super) fn child_ended(
+        &mut self,
+        (parent, index): (TaskId, usize),
+        child: (TaskId, u64),
+        ending: Ending,
+        left: Left,
+    ) -> Option<(Box<Task>, Flow)> {
+        let mut task = self.core.tasks.take(parent)?;
+        let (flow, decided) = self.forker().child_ended(&mut task, index, child, ending, left);
+        let Some(why) = decided else { return Some((task, flow)) };
+        self.settle(task, flow);
+        self.cancel_children(parent, why);
+        None
+    }
+
+    /// A branch is failing: that may take its siblings along.
+    pub(super) fn branch_failing(&mut self, parent: TaskId, child: TaskId, ending: &Ending) {
+        let step =
+            self.core.tasks.get(parent).and_then(|task| self.core.branch_step(task, child, 0));
+        let Some(task) = self.core.tasks.get_mut(parent) else { return };
+        let decided = match top_join(task).map(|join| &mut join.kind) {
+            Some(JoinKind::Hedge(_)) => return self.hedge_failing(parent, child, ending),
+            Some(JoinKind::Branches { clauses, tally, .. }) => {
+                tally.ends(child, ending, step, clauses)
+            }
+            Some(JoinKind::Stages(_)) | None => {
+                return self.resume(parent, |_, task| Flow::Throw(task.broken(NO_JOIN)));
+            }
+        };
+        if decided {
+            self.cancel_children(parent, reason(ending));
+        }
+    }
+
+    /// A word's branch is failing: the next one need not wait for its end.
+    pub(super) fn hedge_failing(&mut self, parent: TaskId, branch: TaskId, ending: &Ending) {
+        let mut why = None;
+        self.resume(parent, |machine, task| {
+            why = machine.forker().hedge_ends(task, branch, ending, None);
+            fork_again(task)
+        });
+        if let Some(why) = why {
+            self.cancel_children(parent, why);
+        }
+    }
+
+    /// Cancels the branches of a `forall` that is decided.
+    pub(super) fn cancel_children(&mut self, parent: TaskId, why: &str) {
+        for child in self.core.tasks.get(parent).map(children).unwrap_or_default() {
+            self.resume(child, |machine, task| {
+                if matches!(task.state, State::Emptying(_, AfterEmptied::End(_)))
+                    || machine.core.tasks.is_being_cut(task, 0)
+                {
+                    return Flow::keep_waiting(task);
+                }
+                let message = format!("cancelled: {why}");
+                let failure = machine.core.tasks.cancelled(task, message);
+                let (retry, logged) = (Retry::AsUsual, Logged::Not);
+                let thrown = Thrown { failure, retry, logged };
+                machine.core.log(task, || LogEvent::Cancelled, Level::STRUCTURES);
+                let (scope, failure) = (task.base_scope(), Arc::clone(&thrown.failure));
+                let after = AfterEmptied::End(Ending::Failed(thrown));
+                machine.core.unwinder().cut_down(task, 0, scope, &failure, after)
+            });
+        }
+    }
+
+    /// The shell was told to end: ends everything first.
+    pub(super) fn interrupted(&mut self, signal: i32) {
+        self.core.log_run(LogEvent::Interrupted(signal));
+        self.finish_early(Outcome::Interrupted(signal), true);
+    }
+
+    /// The shell ends, but not the run: its `finally` groups are to run at its end.
+    pub(super) fn suspended(&mut self, reason: Suspension) {
+        let outcome = match reason {
+            Suspension::Signal(signal) => {
+                self.core.log_run(LogEvent::Suspended(Some(signal)));
+                Outcome::Interrupted(signal)
+            }
+            Suspension::Deadline => {
+                self.core.log_run(LogEvent::Suspended(None));
+                let Some(main) = self.core.tasks.get(MAIN) else { return };
+                let running = self.core.running(main);
+                let failure = timeout(main, None, running, main.caught().cloned());
+                Outcome::Failed(Box::new(Failure::clone(&failure)))
+            }
+        };
+        self.finish_early(outcome, false);
+    }
+
+    /// The limit that the run lives under passed.
+    pub(super) fn run_deadline_passed(&mut self) {
+        let Some(main) = self.core.tasks.take(MAIN) else { return };
+        let running = self.core.running(&main);
+        let failure = timeout(&main, None, running, main.caught().cloned());
+        let level = Level::of_failure(true);
+        if self.core.config.log_level >= level {
+            let event = LogEvent::Failed(Box::new(Failure::clone(&failure)));
+            let record = self.core.record(&main, failure.line, event);
+            self.core.requests.push(Effect::Log(Record { level, uncaught: true, ..record }));
+        }
+        self.core.tasks.put(main);
+        self.finish_early(Outcome::Failed(Box::new(Failure::clone(&failure))), true);
+    }
+
+    /// Ends everything, and first what is to be cleaned up, if it `cleans`.
+    fn finish_early(&mut self, outcome: Outcome, cleans: bool) {
+        self.resume(MAIN, |machine, main| {
+            let scope = scope_to_end(main, &outcome);
+            if matches!(outcome, Outcome::Interrupted(_)) {
+                machine.core.scopes.interrupt(scope);
+            }
+            let is_signal = matches!(outcome, Outcome::Interrupted(_));
+            let is_killed = machine.core.scopes.is_killed(scope);
+            if let Some((emptied, planned)) = main.finishing()
+                && emptied == scope
+            {
+                // A second signal is impatience. A first one, as from the shell whose deadline
+                // this one shares, finds commands that have just been told to end.
+                let was_signal = matches!(planned, Outcome::Interrupted(_));
+                if !is_signal {
+                    if cleans {
+                        return Flow::keep_waiting(main);
+                    }
+                    if !was_signal {
+                        *planned = outcome;
+                    }
+                    return machine.core.unwinder().hasten(main, false);
+                }
+                // What ends a session isn't taken back by what cancels a statement.
+                if !is_cancelling(&outcome) || !was_signal {
+                    *planned = outcome;
+                }
+                let is_cleaning = main.cancelling().next().is_some();
+                if is_cleaning && (was_signal || !cleans) {
+                    return machine.core.unwinder().hasten(main, was_signal);
+                }
+                if !is_cleaning && (was_signal || is_killed) {
+                    machine.core.kill(scope);
+                }
+                return Flow::keep_waiting(main);
+            }
+            let failure = match &outcome {
+                Outcome::Failed(failure) => Arc::new(Failure::clone(failure)),
+                Outcome::Interrupted(signal) => machine
+                    .core
+                    .tasks
+                    .cancelled(main, format!("cancelled by {}", signal_name(*signal))),
+                Outcome::Succeeded | Outcome::Exited(_) => {
+                    machine.core.tasks.cancelled(main, "cancelled".into())
+                }
+            };
+            let after = AfterEmptied::Finish(outcome);
+            if cleans {
+                machine.core.unwinder().cut_down(main, 0, scope, &failure, after)
+            } else {
+                let before = machine.core.requests.count();
+                let flow = machine.core.unwinder().cut_off(main, 0, scope, &failure, after);
+                machine.core.requests.log_nothing_since(before);
+                flow
+            }
+        });
+    }
+}
+
+/// The signals by which the user of a terminal cancels what runs: SIGINT and SIGQUIT.
+const CANCELLING: [i32; 2] = [2, 3];
+
+/// Whether a signal cancels only what runs, if there is a session to come back to.
+fn is_cancelling(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Interrupted(signal) if CANCELLING.contains(signal))
+}
+
+/// What has to end for a run to end early: the statement that the user of a session cancels,
+/// or all there is.
+fn scope_to_end(main: &mut Task, outcome: &Outcome) -> ScopeId {
+    if !is_cancelling(outcome) {
+        return ScopeId::SCRIPT;
+    }
+    // If it is ending already, or all is, then no less.
+    let finishing = main.finishing().map(|(scope, _)| scope);
+    finishing.unwrap_or_else(|| main.base_scope())
+}

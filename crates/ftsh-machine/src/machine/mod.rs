@@ -1,0 +1,232 @@
+//! The machine: its surface, and the rooms that carry out what it does.
+
+mod ending;
+mod events;
+mod running;
+mod session;
+
+use std::sync::Arc;
+
+use bstr::BString;
+
+use crate::commands::table::Table;
+use crate::commands::{Commands, builtins};
+use crate::config::Config;
+use crate::effect::{Environment, IoId, ScopeId};
+use crate::forall::Forker;
+use crate::interface::requests::Requests;
+use crate::outcome::Outcome;
+use crate::program::definitions::Definitions;
+use crate::program::lower::lower;
+use crate::record::Level;
+use crate::remote::Dispatcher;
+use crate::remote::packed::{PackedBranch, Unrunnable};
+use crate::remote::state::Remote;
+use crate::remote::unpack::Unpacked;
+use crate::scopes::tree::Scopes;
+use crate::secrets::Secrets;
+use crate::tasks::core::Core;
+use crate::tasks::flow::Flow;
+use crate::tasks::random::Random;
+use crate::tasks::scheduler::Scheduler;
+use crate::tasks::table::Tasks;
+use crate::tasks::task::{Inherited, State, Task};
+use crate::tasks::timer::Timer;
+use crate::time::Time;
+use crate::tries::Tries;
+use crate::values::variables::Variables;
+use crate::{Event, MAIN, Output};
+use ftsh_syntax::ast::Block;
+use ftsh_syntax::{Script, Source};
+
+/// A run of a script.
+pub struct Machine {
+    core: Core,
+    definitions: Definitions,
+    random: Random,
+    outcome: Option<Outcome>,
+    /// Set once the script has called `exit`.
+    exit_requested: bool,
+}
+
+impl Machine {
+    /// A run of `script` from its beginning, at [`Time::START`]. `args` are `$0`, `$1`, …; the same
+    /// `seed` and the same events give the same run.
+    pub fn new(
+        script: &Script,
+        args: Vec<BString>,
+        environment: Environment,
+        config: Config,
+        seed: u64,
+    ) -> Self {
+        let requests = Requests::default();
+        let program = Arc::new(lower(script));
+        let variables = Variables::new(environment, config.secrets.clone());
+        let names = variables.iter().map(|(name, _)| Arc::clone(name)).collect();
+        let main = Task {
+            id: MAIN,
+            parent: None,
+            program: Arc::clone(&program),
+            at: 0,
+            stack: Vec::new(),
+            frames: Vec::new(),
+            variables,
+            args: Arc::new(args),
+            directory: None,
+            umask: None,
+            io: Table::new(requests.handle(IoId::INHERITED), config.passing_input),
+            scope: ScopeId::SCRIPT,
+            inherited: Inherited { deadline: config.deadline, ..Inherited::default() }.into(),
+            state: State::Ready,
+            since: Time::START,
+            attempts: 0,
+            expanded: None,
+            progress: None,
+            cleaning: Vec::new(),
+            locals: Vec::new(),
+        };
+        let mut core = Core {
+            config,
+            tasks: Tasks::default(),
+            scheduler: Scheduler::default(),
+            requests,
+            scopes: Scopes::default(),
+            remote: Remote::new(names),
+        };
+        core.tasks.put(Box::new(main));
+        core.scheduler.queue(MAIN);
+        core.new_scope(None);
+        if let Some(deadline) = core.config.deadline {
+            core.scheduler.arm(deadline, Timer::RunDeadline);
+        }
+        let mut definitions = Definitions::default();
+        definitions.add(&program);
+        let random = Random::new(seed);
+        Self { core, definitions, random, outcome: None, exit_requested: false }
+    }
+
+    /// A machine that runs a branch, beginning at `now` on the clock of the run that it is of, and that
+    /// logs so much.
+    pub fn of_branch(
+        packed: PackedBranch,
+        log_level: Level,
+        secrets: Secrets,
+        now: Time,
+    ) -> Result<Self, Unrunnable> {
+        let unpacked = Unpacked::new(packed, log_level, secrets)?;
+        let source = Arc::new(Source::new("", ""));
+        let nothing = Script { source, body: Block::default() };
+        let (arguments, config) = (unpacked.arguments, unpacked.config);
+        let mut machine = Self::new(&nothing, arguments, Vec::new(), config, unpacked.seed);
+        machine.core.scheduler.advance(now);
+        machine.core.scheduler.clear();
+        machine.definitions = unpacked.definitions;
+        machine.core.remote.set_root(unpacked.root);
+        let mut entered = Ok(());
+        machine.resume(MAIN, |machine, task| {
+            task.since = now;
+            match unpacked.branch.enter(task, &mut machine.core.requests) {
+                Ok((code, word)) => machine.forker().begin_root(task, &code, word),
+                Err(error) => entered = Err(error),
+            }
+            Flow::Wait(State::Children)
+        });
+        entered?;
+        Ok(machine)
+    }
+
+    /// Whether the script has commands that are neither functions nor builtins without programs,
+    /// or that only running it can tell.
+    pub fn may_run_programs(&self) -> bool {
+        let runs = |name: &str| {
+            builtins::named(name)
+                .is_none_or(|builtin| builtin.runs_commands() || builtin.is_program())
+        };
+        let main = self.core.tasks.main();
+        main.is_some_and(|main| self.definitions.may_run_programs(&main.program, runs))
+    }
+
+    /// What to do next. After `Effect`, ask again; after `Timeout`, wait.
+    pub fn poll_output(&mut self) -> Output {
+        if self.core.requests.is_empty() && self.outcome.is_none() {
+            self.run_slice();
+        }
+        if let Some(effect) = self.core.requests.next() {
+            return Output::Effect(effect);
+        }
+        match &self.outcome {
+            Some(outcome) => Output::Finished(outcome.clone()),
+            None => Output::Timeout(self.core.scheduler.end_slice()),
+        }
+    }
+
+    /// Whether the run is over.
+    pub fn is_finished(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Something happened, at `now`.
+    pub fn handle_event(&mut self, now: Time, event: Event) {
+        if let Event::Resumed { lost } = event {
+            return self.resumed(now, lost);
+        }
+        self.handle_timeout(now);
+        match event {
+            Event::Spawned { process, .. } => self.spawned(process),
+            Event::SpawnFailed { process, error } => self.spawn_failed(process, error),
+            Event::Exited { process, status, line, unread } => {
+                self.exited(process, status, line, unread);
+            }
+            Event::Placed { process, node } => self.placed(process, &node),
+            Event::Returned { process, returned } => self.returned(process, returned),
+            Event::Queued { operation } => self.queued(operation),
+            Event::Done { operation, result } => self.done(operation, result),
+            Event::Emptied { scope } => self.scope_emptied(scope),
+            Event::Interrupted(signal) => self.interrupted(signal),
+            Event::Resumed { .. } => {} // see above
+            Event::Suspended(reason) => self.suspended(reason),
+        }
+    }
+
+    /// Time has passed, up to `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.core.scheduler.advance(now);
+        while self.outcome.is_none()
+            && let Some(timer) = self.core.scheduler.due()
+        {
+            match timer {
+                Timer::Deadline { task, id } => self.deadline_passed(task, id),
+                Timer::EachAttempt { task, id } => self.attempt_limit_passed(task, id),
+                Timer::Wake(task) => self.wake(task),
+                Timer::Hedge(task) => self.hedge_due(task),
+                Timer::KillGrace(scope) => self.core.grace_passed(scope),
+                Timer::Cleaning { task, keep } => self.cleaning_time_passed(task, keep),
+                Timer::RunDeadline => self.run_deadline_passed(),
+            }
+        }
+    }
+
+    /// Returns what carries out commands and calls.
+    fn commands(&mut self) -> Commands<'_> {
+        let Self { core, definitions, random, exit_requested, .. } = self;
+        Commands { core, definitions, random, exit_requested }
+    }
+
+    /// Returns what makes attempts.
+    fn tries(&mut self) -> Tries<'_> {
+        let Self { core, definitions, random, .. } = self;
+        Tries { core, definitions, random }
+    }
+
+    /// Returns what starts tasks beside each other.
+    fn forker(&mut self) -> Forker<'_> {
+        let Self { core, definitions, random, .. } = self;
+        Forker { core, definitions, random }
+    }
+
+    /// Returns what sends branches to other machines.
+    fn dispatcher(&mut self) -> Dispatcher<'_> {
+        let Self { core, definitions, random, .. } = self;
+        Dispatcher { core, definitions, random }
+    }
+}

@@ -1,0 +1,349 @@
+//! Turns of tasks, and where each step leads.
+
+use std::sync::Arc;
+
+use crate::Machine;
+use crate::effect::{Query, TaskId};
+use crate::eval::expression::{compute, local, shift};
+use crate::event::{Refusal, Reply};
+use crate::loops::loop_block::{begin_for, end_for_any};
+use crate::outcome::FailureKind;
+use crate::program::code::{Instruction, Program};
+use crate::record::{Level, LogEvent};
+use crate::tasks::flow::{Flow, Step};
+use crate::tasks::frame::{Frame, FrameKind};
+use crate::tasks::halt::Halt;
+use crate::tasks::task::{AfterEmptied, State, Task};
+use crate::unwind::ending::Ending;
+use crate::unwind::finally::guard;
+use crate::values::value::Value;
+
+impl Machine {
+    /// Runs tasks that can go on, up to an effect or until it is time to look at the clock.
+    pub(super) fn run_slice(&mut self) {
+        while self.core.requests.is_empty()
+            && self.outcome.is_none()
+            && let Some(id) = self.core.scheduler.next()
+        {
+            match self.core.tasks.get(id).map(|task| &task.state) {
+                Some(State::Ready) => self.resume(id, Self::run),
+                Some(State::Forking) => {
+                    self.resume(id, |machine, task| machine.forker().more_branches(task));
+                }
+                Some(State::Cleaning) => {
+                    self.resume(id, |machine, task| machine.core.unwinder().clean(task));
+                }
+                // A task that was cut short since it was queued waits for something else now.
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a task out, does something with it, and puts it where that leads.
+    pub(super) fn resume(&mut self, id: TaskId, step: impl FnOnce(&mut Self, &mut Task) -> Flow) {
+        let Some(mut task) = self.core.tasks.take(id) else { return };
+        let flow = step(self, &mut task);
+        self.settle(task, flow);
+    }
+
+    pub(super) fn settle(&mut self, mut task: Box<Task>, mut flow: Flow) {
+        loop {
+            match flow {
+                Flow::Continue => {
+                    task.state = State::Ready;
+                    self.core.scheduler.queue(task.id);
+                    self.core.tasks.put(task);
+                    return;
+                }
+                Flow::Tell => {
+                    task.state = State::Ready;
+                    self.core.scheduler.queue_first(task.id);
+                    self.core.tasks.put(task);
+                    return;
+                }
+                Flow::Fork => {
+                    task.state = State::Forking;
+                    self.core.scheduler.queue(task.id);
+                    self.core.tasks.put(task);
+                    return;
+                }
+                Flow::Wait(state) => {
+                    if let State::Emptying(scope, _) = &state {
+                        self.core.scopes.await_end(*scope, task.id);
+                    }
+                    task.state = state;
+                    self.core.tasks.put(task);
+                    return;
+                }
+                Flow::AttemptFailed(thrown) => {
+                    flow = self.tries().attempt_failed(&mut task, thrown);
+                }
+                Flow::Failing(ending) => {
+                    if let Some((parent, _)) = task.parent {
+                        self.branch_failing(parent, task.id, &ending);
+                    }
+                    let (scope, after) = (task.scope, AfterEmptied::End(ending));
+                    flow = self.core.unwinder().empty(&mut task, scope, after);
+                }
+                Flow::Finish(outcome) => {
+                    self.outcome = Some(outcome);
+                    flow = Flow::Wait(State::Ready);
+                }
+                Flow::Throw(thrown) => flow = self.core.unwinder().throw(&mut task, thrown),
+                Flow::End(ending) => flow = self.core.unwinder().end_task(&mut task, ending),
+                Flow::Ended(ending) => {
+                    self.core.unwinder().drop_task(&mut task);
+                    let Some(place) = task.parent else { return };
+                    let (child, left) = ((task.id, task.attempts), task.leave_behind());
+                    drop(task);
+                    let Some(next) = self.child_ended(place, child, ending, left) else { return };
+                    (task, flow) = next;
+                }
+            }
+        }
+    }
+
+    /// Runs a task until it waits, fails, ends or the budget is used up.
+    fn run(&mut self, task: &mut Task) -> Flow {
+        task.since = self.core.now();
+        let mut program = Arc::clone(&task.program);
+        while self.core.scheduler.has_budget() {
+            // Counted anew only where a call or a return has led elsewhere.
+            if !Arc::ptr_eq(&program, &task.program) {
+                program = Arc::clone(&task.program);
+            }
+            let mut step = self.step(task, &program);
+            while let Ok(Flow::AttemptFailed(thrown)) = step {
+                step = Ok(self.tries().attempt_failed(task, thrown));
+            }
+            self.core.scheduler.count_instruction();
+            match step {
+                // Effects are carried out before anything that might depend on them.
+                Ok(Flow::Continue) if self.core.requests.is_empty() => {}
+                Ok(Flow::Continue)
+                    if self.core.scheduler.has_budget() && self.core.requests.only_logs() =>
+                {
+                    return Flow::Tell;
+                }
+                Ok(flow) => return flow,
+                Err(halt) => return self.core.requests.halt(task, halt),
+            }
+        }
+        Flow::Continue
+    }
+
+    /// An operation that the task waited for is done.
+    pub(super) fn operation_done(
+        &mut self,
+        task: &mut Task,
+        result: Result<Reply, Refusal>,
+    ) -> Flow {
+        match (std::mem::replace(&mut task.state, State::Ready), result) {
+            (State::Beginning(beginning), result) => {
+                self.core.committer().begun(task, beginning, result)
+            }
+            (State::Asking(_), result) => self.tries().input_told(task, &result),
+            (State::Settling(settling), result) => {
+                self.commands().files_settled(task, *settling, result)
+            }
+            (State::Committing(waited), result) => {
+                self.core.committer().go_on_committing(task, waited, result)
+            }
+            (State::Telling(_, then), result) => {
+                self.core.committer().output_told(task, then, result)
+            }
+            (State::Query(_, query), Ok(reply)) => {
+                task.progress().answers.push((query, reply));
+                Flow::Continue
+            }
+            (State::Piped(_), Ok(_)) => Flow::Continue,
+            (State::Opening(opening), Ok(_)) => {
+                task.progress().opened = Some(opening.io);
+                if let Some(written) = opening.written {
+                    let before = task.variables.keep(&written.name);
+                    task.progress().redirects.before.push(before);
+                    written.commit(&mut task.variables);
+                }
+                Flow::Continue
+            }
+            (
+                State::Query(_, Query::Directory(_) | Query::File(_) | Query::Input(..)),
+                Err(refusal),
+            ) => Flow::Throw(task.thrown(FailureKind::Failure, 1, refusal.message, "")),
+            (State::Opening(..) | State::Piped(_), Err(refusal)) => {
+                Flow::Throw(task.not_opened(refusal))
+            }
+            (State::Query(..), Err(refusal)) => {
+                Flow::Throw(task.thrown(FailureKind::Expression, 1, refusal.message, ""))
+            }
+            (
+                State::Ready
+                | State::Entering(_)
+                | State::Command(_)
+                | State::Remote(_)
+                | State::Sleeping(_)
+                | State::Children
+                | State::Forking
+                | State::Doomed
+                | State::Cleaning
+                | State::Emptying(..),
+                _,
+            ) => Flow::Throw(task.broken("an answer that nothing waits for")),
+        }
+    }
+
+    fn step(&mut self, task: &mut Task, program: &Program) -> Step {
+        let Some(instruction) = program.code.get(task.at) else {
+            return Ok(Flow::Throw(task.broken("the code has no end")));
+        };
+        match instruction {
+            Instruction::Push(value) => task.stack.push(value.clone()),
+            Instruction::Operand(word) => {
+                let value = self.core.expander(task).operand(word)?;
+                task.stack.push(value);
+            }
+            Instruction::SingleWord(word) => {
+                let value = self.core.expander(task).single_value(word)?;
+                task.stack.push(value);
+            }
+            Instruction::Words(word) => {
+                let value = self.core.list_item(task, word)?;
+                task.stack.push(value);
+            }
+            Instruction::Not
+            | Instruction::Test(_)
+            | Instruction::Binary(_)
+            | Instruction::Range { .. }
+            | Instruction::Boolean => compute(task, instruction)?,
+            Instruction::Decided(value, address) => {
+                let top = task.pop()?;
+                if top.boolean().map_err(Halt::expression)? == *value {
+                    task.stack.push(top);
+                    task.jump(*address);
+                    return Ok(Flow::Continue);
+                }
+            }
+            Instruction::Call { name, arguments } => {
+                return self.commands().call_in_expression(task, name, *arguments);
+            }
+            Instruction::Question(no) => task.enter(FrameKind::Question(*no)),
+            Instruction::Answer => match task.frames.pop() {
+                Some(Frame { kind: FrameKind::Question(_), .. }) => {
+                    task.stack.push(Value::Boolean(true));
+                }
+                _ => return Ok(Flow::Throw(task.broken("an answer without a question"))),
+            },
+            Instruction::Command(command) => return self.commands().command(task, command),
+            Instruction::Pipeline { stages, end } => {
+                return Ok(self.forker().pipeline(task, stages, *end));
+            }
+            Instruction::Redirect(redirects) => {
+                return self.commands().redirect_block(task, redirects);
+            }
+            Instruction::EndRedirect => return Ok(self.core.unwinder().end_redirects(task)),
+            Instruction::Local(name) => {
+                let made = task.variables.change(name);
+                local(task, name, made);
+            }
+            Instruction::Assign(name) => self.core.assign(task, name)?,
+            Instruction::Channel(code) => self.tries().declare(task, code)?,
+            Instruction::Unset(name) => self.core.unset(task, name),
+            Instruction::Shift => shift(task)?,
+            Instruction::Return { value } => return self.core.unwinder().return_(task, *value),
+            Instruction::Jump(address) => {
+                task.jump(*address);
+                return Ok(Flow::Continue);
+            }
+            Instruction::JumpOut { frames, to } => {
+                return Ok(self.core.unwinder().jump_out(task, *frames, *to));
+            }
+            Instruction::Unless(address) => {
+                let value = task.pop()?.boolean().map_err(Halt::expression)?;
+                self.core.log(task, || LogEvent::Condition(value), Level::STRUCTURES);
+                if !value {
+                    task.jump(*address);
+                    return Ok(Flow::Continue);
+                }
+            }
+            Instruction::For(code) => begin_for(task, code),
+            Instruction::NextFor(code) => return Ok(self.core.next_for(task, code)),
+            Instruction::ForAny { code, clauses } => {
+                return self.forker().for_any(task, code, clauses);
+            }
+            Instruction::EndForAny => return Ok(end_for_any(task)),
+            Instruction::ForAll { code, clauses, dispatch } => {
+                return self.forker().for_all(task, code, clauses, *dispatch);
+            }
+            Instruction::Dispatch => return Ok(self.dispatcher().dispatch(task)),
+            Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
+            Instruction::Guard(code) => guard(task, code),
+            Instruction::EndGuard => return Ok(self.core.unwinder().end_guard(task)),
+            Instruction::EndFinally => return self.core.unwinder().end_finally(task),
+            Instruction::TryHead(code) => task.enter(FrameKind::TryHead(Arc::clone(code))),
+            Instruction::Try(code) => return self.tries().begin_try(task, code),
+            Instruction::TryAgain => return self.tries().try_again(task),
+            Instruction::Targets(redirects) => {
+                self.core.committer().find_targets(task, redirects)?;
+            }
+            Instruction::Atomic { attempt } => {
+                return Ok(self.core.committer().begin_atomic(task, *attempt));
+            }
+            Instruction::Tee => return Ok(self.core.committer().begin_tee(task)),
+            Instruction::EndAtomic => return Ok(self.core.committer().end_transaction(task)),
+            Instruction::EndTry => return Ok(self.tries().try_succeeded(task)),
+            Instruction::EndCatch => match task.frames.pop() {
+                Some(Frame { kind: FrameKind::Catch(_), .. }) => {}
+                _ => return Ok(Flow::Throw(task.broken("a `catch` ends that has not begun"))),
+            },
+        }
+        task.advance();
+        Ok(Flow::Continue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::effect::{Effect, Environment};
+    use crate::outcome::Outcome;
+    use crate::{Config, MAIN, Output};
+
+    /// What becomes of a machine that a script's own code can't bring about.
+    fn run(code: Vec<Instruction>) -> Result<Output, String> {
+        let script = ftsh_syntax::parse("script", "").expect("a script");
+        let config = Config::default();
+        let mut machine = Machine::new(&script, Vec::new(), Environment::default(), config, 0);
+        let main = machine.core.tasks.get_mut(MAIN).expect("the script's task");
+        let program = Arc::get_mut(&mut main.program).expect("nobody else's");
+        (program.lines, program.code) = (vec![1; code.len()], code);
+        let poll = catch_unwind(AssertUnwindSafe(|| machine.poll_output()));
+        poll.map_err(|panic| panic.downcast_ref().cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn what_cannot_be_says_so_and_ends() {
+        let cases = [
+            (vec![Instruction::Not], "a value is missing"),
+            (vec![Instruction::EndTry], "the innermost structure is no `try`"),
+            (vec![Instruction::EndCatch], "a `catch` ends that has not begun"),
+            (vec![Instruction::Answer], "an answer without a question"),
+            (Vec::new(), "the code has no end"),
+        ];
+        for (code, message) in cases {
+            match run(code) {
+                Err(panic) => assert!(cfg!(debug_assertions) && panic.contains(message), "{panic}"),
+                Ok(Output::Effect(Effect::Log(record))) => {
+                    let failure = record.event.failure().expect("a failure");
+                    assert_eq!(failure.kind, FailureKind::Internal);
+                    assert_eq!(failure.message, format!("{message}: an internal error of ftsh"));
+                }
+                Ok(Output::Finished(Outcome::Failed(failure))) => {
+                    assert_eq!(failure.kind, FailureKind::Internal);
+                }
+                other => panic!("{message}: {other:?}"),
+            }
+        }
+    }
+}

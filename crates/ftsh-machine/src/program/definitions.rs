@@ -1,0 +1,146 @@
+//! Functions and channels that the scripts run so far have defined.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::channels::Rules;
+use crate::program::code::{Address, Instruction, Program};
+use crate::tasks::halt::Halt;
+use ftsh_syntax::ast::{Name, Part};
+use ftsh_syntax::nearest::nearest;
+use ftsh_syntax::vocabulary::FUNCTIONS;
+use ftsh_syntax::{Among, Script, SyntaxErrors};
+
+/// Functions and channels by name.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    functions: BTreeMap<Name, (Arc<Program>, Address)>,
+    /// Channels that a program declares, with their rules once the declaration was run.
+    channels: BTreeMap<Name, Option<Arc<Rules>>>,
+}
+
+impl Definitions {
+    /// Adds the functions of a program, and the channels that the program declares.
+    pub fn add(&mut self, program: &Arc<Program>) {
+        for (name, address) in &program.functions {
+            self.add_function(Arc::clone(name), (Arc::clone(program), *address));
+        }
+        for name in &program.channels {
+            self.channels.entry(Arc::clone(name)).or_default();
+        }
+    }
+
+    /// Defines a function.
+    pub fn add_function(&mut self, name: Name, at: (Arc<Program>, Address)) {
+        self.functions.insert(name, at);
+    }
+
+    /// Adds a channel, with its rules if its declaration was run.
+    pub fn add_channel(&mut self, name: Name, rules: Option<Arc<Rules>>) {
+        self.channels.insert(name, rules);
+    }
+
+    /// Returns the function of a name, with the name as the program has it.
+    pub fn function(&self, name: &str) -> Option<(&Name, &(Arc<Program>, Address))> {
+        self.functions.get_key_value(name)
+    }
+
+    /// Returns true if there is no function.
+    pub fn has_no_functions(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Iterates over the functions.
+    pub fn functions(&self) -> impl Iterator<Item = (&Name, &(Arc<Program>, Address))> {
+        self.functions.iter()
+    }
+
+    /// Iterates over the channels.
+    pub fn channels(&self) -> impl Iterator<Item = (&Name, &Option<Arc<Rules>>)> {
+        self.channels.iter()
+    }
+
+    /// Returns the rules of a channel, once its declaration was run.
+    pub fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Halt> {
+        let rules = self.channels.get(channel).and_then(Option::as_ref);
+        rules.ok_or_else(|| {
+            Halt::expression(format!("the channel `{channel}` is used before it is declared"))
+        })
+    }
+
+    /// Returns the failure of a call to a function that is not defined.
+    pub fn undefined(&self, name: &str) -> Halt {
+        let known = self.functions.keys().map(|name| &**name);
+        let meant = nearest(name, known.chain(FUNCTIONS.iter().map(|function| function.name)));
+        let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
+        Halt::expression(format!("the function `{name}` is not defined{meant}"))
+    }
+
+    /// Parses a file that may use these functions and channels.
+    pub fn parse(&self, name: &str, text: &[u8]) -> Result<Script, SyntaxErrors> {
+        let channels: Vec<&str> = self.channels.keys().map(|name| &**name).collect();
+        let functions: Vec<&str> = self.functions.keys().map(|name| &**name).collect();
+        let among = Among { functions: &functions, channels: &channels };
+        ftsh_syntax::parse_bytes_among(name, text, among)
+    }
+
+    /// Returns true if a program has commands that run programs, or may: `runs` tells of a name that is
+    /// no function's.
+    pub fn may_run_programs(&self, program: &Program, runs: impl Fn(&str) -> bool) -> bool {
+        program.code.iter().any(|instruction| match instruction {
+            Instruction::Command(command) => match &command.words[0].parts[..] {
+                [Part::Bare(name)] => !self.functions.contains_key(name.as_str()) && runs(name),
+                _ => true,
+            },
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::lower::lower;
+
+    fn definitions(text: &str) -> (Definitions, Arc<Program>) {
+        let script = ftsh_syntax::parse("script", text).expect("a script");
+        let program = Arc::new(lower(&script));
+        let mut definitions = Definitions::default();
+        definitions.add(&program);
+        (definitions, program)
+    }
+
+    #[test]
+    fn a_channel_has_rules_once_it_is_declared() {
+        let (mut definitions, _) = definitions("channel disk at most 2\n");
+        let disk = Name::from("disk");
+        assert!(definitions.rules(&disk).is_err());
+        definitions.add_channel(Name::clone(&disk), Some(Arc::default()));
+        assert!(definitions.rules(&disk).is_ok());
+        assert!(definitions.channels().map(|(name, _)| name).eq([&disk]));
+    }
+
+    #[test]
+    fn only_a_script_of_functions_and_builtins_runs_no_programs() {
+        for (text, runs) in [
+            ("function greet\n echo hi\nend\ngreet\n", false),
+            ("ls\n", true),
+            ("$command\n", true),
+        ] {
+            let (definitions, program) = definitions(text);
+            assert_eq!(
+                definitions.may_run_programs(&program, |name| name != "echo"),
+                runs,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_not_defined_may_be_misspelled() {
+        let (definitions, _) = definitions("function greet\n echo hi\nend\n");
+        assert!(definitions.function("greet").is_some());
+        let Halt::Fail(_, message) = definitions.undefined("gret") else { panic!("no failure") };
+        assert!(message.contains("`greet`"), "{message}");
+    }
+}

@@ -1,0 +1,147 @@
+//! State that a run keeps of other machines.
+
+use std::sync::Arc;
+
+use crate::MAIN;
+use crate::effect::{ProcessId, TaskId};
+use crate::remote::engines::{Engines, Shared};
+use crate::remote::packed::{PackedBranch, Unpackable};
+use crate::unwind::ending::Ending;
+use ftsh_syntax::Source;
+use ftsh_syntax::ast::Name;
+use ftsh_syntax::engine::EngineId;
+
+/// What the branches of a machine are packed into, each with the task that it is here.
+pub type Packed = Vec<(TaskId, Result<PackedBranch, Unpackable>)>;
+
+/// What a machine knows that was made for a branch.
+#[derive(Debug)]
+pub struct RemoteRoot {
+    /// The texts that it came with.
+    pub texts: Vec<Arc<Source>>,
+    /// The channels that attempts around it have gone through.
+    pub inside: Vec<String>,
+    /// Whether an attempt around it is not the first one.
+    pub is_retried: bool,
+    /// How it ended, if it has.
+    pub ending: Option<Ending>,
+    /// How many attempts its tries had made then.
+    pub attempts: u64,
+}
+
+/// The engines of remote branches, what branches are packed into, and the context of a machine that
+/// runs a branch of another one.
+#[derive(Debug, Default)]
+pub struct Remote {
+    engines: Engines,
+    /// Branches packed as they began; none if none are to be packed.
+    packing: Option<Packed>,
+    /// Variables that the run has found.
+    inherited_names: Vec<Name>,
+    root: Option<RemoteRoot>,
+}
+
+impl Remote {
+    /// Creates the state of a run that has found variables of these names.
+    pub fn new(inherited_names: Vec<Name>) -> Self {
+        Self { inherited_names, ..Self::default() }
+    }
+
+    /// Returns the state of an engine.
+    pub fn engine(&mut self, engine: EngineId) -> &mut Shared {
+        self.engines.of(engine)
+    }
+
+    /// Ends the wait of a task for an engine. Returns the engine if that makes room there.
+    pub fn leave(&mut self, task: TaskId, process: Option<ProcessId>) -> Option<EngineId> {
+        self.engines.leave(task, process)
+    }
+
+    /// Iterates over the names of the variables that the run has found.
+    pub fn inherited_names(&self) -> impl Iterator<Item = &Name> {
+        self.inherited_names.iter()
+    }
+
+    /// Begins to pack branches.
+    pub fn pack_branches(&mut self) {
+        self.packing = Some(Vec::new());
+    }
+
+    /// Returns true if branches are packed as they begin.
+    pub fn packs_branches(&self) -> bool {
+        self.packing.is_some()
+    }
+
+    /// Keeps a packed branch.
+    pub fn keep_packed(&mut self, branch: TaskId, packed: Result<PackedBranch, Unpackable>) {
+        if let Some(packing) = &mut self.packing {
+            packing.push((branch, packed));
+        }
+    }
+
+    /// Takes the branches packed so far.
+    pub fn take_packed(&mut self) -> Packed {
+        self.packing.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Makes this the state of a machine that runs a branch of another one.
+    pub fn set_root(&mut self, root: RemoteRoot) {
+        self.root = Some(root);
+    }
+
+    /// Returns the context of the branch that the machine was made for.
+    pub fn root(&self) -> Option<&RemoteRoot> {
+        self.root.as_ref()
+    }
+
+    /// Returns the context of the branch that the machine was made for, to be changed.
+    pub fn root_mut(&mut self) -> Option<&mut RemoteRoot> {
+        self.root.as_mut()
+    }
+
+    /// Returns true if a task waits for the branch that the machine was made for.
+    pub fn is_root(&self, parent: TaskId) -> bool {
+        parent == MAIN && self.root.is_some()
+    }
+
+    /// Returns true if an attempt around the branch has gone through a channel.
+    pub fn is_inside(&self, channel: &str) -> bool {
+        self.root.as_ref().is_some_and(|root| root.inside.iter().any(|inside| inside == channel))
+    }
+
+    /// Returns true if an attempt around the branch is not the first one.
+    pub fn is_retried(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| root.is_retried)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_made_for_a_branch_has_its_context() {
+        let mut remote = Remote::default();
+        assert!(!remote.is_root(MAIN) && !remote.is_inside("disk") && !remote.is_retried());
+        remote.set_root(RemoteRoot {
+            texts: Vec::new(),
+            inside: vec!["disk".into()],
+            is_retried: true,
+            ending: None,
+            attempts: 0,
+        });
+        assert!(remote.is_root(MAIN) && remote.is_inside("disk") && remote.is_retried());
+        assert!(!remote.is_root(TaskId(1)) && !remote.is_inside("net"));
+    }
+
+    #[test]
+    fn branches_are_packed_only_if_wanted() {
+        let mut remote = Remote::default();
+        remote.keep_packed(TaskId(1), Err(Unpackable::Atomic));
+        assert!(remote.take_packed().is_empty());
+        remote.pack_branches();
+        remote.keep_packed(TaskId(2), Err(Unpackable::Atomic));
+        assert_eq!(remote.take_packed().len(), 1);
+        assert!(remote.take_packed().is_empty() && remote.packs_branches());
+    }
+}

@@ -1,0 +1,262 @@
+//! The tree of scopes, and the tasks that wait for the end of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::atomic::transaction::Scratch;
+use crate::channels::Passed;
+use crate::effect::{PassId, ScopeId, TaskId};
+use crate::tasks::timer::TimerKey;
+use ftsh_syntax::ast::Name;
+
+/// The scopes in use.
+#[derive(Debug, Default)]
+pub struct Scopes {
+    tree: BTreeMap<ScopeId, Scope>,
+    /// The tasks that wait for the end of everything in a scope.
+    emptying: BTreeMap<ScopeId, TaskId>,
+    /// The scope that is emptied because of a signal.
+    interrupted: Option<ScopeId>,
+}
+
+#[derive(Debug)]
+struct Scope {
+    parent: Option<ScopeId>,
+    /// Whether the driver knows it: a command ran in it or below it.
+    opened: bool,
+    /// Whether all in it was told to end.
+    ending: bool,
+    /// The scopes in it.
+    inner: BTreeSet<ScopeId>,
+    grace: Option<TimerKey>,
+    /// The directory of the attempt that it is of, removed when nothing runs there any more.
+    scratch: Option<Scratch>,
+    /// How the attempt that it belongs to has gone through a channel.
+    pass: Option<Box<Pass>>,
+}
+
+/// An attempt's way through a channel.
+#[derive(Debug)]
+pub struct Pass {
+    /// What the driver knows it by.
+    pub id: PassId,
+    /// The channel.
+    pub channel: Name,
+    /// What became of the attempt, as far as that is known.
+    pub passed: Passed,
+}
+
+/// What goes with scopes.
+#[derive(Default)]
+pub struct Gone {
+    /// Timers that were armed for them.
+    pub timers: Vec<TimerKey>,
+    /// Passes of their attempts.
+    pub passes: Vec<Pass>,
+}
+
+impl Scopes {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// Adds a scope inside `parent`.
+    pub fn add(&mut self, id: ScopeId, parent: Option<ScopeId>) {
+        let scope = Scope {
+            parent,
+            opened: false,
+            ending: false,
+            inner: BTreeSet::new(),
+            grace: None,
+            scratch: None,
+            pass: None,
+        };
+        self.tree.insert(id, scope);
+        if let Some(parent) = parent.and_then(|parent| self.tree.get_mut(&parent)) {
+            parent.inner.insert(id);
+        }
+    }
+
+    /// Notes that the driver knows a scope and those around it. Returns those that the driver did not
+    /// know before, each with the scope around it and its pass, outer ones first.
+    pub fn open(&mut self, scope: ScopeId) -> Vec<(ScopeId, ScopeId, Option<PassId>)> {
+        let mut opened = Vec::new();
+        let mut next = Some(scope);
+        while let Some(id) = next
+            && let Some(scope) = self.tree.get_mut(&id)
+            && !std::mem::replace(&mut scope.opened, true)
+        {
+            let pass = scope.pass.as_ref().map(|pass| pass.id);
+            opened.extend(scope.parent.map(|parent| (id, parent, pass)));
+            next = scope.parent;
+        }
+        opened.reverse();
+        opened
+    }
+
+    /// Returns the scopes directly inside another one.
+    pub fn inner(&self, scope: ScopeId) -> BTreeSet<ScopeId> {
+        self.tree.get(&scope).map(|scope| scope.inner.clone()).unwrap_or_default()
+    }
+
+    /// Returns true if a scope is there, and nothing in it was told to end.
+    pub fn goes_on(&self, scope: ScopeId) -> bool {
+        self.tree.get(&scope).is_some_and(|scope| !scope.ending)
+    }
+
+    /// Notes that everything in a scope has to end, by the timer at the latest. Returns the timer before.
+    pub fn terminate(&mut self, scope: ScopeId, grace: TimerKey) -> Option<TimerKey> {
+        let scope = self.tree.get_mut(&scope)?;
+        scope.ending = true;
+        scope.grace.replace(grace)
+    }
+
+    /// Notes that the time of a scope to end has passed.
+    pub fn end_grace(&mut self, scope: ScopeId) {
+        if let Some(scope) = self.tree.get_mut(&scope) {
+            scope.grace = None;
+        }
+    }
+
+    /// Returns true if a scope is emptied because of a signal.
+    pub fn is_interrupted(&self, scope: ScopeId) -> bool {
+        self.interrupted == Some(scope)
+    }
+
+    /// Returns the number of scopes whose end a task waits for.
+    pub fn emptying(&self) -> usize {
+        self.emptying.len()
+    }
+
+    /// Has a task wait for the end of everything in a scope.
+    pub fn await_end(&mut self, scope: ScopeId, task: TaskId) {
+        self.emptying.insert(scope, task);
+    }
+
+    /// Ends the wait for the end of everything in a scope.
+    pub fn forget_wait(&mut self, scope: ScopeId) {
+        self.emptying.remove(&scope);
+    }
+
+    /// Notes that nothing is left of a scope. Returns the task that waits for that.
+    pub fn end(&mut self, scope: ScopeId) -> Option<TaskId> {
+        self.interrupted.take_if(|interrupted| *interrupted == scope);
+        self.emptying.remove(&scope)
+    }
+
+    /// Notes that a scope is emptied because of a signal.
+    pub fn interrupt(&mut self, scope: ScopeId) {
+        self.interrupted = Some(scope);
+    }
+
+    /// An attempt has a directory, for as long as something of it may run.
+    pub fn keep(&mut self, scope: ScopeId, scratch: Scratch) {
+        if let Some(scope) = self.tree.get_mut(&scope) {
+            scope.scratch = Some(scratch);
+        }
+    }
+
+    /// Returns true if the driver knows a scope.
+    pub fn is_opened(&self, scope: ScopeId) -> bool {
+        self.tree.get(&scope).is_some_and(|scope| scope.opened)
+    }
+
+    /// Gives a pass to the scope of the attempt that has it.
+    pub fn give(&mut self, scope: ScopeId, pass: Option<Pass>) {
+        if let Some(scope) = self.tree.get_mut(&scope) {
+            scope.pass = pass.map(Box::new);
+        }
+    }
+
+    /// The pass of a scope.
+    pub fn pass(&self, scope: ScopeId) -> Option<&Pass> {
+        self.tree.get(&scope)?.pass.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub fn pass_mut(&mut self, scope: ScopeId) -> Option<&mut Pass> {
+        self.tree.get_mut(&scope)?.pass.as_deref_mut()
+    }
+
+    /// Forgets all ways through channels: the scopes of the attempts that had gone through.
+    pub fn lose_passes(&mut self) -> BTreeSet<ScopeId> {
+        let scopes = self.tree.iter_mut();
+        scopes.filter_map(|(id, scope)| scope.pass.take().map(|_| *id)).collect()
+    }
+
+    /// Forgets a scope and those in it.
+    pub fn remove(&mut self, scope: ScopeId) -> Gone {
+        let mut gone = Gone::default();
+        let mut left = vec![scope];
+        while let Some(id) = left.pop() {
+            let Some(scope) = self.tree.remove(&id) else { continue };
+            gone.timers.extend(scope.grace);
+            gone.passes.extend(scope.pass.map(|pass| *pass));
+            left.extend(scope.inner);
+            if let Some(parent) = scope.parent.and_then(|parent| self.tree.get_mut(&parent)) {
+                parent.inner.remove(&id);
+            }
+        }
+        gone
+    }
+
+    /// The scope around another one.
+    pub fn scope_around(&self, scope: ScopeId) -> Option<ScopeId> {
+        self.tree.get(&scope)?.parent
+    }
+
+    /// Returns true if a scope is another one or around it.
+    pub(crate) fn is_around(&self, outer: ScopeId, inner: ScopeId) -> bool {
+        std::iter::successors(Some(inner), |scope| self.scope_around(*scope))
+            .any(|scope| scope == outer)
+    }
+
+    /// Whether what is left of a scope has been killed already, but for what can't be.
+    pub fn is_killed(&self, scope: ScopeId) -> bool {
+        self.tree.get(&scope).is_some_and(|scope| scope.grace.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scopes() -> Scopes {
+        let mut scopes = Scopes::default();
+        scopes.add(ScopeId::SCRIPT, None);
+        scopes.add(ScopeId(1), Some(ScopeId::SCRIPT));
+        scopes.add(ScopeId(2), Some(ScopeId(1)));
+        scopes
+    }
+
+    #[test]
+    fn the_driver_hears_of_outer_scopes_first_and_once() {
+        let mut scopes = scopes();
+        let one = (ScopeId(1), ScopeId::SCRIPT, None);
+        assert_eq!(scopes.open(ScopeId(2)), [one, (ScopeId(2), ScopeId(1), None)]);
+        assert!(scopes.open(ScopeId(2)).is_empty());
+        assert!(scopes.is_opened(ScopeId::SCRIPT));
+    }
+
+    #[test]
+    fn scopes_inside_go_with_the_one_around() {
+        let mut scopes = scopes();
+        let name = Name::from("disk");
+        let pass = Pass { id: PassId(3), channel: name, passed: Passed::Neither };
+        scopes.give(ScopeId(2), Some(pass));
+        assert!(scopes.is_around(ScopeId::SCRIPT, ScopeId(2)));
+        let gone = scopes.remove(ScopeId(1));
+        assert_eq!(gone.passes.iter().map(|pass| pass.id).collect::<Vec<_>>(), [PassId(3)]);
+        assert_eq!((scopes.count(), scopes.inner(ScopeId::SCRIPT).len()), (1, 0));
+    }
+
+    #[test]
+    fn a_task_waits_for_the_end_of_a_scope() {
+        let mut scopes = scopes();
+        scopes.await_end(ScopeId(1), TaskId(5));
+        scopes.interrupt(ScopeId(1));
+        assert!(scopes.is_interrupted(ScopeId(1)));
+        assert_eq!((scopes.emptying(), scopes.end(ScopeId(1))), (1, Some(TaskId(5))));
+        assert!(!scopes.is_interrupted(ScopeId(1)) && scopes.emptying() == 0);
+    }
+}

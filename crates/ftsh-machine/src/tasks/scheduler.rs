@@ -1,0 +1,166 @@
+//! The clock of a run, its timers, and the tasks that can go on.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+use crate::effect::TaskId;
+use crate::tasks::timer::{Timer, TimerKey, Timers};
+use crate::time::Time;
+
+/// Instructions that run between looks at the clock.
+const SLICE: usize = 5_000;
+
+/// Handling this many bytes counts as one instruction.
+const BYTES: usize = 256;
+
+/// The time, the timers, and the tasks whose turn has come.
+#[derive(Debug)]
+pub struct Scheduler {
+    now: Time,
+    timers: Timers,
+    ready: VecDeque<TaskId>,
+    /// Instructions that may run before the next look at the clock.
+    budget: usize,
+    /// Bytes that the present instruction has handled.
+    handled: Cell<usize>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            now: Time::START,
+            timers: Timers::default(),
+            ready: VecDeque::new(),
+            budget: SLICE,
+            handled: Cell::new(0),
+        }
+    }
+}
+
+impl Scheduler {
+    /// Returns the present moment.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Moves the clock on to a moment, never back.
+    pub fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// Arms a timer.
+    pub fn arm(&mut self, at: Time, timer: Timer) -> TimerKey {
+        self.timers.arm(at, timer)
+    }
+
+    /// Disarms timers, as far as they are armed.
+    pub fn cancel(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
+        self.timers.cancel(keys);
+    }
+
+    /// Takes the next timer that is due.
+    pub fn due(&mut self) -> Option<Timer> {
+        self.timers.pop(self.now)
+    }
+
+    /// Returns the number of armed timers.
+    pub fn armed(&self) -> usize {
+        self.timers.count()
+    }
+
+    /// Puts a task behind all those that can go on.
+    pub fn queue(&mut self, task: TaskId) {
+        self.ready.push_back(task);
+    }
+
+    /// Puts a task before all those that can go on.
+    pub fn queue_first(&mut self, task: TaskId) {
+        self.ready.push_front(task);
+    }
+
+    /// Forgets which tasks can go on.
+    pub fn clear(&mut self) {
+        self.ready.clear();
+    }
+
+    /// Takes the task whose turn has come, if this slice has room for its instructions.
+    pub fn next(&mut self) -> Option<TaskId> {
+        if self.has_budget() { self.ready.pop_front() } else { None }
+    }
+
+    /// Ends a slice. Returns when the next one begins: now if a task can go on, or when a timer is due.
+    pub fn end_slice(&mut self) -> Time {
+        self.renew();
+        if self.ready.is_empty() { self.timers.next() } else { self.now }
+    }
+
+    /// Gives the present slice its full length again.
+    pub fn renew(&mut self) {
+        self.budget = SLICE;
+    }
+
+    /// Returns true if the present slice has room for another instruction.
+    pub fn has_budget(&self) -> bool {
+        self.budget > 0
+    }
+
+    /// Counts an instruction, and the bytes that it has handled.
+    pub fn count_instruction(&mut self) {
+        let handled = self.handled.take() / BYTES;
+        self.budget = self.budget.saturating_sub(1 + handled);
+    }
+
+    /// Counts the start of a branch as an instruction.
+    pub fn count_branch(&mut self) {
+        self.budget = self.budget.saturating_sub(1);
+    }
+
+    /// Adds to the bytes that the present instruction has handled.
+    pub fn handle(&self, bytes: usize) {
+        self.handled.set(self.handled.get() + bytes);
+    }
+
+    /// Returns the counter of handled bytes, for what expands words.
+    pub fn handled(&self) -> &Cell<usize> {
+        &self.handled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_timer_is_due_at_its_time_unless_it_is_cancelled() {
+        let mut scheduler = Scheduler::default();
+        let at = |seconds| Time::START + Duration::from_secs(seconds);
+        let first = scheduler.arm(at(1), Timer::Wake(TaskId(1)));
+        scheduler.arm(at(2), Timer::Wake(TaskId(2)));
+        assert_eq!((scheduler.armed(), scheduler.end_slice()), (2, at(1)));
+        scheduler.cancel([first]);
+        scheduler.advance(at(1));
+        assert_eq!(scheduler.due(), None);
+        scheduler.advance(at(3));
+        assert_eq!(scheduler.due(), Some(Timer::Wake(TaskId(2))));
+        scheduler.advance(at(2));
+        assert_eq!((scheduler.now(), scheduler.end_slice()), (at(3), Time::NEVER));
+    }
+
+    #[test]
+    fn tasks_have_their_turns_while_the_slice_lasts() {
+        let mut scheduler = Scheduler::default();
+        scheduler.queue(TaskId(1));
+        scheduler.queue(TaskId(2));
+        scheduler.queue_first(TaskId(3));
+        assert_eq!(scheduler.next(), Some(TaskId(3)));
+        scheduler.handle(SLICE * BYTES);
+        scheduler.count_instruction();
+        assert!(!scheduler.has_budget());
+        assert_eq!(scheduler.next(), None);
+        assert_eq!(scheduler.end_slice(), scheduler.now());
+        assert_eq!([scheduler.next(), scheduler.next()], [Some(TaskId(1)), Some(TaskId(2))]);
+        assert_eq!(scheduler.next(), None);
+    }
+}
