@@ -161,6 +161,14 @@ impl<L, N, P> TryClauses<L, N, P> {
     }
 }
 
+impl<L, N, P> TryClauses<L, N, P> {
+    /// Returns true if a clause changes a `try` that makes one attempt.
+    pub fn changes_one_attempt(&self) -> bool {
+        let Self { time: _, times: _, every: _, each, backoff: _, atomic } = self;
+        each.is_some() || *atomic
+    }
+}
+
 impl<L, P> TryClauses<L, u64, P> {
     /// How many attempts may be made, unless as many as fit into the time: one, if nothing is said.
     pub fn attempts(&self) -> Option<u64> {

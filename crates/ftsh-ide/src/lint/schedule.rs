@@ -136,7 +136,7 @@ impl Walk<'_> {
         };
         let policy = |(): &mut (), clause| literal_policy(clause).ok_or(Computed);
         let clauses = details.clauses.try_map(&mut (), literal_length, times, policy).ok()?;
-        let TryClauses { time, times: _, every, each, backoff, atomic: _ } = &clauses;
+        let TryClauses { time, every, each, backoff, .. } = &clauses;
         Some(Limits {
             time: *time,
             times: clauses.attempts(),

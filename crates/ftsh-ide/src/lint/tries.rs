@@ -8,7 +8,6 @@ use super::{Warning, walk};
 use ftsh_syntax::Script;
 use ftsh_syntax::ast::{self, Block, Command, CommandKind, Expr, Try};
 use ftsh_syntax::backoff::Policy;
-use ftsh_syntax::clauses::TryClauses;
 use ftsh_syntax::duration::Exact;
 use ftsh_syntax::hint::hint;
 use ftsh_syntax::parse::literal;
@@ -109,21 +108,20 @@ impl<'a> Look<'a> {
 
     /// Without a limit there is one attempt, and what is about further ones means nothing.
     fn no_limit(&mut self, command: &Command, details: &Try) {
-        let TryClauses { time, times, every, each, backoff, atomic } = &details.clauses;
-        if time.is_some() || times.is_some() {
+        let clauses = &details.clauses;
+        if clauses.time.is_some() || clauses.times.is_some() {
             return;
         }
-        let idle = if every.is_some() {
+        let idle = if clauses.every.is_some() {
             "`every`"
-        } else if backoff.is_some() {
+        } else if clauses.backoff.is_some() {
             "`backoff`"
         } else if details.condition.is_some() {
             "`while`"
         } else {
             let adds = details.catch.is_some()
                 || details.finally.is_some()
-                || each.is_some()
-                || *atomic
+                || clauses.changes_one_attempt()
                 || details.through.is_some()
                 || !command.redirects.is_empty()
                 || says(&details.body, &["giveup", "defer"]).is_some();
