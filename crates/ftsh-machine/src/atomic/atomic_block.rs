@@ -16,7 +16,7 @@ use crate::interface::requests::Requests;
 use crate::outcome::Failure;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::FrameKind;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{AfterEmptied, State, Task};
 use crate::tries::try_block::NO_TRY;
 use crate::unwind::ending::{Retry, Thrown};
@@ -26,7 +26,11 @@ use ftsh_syntax::ast::{Mode, Name, Redirect};
 
 impl Committer<'_> {
     /// Where the output of all attempts is to go is known before the first, whatever they change.
-    pub(crate) fn find_targets(&self, task: &mut Task, redirects: &[Redirect]) -> Result<(), Halt> {
+    pub(crate) fn find_targets(
+        &self,
+        task: &mut Task,
+        redirects: &[Redirect],
+    ) -> Result<(), Suspend> {
         let resolved = self.core.resolve(task, redirects)?.pending;
         let (directory, umask) = (task.directory.clone(), task.umask);
         task.enter(FrameKind::Targets(Arc::new(Targets { resolved, directory, umask })));

@@ -203,7 +203,7 @@ impl Committer<'_> {
         self.core
             .unwinder()
             .go_on_leaving(task, then)
-            .unwrap_or_else(|halt| self.core.requests.halt(task, halt))
+            .unwrap_or_else(|suspend| self.core.requests.suspend(task, suspend))
     }
 
     /// Something that was held is let out, or can't be.

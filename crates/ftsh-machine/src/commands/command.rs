@@ -19,7 +19,7 @@ use crate::record::{Level, LogEvent};
 use crate::secrets::Secrets;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{Command, Settling, State, Task};
 use crate::unwind::Unwinder;
@@ -79,7 +79,7 @@ impl Commands<'_> {
         }
     }
 
-    fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Halt> {
+    fn expand(&self, task: &mut Task, simple: &Simple) -> Result<Expanded, Suspend> {
         let expander = self.core.expander(task);
         let mut words = Vec::with_capacity(simple.words.len());
         for word in &simple.words {
@@ -94,9 +94,9 @@ impl Commands<'_> {
             .assignments
             .iter()
             .map(|(name, word)| Ok((Arc::clone(name), expander.joined(word)?)))
-            .collect::<Result<Vec<_>, Halt>>()?;
+            .collect::<Result<Vec<_>, Suspend>>()?;
         let Some(first) = words.first() else {
-            return Err(Halt::expression("there is no command: all its words are empty"));
+            return Err(Suspend::expression("there is no command: all its words are empty"));
         };
         let secrets = &task.variables.secrets;
         secrets.learn_from(&words);
@@ -138,7 +138,7 @@ impl Commands<'_> {
     }
 
     /// The exported variables, as programs get them.
-    fn environment(&self, task: &mut Task) -> Result<Arc<Environment>, Halt> {
+    fn environment(&self, task: &mut Task) -> Result<Arc<Environment>, Suspend> {
         if let Some(environment) = task.variables.environment() {
             return Ok(environment);
         }

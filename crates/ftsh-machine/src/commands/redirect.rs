@@ -17,7 +17,7 @@ use crate::outcome::FailureKind;
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::unwind::Unwinder;
 use crate::unwind::leaving::Leaving;
@@ -26,7 +26,11 @@ use ftsh_syntax::ast::{Mode, Name, Redirect, Target};
 
 impl Core {
     /// Expands the words of redirections; nothing is changed yet.
-    pub(crate) fn resolve(&self, task: &Task, redirects: &[Redirect]) -> Result<Redirects, Halt> {
+    pub(crate) fn resolve(
+        &self,
+        task: &Task,
+        redirects: &[Redirect],
+    ) -> Result<Redirects, Suspend> {
         let expander = self.expander(task);
         let mut pending = VecDeque::with_capacity(redirects.len());
         for redirect in redirects {
@@ -47,7 +51,7 @@ impl Core {
                     let name = variable_name(&expander.single(word)?)?;
                     match redirect.mode {
                         Mode::Read if task.variables.get(&name).is_none() => {
-                            return Err(Halt::Fail(
+                            return Err(Suspend::Failed(
                                 FailureKind::Redirect,
                                 format!("the variable `{name}` is not set, so it can't be read"),
                             ));
@@ -271,11 +275,11 @@ pub fn named_descriptor(path: &[u8]) -> Option<u8> {
 }
 
 /// Checks that a word may name a variable.
-pub fn variable_name(word: &BString) -> Result<Name, Halt> {
+pub fn variable_name(word: &BString) -> Result<Name, Suspend> {
     let valid = word.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
         && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     match word.to_str() {
         Ok(name) if valid => Ok(name.into()),
-        _ => Err(Halt::expression(format!("`{word}` can't be a variable's name"))),
+        _ => Err(Suspend::expression(format!("`{word}` can't be a variable's name"))),
     }
 }

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use ftsh_syntax::duration::{parse_deferral, parse_pause};
 
 /// What `sleep` is told.
-pub fn pause(args: &[BString]) -> Result<Duration, Halt> {
+pub fn pause(args: &[BString]) -> Result<Duration, Suspend> {
     parse_pause(&bstr::join(" ", args).to_str_lossy()).ok_or_else(|| {
         wrong("sleep takes seconds or a duration, like `5`, `0.5` or `2 minutes`", args)
     })
 }
 
 /// What `defer` is told: a length of time above zero, and the words after it.
-pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Halt> {
+pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Suspend> {
     let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap_or_default().trim()).collect();
     let (by, after) = parse_deferral(&words).ok_or_else(|| {
         wrong("defer takes a time above zero and a message, like `30`, `2 minutes busy`", args)
@@ -23,8 +23,8 @@ pub fn deferral(args: &[BString]) -> Result<(Duration, &[BString]), Halt> {
     Ok((by, &args[args.len() - after..]))
 }
 
-fn wrong(takes: &str, args: &[BString]) -> Halt {
-    Halt::usage(match bstr::join(" ", args) {
+fn wrong(takes: &str, args: &[BString]) -> Suspend {
+    Suspend::usage(match bstr::join(" ", args) {
         nothing if nothing.is_empty() => takes.into(),
         words => format!("{takes}, not `{}`", words.as_bstr()),
     })

@@ -1,7 +1,7 @@
 //! From words to text: quoting, splitting, patterns.
 //!
 //! Expanding is pure and starts over: what only the world knows is asked for by stopping with
-//! [`Halt::Need`], and found among the task's answers the next time.
+//! [`Suspend::Pending`], and found among the task's answers the next time.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::tasks::core::Core;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::time::Time;
 use crate::values::field::{Field, Fields};
@@ -44,7 +44,7 @@ impl Expander<'_> {
     pub fn words<'w>(
         &self,
         words: impl IntoIterator<Item = &'w Word>,
-    ) -> Result<Vec<BString>, Halt> {
+    ) -> Result<Vec<BString>, Suspend> {
         let mut out = Vec::new();
         self.add_words(words, &mut out)?;
         Ok(out)
@@ -55,11 +55,11 @@ impl Expander<'_> {
         &self,
         words: impl IntoIterator<Item = &'w Word>,
         out: &mut Vec<BString>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), Suspend> {
         let mut length = 0;
         let mut count = |text: &BString| {
             length += text.len();
-            if length > LONGEST { Err(Halt::expression(TooLong(length))) } else { Ok(()) }
+            if length > LONGEST { Err(Suspend::expression(TooLong(length))) } else { Ok(()) }
         };
         for word in words {
             if let Some(text) = self.plain_word(word)? {
@@ -80,7 +80,7 @@ impl Expander<'_> {
 
     /// What a word is that is one without more ado: text that stands for itself, or a variable's value in
     /// which nothing is to be split.
-    fn plain_word(&self, word: &Word) -> Result<Option<BString>, Halt> {
+    fn plain_word(&self, word: &Word) -> Result<Option<BString>, Suspend> {
         if let Some(text) = word.itself().filter(|text| !text.is_empty()) {
             return size::copy(text.as_bytes()).map(Some);
         }
@@ -95,17 +95,17 @@ impl Expander<'_> {
     }
 
     /// The one file that a redirection names.
-    pub fn file(&self, word: &Word) -> Result<BString, Halt> {
+    pub fn file(&self, word: &Word) -> Result<BString, Suspend> {
         one(self.words([word])?)
     }
 
     /// The one word that a word is, without patterns.
-    pub fn single(&self, word: &Word) -> Result<BString, Halt> {
+    pub fn single(&self, word: &Word) -> Result<BString, Suspend> {
         one(self.fields(word)?.map(|field| field.text).collect())
     }
 
     /// The one value that a word is.
-    pub fn single_value(&self, word: &Word) -> Result<Value, Halt> {
+    pub fn single_value(&self, word: &Word) -> Result<Value, Suspend> {
         if let [Part::Variable(variable)] = &word.parts[..] {
             match self.plain(variable) {
                 Some(value @ (Value::Integer(_) | Value::Boolean(_))) => return Ok(value.clone()),
@@ -120,7 +120,7 @@ impl Expander<'_> {
     }
 
     /// The value of an operand: never split, no patterns.
-    pub fn operand(&self, word: &Word) -> Result<Value, Halt> {
+    pub fn operand(&self, word: &Word) -> Result<Value, Suspend> {
         if let [Part::Variable(variable)] = &word.parts[..]
             && let Some(value @ (Value::Integer(_) | Value::Boolean(_) | Value::Text(_))) =
                 self.plain(variable)
@@ -140,7 +140,7 @@ impl Expander<'_> {
     }
 
     /// The text of a word, unsplit.
-    pub fn joined(&self, word: &Word) -> Result<BString, Halt> {
+    pub fn joined(&self, word: &Word) -> Result<BString, Suspend> {
         let mut text = BString::default();
         for (index, part) in word.parts.iter().enumerate() {
             match part {
@@ -160,7 +160,7 @@ impl Expander<'_> {
         Ok(text)
     }
 
-    fn append(&self, text: &mut BString, bytes: &[u8]) -> Result<(), Halt> {
+    fn append(&self, text: &mut BString, bytes: &[u8]) -> Result<(), Suspend> {
         self.handle(bytes);
         size::append(text, bytes)
     }
@@ -175,7 +175,7 @@ impl Expander<'_> {
         self.handled.set(self.handled.get() + 4 * bytes.len());
     }
 
-    fn quoted(&self, quoted: &[Quoted], text: &mut BString) -> Result<(), Halt> {
+    fn quoted(&self, quoted: &[Quoted], text: &mut BString) -> Result<(), Suspend> {
         for piece in quoted {
             match piece {
                 Quoted::Text(literal) => text.extend_from_slice(literal.as_bytes()),
@@ -185,7 +185,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn fields(&self, word: &Word) -> Result<impl Iterator<Item = Field>, Halt> {
+    fn fields(&self, word: &Word) -> Result<impl Iterator<Item = Field>, Suspend> {
         let is_pattern =
             |part: &Part| matches!(part, Part::Bare(bare) if bare.contains(['*', '?', '[']));
         let is_pattern = word.parts.iter().any(is_pattern);
@@ -211,7 +211,7 @@ impl Expander<'_> {
         Ok(fields.finish())
     }
 
-    fn quoted_fields(&self, quoted: &[Quoted], fields: &mut Fields) -> Result<(), Halt> {
+    fn quoted_fields(&self, quoted: &[Quoted], fields: &mut Fields) -> Result<(), Suspend> {
         // "$@" alone with no arguments is no word at all.
         let only_args =
             matches!(quoted, [Quoted::Variable(variable)] if variable.parameter == Parameter::At);
@@ -242,7 +242,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn split(&self, variable: &Variable, fields: &mut Fields) -> Result<(), Halt> {
+    fn split(&self, variable: &Variable, fields: &mut Fields) -> Result<(), Suspend> {
         if let (Parameter::At | Parameter::Star, None) = (&variable.parameter, &variable.substitute)
         {
             for (index, arg) in self.task.args.iter().skip(1).enumerate() {
@@ -268,7 +268,7 @@ impl Expander<'_> {
         fields.split(&text)
     }
 
-    fn split_parts(&self, parts: &[Part], fields: &mut Fields) -> Result<(), Halt> {
+    fn split_parts(&self, parts: &[Part], fields: &mut Fields) -> Result<(), Suspend> {
         for part in parts {
             match part {
                 Part::Bare(bare) => fields.split(bare.as_bytes())?,
@@ -283,7 +283,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn matches(&self, field: Field, out: &mut Vec<BString>) -> Result<(), Halt> {
+    fn matches(&self, field: Field, out: &mut Vec<BString>) -> Result<(), Suspend> {
         let Some(pattern) = field.pattern() else {
             out.push(field.text);
             return Ok(());
@@ -295,8 +295,8 @@ impl Expander<'_> {
                 out.extend(words.iter().cloned());
                 Ok(())
             }
-            Some(_) => Err(Halt::expression(format!("no file matches `{}`", field.text))),
-            None => Err(Halt::Need(query)),
+            Some(_) => Err(Suspend::expression(format!("no file matches `{}`", field.text))),
+            None => Err(Suspend::Pending(query)),
         }
     }
 }
@@ -306,13 +306,15 @@ fn is_one_word(text: &[u8]) -> bool {
     !text.is_empty() && !text.iter().any(u8::is_ascii_whitespace)
 }
 
-fn one(mut words: Vec<BString>) -> Result<BString, Halt> {
+fn one(mut words: Vec<BString>) -> Result<BString, Suspend> {
     match (words.pop(), words.len()) {
         (Some(word), 0) => Ok(word),
-        (None, _) => Err(Halt::expression("exactly one word is needed here, but there is none")),
+        (None, _) => Err(Suspend::expression("exactly one word is needed here, but there is none")),
         (_, more) => {
             let count = more + 1;
-            Err(Halt::expression(format!("exactly one word is needed here, but there are {count}")))
+            Err(Suspend::expression(format!(
+                "exactly one word is needed here, but there are {count}"
+            )))
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::unwind::Unwinder;
 use crate::unwind::ending::Ending;
@@ -30,17 +30,17 @@ use ftsh_syntax::ast::{Name, Part, Word};
 const DEEPEST_CALL: usize = 1000;
 
 /// Operators, whose operands are on the stack.
-pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
+pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Suspend> {
     let result = match instruction {
         Instruction::Test(test) => {
             // The operand stays on the stack until the answer is there.
             if let Some(error) = task.stack.last().and_then(Value::not_text) {
-                return Err(Halt::expression(error));
+                return Err(Suspend::expression(error));
             }
             let path = task.stack.last().and_then(Value::text).unwrap_or_default().into_owned();
             let query = Query::Test(*test, path);
             let answer = task.answers().iter().find(|(asked, _)| *asked == query);
-            let Some((_, reply)) = answer else { return Err(Halt::Need(query)) };
+            let Some((_, reply)) = answer else { return Err(Suspend::Pending(query)) };
             let truth = *reply == Reply::Truth(true);
             task.stack.pop();
             Ok(Value::Boolean(truth))
@@ -59,12 +59,12 @@ pub fn compute(task: &mut Task, instruction: &Instruction) -> Result<(), Halt> {
         }
         _ => return Ok(()),
     };
-    task.stack.push(result.map_err(Halt::expression)?);
+    task.stack.push(result.map_err(Suspend::expression)?);
     Ok(())
 }
 
-pub fn shift(task: &mut Task) -> Result<(), Halt> {
-    let by = task.pop()?.integer().map_err(Halt::expression)?;
+pub fn shift(task: &mut Task) -> Result<(), Suspend> {
+    let by = task.pop()?.integer().map_err(Suspend::expression)?;
     let count = task.args.len().saturating_sub(1);
     match usize::try_from(by) {
         Ok(by) if by <= count => {
@@ -72,9 +72,9 @@ pub fn shift(task: &mut Task) -> Result<(), Halt> {
             Ok(())
         }
         Ok(by) => {
-            Err(Halt::expression(format!("can't shift by {by}: there are {count} arguments")))
+            Err(Suspend::expression(format!("can't shift by {by}: there are {count} arguments")))
         }
-        Err(_) => Err(Halt::expression(format!("can't shift by {by}"))),
+        Err(_) => Err(Suspend::expression(format!("can't shift by {by}"))),
     }
 }
 
@@ -113,7 +113,7 @@ pub fn leave_call(task: &mut Task, call: CallFrame) {
 
 impl Core {
     /// The words of a loop's list item.
-    pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Halt> {
+    pub(crate) fn list_item(&self, task: &Task, word: &Word) -> Result<Value, Suspend> {
         let expander = self.expander(task);
         // A text isn't split before its words are needed: there may be millions.
         if let [Part::Variable(variable)] = &word.parts[..]
@@ -132,7 +132,7 @@ impl Core {
         expander.words([word]).map(Value::Words)
     }
 
-    pub(crate) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Halt> {
+    pub(crate) fn assign(&mut self, task: &mut Task, name: &Name) -> Result<(), Suspend> {
         let value = match task.pop()? {
             Value::Range(range) if range.count() == 1 => Value::Integer(range.get(0)),
             // One value, whose words are apart again where it is split.
@@ -186,7 +186,7 @@ impl Commands<'_> {
         };
         let depth = task.depth() + 1;
         if depth > DEEPEST_CALL {
-            return Err(Halt::expression(format!(
+            return Err(Suspend::expression(format!(
                 "`{}` calls itself too often: calls are nested {DEEPEST_CALL} deep",
                 call.name
             )));
@@ -246,7 +246,7 @@ impl Unwinder<'_> {
                 let name = call.function.as_deref().unwrap_or("source");
                 let message = format!("the function `{name}` did not return a value");
                 leave_call(task, *call);
-                return Err(Halt::expression(message));
+                return Err(Suspend::expression(message));
             }
             let (wants_value, return_to) = (call.wants_value, call.return_to);
             let (started, command) = (call.started, call.command.take().unwrap_or_default());

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::effect::Query;
 use crate::eval::expand::Expander;
 use crate::event::Reply;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::values::size::{self, LONGEST, TooLong};
 use crate::values::value::Value;
 use ftsh_syntax::ast::{Parameter, Part, Substitute, Variable, Word};
@@ -26,7 +26,7 @@ impl<'a> Expander<'a> {
     }
 
     /// The value of a variable as one text, with its substitute.
-    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Halt> {
+    pub fn variable(&self, variable: &Variable) -> Result<Cow<'a, BStr>, Suspend> {
         let value = self.parameter(&variable.parameter)?;
         let set = value.as_ref().is_some_and(|value| !value.is_empty());
         match (&variable.substitute, value) {
@@ -38,16 +38,16 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Halt> {
+    fn parts(&self, parts: &[Part]) -> Result<Cow<'a, BStr>, Suspend> {
         let word =
             Word { span: ftsh_syntax::Span::default(), parts: parts.iter().cloned().collect() };
         self.joined(&word).map(own)
     }
 
-    fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Halt> {
+    fn unset(&self, parameter: &Parameter) -> Result<Cow<'a, BStr>, Suspend> {
         match parameter {
             Parameter::Named(name) if !self.config.unset_is_empty => {
-                Err(Halt::expression(format!(
+                Err(Suspend::expression(format!(
                     "the variable `{name}` is not set (write \"${{{name}:-}}\" if it may be empty)"
                 )))
             }
@@ -56,7 +56,10 @@ impl<'a> Expander<'a> {
     }
 
     /// The value of a parameter; none if it is not set.
-    pub(crate) fn parameter(&self, parameter: &Parameter) -> Result<Option<Cow<'a, BStr>>, Halt> {
+    pub(crate) fn parameter(
+        &self,
+        parameter: &Parameter,
+    ) -> Result<Option<Cow<'a, BStr>>, Suspend> {
         let args = &self.task.args;
         let number = |number: String| Some(own(number.into()));
         Ok(match parameter {
@@ -70,7 +73,7 @@ impl<'a> Expander<'a> {
         })
     }
 
-    fn named(&self, name: &str) -> Result<Option<Cow<'a, BStr>>, Halt> {
+    fn named(&self, name: &str) -> Result<Option<Cow<'a, BStr>>, Suspend> {
         match self.task.variables.get(name) {
             Some(variable) if !variable.inherited => {
                 let text = self.text(&variable.value)?;
@@ -90,7 +93,7 @@ impl<'a> Expander<'a> {
     }
 
     /// What a value reads as: exactly its bytes, but for the line end after what a command wrote.
-    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Halt>
+    pub fn text<'v>(&self, value: &'v Value) -> Result<Cow<'v, BStr>, Suspend>
     where
         'a: 'v,
     {
@@ -101,38 +104,40 @@ impl<'a> Expander<'a> {
                 None => written,
             };
             if text.len() > LONGEST {
-                return Err(Halt::expression(TooLong(text.len())));
+                return Err(Suspend::expression(TooLong(text.len())));
             }
             return Ok(Cow::Borrowed(text.as_bstr()));
         }
         match value.not_text() {
-            Some(error) => Err(Halt::expression(error)),
+            Some(error) => Err(Suspend::expression(error)),
             None => Ok(value.text().unwrap_or_default()),
         }
     }
 
     /// The directory of the atomic attempt around.
-    fn scratch(&self) -> Result<Option<Cow<'a, BStr>>, Halt> {
+    fn scratch(&self) -> Result<Option<Cow<'a, BStr>>, Suspend> {
         let scratch = self.task.scratch();
         let path = scratch.map(|scratch| self.answer(Query::Scratch(scratch.id()))).transpose()?;
         Ok(path.map(Cow::Borrowed))
     }
 
-    fn answer(&self, query: Query) -> Result<&'a BStr, Halt> {
+    fn answer(&self, query: Query) -> Result<&'a BStr, Suspend> {
         let mut answers = self.task.answers().iter();
         match answers.find(|(asked, _)| *asked == query) {
             Some((_, Reply::Text(text))) => Ok(text.as_bstr()),
             Some(_) => Ok(BStr::new("")),
-            None => Err(Halt::Need(query)),
+            None => Err(Suspend::Pending(query)),
         }
     }
 
     /// What `$attempt`, `$error` and their like tell, where they do.
-    fn special(&self, name: &str) -> Result<Option<BString>, Halt> {
+    fn special(&self, name: &str) -> Result<Option<BString>, Suspend> {
         if let "failed" | "succeeded" = name {
             let branches = self.task.caught().and_then(|caught| caught.of_branches());
             let list = branches.map(|branches| branches.words.list(name == "succeeded"));
-            return list.transpose().map_err(|why| Halt::expression(format!("`${name}`: {why}")));
+            return list
+                .transpose()
+                .map_err(|why| Suspend::expression(format!("`${name}`: {why}")));
         }
         Ok(self.told(name))
     }
@@ -172,7 +177,11 @@ impl<'a> Expander<'a> {
     }
 
     /// The home directory that a leading tilde stands for, and the text after it.
-    pub(crate) fn tilde<'t>(&self, bare: &'t str, whole: bool) -> Result<(BString, &'t str), Halt> {
+    pub(crate) fn tilde<'t>(
+        &self,
+        bare: &'t str,
+        whole: bool,
+    ) -> Result<(BString, &'t str), Suspend> {
         let Some(rest) = bare.strip_prefix('~') else { return Ok((BString::default(), bare)) };
         let user = match rest.split_once('/') {
             Some((user, _)) => user,
@@ -180,7 +189,7 @@ impl<'a> Expander<'a> {
             None => return Ok((BString::default(), bare)),
         };
         let home = if user.is_empty() {
-            let unset = || Halt::expression("`~`: the variable `HOME` is not set");
+            let unset = || Suspend::expression("`~`: the variable `HOME` is not set");
             self.named("HOME")?.ok_or_else(unset)?.into_owned()
         } else {
             self.answer(Query::Home(user.into()))?.to_owned()

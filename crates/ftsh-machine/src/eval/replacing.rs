@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 use regex::bytes::{Captures, Regex};
 
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::values::size;
 use crate::values::subject::Subject;
 use crate::values::value_error::ValueError;
@@ -55,7 +55,7 @@ impl Replacing {
     }
 
     /// Goes on for a while; the text when all is done, and in any case how many bytes were handled.
-    pub fn go_on(&mut self) -> (usize, Result<Option<BString>, Halt>) {
+    pub fn go_on(&mut self) -> (usize, Result<Option<BString>, Suspend>) {
         let mut handled = 0;
         while handled < AT_A_TIME {
             let before = (self.at, self.done.len());
@@ -65,7 +65,7 @@ impl Replacing {
                     let rest = self.subject.searched().len().saturating_sub(before.0);
                     return (handled + rest, Ok(Some(std::mem::take(&mut self.done))));
                 }
-                Err(halt) => return (handled, Err(halt)),
+                Err(suspend) => return (handled, Err(suspend)),
             }
             handled += self.at.saturating_sub(before.0) + self.done.len() - before.1 + A_MATCH;
         }
@@ -73,7 +73,7 @@ impl Replacing {
     }
 
     /// Replaces the next match; false if there is none.
-    fn step(&mut self) -> Result<bool, Halt> {
+    fn step(&mut self) -> Result<bool, Suspend> {
         let subject = Arc::clone(&self.subject);
         let text = subject.searched();
         let captures =
@@ -102,7 +102,7 @@ impl Replacing {
         &mut self,
         subject: &Subject<Arc<BString>>,
         captures: &Captures<'_>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), Suspend> {
         for part in &self.with {
             let text = match part {
                 Part::Text(text) => text.as_slice(),
@@ -170,7 +170,7 @@ mod tests {
             match replacing.go_on().1 {
                 Ok(Some(text)) => return Ok(text),
                 Ok(None) => {}
-                Err(halt) => return Err(format!("{halt:?}")),
+                Err(suspend) => return Err(format!("{suspend:?}")),
             }
         }
     }

@@ -24,8 +24,8 @@ use crate::remote::remote_branch::{Elsewhere, MAX_REMOTE_BRANCHES};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
-use crate::tasks::halt::Halt;
 use crate::tasks::join::top_join;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::{ForAllClauses, Output};
@@ -61,7 +61,7 @@ impl Forker<'_> {
         let ForAllClauses { at_most, at_least, output, keep_going, on, retry_lost } = clauses
             .try_map(
                 task,
-                |task, ()| task.pop()?.integer().map_err(Halt::expression),
+                |task, ()| task.pop()?.integer().map_err(Suspend::expression),
                 |task, ()| one_word(&task.pop()?),
             )?;
         let at_most = positive(at_most, "forall can't run at most")?;
@@ -261,16 +261,16 @@ fn next_branch(task: &mut Task) -> Option<Branch> {
 }
 
 /// A text in a clause.
-fn one_word(value: &Value) -> Result<BString, Halt> {
+fn one_word(value: &Value) -> Result<BString, Suspend> {
     let text = value.text().map(Cow::into_owned);
-    text.ok_or_else(|| Halt::expression("what runs branches elsewhere is told one word"))
+    text.ok_or_else(|| Suspend::expression("what runs branches elsewhere is told one word"))
 }
 
 /// A number in a clause.
-pub fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Halt> {
+pub fn positive(number: Option<i64>, cannot: &str) -> Result<Option<u64>, Suspend> {
     let Some(number) = number else { return Ok(None) };
     match u64::try_from(number) {
         Ok(number @ 1..) => Ok(Some(number)),
-        _ => Err(Halt::expression(format!("{cannot} {number} branches"))),
+        _ => Err(Suspend::expression(format!("{cannot} {number} branches"))),
     }
 }

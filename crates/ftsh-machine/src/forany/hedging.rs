@@ -13,8 +13,8 @@ use crate::grouped_output::held::Held;
 use crate::program::code::{Loop, Scale};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
-use crate::tasks::halt::Halt;
 use crate::tasks::join::{exited, top_join};
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::tasks::timer::Timer;
 use crate::tries::try_block::{length, not_zero};
@@ -37,7 +37,7 @@ impl Forker<'_> {
         let clauses = clauses.try_map(
             task,
             |task, scale| length(task, *scale),
-            |task, ()| task.pop()?.integer().map_err(Halt::expression),
+            |task, ()| task.pop()?.integer().map_err(Suspend::expression),
         )?;
         let after = clauses.hedge_after.unwrap_or_default();
         not_zero(after)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::effect::{Effect, OperationId, ProcessId, Query, TaskId};
 use crate::tasks::flow::Flow;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::values::value::{Handle, Released, Resource};
 
@@ -156,11 +156,13 @@ impl Requests {
     }
 
     /// Asks what an instruction needs, or makes the instruction fail.
-    pub fn halt(&mut self, task: &Task, halt: Halt) -> Flow {
-        match halt {
-            Halt::Need(query) => Flow::Wait(State::Query(self.query(task, query.clone()), query)),
-            Halt::Broken(what) => Flow::Throw(task.broken(what)),
-            Halt::Fail(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
+    pub fn suspend(&mut self, task: &Task, suspend: Suspend) -> Flow {
+        match suspend {
+            Suspend::Pending(query) => {
+                Flow::Wait(State::Query(self.query(task, query.clone()), query))
+            }
+            Suspend::Broken(what) => Flow::Throw(task.broken(what)),
+            Suspend::Failed(kind, message) => Flow::Throw(task.thrown(kind, 1, message, "")),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::record::{Level, LogEvent};
 use crate::tasks::core::Core;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{ForAnyFrame, Frame, FrameKind};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::items::Items;
 use crate::values::value::Value;
@@ -109,10 +109,10 @@ impl Forker<'_> {
         task: &mut Task,
         code: &Loop,
         in_order: bool,
-    ) -> Result<Items, Halt> {
+    ) -> Result<Items, Suspend> {
         let mut items = pop_items(task, code.items);
         if items.is_empty() {
-            return Err(Halt::expression("the list of forany is empty"));
+            return Err(Suspend::expression("the list of forany is empty"));
         }
         if !in_order {
             let first = self.random.rng().random_range(0..items.len());

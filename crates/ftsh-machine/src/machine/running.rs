@@ -12,7 +12,7 @@ use crate::program::code::{Instruction, Program};
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{AfterEmptied, State, Task};
 use crate::unwind::ending::Ending;
 use crate::unwind::finally::guard;
@@ -126,7 +126,7 @@ impl Machine {
                     return Flow::Tell;
                 }
                 Ok(flow) => return flow,
-                Err(halt) => return self.core.requests.halt(task, halt),
+                Err(suspend) => return self.core.requests.suspend(task, suspend),
             }
         }
         Flow::Continue
@@ -217,7 +217,7 @@ impl Machine {
             | Instruction::Boolean => compute(task, instruction)?,
             Instruction::Decided(value, address) => {
                 let top = task.pop()?;
-                if top.boolean().map_err(Halt::expression)? == *value {
+                if top.boolean().map_err(Suspend::expression)? == *value {
                     task.stack.push(top);
                     task.jump(*address);
                     return Ok(Flow::Continue);
@@ -258,7 +258,7 @@ impl Machine {
                 return Ok(self.core.unwinder().jump_out(task, *frames, *to));
             }
             Instruction::Unless(address) => {
-                let value = task.pop()?.boolean().map_err(Halt::expression)?;
+                let value = task.pop()?.boolean().map_err(Suspend::expression)?;
                 self.core.log(task, || LogEvent::Condition(value), Level::STRUCTURES);
                 if !value {
                     task.jump(*address);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::channels::Rules;
 use crate::program::code::{Address, Instruction, Program};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use ftsh_syntax::ast::{Name, Part};
 use ftsh_syntax::nearest::nearest;
 use ftsh_syntax::vocabulary::FUNCTIONS;
@@ -61,19 +61,19 @@ impl Definitions {
     }
 
     /// Returns the rules of a channel, once its declaration was run.
-    pub fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Halt> {
+    pub fn rules(&self, channel: &Name) -> Result<&Arc<Rules>, Suspend> {
         let rules = self.channels.get(channel).and_then(Option::as_ref);
         rules.ok_or_else(|| {
-            Halt::expression(format!("the channel `{channel}` is used before it is declared"))
+            Suspend::expression(format!("the channel `{channel}` is used before it is declared"))
         })
     }
 
     /// Returns the failure of a call to a function that is not defined.
-    pub fn undefined(&self, name: &str) -> Halt {
+    pub fn undefined(&self, name: &str) -> Suspend {
         let known = self.functions.keys().map(|name| &**name);
         let meant = nearest(name, known.chain(FUNCTIONS.iter().map(|function| function.name)));
         let meant = meant.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default();
-        Halt::expression(format!("the function `{name}` is not defined{meant}"))
+        Suspend::expression(format!("the function `{name}` is not defined{meant}"))
     }
 
     /// Parses a file that may use these functions and channels.
@@ -140,7 +140,9 @@ mod tests {
     fn a_function_that_is_not_defined_may_be_misspelled() {
         let (definitions, _) = definitions("function greet\n echo hi\nend\n");
         assert!(definitions.function("greet").is_some());
-        let Halt::Fail(_, message) = definitions.undefined("gret") else { panic!("no failure") };
+        let Suspend::Failed(_, message) = definitions.undefined("gret") else {
+            panic!("no failure")
+        };
         assert!(message.contains("`greet`"), "{message}");
     }
 }

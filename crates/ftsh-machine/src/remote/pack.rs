@@ -18,8 +18,8 @@ use crate::remote::packed::{
 };
 use crate::remote::state::RemoteRoot;
 use crate::tasks::core::Core;
-use crate::tasks::halt::Halt;
 use crate::tasks::random::Random;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::tasks::trace::{StepKind, Trace};
 use crate::time::Time;
@@ -31,7 +31,7 @@ use ftsh_syntax::Source;
 const MOST_EARLIER: usize = 16;
 
 /// Finds out what only the driver knows of what a task's branches are packed from.
-pub fn know_all(task: &Task) -> Result<(), Halt> {
+pub fn know_all(task: &Task) -> Result<(), Suspend> {
     if task.directory.is_none() {
         directory(task)?;
     }
@@ -39,7 +39,7 @@ pub fn know_all(task: &Task) -> Result<(), Halt> {
         if let Value::Buffer(buffer) = &variable.value {
             let query = Query::Buffer(buffer.id());
             if answer(task, &query).is_none() {
-                return Err(Halt::Need(query));
+                return Err(Suspend::Pending(query));
             }
         }
     }

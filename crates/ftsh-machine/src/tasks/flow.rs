@@ -1,7 +1,7 @@
 //! Where an instruction leads.
 
 use crate::outcome::Outcome;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::unwind::ending::{Ending, Thrown};
 
@@ -32,7 +32,7 @@ pub enum Flow {
 }
 
 /// An instruction's result, or what it still needs.
-pub type Step = Result<Flow, Halt>;
+pub type Step = Result<Flow, Suspend>;
 
 impl Flow {
     /// Leaves a task's state as it is.

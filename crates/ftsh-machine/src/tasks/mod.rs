@@ -3,11 +3,11 @@
 pub(crate) mod core;
 pub(crate) mod flow;
 pub(crate) mod frame;
-pub(crate) mod halt;
 pub(crate) mod join;
 pub(crate) mod random;
 pub(crate) mod scheduler;
 pub(crate) mod surroundings;
+pub(crate) mod suspend;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod timer;

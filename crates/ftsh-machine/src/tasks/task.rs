@@ -16,7 +16,7 @@ use crate::outcome::{Failure, FailureKind, Outcome};
 use crate::program::code::{Address, Program};
 use crate::remote::remote_branch::RemoteState;
 use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::timer::TimerKey;
 use crate::tasks::trace::Trace;
 use crate::time::Time;
@@ -336,8 +336,8 @@ impl Task {
     }
 
     /// Takes the topmost value.
-    pub fn pop(&mut self) -> Result<Value, Halt> {
-        self.stack.pop().ok_or(Halt::Broken("a value is missing"))
+    pub fn pop(&mut self) -> Result<Value, Suspend> {
+        self.stack.pop().ok_or(Suspend::Broken("a value is missing"))
     }
 
     /// Turns the order of the topmost values round, so that they come off as they were pushed.

@@ -18,7 +18,7 @@ use crate::scopes::tree::{Pass, Scopes};
 use crate::tasks::core::Core;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{TryFrame, TryPhase};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
 use crate::time::Time;
@@ -34,7 +34,7 @@ const EX_TEMPFAIL: i32 = 75;
 
 impl Tries<'_> {
     /// `channel`: reads the rules, whose values are on the stack.
-    pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Halt> {
+    pub(crate) fn declare(&mut self, task: &mut Task, code: &ChannelCode) -> Result<(), Suspend> {
         task.turn(code.values());
         let length = |task: &mut Task, scale: &_| length(task, *scale);
         let rules = code.rules.try_map(task, length, |task, ()| task.pop())?;
@@ -240,18 +240,18 @@ impl TryFrame {
     }
 }
 
-fn count(value: &Value, what: &str) -> Result<u64, Halt> {
-    let count = value.integer().map_err(Halt::expression)?;
+fn count(value: &Value, what: &str) -> Result<u64, Suspend> {
+    let count = value.integer().map_err(Suspend::expression)?;
     match u64::try_from(count) {
         Ok(count @ 1..) => Ok(count),
-        _ => Err(Halt::expression(format!("`{what} {count}` is too few: the least is 1"))),
+        _ => Err(Suspend::expression(format!("`{what} {count}` is too few: the least is 1"))),
     }
 }
 
-fn percentage(value: &Value) -> Result<f64, Halt> {
+fn percentage(value: &Value) -> Result<f64, Suspend> {
     let number = number(value)?;
     if number > 0.0 && number <= 100.0 {
         return Ok(number);
     }
-    Err(Halt::expression(format!("a budget is more than 0% and at most 100%, not {number}%")))
+    Err(Suspend::expression(format!("a budget is more than 0% and at most 100%, not {number}%")))
 }

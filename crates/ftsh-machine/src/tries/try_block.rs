@@ -10,7 +10,7 @@ use crate::record::{LONG_DELAY, Level, LogEvent, Record};
 use crate::scopes::tree::Pass;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{Frame, FrameKind, TryFrame, TryPhase};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
@@ -145,7 +145,7 @@ impl Tries<'_> {
 
     /// Receives the condition of `while` from the stack.
     pub(crate) fn try_again(&mut self, task: &mut Task) -> Step {
-        let again = task.pop()?.boolean().map_err(Halt::expression)?;
+        let again = task.pop()?.boolean().map_err(Suspend::expression)?;
         self.core.log(task, || LogEvent::Condition(again), Level::STRUCTURES);
         let Some(frame) = task.top_try() else { return Ok(Flow::Throw(task.broken(NO_TRY))) };
         let verdict = frame.attempts(self.core.now()).verdict(Occasion::Condition(again));
@@ -368,16 +368,16 @@ pub fn timeout(
 }
 
 /// Pops a number of attempts.
-fn count(task: &mut Task) -> Result<u64, Halt> {
-    let times = task.pop()?.integer().map_err(Halt::expression)?;
+fn count(task: &mut Task) -> Result<u64, Suspend> {
+    let times = task.pop()?.integer().map_err(Suspend::expression)?;
     match u64::try_from(times) {
         Ok(times @ 1..) => Ok(times),
-        _ => Err(Halt::expression(format!("a try can't make {times} attempts"))),
+        _ => Err(Suspend::expression(format!("a try can't make {times} attempts"))),
     }
 }
 
 /// Pops a length of time.
-pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
+pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Suspend> {
     let text = plain(&task.pop()?)?;
     let text = text.trim();
     let length = match scale {
@@ -387,42 +387,42 @@ pub fn length(task: &mut Task, scale: Scale) -> Result<Duration, Halt> {
     match length {
         Some(length) => Ok(length),
         None if scale == Scale::Joined => {
-            Err(Halt::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
+            Err(Suspend::expression(format!("`{text}` is not a length of time, like 90s or 1h30m")))
         }
-        None => Err(Halt::expression(format!(
+        None => Err(Suspend::expression(format!(
             "`{text}` is not a length of time: a number above 0 is needed"
         ))),
     }
 }
 
 /// Refuses a length of time that is none.
-pub fn not_zero(length: Duration) -> Result<(), Halt> {
+pub fn not_zero(length: Duration) -> Result<(), Suspend> {
     match length {
-        Duration::ZERO => Err(Halt::expression("a length of time can't be zero")),
+        Duration::ZERO => Err(Suspend::expression("a length of time can't be zero")),
         _ => Ok(()),
     }
 }
 
 /// Pops the parameters of a `backoff` clause.
-fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Halt> {
+fn backoff(task: &mut Task, code: &BackoffCode) -> Result<Policy, Suspend> {
     let length = |task: &mut Task, scale: &Scale| {
         let length = length(task, *scale)?;
         not_zero(length).map(|()| length)
     };
     let clauses = code.clauses.try_map(task, length, |task, ()| number(&task.pop()?))?.of_percent();
-    Policy::with(code.kind, &clauses).map_err(|mistake| Halt::expression(mistake.in_a_line()))
+    Policy::with(code.kind, &clauses).map_err(|mistake| Suspend::expression(mistake.in_a_line()))
 }
 
 /// The number that a value says, which may have a fraction.
-pub fn number(value: &Value) -> Result<f64, Halt> {
+pub fn number(value: &Value) -> Result<f64, Suspend> {
     let text = plain(value)?;
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
-    number.ok_or_else(|| Halt::expression(format!("`{text}` is not a number")))
+    number.ok_or_else(|| Suspend::expression(format!("`{text}` is not a number")))
 }
 
-fn plain(value: &Value) -> Result<String, Halt> {
+fn plain(value: &Value) -> Result<String, Suspend> {
     match value.not_text() {
-        Some(error) => Err(Halt::expression(error)),
+        Some(error) => Err(Suspend::expression(error)),
         None => Ok(value.text().unwrap_or_default().to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::values::size;
 
 /// A word in the making.
@@ -39,7 +39,7 @@ impl Fields {
     }
 
     /// Adds text that stands for itself.
-    pub fn quoted(&mut self, text: &[u8]) -> Result<(), Halt> {
+    pub fn quoted(&mut self, text: &[u8]) -> Result<(), Suspend> {
         let field = self.current.get_or_insert_default();
         size::append(&mut field.text, text)?;
         if self.is_pattern {
@@ -82,7 +82,7 @@ impl Fields {
     }
 
     /// Adds text that is split at white space.
-    pub fn split(&mut self, text: &[u8]) -> Result<(), Halt> {
+    pub fn split(&mut self, text: &[u8]) -> Result<(), Suspend> {
         if text.first().is_some_and(u8::is_ascii_whitespace) {
             self.end();
         }

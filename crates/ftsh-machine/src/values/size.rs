@@ -3,7 +3,7 @@
 use bstr::BString;
 use thiserror::Error;
 
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 
 /// So much of what a failed attempt has written is told, in bytes.
 pub const MOST_TOLD: usize = 64 * 1024;
@@ -22,17 +22,17 @@ const SMALL: usize = 64 * 1024;
 #[error("a value can have at most 64 MiB, and this one has {0} bytes")]
 pub struct TooLong(pub usize);
 
-fn check(bytes: usize) -> Result<(), Halt> {
-    if bytes > LONGEST { Err(Halt::expression(TooLong(bytes))) } else { Ok(()) }
+fn check(bytes: usize) -> Result<(), Suspend> {
+    if bytes > LONGEST { Err(Suspend::expression(TooLong(bytes))) } else { Ok(()) }
 }
 
 /// Why there is nothing.
-pub fn none(bytes: usize) -> Halt {
-    Halt::expression(format!("there is too little memory for {bytes} bytes"))
+pub fn none(bytes: usize) -> Suspend {
+    Suspend::expression(format!("there is too little memory for {bytes} bytes"))
 }
 
 /// Adds bytes to a text, if it may be so long and there is memory.
-pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Halt> {
+pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Suspend> {
     let length = text.len() + bytes.len();
     check(length)?;
     text.try_reserve(bytes.len()).map_err(|_| none(length))?;
@@ -41,7 +41,7 @@ pub fn append(text: &mut BString, bytes: &[u8]) -> Result<(), Halt> {
 }
 
 /// A copy.
-pub fn copy(bytes: &[u8]) -> Result<BString, Halt> {
+pub fn copy(bytes: &[u8]) -> Result<BString, Suspend> {
     let mut text = BString::default();
     text.try_reserve_exact(bytes.len()).map_err(|_| none(bytes.len()))?;
     text.extend_from_slice(bytes);
@@ -52,7 +52,7 @@ pub fn copy(bytes: &[u8]) -> Result<BString, Halt> {
 pub fn join<W: AsRef<[u8]>>(
     words: impl Iterator<Item = W> + Clone,
     end: &[u8],
-) -> Result<BString, Halt> {
+) -> Result<BString, Suspend> {
     let length = words.clone().map(|word| word.as_ref().len() + 1).sum::<usize>() + end.len();
     check(length.saturating_sub(1))?;
     let mut text = BString::default();
@@ -69,7 +69,7 @@ pub fn join<W: AsRef<[u8]>>(
 
 /// Whether there is memory for the words that a text is about to be split into. Each is small, and
 /// nobody can be told in the middle that there is none for the next.
-pub fn room_for_words(text: &[u8]) -> Result<(), Halt> {
+pub fn room_for_words(text: &[u8]) -> Result<(), Suspend> {
     if text.len() < SMALL {
         return Ok(());
     }
@@ -83,8 +83,8 @@ pub fn room_for_words(text: &[u8]) -> Result<(), Halt> {
 }
 
 /// Why a command can't have so many words.
-pub fn too_many_words() -> Halt {
-    Halt::expression(format!(
+pub fn too_many_words() -> Suspend {
+    Suspend::expression(format!(
         "a command can have at most {MOST_WORDS} words; a for loop can go through more"
     ))
 }

@@ -10,7 +10,7 @@ use crate::commands::command::answer;
 use crate::commands::invocation::Start;
 use crate::effect::{Action, Query};
 use crate::event::Reply;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::value::Value;
 use crate::values::variables::Variable;
@@ -43,21 +43,21 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
 ];
 
-fn cd(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn cd(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     let variable = |name: &str| match task.variables.get(name) {
         Some(variable) => Ok(commands.core.expander(task).text(&variable.value)?.into_owned()),
-        None => Err(Halt::usage(format!("cd: the variable `{name}` is not set"))),
+        None => Err(Suspend::usage(format!("cd: the variable `{name}` is not set"))),
     };
     let target = match args {
         [] => variable("HOME")?,
         [back] if *back == "-" => variable("OLDPWD")?,
         [target] => target.clone(),
-        _ => return Err(Halt::usage("cd takes one directory")),
+        _ => return Err(Suspend::usage("cd takes one directory")),
     };
     let before = directory(task)?;
     let query = Query::Directory(target);
     let Some(Reply::Text(directory)) = answer(task, &query) else {
-        return Err(Halt::Need(query));
+        return Err(Suspend::Pending(query));
     };
     let directory = directory.clone();
     for (name, value) in [("OLDPWD", before), ("PWD", Some(directory.clone()))] {
@@ -68,12 +68,12 @@ fn cd(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<
     Ok(())
 }
 
-fn pwd(task: &Task, args: &[BString]) -> Result<Start, Halt> {
+fn pwd(task: &Task, args: &[BString]) -> Result<Start, Suspend> {
     if !args.is_empty() {
-        return Err(Halt::usage("pwd takes no arguments"));
+        return Err(Suspend::usage("pwd takes no arguments"));
     }
     let mut directory = directory(task)?.ok_or_else(|| {
-        Halt::usage("the current directory is gone; cd to another one goes on from there")
+        Suspend::usage("the current directory is gone; cd to another one goes on from there")
     })?;
     directory.push(b'\n');
     Ok(Start::new(Action::Print(directory)))
@@ -83,31 +83,31 @@ fn print_umask(commands: &Commands<'_>, task: &Task) -> BString {
     format!("{:04o}\n", task.umask.unwrap_or(commands.core.config.umask)).into()
 }
 
-fn umask(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn umask(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     task.umask = Some(mode(args)?);
     Ok(())
 }
 
 /// Parses octal digits for the rights that the owner, the group and others are not given.
-fn mode(args: &[BString]) -> Result<u16, Halt> {
-    let [mode] = args else { return Err(Halt::usage("umask takes one mode, like `022`")) };
+fn mode(args: &[BString]) -> Result<u16, Suspend> {
+    let [mode] = args else { return Err(Suspend::usage("umask takes one mode, like `022`")) };
     let is_octal = mode.iter().all(|digit| (b'0'..=b'7').contains(digit));
     let number = mode.to_str().ok().filter(|_| is_octal);
     let number = number.and_then(|digits| u16::from_str_radix(digits, 8).ok());
     number.filter(|umask| *umask <= 0o777).ok_or_else(|| {
         let takes = "umask takes octal digits from 0 to 777, for what is taken away";
-        Halt::usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
+        Suspend::usage(format!("{takes} from owner, group and others: `umask 027`, not `{mode}`"))
     })
 }
 
 /// Returns the task's directory as an absolute path; none if it is the shell's, which is gone.
-pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Halt> {
+pub(crate) fn directory(task: &Task) -> Result<Option<BString>, Suspend> {
     if let Some(directory) = &task.directory {
         return Ok(Some(directory.to_vec().into()));
     }
     match answer(task, &Query::OwnDirectory) {
         Some(Reply::Text(directory)) => Ok(Some(directory.clone())),
         Some(_) => Ok(None),
-        None => Err(Halt::Need(Query::OwnDirectory)),
+        None => Err(Suspend::Pending(Query::OwnDirectory)),
     }
 }

@@ -9,7 +9,7 @@ use crate::eval::amount::{deferral, pause};
 use crate::outcome::{FailureKind, Human};
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::{State, Task};
 use crate::tasks::timer::Timer;
 use crate::unwind::ending::{Ending, Logged, Retry, Thrown};
@@ -26,7 +26,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         examples: &[("success", "")],
         run: Run::Shell(|_, _, args| match args {
             [] => Ok(()),
-            _ => Err(Halt::usage("success takes no arguments")),
+            _ => Err(Suspend::usage("success takes no arguments")),
         }),
     },
     Builtin {
@@ -129,15 +129,15 @@ fn exit(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Ste
     Ok(Flow::End(ending))
 }
 
-fn ending(args: &[BString]) -> Result<Ending, Halt> {
+fn ending(args: &[BString]) -> Result<Ending, Suspend> {
     match args {
         [] => Ok(Ending::Succeeded),
         [code] => match code.to_str().ok().and_then(|code| code.trim().parse().ok()) {
             Some(0) => Ok(Ending::Succeeded),
             Some(code) => Ok(Ending::Exited(code)),
-            None => Err(Halt::usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
+            None => Err(Suspend::usage(format!("exit takes a number from 0 to 255, not `{code}`"))),
         },
-        _ => Err(Halt::usage("exit takes one number")),
+        _ => Err(Suspend::usage("exit takes one number")),
     }
 }
 

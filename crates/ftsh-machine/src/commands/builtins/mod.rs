@@ -14,7 +14,7 @@ use crate::commands::Commands;
 use crate::commands::invocation::{Expanded, Start};
 use crate::record::{Level, LogEvent};
 use crate::tasks::flow::{Flow, Step};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 
 /// Rows in the order of the documentation.
@@ -49,19 +49,19 @@ pub type Example = (&'static str, &'static str);
 #[derive(Clone, Copy, Debug)]
 enum Run {
     /// Changes the shell, and succeeds.
-    Shell(fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Halt>),
+    Shell(fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Suspend>),
     /// Leads elsewhere than to the next command.
     Flow(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
     /// Runs commands of a script.
     Commands(fn(&mut Commands<'_>, &mut Task, &Expanded) -> Step),
     /// Uses descriptors, and so is carried out by the driver.
-    Driver(fn(&Task, &[BString]) -> Result<Start, Halt>),
+    Driver(fn(&Task, &[BString]) -> Result<Start, Suspend>),
     /// Becomes a program, which is given the exported variables.
-    Program(fn(&Task, &Expanded) -> Result<Start, Halt>),
+    Program(fn(&Task, &Expanded) -> Result<Start, Suspend>),
     /// Prints a setting if there are no arguments, and otherwise changes it.
     Setting {
         print: fn(&Commands<'_>, &Task) -> BString,
-        change: fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Halt>,
+        change: fn(&mut Commands<'_>, &mut Task, &[BString]) -> Result<(), Suspend>,
     },
 }
 
@@ -82,7 +82,7 @@ impl Builtin {
         commands: &Commands<'_>,
         task: &Task,
         command: &Expanded,
-    ) -> Result<Option<Start>, Halt> {
+    ) -> Result<Option<Start>, Suspend> {
         let args = &command.words[1..];
         match self.run {
             Run::Driver(start) => start(task, args).map(Some),
@@ -107,7 +107,7 @@ impl Builtin {
             }
             Run::Flow(run) | Run::Commands(run) => return run(commands, task, command),
             Run::Driver(_) | Run::Program(_) => {
-                return Err(Halt::Broken("a builtin of the driver was run by the machine"));
+                return Err(Suspend::Broken("a builtin of the driver was run by the machine"));
             }
         }
         let (text, elapsed) = (command.text.clone(), Duration::ZERO);
@@ -135,6 +135,6 @@ pub fn named(name: impl AsRef<[u8]>) -> Option<&'static Builtin> {
 
 /// Returns the failure of a builtin that would leave a `finally`, which the parser finds unless the
 /// builtin is in a function.
-fn in_finally(name: &str) -> Halt {
-    Halt::usage(format!("`{name}` can't leave a `finally`"))
+fn in_finally(name: &str) -> Suspend {
+    Suspend::usage(format!("`{name}` can't leave a `finally`"))
 }

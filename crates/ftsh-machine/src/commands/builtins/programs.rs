@@ -12,7 +12,7 @@ use crate::event::Reply;
 use crate::program::lower::lower;
 use crate::tasks::flow::{Flow, Step};
 use crate::tasks::frame::{CallFrame, FrameKind};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -34,40 +34,40 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
 ];
 
-fn exec(task: &Task, command: &Expanded) -> Result<Start, Halt> {
+fn exec(task: &Task, command: &Expanded) -> Result<Start, Suspend> {
     let args = &command.words[1..];
     if args.is_empty() {
-        return Err(Halt::usage("exec needs a command"));
+        return Err(Suspend::usage("exec needs a command"));
     }
     if task.is_in_finally() {
         return Err(in_finally("exec"));
     }
     if task.is_atomic() {
-        return Err(Halt::usage("exec can't stand in an atomic `try`"));
+        return Err(Suspend::usage("exec can't stand in an atomic `try`"));
     }
     Ok(Start { last: true, ..Start::new(program(task, command, args.to_vec())) })
 }
 
 fn source(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Step {
     let [_, path] = &command.words[..] else {
-        return Err(Halt::usage("source needs one file"));
+        return Err(Suspend::usage("source needs one file"));
     };
     let query = match named_descriptor(path) {
         Some(number) => Query::Input(task.opened().unwrap_or(&task.io).id(), number),
         None => Query::File(path.clone()),
     };
     let Some(Reply::Text(text)) = answer(task, &query) else {
-        return Err(Halt::Need(query));
+        return Err(Suspend::Pending(query));
     };
     let name = path.to_string();
     let script = commands.definitions.parse(&name, text).map_err(|errors| {
         let first = &errors.errors[0];
         let line = errors.source.line(first.span.start);
-        Halt::usage(format!("{name}:{line}: {}", first.message))
+        Suspend::usage(format!("{name}:{line}: {}", first.message))
     })?;
     let program = Arc::new(lower(&script));
     if task.depth() >= 1000 {
-        return Err(Halt::usage("files source each other too deeply"));
+        return Err(Suspend::usage("files source each other too deeply"));
     }
     commands.definitions.add(&program);
     enter_redirects(task, true);

@@ -6,7 +6,7 @@ use super::{Builtin, Run};
 use crate::commands::invocation::Start;
 use crate::commands::redirect::variable_name;
 use crate::effect::Action;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::size;
 
@@ -30,15 +30,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
 ];
 
-fn read(_: &Task, args: &[BString]) -> Result<Start, Halt> {
+fn read(_: &Task, args: &[BString]) -> Result<Start, Suspend> {
     if args.is_empty() {
-        return Err(Halt::usage("read needs a variable's name"));
+        return Err(Suspend::usage("read needs a variable's name"));
     }
     let reads = args.iter().map(variable_name).collect::<Result<_, _>>()?;
     Ok(Start { reads, ..Start::new(Action::ReadLine) })
 }
 
-fn echo(args: &[BString]) -> Result<BString, Halt> {
+fn echo(args: &[BString]) -> Result<BString, Suspend> {
     match args.split_first() {
         Some((first, words)) if first == "-n" => size::join(words.iter(), b""),
         _ => size::join(args.iter(), b"\n"),

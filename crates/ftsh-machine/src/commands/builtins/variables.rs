@@ -5,7 +5,7 @@ use bstr::{BString, ByteSlice};
 use super::{Builtin, Run};
 use crate::commands::Commands;
 use crate::commands::redirect::variable_name;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::value::Value;
 use crate::values::variables::Variable;
@@ -18,7 +18,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         details: "Functions that it calls see it.",
         examples: &[("n=1\nfunction f\nlocal n=2\necho $n\nend\nf\necho $n", "2\n1\n")],
         run: Run::Shell(|_, _, _| {
-            Err(Halt::usage("local is written out, with one name: `local name=value`"))
+            Err(Suspend::usage("local is written out, with one name: `local name=value`"))
         }),
     },
     Builtin {
@@ -39,7 +39,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
 ];
 
-fn unset(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn unset(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     for name in args {
         let name = variable_name(name)?;
         commands.core.unset(task, &name);
@@ -47,9 +47,9 @@ fn unset(commands: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Resu
     Ok(())
 }
 
-fn export(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Halt> {
+fn export(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(), Suspend> {
     if args.is_empty() {
-        return Err(Halt::usage("export needs a variable's name"));
+        return Err(Suspend::usage("export needs a variable's name"));
     }
     for arg in args {
         let (name, value) = match arg.split_once_str("=") {
@@ -61,7 +61,7 @@ fn export(_: &mut Commands<'_>, task: &mut Task, args: &[BString]) -> Result<(),
             (Some(value), _) => value,
             (None, Some(variable)) => variable.value.clone(),
             (None, None) => {
-                return Err(Halt::usage(format!("export: the variable `{name}` is not set")));
+                return Err(Suspend::usage(format!("export: the variable `{name}` is not set")));
             }
         };
         let variable = Variable { value, exported: true, inherited: false };

@@ -1,7 +1,7 @@
 //! Functions that cut a text into the words of a list.
 
 use super::{Context, Function};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::values::pieces::Pieces;
 use crate::values::value::Value;
 
@@ -10,11 +10,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("split", &[("split(\"a b,,c\", \",\")", &["a b", "", "c"])], split),
 ];
 
-fn lines(context: &mut Context) -> Result<Value, Halt> {
+fn lines(context: &mut Context) -> Result<Value, Suspend> {
     Ok(Value::Split(Pieces::lines(context.text(0)?)))
 }
 
-fn split(context: &mut Context) -> Result<Value, Halt> {
+fn split(context: &mut Context) -> Result<Value, Suspend> {
     let (text, separator) = (context.text(0)?, context.text(1)?);
-    Ok(Value::Split(Pieces::split(text, &separator).map_err(Halt::expression)?))
+    Ok(Value::Split(Pieces::split(text, &separator).map_err(Suspend::expression)?))
 }

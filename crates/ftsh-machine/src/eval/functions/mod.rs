@@ -18,7 +18,7 @@ use crate::commands::command::answer;
 use crate::effect::Query;
 use crate::event::Reply;
 use crate::tasks::flow::{Flow, Step};
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::values::size;
 use crate::values::value::Value;
@@ -45,16 +45,16 @@ pub type Example = (&'static str, &'static [&'static str]);
 /// Implementation of a function.
 #[derive(Clone, Copy, Debug)]
 enum Evaluate {
-    AtOnce(fn(&mut Context) -> Result<Value, Halt>),
+    AtOnce(fn(&mut Context) -> Result<Value, Suspend>),
     /// Returns none as long as there is more to do, so that limits can cut it short.
-    InSteps(fn(&mut Context) -> Result<Option<Value>, Halt>),
+    InSteps(fn(&mut Context) -> Result<Option<Value>, Suspend>),
 }
 
 impl Function {
     const fn new(
         name: &str,
         examples: &'static [Example],
-        evaluate: fn(&mut Context) -> Result<Value, Halt>,
+        evaluate: fn(&mut Context) -> Result<Value, Suspend>,
     ) -> Self {
         Self { signature: signature(name), examples, evaluate: Evaluate::AtOnce(evaluate) }
     }
@@ -62,7 +62,7 @@ impl Function {
     const fn in_steps(
         name: &str,
         examples: &'static [Example],
-        evaluate: fn(&mut Context) -> Result<Option<Value>, Halt>,
+        evaluate: fn(&mut Context) -> Result<Option<Value>, Suspend>,
     ) -> Self {
         Self { signature: signature(name), examples, evaluate: Evaluate::InSteps(evaluate) }
     }
@@ -121,7 +121,7 @@ struct Context<'m, 'c> {
 
 impl Context<'_, '_> {
     /// Returns an argument as bytes, which are copied only if necessary.
-    fn text(&self, at: usize) -> Result<Arc<BString>, Halt> {
+    fn text(&self, at: usize) -> Result<Arc<BString>, Suspend> {
         let value = &self.task.stack[self.start + at];
         let text = self.commands.core.expander(self.task).text(value)?;
         self.count(text.len());
@@ -133,8 +133,8 @@ impl Context<'_, '_> {
     }
 
     /// Returns an argument that has to be a whole number.
-    fn integer(&self, at: usize) -> Result<i64, Halt> {
-        self.task.stack[self.start + at].integer().map_err(Halt::expression)
+    fn integer(&self, at: usize) -> Result<i64, Suspend> {
+        self.task.stack[self.start + at].integer().map_err(Suspend::expression)
     }
 
     /// Returns the answer to a query, if the driver has given it already.
@@ -158,7 +158,7 @@ impl Commands<'_> {
     pub(crate) fn function(&mut self, task: &mut Task, name: &str, count: usize) -> Step {
         let Some(function) = named(name) else { return Err(self.definitions.undefined(name)) };
         if function.signature.parameters.len() != count {
-            return Err(Halt::expression(function.signature.wrong_count(count)));
+            return Err(Suspend::expression(function.signature.wrong_count(count)));
         }
         let start = task.stack.len().saturating_sub(count);
         let mut context = Context { commands: self, task, start };

@@ -3,7 +3,7 @@
 use super::{Context, Function};
 use crate::effect::Query;
 use crate::event::Reply;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::values::value::Value;
 use crate::values::value_error::ValueError;
 
@@ -12,17 +12,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("random", &[("random(6, 6)", &["6"])], random),
 ];
 
-fn now(context: &mut Context) -> Result<Value, Halt> {
+fn now(context: &mut Context) -> Result<Value, Suspend> {
     match context.answer(&Query::Clock) {
         Some(Reply::Text(now)) => Ok(Value::from(now.clone())),
-        _ => Err(Halt::Need(Query::Clock)),
+        _ => Err(Suspend::Pending(Query::Clock)),
     }
 }
 
-fn random(context: &mut Context) -> Result<Value, Halt> {
+fn random(context: &mut Context) -> Result<Value, Suspend> {
     let (from, to) = (context.integer(0)?, context.integer(1)?);
     if from > to {
-        return Err(Halt::expression(ValueError::NoneBetween(from, to)));
+        return Err(Suspend::expression(ValueError::NoneBetween(from, to)));
     }
     Ok(Value::Integer(context.draw(from, to)))
 }

@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Context, Function};
 use crate::eval::operators::regex;
 use crate::eval::replacing::Replacing;
-use crate::tasks::halt::Halt;
+use crate::tasks::suspend::Suspend;
 use crate::values::size;
 use crate::values::subject::Subject;
 use crate::values::value::Value;
@@ -37,20 +37,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn length(context: &mut Context) -> Result<Value, Halt> {
+fn length(context: &mut Context) -> Result<Value, Suspend> {
     let text = context.text(0)?;
     let length = text.to_str().map_or(text.len(), |text| text.chars().count());
     Ok(Value::Integer(length as i64))
 }
 
-fn replace(context: &mut Context) -> Result<Option<Value>, Halt> {
+fn replace(context: &mut Context) -> Result<Option<Value>, Suspend> {
     if context.task.progress.as_ref().is_none_or(|progress| progress.replacing.is_none()) {
         let pattern = context.text(1)?;
-        let regex = regex(pattern.as_bstr()).map_err(Halt::expression)?;
+        let regex = regex(pattern.as_bstr()).map_err(Suspend::expression)?;
         let subject =
-            Subject::new(context.text(0)?, pattern.as_bstr()).map_err(Halt::expression)?;
+            Subject::new(context.text(0)?, pattern.as_bstr()).map_err(Suspend::expression)?;
         let replacing =
-            Replacing::new(subject, regex, &context.text(2)?).map_err(Halt::expression)?;
+            Replacing::new(subject, regex, &context.text(2)?).map_err(Suspend::expression)?;
         context.task.progress().replacing = Some(replacing);
     }
     let Some(replacing) = &mut context.task.progress().replacing else { return Ok(None) };
@@ -59,23 +59,23 @@ fn replace(context: &mut Context) -> Result<Option<Value>, Halt> {
     Ok(done?.map(Value::from))
 }
 
-fn first_match(context: &mut Context) -> Result<Value, Halt> {
+fn first_match(context: &mut Context) -> Result<Value, Suspend> {
     let (text, pattern) = (context.text(0)?, context.text(1)?);
     let pattern: &BStr = pattern.as_bstr();
-    let regex = regex(pattern).map_err(Halt::expression)?;
-    let subject = Subject::new(&**text, pattern).map_err(Halt::expression)?;
+    let regex = regex(pattern).map_err(Suspend::expression)?;
+    let subject = Subject::new(&**text, pattern).map_err(Suspend::expression)?;
     let group = usize::from(regex.captures_len() > 1);
     match regex.captures(subject.searched()) {
         Some(captures) => {
             let found = captures.get(group).map_or(0..0, |found| found.range());
             Ok(Value::from(size::copy(subject.original(found))?))
         }
-        None => Err(Halt::expression(ValueError::NoMatch(pattern.to_owned()))),
+        None => Err(Suspend::expression(ValueError::NoMatch(pattern.to_owned()))),
     }
 }
 
 /// Changes the parts that are UTF-8, and copies other bytes.
-fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Halt> {
+fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Suspend> {
     // A few characters become longer.
     if !size::is_to_be_had(2 * text.len()) {
         return Err(size::none(text.len()));
@@ -86,7 +86,7 @@ fn cased(text: &[u8], change: fn(&str) -> String) -> Result<Value, Halt> {
         changed.extend_from_slice(chunk.invalid());
     }
     if changed.len() > size::LONGEST {
-        return Err(Halt::expression(size::TooLong(changed.len())));
+        return Err(Suspend::expression(size::TooLong(changed.len())));
     }
     Ok(Value::from(changed))
 }
