@@ -257,7 +257,7 @@ impl Unwinder<'_> {
             }
             Leaving::JumpOut { frames, to } => Ok(self.jump_out(task, frames, to)),
             Leaving::Return(value) => self.leave_function(task, value),
-            Leaving::End(ending) => Ok(Flow::End(ending)),
+            Leaving::End(ending) => Ok(Flow::Exiting(ending)),
             Leaving::Throw(thrown) => Ok(Flow::Throw(thrown)),
             Leaving::Cancelled => Ok(self.clean(task)),
         }

@@ -273,7 +273,7 @@ impl Commands<'_> {
                 Flow::Throw(task.thrown(FailureKind::Failure, 1, message, &text))
             }
             Status::Exited(code) if command.last && !unread => {
-                Flow::End(Ending::Exited(code as u8))
+                Flow::Exiting(Ending::Exited(code as u8))
             }
             Status::Exited(code) => {
                 let message = format!("`{}` exited with {code}", shorten(&text));
@@ -360,7 +360,7 @@ impl Commands<'_> {
     ) -> Flow {
         self.core.log(task, || LogEvent::CommandSucceeded { command, elapsed }, Level::COMMANDS);
         if last {
-            return Flow::End(Ending::Succeeded);
+            return Flow::Exiting(Ending::Succeeded);
         }
         task.advance();
         Flow::Continue

@@ -216,7 +216,7 @@ impl Unwinder<'_> {
             && !task.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Call(_)))
         {
             let code = FailureKind::Exit.exit_code(code);
-            return Ok(Flow::End(Ending::Exited(code)));
+            return Ok(Flow::Exiting(Ending::Exited(code)));
         }
         self.leave_function(task, value)
     }
@@ -272,7 +272,7 @@ impl Unwinder<'_> {
             }
             return Ok(Flow::Continue);
         }
-        Ok(Flow::End(Ending::Succeeded))
+        Ok(Flow::Exiting(Ending::Succeeded))
     }
 }
 

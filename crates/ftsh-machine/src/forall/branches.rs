@@ -97,7 +97,7 @@ impl Forker<'_> {
             running: BTreeSet::new(),
             kind,
         })));
-        Ok(Flow::Fork)
+        Ok(Flow::SpawnMore)
     }
 
     /// Starts some of the branches that may run; a list can be too long to start all at once.
@@ -137,7 +137,7 @@ impl Forker<'_> {
                 }
             }
         }
-        Flow::Fork
+        Flow::SpawnMore
     }
 
     /// What becomes of a task that can't start a branch more, because there are so many.

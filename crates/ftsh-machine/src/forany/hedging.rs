@@ -49,7 +49,7 @@ impl Forker<'_> {
             running: BTreeSet::new(),
             kind: JoinKind::Hedge(Box::new(hedge)),
         })));
-        Ok(Flow::Fork)
+        Ok(Flow::SpawnMore)
     }
 
     /// Begins those words whose time has come.

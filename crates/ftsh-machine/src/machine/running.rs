@@ -55,13 +55,13 @@ impl Machine {
                     self.core.tasks.put(task);
                     return;
                 }
-                Flow::Tell => {
+                Flow::YieldFirst => {
                     task.state = State::Ready;
                     self.core.scheduler.queue_first(task.id);
                     self.core.tasks.put(task);
                     return;
                 }
-                Flow::Fork => {
+                Flow::SpawnMore => {
                     task.state = State::Forking;
                     self.core.scheduler.queue(task.id);
                     self.core.tasks.put(task);
@@ -90,8 +90,8 @@ impl Machine {
                     flow = Flow::Wait(State::Ready);
                 }
                 Flow::Throw(thrown) => flow = self.core.unwinder().throw(&mut task, thrown),
-                Flow::End(ending) => flow = self.core.unwinder().end_task(&mut task, ending),
-                Flow::Ended(ending) => {
+                Flow::Exiting(ending) => flow = self.core.unwinder().end_task(&mut task, ending),
+                Flow::Exited(ending) => {
                     self.core.unwinder().drop_task(&mut task);
                     let Some(place) = task.parent else { return };
                     let (child, left) = ((task.id, task.attempts), task.leave_behind());
@@ -123,7 +123,7 @@ impl Machine {
                 Ok(Flow::Continue)
                     if self.core.scheduler.has_budget() && self.core.requests.only_logs() =>
                 {
-                    return Flow::Tell;
+                    return Flow::YieldFirst;
                 }
                 Ok(flow) => return flow,
                 Err(suspend) => return self.core.requests.suspend(task, suspend),
@@ -275,7 +275,7 @@ impl Machine {
                 return self.forker().for_all(task, code, clauses, *dispatch);
             }
             Instruction::Dispatch => return Ok(self.dispatcher().dispatch(task)),
-            Instruction::EndTask => return Ok(Flow::End(Ending::Succeeded)),
+            Instruction::EndTask => return Ok(Flow::Exiting(Ending::Succeeded)),
             Instruction::Guard(code) => guard(task, code),
             Instruction::EndGuard => return Ok(self.core.unwinder().end_guard(task)),
             Instruction::EndFinally => return self.core.unwinder().end_finally(task),

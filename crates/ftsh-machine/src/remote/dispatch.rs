@@ -127,11 +127,11 @@ impl Dispatcher<'_> {
         match ended.end {
             BranchEnd::Succeeded => {
                 self.core.remote.engine(engine).nodes.succeeded(node, elapsed);
-                Flow::End(Ending::Succeeded)
+                Flow::Exiting(Ending::Succeeded)
             }
             BranchEnd::Exited(code) => {
                 self.avoid(task, engine, node, elapsed, Trouble::Failed);
-                Flow::End(Ending::Exited(code))
+                Flow::Exiting(Ending::Exited(code))
             }
             BranchEnd::Failed { failure, again } => {
                 self.avoid(task, engine, node, elapsed, Trouble::Failed);

@@ -140,14 +140,14 @@ impl Unwinder<'_> {
         match after {
             AfterEmptied::EndFinally(thrown) => self.finally_failed(task, thrown),
             AfterEmptied::NextGroup => self.clean(task),
-            AfterEmptied::Leave(ending) => Flow::End(ending),
+            AfterEmptied::Leave(ending) => Flow::Exiting(ending),
             AfterEmptied::Throw(thrown, scope) => {
                 task.scope = scope;
                 Flow::Throw(thrown)
             }
             AfterEmptied::Clean(cleaning) => self.begin_cleaning(task, *cleaning),
             AfterEmptied::Fail(thrown) => Flow::AttemptFailed(thrown),
-            AfterEmptied::End(ending) => Flow::Ended(ending),
+            AfterEmptied::End(ending) => Flow::Exited(ending),
             AfterEmptied::Finish(outcome) => Flow::Finish(outcome),
         }
     }

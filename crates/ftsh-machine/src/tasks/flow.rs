@@ -12,17 +12,17 @@ pub enum Flow {
     Continue,
     /// The log is told something, and then the task goes on: what is told must not change who has
     /// the next turn.
-    Tell,
+    YieldFirst,
     /// It waits.
     Wait(State),
     /// It has more branches to start.
-    Fork,
+    SpawnMore,
     /// It fails.
     Throw(Thrown),
     /// It is about to end; what it started may have to go first.
-    End(Ending),
+    Exiting(Ending),
     /// It ended.
-    Ended(Ending),
+    Exited(Ending),
     /// An attempt failed, or the condition did, and nothing of it is left.
     AttemptFailed(Thrown),
     /// It ends by this, which may take its siblings along.

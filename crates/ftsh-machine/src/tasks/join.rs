@@ -87,7 +87,7 @@ impl JoinKind {
 pub fn fork_again(task: &Task) -> Flow {
     match task.state {
         State::Forking => Flow::Wait(State::Forking),
-        _ => Flow::Fork,
+        _ => Flow::SpawnMore,
     }
 }
 

@@ -113,10 +113,10 @@ impl Unwinder<'_> {
     fn go_on_failing(&mut self, task: &mut Task, then: Leaving) -> Flow {
         match then {
             Leaving::Throw(thrown) => Flow::Throw(thrown),
-            Leaving::End(ending) => Flow::End(ending),
+            Leaving::End(ending) => Flow::Exiting(ending),
             Leaving::Cancelled => self.clean(task),
             Leaving::To(_) | Leaving::JumpOut { .. } | Leaving::Return(_) => {
-                Flow::End(Ending::Succeeded)
+                Flow::Exiting(Ending::Succeeded)
             }
         }
     }

@@ -68,7 +68,7 @@ impl Unwinder<'_> {
                 kind => self.abandon_frame(task, kind, false),
             }
         }
-        Flow::End(Ending::Failed(thrown))
+        Flow::Exiting(Ending::Failed(thrown))
     }
 
     /// Leaves a structure early, by a failure or by `return`.
@@ -171,11 +171,11 @@ impl Unwinder<'_> {
         match outer {
             Some(outer) if outer == task.scope => match left.filter(|_| !good) {
                 Some(attempt) => self.empty(task, attempt, AfterEmptied::End(ending)),
-                None => Flow::Ended(ending),
+                None => Flow::Exited(ending),
             },
             Some(outer) if good => {
                 self.core.hand_over(task.scope, outer);
-                Flow::Ended(ending)
+                Flow::Exited(ending)
             }
             _ => Flow::Failing(ending),
         }

@@ -126,7 +126,7 @@ fn exit(commands: &mut Commands<'_>, task: &mut Task, command: &Expanded) -> Ste
     }
     let ending = ending(&command.words[1..])?;
     *commands.exit_requested |= task.parent.is_none();
-    Ok(Flow::End(ending))
+    Ok(Flow::Exiting(ending))
 }
 
 fn ending(args: &[BString]) -> Result<Ending, Suspend> {
