@@ -20,8 +20,8 @@ use crate::tasks::task::Task;
 use crate::unwind::Unwinder;
 use crate::unwind::ending::Ending;
 use crate::unwind::leaving::Leaving;
-use crate::values::pieces::Pieces;
 use crate::values::size;
+use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 use crate::values::variables::{Change, Kept};
 use ftsh_syntax::ast::{Name, Part, Word};
@@ -120,11 +120,11 @@ impl Core {
             && let Some(value) = expander.plain(variable)
         {
             match value {
-                Value::Text(text) => return Ok(Value::Split(Pieces::words(Arc::clone(text)))),
+                Value::Text(text) => return Ok(Value::Split(Splitter::words(Arc::clone(text)))),
                 Value::Buffer(_) => {
                     let text = expander.variable(variable)?;
                     expander.handle(&text);
-                    return Ok(Value::Split(Pieces::words(Arc::new(size::copy(&text)?))));
+                    return Ok(Value::Split(Splitter::words(Arc::new(size::copy(&text)?))));
                 }
                 _ => {}
             }

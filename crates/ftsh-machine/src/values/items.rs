@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use bstr::BString;
 
-use crate::values::pieces::Pieces;
+use crate::values::splitter::Splitter;
 use crate::values::value::{Range, Value};
 
 /// Words and ranges, one after the other.
@@ -33,7 +33,7 @@ impl fmt::Debug for Items {
 enum Segment {
     Words(Vec<BString>),
     Range(Range),
-    Split(Pieces),
+    Split(Splitter),
 }
 
 impl Segment {
@@ -138,7 +138,7 @@ mod tests {
     fn items() -> Items {
         let mut items = Items::default();
         items.push(Value::Words(vec!["a b".into(), "c".into()]));
-        let split = |text: &str| Value::Split(Pieces::words(Arc::new(text.into())));
+        let split = |text: &str| Value::Split(Splitter::words(Arc::new(text.into())));
         items.push(split("  d\te\n"));
         items.push(split(" \n"));
         items.push(Value::Range(Range::new(1, 3, 1).expect("a step")));
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn blanks_alone_are_no_items() {
         let mut items = Items::default();
-        items.push(Value::Split(Pieces::words(Arc::new(" \t\n".into()))));
+        items.push(Value::Split(Splitter::words(Arc::new(" \t\n".into()))));
         assert!(items.is_empty());
         assert_eq!((items.len(), items.next().is_none()), (0, true));
     }

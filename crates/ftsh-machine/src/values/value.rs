@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::effect::{BufferId, DraftId, Effect, IoId, ReplayId, ScratchId};
-use crate::values::pieces::Pieces;
 use crate::values::size;
+use crate::values::splitter::Splitter;
 use crate::values::value_error::ValueError;
 
 /// A value. All are text to a script; integers and booleans are kept as such so that nothing
@@ -29,7 +29,7 @@ pub enum Value {
     /// Words of a loop's list; only on a task's stack.
     Words(Vec<BString>),
     /// A text whose pieces are a loop's list; only on a task's stack.
-    Split(Pieces),
+    Split(Splitter),
 }
 
 /// How many numbers of a range make one text.

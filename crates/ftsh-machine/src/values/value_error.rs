@@ -41,7 +41,7 @@ pub enum ValueError {
     /// A group that a pattern doesn't have.
     #[error("the regular expression has no group `{0}`")]
     NoGroup(String),
-    /// Pieces without anything between them.
+    /// Splitter without anything between them.
     #[error("split needs a separator: `split($text, \",\")`")]
     NoSeparator,
     /// One word is needed, and a text has none.

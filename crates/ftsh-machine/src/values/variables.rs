@@ -7,7 +7,7 @@ use bstr::BString;
 
 use crate::effect::Environment;
 use crate::secrets::Secrets;
-use crate::values::few::Few;
+use crate::values::small_map::SmallMap;
 use crate::values::value::Value;
 use ftsh_syntax::ast::Name;
 
@@ -52,7 +52,7 @@ struct Own {
 pub struct Variables {
     shared: Arc<BTreeMap<Name, Variable>>,
     /// What was set or unset since the last fork.
-    own: Few<Own>,
+    own: SmallMap<Own>,
     /// What this task changed before the last fork: `shared` says how.
     changed: BTreeSet<Name>,
     /// Whether `shared` holds what `own` says otherwise, for others may need it.

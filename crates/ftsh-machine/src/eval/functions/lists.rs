@@ -2,7 +2,7 @@
 
 use super::{Context, Function};
 use crate::tasks::suspend::Suspend;
-use crate::values::pieces::Pieces;
+use crate::values::splitter::Splitter;
 use crate::values::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -11,10 +11,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn lines(context: &mut Context) -> Result<Value, Suspend> {
-    Ok(Value::Split(Pieces::lines(context.text(0)?)))
+    Ok(Value::Split(Splitter::lines(context.text(0)?)))
 }
 
 fn split(context: &mut Context) -> Result<Value, Suspend> {
     let (text, separator) = (context.text(0)?, context.text(1)?);
-    Ok(Value::Split(Pieces::split(text, &separator).map_err(Suspend::expression)?))
+    Ok(Value::Split(Splitter::split(text, &separator).map_err(Suspend::expression)?))
 }

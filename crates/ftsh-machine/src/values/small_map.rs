@@ -9,20 +9,20 @@ const MOST: usize = 8;
 
 /// Values by name, in the order of names.
 #[derive(Clone, Debug)]
-pub enum Few<V> {
+pub enum SmallMap<V> {
     /// Sorted.
     List(Vec<(Name, V)>),
     /// What has ever held more than a few.
     Tree(BTreeMap<Name, V>),
 }
 
-impl<V> Default for Few<V> {
+impl<V> Default for SmallMap<V> {
     fn default() -> Self {
         Self::List(Vec::new())
     }
 }
 
-impl<V> Few<V> {
+impl<V> SmallMap<V> {
     /// Whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -97,18 +97,18 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_map(steps in prop::collection::vec(("[a-f]{1,2}", 0..100_u8), 0..40)) {
-            let (mut few, mut map) = (Few::default(), BTreeMap::new());
+            let (mut small, mut map) = (SmallMap::default(), BTreeMap::new());
             for (name, value) in steps {
                 let name: Name = name.into();
-                few.insert(Name::clone(&name), value);
+                small.insert(Name::clone(&name), value);
                 map.insert(Name::clone(&name), value);
-                prop_assert_eq!(few.is_empty(), map.is_empty());
-                prop_assert_eq!(few.get_mut(&name).copied(), Some(value));
-                prop_assert_eq!(few.get("ab"), map.get("ab"));
-                prop_assert!(few.iter().eq(map.iter()));
+                prop_assert_eq!(small.is_empty(), map.is_empty());
+                prop_assert_eq!(small.get_mut(&name).copied(), Some(value));
+                prop_assert_eq!(small.get("ab"), map.get("ab"));
+                prop_assert!(small.iter().eq(map.iter()));
             }
-            prop_assert_eq!(few.take(), map.into_iter().collect::<Vec<_>>());
-            prop_assert!(few.is_empty());
+            prop_assert_eq!(small.take(), map.into_iter().collect::<Vec<_>>());
+            prop_assert!(small.is_empty());
         }
     }
 }

@@ -8,14 +8,14 @@ use crate::values::value_error::ValueError;
 
 /// A text, and what parts its words.
 #[derive(Clone, Debug)]
-pub struct Pieces {
+pub struct Splitter {
     text: Arc<BString>,
-    by: By,
+    delimiter: Delimiter,
 }
 
 /// What parts the words of a text.
 #[derive(Clone, Debug)]
-enum By {
+enum Delimiter {
     /// White space, any amount of it.
     Blanks,
     /// This ends each word; after the last it may be missing.
@@ -24,15 +24,15 @@ enum By {
     Between(Arc<BString>),
 }
 
-impl Pieces {
+impl Splitter {
     /// The words between blanks.
     pub fn words(text: Arc<BString>) -> Self {
-        Self { text, by: By::Blanks }
+        Self { text, delimiter: Delimiter::Blanks }
     }
 
     /// The lines.
     pub fn lines(text: Arc<BString>) -> Self {
-        Self { text, by: By::Ends(b"\n") }
+        Self { text, delimiter: Delimiter::Ends(b"\n") }
     }
 
     /// The pieces between separators, none of an empty text. A NUL ends pieces, as in lists that
@@ -42,34 +42,34 @@ impl Pieces {
     ///
     /// If the separator is empty.
     pub fn split(text: Arc<BString>, separator: &[u8]) -> Result<Self, ValueError> {
-        let by = match separator {
+        let delimiter = match separator {
             b"" => return Err(ValueError::NoSeparator),
-            b"\\0" | b"\0" => By::Ends(b"\0"),
-            b"\\n" => By::Between(Arc::new("\n".into())),
-            b"\\t" => By::Between(Arc::new("\t".into())),
-            separator => By::Between(Arc::new(separator.into())),
+            b"\\0" | b"\0" => Delimiter::Ends(b"\0"),
+            b"\\n" => Delimiter::Between(Arc::new("\n".into())),
+            b"\\t" => Delimiter::Between(Arc::new("\t".into())),
+            separator => Delimiter::Between(Arc::new(separator.into())),
         };
-        Ok(Self { text, by })
+        Ok(Self { text, delimiter })
     }
 
     /// The next word from this place on, which is moved behind it.
     pub fn next(&self, at: &mut u64) -> Option<&[u8]> {
         let start = *at as usize;
         let rest = self.text.get(start..)?;
-        let (from, to, next) = match &self.by {
-            By::Blanks => {
+        let (from, to, next) = match &self.delimiter {
+            Delimiter::Blanks => {
                 let from = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
                 let length = rest[from..].iter().position(u8::is_ascii_whitespace);
                 let to = length.map_or(rest.len(), |length| from + length);
                 (from, to, to)
             }
-            By::Ends(_) if rest.is_empty() => return None,
-            By::Ends(end) => match rest.find(end) {
+            Delimiter::Ends(_) if rest.is_empty() => return None,
+            Delimiter::Ends(end) => match rest.find(end) {
                 Some(to) => (0, to, to + end.len()),
                 None => (0, rest.len(), rest.len()),
             },
-            By::Between(_) if self.text.is_empty() => return None,
-            By::Between(separator) => match rest.find(&***separator) {
+            Delimiter::Between(_) if self.text.is_empty() => return None,
+            Delimiter::Between(separator) => match rest.find(&***separator) {
                 Some(to) => (0, to, to + separator.len()),
                 // Past the end, where nothing more begins.
                 None => (0, rest.len(), rest.len() + 1),
@@ -104,7 +104,7 @@ impl Pieces {
 mod tests {
     use super::*;
 
-    fn all(pieces: &Pieces) -> Vec<String> {
+    fn all(pieces: &Splitter) -> Vec<String> {
         let mut at = 0;
         std::iter::from_fn(|| pieces.next(&mut at).map(|it| it.as_bstr().to_string())).collect()
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn lines_are_ended() {
-        let lines = |it: &str| all(&Pieces::lines(text(it)));
+        let lines = |it: &str| all(&Splitter::lines(text(it)));
         assert_eq!(lines("a b\n\n c\r\n"), ["a b", "", " c\r"]);
         assert_eq!(lines("a\nb"), ["a", "b"]);
         assert_eq!(lines("\n"), [""]);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn separators_part_and_a_nul_ends() {
-        let split = |it: &str, by: &[u8]| all(&Pieces::split(text(it), by).expect("a separator"));
+        let split = |it: &str, by: &[u8]| all(&Splitter::split(text(it), by).expect("a separator"));
         assert_eq!(split("a,,b,", b","), ["a", "", "b", ""]);
         assert_eq!(split(",", b","), ["", ""]);
         assert_eq!(split("a", b", "), ["a"]);
@@ -133,13 +133,13 @@ mod tests {
         assert_eq!(split("a\tb\n", b"\\t"), ["a", "b\n"]);
         assert!(split("", b",").is_empty());
         assert!(split("", b"\0").is_empty());
-        assert!(Pieces::split(text("a"), b"").is_err());
+        assert!(Splitter::split(text("a"), b"").is_err());
     }
 
     #[test]
     fn the_only_word_is_one() {
-        assert_eq!(Pieces::lines(text("a b\n")).only(), Ok(&b"a b"[..]));
-        assert!(Pieces::lines(text("a\nb\n")).only().is_err());
-        assert!(Pieces::lines(text("")).only().is_err());
+        assert_eq!(Splitter::lines(text("a b\n")).only(), Ok(&b"a b"[..]));
+        assert!(Splitter::lines(text("a\nb\n")).only().is_err());
+        assert!(Splitter::lines(text("")).only().is_err());
     }
 }
