@@ -13,7 +13,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinKind};
 use crate::tasks::join::{NO_JOIN, exited, fork_again, reason, top_join};
 use crate::tasks::task::{State, Task};
-use crate::unwind::ending::{Ending, Left, Thrown};
+use crate::unwind::ending::{Ending, TaskResidue, Thrown};
 
 impl Forker<'_> {
     /// A task beside those of `task`, with a copy of what it has.
@@ -29,7 +29,7 @@ impl Forker<'_> {
         let sibling = top_join(task).and_then(|join| self.core.tasks.get(*join.running.first()?));
         let inherited = match sibling {
             Some(sibling) => Arc::clone(&sibling.inherited),
-            None => Arc::new(self.core.inherited_from(task)),
+            None => Arc::new(self.core.child_context(task)),
         };
         Box::new(Task {
             id,
@@ -63,7 +63,7 @@ impl Forker<'_> {
         index: usize,
         (child, attempts): (TaskId, u64),
         ending: Ending,
-        left: Left,
+        residue: TaskResidue,
     ) -> (Flow, Option<&'static str>) {
         let is_root = self.core.remote.is_root(task.id);
         let is_doomed = matches!(task.state, State::Doomed);
@@ -85,7 +85,7 @@ impl Forker<'_> {
         }
         match &mut join.kind {
             JoinKind::Stages(_) => {
-                let ended = stage_ended(task, ending, left);
+                let ended = stage_ended(task, ending, residue);
                 let Some(JoinKind::Stages(stages)) = top_join(task).map(|it| &mut it.kind) else {
                     return (Flow::Throw(task.broken(NO_JOIN)), None);
                 };
@@ -109,7 +109,7 @@ impl Forker<'_> {
             }
             JoinKind::Hedge(_) => {
                 self.core.branch_ended(task, (child, attempts), ending.failure());
-                let decided = self.hedge_ended(task, child, &ending, left);
+                let decided = self.hedge_ended(task, child, &ending, residue);
                 (fork_again(task), decided)
             }
         }
@@ -117,12 +117,12 @@ impl Forker<'_> {
 }
 
 /// What another task did to variables is done here; a call around both ends what is `local`.
-pub fn absorb(task: &mut Task, left: Left) {
-    for (name, made) in left.locals {
+pub fn absorb(task: &mut Task, residue: TaskResidue) {
+    for (name, made) in residue.locals {
         let made = made.or_else(|| task.variables.change(&name));
         local(task, &name, made);
     }
-    task.variables.absorb(left.variables.into_changes());
+    task.variables.absorb(residue.variables.into_changes());
 }
 
 /// Goes on if all have ended.
@@ -142,11 +142,11 @@ pub fn joined(task: &mut Task) -> Flow {
             None
         }
         JoinKind::Hedge(hedge) => match hedge.result() {
-            Some(Ok(mut left)) => {
-                task.args = std::mem::take(&mut left.args);
-                task.directory = left.directory.take();
-                task.umask = left.umask;
-                absorb(task, left);
+            Some(Ok(mut residue)) => {
+                task.args = std::mem::take(&mut residue.args);
+                task.directory = residue.directory.take();
+                task.umask = residue.umask;
+                absorb(task, residue);
                 None
             }
             Some(Err(thrown)) => return Flow::Throw(thrown),

@@ -10,7 +10,7 @@ use crate::grouped_output::held::{Held, Outputs};
 use crate::program::code::Loop;
 use crate::tasks::timer::TimerKey;
 use crate::time::Time;
-use crate::unwind::ending::{Left, Thrown};
+use crate::unwind::ending::{TaskResidue, Thrown};
 use crate::values::items::Items;
 use crate::values::value::Value;
 
@@ -39,7 +39,7 @@ pub struct Hedge {
     /// All that have not ended: which one of all that began, its word, and when it began.
     begun: BTreeMap<TaskId, (u64, Value, Time)>,
     /// What the winner leaves, or how the last one failed.
-    result: Option<Result<Left, Thrown>>,
+    result: Option<Result<TaskResidue, Thrown>>,
     decided: bool,
 }
 
@@ -129,7 +129,7 @@ impl Hedge {
 
     /// A branch is ending; only the first word on it counts. Says whether that decides it, so that the
     /// others are to be ended.
-    pub fn ends(&mut self, task: TaskId, result: Result<Left, Thrown>) -> bool {
+    pub fn ends(&mut self, task: TaskId, result: Result<TaskResidue, Thrown>) -> bool {
         if !self.alive.remove(&task) || self.decided {
             return false;
         }
@@ -153,7 +153,7 @@ impl Hedge {
     }
 
     /// How it ended; none if no word ever did.
-    pub fn result(self) -> Option<Result<Left, Thrown>> {
+    pub fn result(self) -> Option<Result<TaskResidue, Thrown>> {
         self.result
     }
 }

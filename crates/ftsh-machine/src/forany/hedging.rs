@@ -18,7 +18,7 @@ use crate::tasks::suspend::Suspend;
 use crate::tasks::task::Task;
 use crate::tasks::timer::Timer;
 use crate::tries::try_block::{length, not_zero};
-use crate::unwind::ending::{Ending, Left};
+use crate::unwind::ending::{Ending, TaskResidue};
 use crate::values::value::Value;
 use ftsh_syntax::clauses::ForAnyClauses;
 
@@ -90,9 +90,9 @@ impl Forker<'_> {
         task: &mut Task,
         branch: TaskId,
         ending: &Ending,
-        left: Left,
+        residue: TaskResidue,
     ) -> Option<&'static str> {
-        let why = self.hedge_ends(task, branch, ending, Some(left));
+        let why = self.hedge_ends(task, branch, ending, Some(residue));
         if let Some(outputs) = top_hedge(task).and_then(|(_, hedge)| hedge.outputs.as_mut()) {
             outputs.forget(branch);
         }
@@ -106,10 +106,10 @@ impl Forker<'_> {
         task: &mut Task,
         branch: TaskId,
         ending: &Ending,
-        left: Option<Left>,
+        residue: Option<TaskResidue>,
     ) -> Option<&'static str> {
-        let (result, why) = match (ending, left) {
-            (Ending::Succeeded, Some(left)) => (Ok(left), "another word succeeded"),
+        let (result, why) = match (ending, residue) {
+            (Ending::Succeeded, Some(residue)) => (Ok(residue), "another word succeeded"),
             (Ending::Succeeded, None) => {
                 (Err(task.broken("a word leaves nothing")), "nothing left")
             }

@@ -12,7 +12,7 @@ use crate::tasks::frame::JoinKind;
 use crate::tasks::join::{NO_JOIN, children, fork_again, reason, top_join};
 use crate::tasks::task::{AfterEmptied, State, Task};
 use crate::tries::try_block::timeout;
-use crate::unwind::ending::{Ending, Left, Logged, Retry, Thrown};
+use crate::unwind::ending::{Ending, Logged, Retry, TaskResidue, Thrown};
 use crate::{MAIN, Machine};
 
 impl Machine {
@@ -22,10 +22,10 @@ impl Machine {
         (parent, index): (TaskId, usize),
         child: (TaskId, u64),
         ending: Ending,
-        left: Left,
+        residue: TaskResidue,
     ) -> Option<(Box<Task>, Flow)> {
         let mut task = self.core.tasks.take(parent)?;
-        let (flow, decided) = self.forker().child_ended(&mut task, index, child, ending, left);
+        let (flow, decided) = self.forker().child_ended(&mut task, index, child, ending, residue);
         let Some(why) = decided else { return Some((task, flow)) };
         self.settle(task, flow);
         self.cancel_children(parent, why);

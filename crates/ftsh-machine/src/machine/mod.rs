@@ -30,7 +30,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::random::Random;
 use crate::tasks::scheduler::Scheduler;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{Inherited, State, Task};
+use crate::tasks::task::{ParentContext, State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
 use crate::tries::Tries;
@@ -76,7 +76,8 @@ impl Machine {
             umask: None,
             io: Table::new(requests.handle(IoId::INHERITED), config.passing_input),
             scope: ScopeId::SCRIPT,
-            inherited: Inherited { deadline: config.deadline, ..Inherited::default() }.into(),
+            inherited: ParentContext { deadline: config.deadline, ..ParentContext::default() }
+                .into(),
             state: State::Ready,
             since: Time::START,
             attempts: 0,

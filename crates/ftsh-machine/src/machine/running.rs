@@ -94,9 +94,11 @@ impl Machine {
                 Flow::Exited(ending) => {
                     self.core.unwinder().drop_task(&mut task);
                     let Some(place) = task.parent else { return };
-                    let (child, left) = ((task.id, task.attempts), task.leave_behind());
+                    let (child, residue) = ((task.id, task.attempts), task.residue());
                     drop(task);
-                    let Some(next) = self.child_ended(place, child, ending, left) else { return };
+                    let Some(next) = self.child_ended(place, child, ending, residue) else {
+                        return;
+                    };
                     (task, flow) = next;
                 }
             }

@@ -9,7 +9,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{Frame, FrameKind, JoinFrame, JoinKind};
 use crate::tasks::table::Tasks;
 use crate::tasks::task::{State, Task};
-use crate::unwind::ending::{Ended, Ending, Left};
+use crate::unwind::ending::{Ended, Ending, TaskResidue};
 
 impl Forker<'_> {
     /// A pipeline: its stages share the scope, and each pair a pipe.
@@ -65,15 +65,15 @@ impl Tasks {
 
 /// A stage has ended, and leaves this to the task that waits for it. What it made `local` was its own,
 /// and so is where it went.
-pub fn stage_ended(task: &Task, ending: Ending, left: Left) -> Ended {
-    let mut changes = left.variables.into_changes();
-    for (name, before) in left.locals {
+pub fn stage_ended(task: &Task, ending: Ending, residue: TaskResidue) -> Ended {
+    let mut changes = residue.variables.into_changes();
+    for (name, before) in residue.locals {
         match before {
             Some(change) => changes.insert(name, change),
             None => changes.remove(&name),
         };
     }
-    if left.directory != task.directory {
+    if residue.directory != task.directory {
         changes.retain(|name, _| !matches!(&**name, "PWD" | "OLDPWD"));
     }
     Ended { ending, changes }

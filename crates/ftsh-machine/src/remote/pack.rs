@@ -111,7 +111,7 @@ impl Packer<'_> {
     }
 
     fn around(&self, task: &Task, texts: &mut Texts) -> Around {
-        let around = self.core.inherited_from(task);
+        let around = self.core.child_context(task);
         Around {
             deadline: around.deadline.map(Time::elapsed),
             attempt: around

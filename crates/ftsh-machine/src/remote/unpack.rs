@@ -24,7 +24,7 @@ use crate::secrets::Secrets;
 use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, JoinFrame, JoinKind};
 use crate::tasks::join::top_join;
-use crate::tasks::task::{AfterEmptied, Attempt, Inherited, Task};
+use crate::tasks::task::{AfterEmptied, Attempt, ParentContext, Task};
 use crate::tasks::trace::{Step, StepKind, Trace};
 use crate::time::Time;
 use crate::unwind::Unwinder;
@@ -62,7 +62,7 @@ pub struct RootBranch {
     secrets: Secrets,
     directory: BString,
     umask: u16,
-    inherited: Inherited,
+    inherited: ParentContext,
 }
 
 impl Unpacked {
@@ -243,8 +243,8 @@ fn programs(
     programs.collect()
 }
 
-fn inherited(around: Around, sources: &[Arc<Source>]) -> Inherited {
-    Inherited {
+fn inherited(around: Around, sources: &[Arc<Source>]) -> ParentContext {
+    ParentContext {
         deadline: around.deadline.map(Time::after),
         attempt: around.attempt.map(|(number, started, deadline)| Attempt {
             number,

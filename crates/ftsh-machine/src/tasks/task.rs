@@ -21,7 +21,7 @@ use crate::tasks::timer::TimerKey;
 use crate::tasks::trace::Trace;
 use crate::time::Time;
 use crate::tries::entering::Entering;
-use crate::unwind::ending::{Ending, Left, Logged, Retry, Thrown};
+use crate::unwind::ending::{Ending, Logged, Retry, TaskResidue, Thrown};
 use crate::values::value::{Handle, Value};
 use crate::values::variables::{Change, Kept, Variables};
 use ftsh_syntax::Source;
@@ -55,7 +55,7 @@ pub struct Task {
     /// The innermost family its commands belong to.
     pub scope: ScopeId,
     /// What it takes from the task it was forked from.
-    pub inherited: Arc<Inherited>,
+    pub inherited: Arc<ParentContext>,
     /// What it waits for.
     pub state: State,
     /// Since when it does what it does.
@@ -117,7 +117,7 @@ pub struct Cleaning {
 
 /// What a branch or stage sees of the structures around it.
 #[derive(Clone, Debug, Default)]
-pub struct Inherited {
+pub struct ParentContext {
     /// The tightest limit.
     pub deadline: Option<Time>,
     /// The innermost `try`.
@@ -449,8 +449,8 @@ impl Task {
     }
 
     /// What is left of it when it is over.
-    pub fn leave_behind(&mut self) -> Left {
-        Left {
+    pub fn residue(&mut self) -> TaskResidue {
+        TaskResidue {
             locals: std::mem::take(&mut self.locals),
             variables: std::mem::take(&mut self.variables),
             args: Arc::clone(&self.args),

@@ -13,7 +13,7 @@ use crate::tasks::flow::Flow;
 use crate::tasks::frame::{FrameKind, TryFrame, TryPhase};
 use crate::tasks::join::children;
 use crate::tasks::table::Tasks;
-use crate::tasks::task::{AfterEmptied, Cleaning, Inherited, State, Task};
+use crate::tasks::task::{AfterEmptied, Cleaning, ParentContext, State, Task};
 use crate::tasks::timer::Timer;
 use crate::time::Time;
 use crate::unwind::Unwinder;
@@ -166,7 +166,7 @@ impl Unwinder<'_> {
         for child in children(task) {
             let Some(mut child) = self.core.tasks.take(child) else { continue };
             let inherited =
-                inherited.get_or_insert_with(|| Arc::new(self.core.inherited_from(task)));
+                inherited.get_or_insert_with(|| Arc::new(self.core.child_context(task)));
             child.inherited = Arc::clone(inherited);
             self.limit_tries(&mut child, 0, around);
             self.core.tasks.put(child);
@@ -237,8 +237,8 @@ impl Core {
     }
 
     /// Returns what a branch or stage started by a task sees of the structures around it.
-    pub(crate) fn inherited_from(&self, task: &Task) -> Inherited {
-        Inherited {
+    pub(crate) fn child_context(&self, task: &Task) -> ParentContext {
+        ParentContext {
             deadline: self.deadline_of(task),
             attempt: task.attempt(),
             failure: task.caught().cloned(),

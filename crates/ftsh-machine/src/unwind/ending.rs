@@ -112,7 +112,7 @@ pub struct Ended {
 
 /// What a task that has ended leaves to the one that waits for it.
 #[derive(Debug)]
-pub struct Left {
+pub struct TaskResidue {
     /// What it has made `local` to a call around all of it, and what it had made of that before.
     pub locals: Vec<(Name, Option<Change>)>,
     /// Its variables.
