@@ -198,7 +198,7 @@ fn ci_runs_what_the_readme_says() {
 }
 
 /// Returns the blocks of a text that begin with a line that `begins`, up to the line that closes them.
-fn blocks<'t>(text: &'t str, begins: impl Fn(&str) -> bool) -> Vec<(&'t str, Vec<&'t str>)> {
+fn blocks(text: &str, begins: impl Fn(&str) -> bool) -> Vec<(&str, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(head) = lines.next() {
