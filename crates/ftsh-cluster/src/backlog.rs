@@ -1,7 +1,8 @@
-//! What a branch has printed and nobody has read yet: the last of it in memory, the rest in a file without a name.
+//! Output of a branch that is not yet printed: the newest part in memory, the rest in an unnamed
+//! file.
 //!
-//! It is taken from the connection however long that lasts: what carries both of a node's streams may stop both
-//! when one isn't read, and the node asks for time on the other.
+//! The driver reads the connection even while printing is slow. An engine may stop both streams of
+//! a node if the driver does not read one stream. On the other stream, the node requests more time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,23 +10,23 @@ use std::io;
 use ftsh_process::SpillingLog;
 use ftsh_remote::Stream;
 
-/// What is to be printed, in the order in which it came.
+/// Unprinted output, in the order of arrival.
 #[derive(Debug, Default)]
 pub struct Backlog {
     log: SpillingLog,
-    /// The place of what comes first.
+    /// Offset of the first unprinted byte in the log.
     at: u64,
-    /// On which stream how much of it was printed.
+    /// Runs of bytes on the same stream, each with its length.
     runs: VecDeque<(Stream, u64)>,
 }
 
 impl Backlog {
-    /// Whether there is nothing.
+    /// True if no output is waiting.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Something was printed.
+    /// Appends output of the branch.
     pub fn push(&mut self, stream: Stream, bytes: &[u8]) {
         self.log.append(bytes);
         match self.runs.back_mut() {
@@ -34,10 +35,11 @@ impl Backlog {
         }
     }
 
-    /// What comes first, all on one stream, up to this size. After an error nothing is there any more.
-    pub fn pop(&mut self, most: usize) -> io::Result<Option<(Stream, Vec<u8>)>> {
+    /// Removes the first bytes, all on one stream and at most `limit`. An error discards all
+    /// output.
+    pub fn pop(&mut self, limit: usize) -> io::Result<Option<(Stream, Vec<u8>)>> {
         let Some((stream, length)) = self.runs.front_mut() else { return Ok(None) };
-        let (stream, mut bytes) = (*stream, vec![0; most.min(*length as usize)]);
+        let (stream, mut bytes) = (*stream, vec![0; limit.min(*length as usize)]);
         let read = self.log.read(self.at, &mut bytes).inspect_err(|_| self.runs.clear())?;
         bytes.truncate(read);
         self.at += read as u64;
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_out_as_it_went_in() {
+    fn output_keeps_order_and_stream() {
         let mut backlog = Backlog::default();
         let pieces = [
             (Stream::Output, vec![b'a'; 10]),
@@ -69,7 +71,7 @@ mod tests {
             backlog.push(*stream, bytes);
         }
         let mut found: Vec<(Stream, Vec<u8>)> = Vec::new();
-        while let Some((stream, bytes)) = backlog.pop(4096).expect("it is there") {
+        while let Some((stream, bytes)) = backlog.pop(4096).expect("readable output") {
             assert!((1..=4096).contains(&bytes.len()));
             match found.last_mut() {
                 Some((last, all)) if *last == stream => all.extend(bytes),

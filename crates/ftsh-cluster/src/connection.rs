@@ -1,5 +1,4 @@
-//! The pipes to what an engine runs for us: to its standard input, and from its output and its errors.
-//! Nothing here waits.
+//! Pipes to the standard streams of an engine's command. No function here blocks.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,60 +9,63 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use ftsh_process::{ProcessDriver, Ready};
 
-/// So much is read at once.
-const BLOCK: usize = 64 * 1024;
+/// Maximum number of bytes of one read.
+const MAX_READ: usize = 64 * 1024;
 
-/// Which pipe.
+/// Pipe of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipe {
-    /// To its standard input.
+    /// Pipe to the standard input of the command.
     Input,
-    /// From its standard output.
+    /// Pipe from the standard output of the command.
     Output,
-    /// From its standard error.
+    /// Pipe from the standard error of the command.
     Errors,
 }
 
 impl Pipe {
-    /// All, each at its place in the keys that descriptors are known by.
+    /// All pipes, in the order of their keys.
     pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Errors];
-    /// How many keys a connection takes.
+    /// Number of keys that each connection reserves.
     pub const KEYS: u64 = 4;
 }
 
-/// Our ends of the pipes.
+/// This shell's ends of the pipes.
 #[derive(Debug)]
 pub struct Connection {
     first_key: u64,
     input: Option<io::PipeWriter>,
     output: Option<io::PipeReader>,
     errors: Option<io::PipeReader>,
-    /// What is still to be written.
+    /// Chunks that are not yet written completely.
     unwritten: VecDeque<Arc<[u8]>>,
-    /// How much of the first of it is written.
+    /// Number of bytes already written of the first chunk.
     written: usize,
     is_listening: bool,
 }
 
-/// What reading has brought.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// This.
+pub enum Received {
+    /// Bytes from the pipe.
     Bytes(Vec<u8>),
-    /// Nothing for now.
+    /// No bytes are available yet.
     Nothing,
-    /// Nothing more ever.
+    /// The pipe is closed.
     End,
 }
 
 impl Connection {
-    /// New pipes, and their other ends.
+    /// Creates the pipes, and returns the connection and the ends for the command.
     pub fn open(driver: &mut ProcessDriver, first_key: u64) -> io::Result<(Self, [OwnedFd; 3])> {
         let (their_input, input) = io::pipe()?;
         let (output, their_output) = io::pipe()?;
         let (errors, their_errors) = io::pipe()?;
-        let (input, output, errors) =
-            (ours(input.into())?, ours(output.into())?, ours(errors.into())?);
+        let (input, output, errors) = (
+            prepare_own_end(input.into())?,
+            prepare_own_end(output.into())?,
+            prepare_own_end(errors.into())?,
+        );
         driver.listen_to(output.as_fd(), first_key + Pipe::Output as u64, Ready::ToRead)?;
         driver.listen_to(errors.as_fd(), first_key + Pipe::Errors as u64, Ready::ToRead)?;
         let connection = Self {
@@ -78,45 +80,45 @@ impl Connection {
         Ok((connection, [their_input.into(), their_output.into(), their_errors.into()]))
     }
 
-    /// Reads what there is, up to some size.
-    pub fn read(&mut self, driver: &mut ProcessDriver, pipe: Pipe) -> Heard {
+    /// Reads the available bytes, at most one block.
+    pub fn read(&mut self, driver: &mut ProcessDriver, pipe: Pipe) -> Received {
         let slot = match pipe {
-            Pipe::Input => return Heard::End,
+            Pipe::Input => return Received::End,
             Pipe::Output => &mut self.output,
             Pipe::Errors => &mut self.errors,
         };
-        let Some(reader) = slot else { return Heard::End };
-        let mut bytes = vec![0; BLOCK];
+        let Some(reader) = slot else { return Received::End };
+        let mut bytes = vec![0; MAX_READ];
         match reader.read(&mut bytes) {
             Ok(read @ 1..) => {
                 bytes.truncate(read);
-                Heard::Bytes(bytes)
+                Received::Bytes(bytes)
             }
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
             {
-                Heard::Nothing
+                Received::Nothing
             }
             Ok(0) | Err(_) => {
-                leave(driver, slot);
-                Heard::End
+                close_reader(driver, slot);
+                Received::End
             }
         }
     }
 
-    /// Writes this after what is still to be written.
+    /// Queues a copy of the bytes, and writes as much as possible.
     pub fn write(&mut self, driver: &mut ProcessDriver, bytes: &[u8]) {
         self.send(driver, bytes.into());
     }
 
-    /// The same, for what others are sent as well.
+    /// Queues a shared chunk, and writes as much as possible.
     pub fn send(&mut self, driver: &mut ProcessDriver, bytes: Arc<[u8]>) {
         self.unwritten.push_back(bytes);
-        self.go_on(driver);
+        self.flush(driver);
     }
 
-    /// Writes what can be written.
-    pub fn go_on(&mut self, driver: &mut ProcessDriver) {
+    /// Writes queued bytes until the pipe is full.
+    pub fn flush(&mut self, driver: &mut ProcessDriver) {
         let Some(input) = &mut self.input else { return };
         while let Some(first) = self.unwritten.front() {
             if self.written >= first.len() {
@@ -127,7 +129,7 @@ impl Connection {
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Nobody is there: that will be heard.
+                // The reader is gone. The ends of the other two pipes report the loss.
                 Err(_) => {
                     self.written = 0;
                     self.unwritten.clear();
@@ -141,14 +143,14 @@ impl Connection {
             if !is_needed {
                 driver.listen_no_more(fd);
             } else if driver.listen_to(fd, key, Ready::ToWrite).is_err() {
-                // The node takes that for the end of this shell.
-                self.hang_up(driver);
+                // The node handles the end of its input as the end of this shell.
+                self.close_input(driver);
             }
         }
     }
 
-    /// Ends what it is told.
-    pub fn hang_up(&mut self, driver: &mut ProcessDriver) {
+    /// Closes the pipe to the standard input of the command.
+    pub fn close_input(&mut self, driver: &mut ProcessDriver) {
         if std::mem::take(&mut self.is_listening)
             && let Some(input) = &self.input
         {
@@ -157,23 +159,24 @@ impl Connection {
         self.input = None;
     }
 
-    /// Ends it.
+    /// Closes all pipes.
     pub fn close(&mut self, driver: &mut ProcessDriver) {
-        self.hang_up(driver);
-        leave(driver, &mut self.output);
-        leave(driver, &mut self.errors);
+        self.close_input(driver);
+        close_reader(driver, &mut self.output);
+        close_reader(driver, &mut self.errors);
     }
 }
 
-fn leave(driver: &mut ProcessDriver, slot: &mut Option<io::PipeReader>) {
+fn close_reader(driver: &mut ProcessDriver, slot: &mut Option<io::PipeReader>) {
     if let Some(reader) = slot.take() {
         let fd: BorrowedFd = reader.as_fd();
         driver.listen_no_more(fd);
     }
 }
 
-/// One of our own ends: no command gets it, and it never blocks.
-fn ours(fd: OwnedFd) -> io::Result<OwnedFd> {
+/// Prepares an end of this shell: no command inherits the descriptor, and the descriptor never
+/// blocks.
+fn prepare_own_end(fd: OwnedFd) -> io::Result<OwnedFd> {
     let fd = ProcessDriver::keep(fd)?;
     let flags = fcntl(&fd, FcntlArg::F_GETFL)?;
     fcntl(&fd, FcntlArg::F_SETFL(OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK))?;

@@ -1,11 +1,11 @@
-//! What is said between this shell and a node, until nothing is left of the branch there.
+//! Conversation between this shell and a node, until nothing is left of the branch there.
 
 use std::time::Duration;
 
 use nix::libc::SIGTERM;
 
 use super::ClusterDriver;
-use super::connection::{Heard, Pipe};
+use super::connection::{Pipe, Received};
 use super::remote_branch::{Awaited, RemoteBranch};
 use ftsh_machine::driver::Driver;
 use ftsh_machine::effect::{Action, Effect, FdChange, FdSource, ScopeId};
@@ -16,17 +16,17 @@ use ftsh_sys::os_error::plain;
 
 /// Time until a needless command of an engine is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// What has been read is printed in pieces up to this size.
-const PIECE: usize = 256 * 1024;
+/// Maximum number of bytes that one command prints.
+const MAX_PRINT: usize = 256 * 1024;
 
 impl ClusterDriver {
-    /// Asks the branches of a scope to end.
+    /// Requests the end of the branches of a scope.
     pub(super) fn end(&mut self, scope: ScopeId) {
         let families = &self.families;
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
         self.orphans.end(scope, families);
         let concerned = |it: &&RemoteBranch| {
-            it.awaited != Awaited::Told && families.is_in(it.dispatched.scope, scope)
+            it.awaited != Awaited::Delivered && families.is_in(it.dispatched.scope, scope)
         };
         let numbers: Vec<_> =
             self.branches.values().filter(concerned).map(RemoteBranch::number).collect();
@@ -35,12 +35,12 @@ impl ClusterDriver {
                 it.awaited = Awaited::Nothing;
                 it.head.end(SIGTERM);
             }
-            self.go_on(number);
+            self.process_outputs(number);
         }
     }
 
-    /// Does what a conversation asks for.
-    pub(super) fn go_on(&mut self, number: u64) {
+    /// Handles the outputs of a conversation.
+    pub(super) fn process_outputs(&mut self, number: u64) {
         let Self { inner, branches, ready, .. } = self;
         let Some(it) = branches.get_mut(&number) else { return };
         while let Some(output) = it.head.poll_output() {
@@ -54,7 +54,7 @@ impl ClusterDriver {
                 Output::Printed(stream, bytes) => it.unprinted.push(stream, &bytes),
                 Output::Returned(returned) => {
                     it.connection.close(inner);
-                    // One that has begun and told its end ends by itself.
+                    // The command of a branch that reported its end exits without a signal.
                     let is_needless = !matches!(returned, Returned::Ended { .. });
                     if !it.engine_ended {
                         if is_needless {
@@ -62,45 +62,47 @@ impl ClusterDriver {
                         }
                         it.kill_at = Some(Time::after(inner.now().elapsed() + END_TIMEOUT));
                     }
-                    it.returned = Some(it.told(returned));
+                    it.returned = Some(it.with_script_name(returned));
                 }
             }
         }
-        self.settle(number);
+        self.end_start(number);
         self.print(number);
         self.conclude(number);
     }
 
-    /// Takes note that a branch has begun on its host, or won't: another one may.
-    fn settle(&mut self, number: u64) {
+    /// Records that a branch has begun on its host or cannot begin there, and sends waiting
+    /// branches.
+    fn end_start(&mut self, number: u64) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         let has_begun = it.head.has_begun();
         let is_beginning = !has_begun && !it.head.is_over();
         if let Some(host) = &it.place.host
             && !is_beginning
-            && !std::mem::replace(&mut it.place.is_settled, true)
+            && !std::mem::replace(&mut it.place.start_ended, true)
         {
             if let Some(state) = self.engines.get_mut(&it.dispatched.engine) {
-                state.hosts.settle(host);
+                state.hosts.end_start(host);
                 if it.awaited == Awaited::End {
-                    state.hosts.learn(host, has_begun);
+                    state.hosts.record_start(host, has_begun);
                 }
             }
             self.send_waiting();
         }
     }
 
-    /// Prints what comes next.
+    /// Prints the next unprinted bytes.
     fn print(&mut self, number: u64) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         if it.is_printing {
             return;
         }
-        let (stream, bytes) = match it.unprinted.pop(PIECE) {
+        let (stream, bytes) = match it.unprinted.pop(MAX_PRINT) {
             Ok(Some(next)) => next,
             Ok(None) => return,
             Err(error) => {
-                it.spoilt = Some(format!("what it printed can't be read back: {}", plain(&error)));
+                it.output_error =
+                    Some(format!("what it printed can't be read back: {}", plain(&error)));
                 return;
             }
         };
@@ -112,18 +114,18 @@ impl ClusterDriver {
         self.inner.perform(effect);
     }
 
-    /// Tells what became of a branch, once all that it has printed is printed; forgets it when the engine's
-    /// command has ended as well.
+    /// Delivers the result of a branch once all of its output is printed. Removes the branch when
+    /// the engine's command has ended as well.
     fn conclude(&mut self, number: u64) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         if it.returned.is_none() || it.is_printing || !it.unprinted.is_empty() {
             return;
         }
-        let awaited = std::mem::replace(&mut it.awaited, Awaited::Told);
-        if awaited != Awaited::Told {
+        let awaited = std::mem::replace(&mut it.awaited, Awaited::Delivered);
+        if awaited != Awaited::Delivered {
             self.inner.perform(Effect::CloseIo(it.ids.printing_io()));
-            let returned = match it.spoilt.take() {
-                Some(why) => Some(it.told(Returned::Lost { node: None, why })),
+            let returned = match it.output_error.take() {
+                Some(why) => Some(it.with_script_name(Returned::Lost { node: None, why })),
                 None => it.returned.clone(),
             };
             if let Some(returned) = returned
@@ -132,7 +134,7 @@ impl ClusterDriver {
                 self.ready.push_back(Event::Returned { process: it.dispatched.process, returned });
             }
             let (place, engine) = (std::mem::take(&mut it.place), it.dispatched.engine);
-            self.tell_empty();
+            self.report_empty();
             if let Some(host) = place.host {
                 self.engine(engine).hosts.leave(&host);
                 self.send_waiting();
@@ -143,8 +145,9 @@ impl ClusterDriver {
         }
     }
 
-    /// Waits for the end of engines' commands that aren't needed any more: at once, if somebody is impatient.
-    pub(super) fn outlast_engines(&mut self) {
+    /// Waits for the end of needless commands of engines. An interrupt kills these commands at
+    /// once.
+    pub(super) fn wait_for_engines(&mut self) {
         self.end_polls();
         let until = self.inner.now() + END_TIMEOUT * 2;
         let is_there = |it: &Self| !it.branches.is_empty() || it.is_polling();
@@ -168,16 +171,16 @@ impl ClusterDriver {
         }
         let Some(it) = self.branches.get_mut(&number) else { return };
         if pipe == Pipe::Input {
-            it.connection.go_on(&mut self.inner);
+            it.connection.flush(&mut self.inner);
             return;
         }
-        if let Heard::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
+        if let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
             it.on_bytes(pipe, self.inner.now(), &bytes);
         }
-        self.go_on(number);
+        self.process_outputs(number);
     }
 
-    /// An engine's command has ended: nothing more is said but what was said already.
+    /// Handles the end of an engine's command, after the remaining bytes of both pipes.
     pub(super) fn engine_ended(&mut self, number: u64, status: Status) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         let code = match status {
@@ -187,16 +190,16 @@ impl ClusterDriver {
         it.engine_ended = true;
         it.kill_at = None;
         for pipe in [Pipe::Output, Pipe::Errors] {
-            while let Heard::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
+            while let Received::Bytes(bytes) = it.connection.read(&mut self.inner, pipe) {
                 it.on_bytes(pipe, self.inner.now(), &bytes);
             }
         }
-        self.go_on(number);
+        self.process_outputs(number);
         if let Some(it) = self.branches.get_mut(&number)
             && !it.head.is_over()
         {
             it.closed(code);
-            self.go_on(number);
+            self.process_outputs(number);
         }
     }
 }

@@ -8,7 +8,8 @@ use super::poll_schedule::PollSchedule;
 use super::queue_poll::QueuePoll;
 use ftsh_machine::Time;
 
-/// State of one engine during a run. A list of one engine's queue proves nothing about the jobs of another.
+/// State of one engine during a run. A list of one engine's queue proves nothing about the jobs of
+/// another.
 #[derive(Debug)]
 pub(super) struct EngineState {
     pub engine: &'static dyn Engine,
@@ -19,8 +20,8 @@ pub(super) struct EngineState {
 }
 
 impl EngineState {
-    /// Creates the state of an engine that has not been used. The first poll of the queue comes this long after
-    /// the first submission.
+    /// Creates the state of an engine that has not been used. The first poll of the queue follows
+    /// the first submission by `first_poll`.
     pub fn new(engine: &'static dyn Engine, first_poll: Duration) -> Self {
         Self {
             engine,

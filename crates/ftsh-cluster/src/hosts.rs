@@ -6,29 +6,36 @@ use bstr::{BStr, ByteSlice};
 
 use ftsh_syntax::engine;
 
-/// A server lets ten begin at once, and then turns more and more away: `MaxStartups` of `sshd_config`.
-const MOST_BEGINNING: u64 = 8;
+/// Maximum number of branches that begin at once on a host. A server with the default `MaxStartups`
+/// of `sshd_config` refuses connections at random from ten on.
+const MAX_BEGINNING: u64 = 8;
 
-/// The hosts of a run, and what runs on each.
+/// Hosts of a run, with the branches on each host.
 #[derive(Debug, Default)]
 pub struct Hosts(BTreeMap<String, Use>);
 
-/// How many branches are on a host.
+/// Use of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     all: u64,
-    /// Those that have not begun.
+    /// Number of branches that have not begun.
     beginning: u64,
-    /// How many have not begun in the end, since one has.
+    /// Number of branches in a row that did not begin.
     refused: u64,
-    /// Whether one has.
+    /// True once a branch has begun on the host.
     is_known: bool,
 }
 
 impl Hosts {
-    /// The host of a list, `host1 host2*4`, that has refused least and has most places left, rather one that is
-    /// known, of those that aren't to be avoided, if there are such; and whether there are others. None if none
-    /// can take more now; an error says what is wrong with the list.
+    /// Chooses a host of a list such as `host1 host2*4`, and returns true if the list has other
+    /// hosts. Hosts to avoid are candidates only if the list has no others.
+    ///
+    /// The host with the fewest refusals comes first, then the host with the largest share of free
+    /// places, then a known host. Returns none if no host has a free place.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the list is invalid.
     pub fn choose(&self, list: &BStr, avoid: &[String]) -> Result<Option<(String, bool)>, String> {
         let hosts = engine::hosts(&list.to_str_lossy())?;
         let wanted = |(host, _): &&(String, u64)| !avoid.contains(host);
@@ -38,7 +45,7 @@ impl Hosts {
         let free = usable.filter_map(|(host, places)| {
             let used = self.0.get(host).copied().unwrap_or_default();
             let left = places.saturating_sub(used.all);
-            let is_free = left > 0 && used.beginning < MOST_BEGINNING;
+            let is_free = left > 0 && used.beginning < MAX_BEGINNING;
             is_free.then_some((host, used, left as f64 / *places as f64))
         });
         let best = free.max_by(|(a, of_a, left_a), (b, of_b, left_b)| {
@@ -49,28 +56,28 @@ impl Hosts {
         Ok(best.map(|(host, ..)| (host.clone(), hosts.len() > 1)))
     }
 
-    /// Something is sent to a host.
+    /// Counts a branch that is sent to a host.
     pub fn enter(&mut self, host: &str) {
         let used = self.0.entry(host.into()).or_default();
         (used.all, used.beginning) = (used.all + 1, used.beginning + 1);
     }
 
-    /// It has begun there, or won't.
-    pub fn settle(&mut self, host: &str) {
+    /// Records that a branch has begun on a host, or cannot begin there.
+    pub fn end_start(&mut self, host: &str) {
         if let Some(used) = self.0.get_mut(host) {
             used.beginning = used.beginning.saturating_sub(1);
         }
     }
 
-    /// What was sent to a host has begun there, or nothing came of it though it was wanted.
-    pub fn learn(&mut self, host: &str, has_begun: bool) {
+    /// Counts a success or a refusal of a host.
+    pub fn record_start(&mut self, host: &str, has_begun: bool) {
         if let Some(used) = self.0.get_mut(host) {
             used.refused = if has_begun { 0 } else { used.refused.saturating_add(1) };
             used.is_known |= has_begun;
         }
     }
 
-    /// It uses it no more.
+    /// Frees the place of a branch.
     pub fn leave(&mut self, host: &str) {
         if let Some(used) = self.0.get_mut(host) {
             used.all = used.all.saturating_sub(1);
@@ -103,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_named_twice_has_the_places_of_both() {
+    fn a_host_named_twice_has_the_places_of_both() {
         let mut hosts = Hosts::default();
         for _ in 0..4 {
             assert_eq!(chosen(&hosts, "a a*3", &[]).as_deref(), Some("a"));
@@ -121,26 +128,26 @@ mod tests {
             hosts.enter(&host);
             sent += 1;
         }
-        assert_eq!(sent, MOST_BEGINNING);
-        hosts.settle("a");
+        assert_eq!(sent, MAX_BEGINNING);
+        hosts.end_start("a");
         assert_eq!(chosen(&hosts, "a*100", &[]).as_deref(), Some("a"));
     }
 
     #[test]
-    fn hosts_that_have_refused_are_asked_last_and_those_that_have_not_first() {
+    fn hosts_that_refused_come_last() {
         let mut hosts = Hosts::default();
         let mut order = Vec::new();
         for has_begun in [false, false, true, true, false, true] {
             let host = chosen(&hosts, "a b c*2 d", &[]).expect("a place");
             hosts.enter(&host);
-            hosts.settle(&host);
-            hosts.learn(&host, has_begun);
+            hosts.end_start(&host);
+            hosts.record_start(&host, has_begun);
             hosts.leave(&host);
             order.push(host);
         }
-        // A host that is known goes before one that isn't, until it refuses.
+        // A known host precedes an unknown host until the known host refuses.
         assert_eq!(order, ["a", "b", "c", "c", "c", "d"]);
-        // All are to be avoided: where branches have begun they may again.
+        // All hosts are to be avoided: a host on which branches have begun comes first.
         assert_eq!(chosen(&hosts, "a b c*2 d", &["a", "b", "c", "d"]).as_deref(), Some("d"));
         hosts.enter("d");
         assert_eq!(chosen(&hosts, "a b c*2 d", &[]).as_deref(), Some("c"));

@@ -1,4 +1,4 @@
-//! The prompt and the terminal are this machine's.
+//! Interactive use: the prompt and the terminal belong to the process driver.
 
 use std::io;
 
@@ -21,7 +21,7 @@ impl Interactive for ClusterDriver {
         loop {
             match self.inner.attend(job, until) {
                 Attended::Event(event) => {
-                    if let Some(event) = self.sift(event) {
+                    if let Some(event) = self.filter_event(event) {
                         return Attended::Event(event);
                     }
                 }
@@ -39,7 +39,7 @@ impl Interactive for ClusterDriver {
     }
 
     fn flush_on_exit(&mut self, outcome: Outcome) -> Outcome {
-        self.outlast_engines();
+        self.wait_for_engines();
         self.inner.flush_on_exit(outcome)
     }
 

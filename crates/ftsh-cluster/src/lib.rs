@@ -1,9 +1,10 @@
-//! A driver around the process driver that has branches run on other machines.
+//! Driver around the process driver that runs branches on other machines.
 //!
-//! An engine, as `srun` or `ssh`, starts `ftsh --branch` there and keeps its streams; that is a command like
-//! others here, but in a family apart: when the script's is ended, branches are first asked to end by
-//! themselves, through that connection, so that the shell on the node clears away what they have started.
-//! What they print is printed as `echo` would, by the process driver.
+//! An engine, such as `srun` or `ssh`, starts `ftsh --branch` on a node and connects the standard
+//! streams. The engine's command runs in a separate process family. When the script's family ends,
+//! the driver first requests the end of the branches over the connections. Each node's shell can
+//! then clean up its own processes. The process driver prints the output of branches as `echo`
+//! would.
 
 mod backlog;
 mod connection;
@@ -55,11 +56,11 @@ pub struct ClusterDriver {
     config: ClusterConfig,
     /// Implementation of each engine.
     implementation: fn(EngineId) -> &'static dyn Engine,
-    /// Pause before an engine's queue is polled first.
+    /// Pause before the first poll of an engine's queue.
     first_poll: Duration,
     /// State of the engines that this run has used.
     engines: BTreeMap<EngineId, EngineState>,
-    /// The program that runs, once that is known.
+    /// This program, loaded by the first submission.
     program: Option<Program>,
     branches: BTreeMap<u64, RemoteBranch>,
     families: Families,
@@ -70,17 +71,17 @@ pub struct ClusterDriver {
     count: u64,
 }
 
-/// What a turn of waiting has come to.
+/// Result of one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// Something has happened.
+    /// An event arrived, or the driver handled work of its own.
     Busy,
-    /// Somebody wants a look at the machine, or it is time.
+    /// No event arrived before the time limit, or the process driver returned early.
     Idle,
 }
 
 impl ClusterDriver {
-    /// A driver around this one.
+    /// Creates a driver around a process driver.
     pub fn new(inner: ProcessDriver, config: ClusterConfig) -> Self {
         Self {
             inner,
@@ -98,19 +99,19 @@ impl ClusterDriver {
         }
     }
 
-    /// What the processes of this start are known by.
+    /// Returns the mark of the processes of this start.
     pub fn mark(&self) -> &str {
         self.inner.mark()
     }
 
     /// Returns the scopes of the branches that may run somewhere.
     fn remote_scopes(&self) -> Vec<ScopeId> {
-        let unfinished = self.branches.values().filter(|it| it.awaited != Awaited::Told);
+        let unfinished = self.branches.values().filter(|it| it.awaited != Awaited::Delivered);
         unfinished.map(|it| it.dispatched.scope).chain(self.orphans.scopes()).collect()
     }
 
-    /// What the machine is told of an event of the process driver's.
-    fn sift(&mut self, event: Event) -> Option<Event> {
+    /// Handles an event of the process driver. Returns the event if the machine needs the event.
+    fn filter_event(&mut self, event: Event) -> Option<Event> {
         let own = match &event {
             Event::Spawned { process, .. }
             | Event::SpawnFailed { process, .. }
@@ -145,10 +146,10 @@ impl ClusterDriver {
                     it.engine_ended = true;
                     it.head.closed(&error.message, blame);
                 }
-                self.go_on(number);
+                self.process_outputs(number);
             }
             Event::Exited { status, .. } if is_engine => self.engine_ended(number, status),
-            // It was killed, and nobody tells of its end.
+            // The engine's command was killed, and no exit event follows.
             Event::Emptied { .. }
                 if self.branches.get(&number).is_some_and(|it| !it.engine_ended) =>
             {
@@ -158,23 +159,23 @@ impl ClusterDriver {
                 if let Some(it) = self.branches.get_mut(&number) {
                     it.is_printing = false;
                 }
-                self.go_on(number);
+                self.process_outputs(number);
             }
             _ => {}
         }
         None
     }
 
-    /// The moment when something is to be done even if nothing happens.
+    /// Returns the time of the next internal work of the driver.
     fn next_due(&self) -> Time {
         let due = self.branches.values().map(RemoteBranch::next_due).min().unwrap_or(Time::NEVER);
         due.min(self.next_poll()).min(self.orphans.next_due()).min(self.next_stale())
     }
 
-    fn take_due(&mut self) {
+    fn handle_due(&mut self) {
         let now = self.inner.now();
         if let Some(held) = self.orphans.pass(now) {
-            self.tell_empty();
+            self.report_empty();
             for dispatch in held {
                 self.dispatch(dispatch);
             }
@@ -188,34 +189,34 @@ impl ClusterDriver {
                 self.inner.perform(Effect::Terminate(scope));
                 self.inner.perform(Effect::Kill { scope, strong: true });
             }
-            self.go_on(number);
+            self.process_outputs(number);
         }
-        self.give_back_stale();
+        self.return_stale();
         self.poll_queues();
     }
 
-    /// Waits for something to happen, here or to a branch, and takes note of it.
+    /// Waits for an event on this machine or of a branch, and handles internal work.
     fn turn(&mut self, until: Time) -> Turn {
         let due = self.next_due();
         let event = self.inner.wait(until.min(due));
-        let heard = self.read_connections();
-        self.take_due();
-        let is_ours = heard || (due <= self.now() && due < until);
+        let was_ready = self.read_connections();
+        self.handle_due();
+        let is_ours = was_ready || (due <= self.now() && due < until);
         let turn = if event.is_some() || is_ours { Turn::Busy } else { Turn::Idle };
-        if let Some(event) = event.and_then(|event| self.sift(event)) {
+        if let Some(event) = event.and_then(|event| self.filter_event(event)) {
             self.ready.push_back(event);
         }
         turn
     }
 
-    /// Tells of the scopes that are empty by now.
-    fn tell_empty(&mut self) {
+    /// Reports the scopes that are now empty.
+    fn report_empty(&mut self) {
         let remote = self.remote_scopes();
         let empty = self.families.empty(&remote).into_iter();
         self.ready.extend(empty.map(|scope| Event::Emptied { scope }));
     }
 
-    /// Reads connections that are ready. Returns true if there are such.
+    /// Reads the ready connections. Returns true if any connection was ready.
     fn read_connections(&mut self) -> bool {
         let keys = self.inner.take_ready();
         for key in &keys {
@@ -238,7 +239,7 @@ impl Driver for ClusterDriver {
                 self.families.hand_over(scope, into);
                 self.orphans.hand_over(scope, into);
             }
-            // A second time is impatience, there as here.
+            // A repeated request is sent to the nodes as well.
             Effect::Terminate(scope) | Effect::Kill { scope, .. } => self.end(scope),
             _ => {}
         }

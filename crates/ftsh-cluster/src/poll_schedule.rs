@@ -1,8 +1,9 @@
 //! Times at which the queue of an engine is polled, and the jobs that the queue has lost.
 //!
-//! The command that submitted a job waits until the engine starts the job. The command waits for ever if the
-//! engine was killed and forgot the job, if a message was lost, or if a node has the job and runs nothing.
-//! Polls find these jobs. Nothing runs here, and there is no clock.
+//! The command that submitted a job waits until the engine starts the job. The command never
+//! returns if the engine was killed and forgot the job, or if a message was lost. The same happens
+//! if a node has the job and runs nothing. Polls find these jobs. The module starts no processes
+//! and has no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +20,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 pub struct PollSchedule {
     /// Time of the next poll; never while a poll runs or nothing is pending.
     due: Time,
-    /// Pause before the first poll, and after a poll that missed something.
+    /// Pause before the first poll, and after a poll that missed a job.
     first_pause: Duration,
     pause: Duration,
     /// Jobs that the running poll checks, by the number of their branch.
@@ -60,15 +61,16 @@ impl PollSchedule {
         is_needed
     }
 
-    /// Handles the list of waiting jobs, or a poll without an answer. Returns the branches whose jobs two lists in
-    /// a row lacked: a busy engine may have started a job whose command has no message of the start yet.
+    /// Handles the list of waiting jobs, or a poll without an answer. Returns the branches whose
+    /// jobs are missing in two consecutive lists. A busy engine may have started a job before the
+    /// command receives the message.
     pub fn answered(&mut self, now: Time, waiting: Option<&BTreeSet<&str>>) -> Vec<u64> {
         let sought = std::mem::take(&mut self.sought);
-        let mut forgotten = Vec::new();
+        let mut lost = Vec::new();
         if let Some(waiting) = waiting {
             let missed = sought.into_iter().filter(|(_, job)| !waiting.contains(job.as_str()));
             let missed = missed.map(|(number, _)| number).collect::<BTreeSet<_>>();
-            forgotten = missed.intersection(&self.missed).copied().collect();
+            lost = missed.intersection(&self.missed).copied().collect();
             self.missed = &missed - &self.missed;
         }
         if self.missed.is_empty() {
@@ -77,7 +79,7 @@ impl PollSchedule {
         } else {
             self.due = now + self.first_pause;
         }
-        forgotten
+        lost
     }
 }
 
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_twice_is_forgotten() {
+    fn a_job_missing_twice_is_lost() {
         let mut schedule = PollSchedule::new(FIRST_PAUSE);
         schedule.sent(at(0));
         assert_eq!(poll(&mut schedule, "abc", Some(&["a"])), NONE);
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_proves_nothing() {
+    fn a_poll_without_answer_proves_nothing() {
         let mut schedule = PollSchedule::new(FIRST_PAUSE);
         schedule.sent(at(0));
         assert_eq!(poll(&mut schedule, "a", None), NONE);
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_and_waits_no_more_is_not_forgotten_later() {
+    fn a_job_that_no_longer_waits_is_not_lost_later() {
         let mut schedule = PollSchedule::new(FIRST_PAUSE);
         schedule.sent(at(0));
         assert_eq!(poll(&mut schedule, "ab", Some(&["b"])), NONE);
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_few() {
+    fn pauses_between_polls_grow() {
         let mut schedule = PollSchedule::new(FIRST_PAUSE);
         schedule.sent(at(0));
         schedule.sent(at(3));
@@ -148,11 +150,11 @@ mod tests {
         }
         assert_eq!(times, [5, 10, 20, 40, 80, 140]);
         poll(&mut schedule, "a", Some(&[]));
-        assert_eq!(schedule.due(), at(205), "soon, when something is missed");
+        assert_eq!(schedule.due(), at(205), "soon, when a job is missed");
     }
 
     #[test]
-    fn nothing_is_looked_for_when_nothing_waits() {
+    fn no_poll_without_waiting_jobs() {
         let mut schedule = PollSchedule::new(FIRST_PAUSE);
         assert_eq!(schedule.due(), Time::NEVER);
         schedule.sent(at(0));

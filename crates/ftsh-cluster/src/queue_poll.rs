@@ -8,7 +8,7 @@ use std::time::Duration;
 use bstr::ByteSlice;
 
 use super::ClusterDriver;
-use super::connection::{Connection, Heard, Pipe};
+use super::connection::{Connection, Pipe, Received};
 use super::engine_state::EngineState;
 use super::engines::{BatchQueue, QueueEntry, Reason};
 use super::remote_branch::{Dispatched, RemoteBranch, ReservedIds};
@@ -22,14 +22,14 @@ use ftsh_syntax::engine::EngineId;
 /// Time limit of the command. Slurm's command gives up after 10 to 100 seconds, as configured.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Poll that runs.
+/// Running poll.
 #[derive(Debug)]
 pub(super) struct QueuePoll {
     ids: ReservedIds,
     queue: &'static dyn BatchQueue,
     connection: Connection,
     answer: Vec<u8>,
-    /// Time at which the poll is given up.
+    /// Time at which the driver gives up the poll.
     pub until: Time,
 }
 
@@ -53,7 +53,7 @@ impl ClusterDriver {
         self.engines.iter().find(|(_, state)| is_it(state)).map(|(id, _)| *id)
     }
 
-    /// Begins the polls that are due, and gives up those that take too long.
+    /// Begins the polls that are due, and gives up polls that take too long.
     pub(super) fn poll_queues(&mut self) {
         let now = self.inner.now();
         let due = self.engines.iter().filter(|(_, state)| state.next_poll() <= now);
@@ -91,7 +91,7 @@ impl ClusterDriver {
         let environment = Arc::new(wanted.collect());
         let ids = self.new_ids();
         let (mut connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
-        connection.hang_up(&mut self.inner);
+        connection.close_input(&mut self.inner);
         self.inner.give(ids.engine_io(), theirs)?;
         self.inner.open_apart(ids.scope());
         let words = queue.list();
@@ -113,7 +113,7 @@ impl ClusterDriver {
     pub(super) fn on_list(&mut self, id: EngineId, pipe: Pipe) {
         let state = self.engines.get_mut(&id);
         let Some(poll) = state.and_then(|state| state.poll.as_mut()) else { return };
-        if let Heard::Bytes(bytes) = poll.connection.read(&mut self.inner, pipe)
+        if let Received::Bytes(bytes) = poll.connection.read(&mut self.inner, pipe)
             && pipe == Pipe::Output
         {
             poll.answer.extend_from_slice(&bytes);
@@ -124,7 +124,7 @@ impl ClusterDriver {
     pub(super) fn poll_ended(&mut self, number: u64, status: Status) {
         let Some(id) = self.engine_with_poll(number) else { return };
         let Some(mut poll) = self.engine(id).poll.take() else { return };
-        while let Heard::Bytes(bytes) = poll.connection.read(&mut self.inner, Pipe::Output) {
+        while let Received::Bytes(bytes) = poll.connection.read(&mut self.inner, Pipe::Output) {
             poll.answer.extend_from_slice(&bytes);
         }
         poll.connection.close(&mut self.inner);
@@ -137,11 +137,11 @@ impl ClusterDriver {
         self.expect_hello(id, &jobs);
         let now = self.inner.now();
         for number in self.engine(id).schedule.answered(now, listed.as_ref()) {
-            self.give_back(number, Blame::Engine, "it has forgotten job");
+            self.return_branch(number, Blame::Engine, "it has forgotten job");
         }
         let stale = listed.and_then(|listed| self.stale(id, &listed));
         if let Some(number) = stale {
-            self.give_back(number, Blame::Stale, "machines needn't be avoided any more by job");
+            self.return_branch(number, Blame::Stale, "machines needn't be avoided any more by job");
         }
     }
 
@@ -160,8 +160,8 @@ impl ClusterDriver {
         }
     }
 
-    /// Returns a branch that waits although a node that its submission avoids may be used again. One branch at a
-    /// time is submitted again, as the node may still fail.
+    /// Returns a waiting branch whose submission avoids a node that is now usable again. Only a
+    /// single branch is submitted again at a time, as the node may still fail.
     fn stale(&self, id: EngineId, listed: &BTreeSet<&str>) -> Option<u64> {
         let now = self.inner.now();
         let waits =
@@ -172,13 +172,14 @@ impl ClusterDriver {
         self.branches.values().find(is_stale).map(RemoteBranch::number)
     }
 
-    /// Returns a waiting branch to the machine, which submits the branch again, unless the job has started.
-    fn give_back(&mut self, number: u64, blame: Blame, why: &str) {
+    /// Returns a waiting branch to the machine, which submits the branch again, unless the job has
+    /// started.
+    fn return_branch(&mut self, number: u64, blame: Blame, why: &str) {
         let Some(it) = self.branches.get_mut(&number) else { return };
         let Some(job) = it.pending_job() else { return };
         it.reason = Some(Reason { blame, node: None, why: format!("{why} {job}") });
         it.head.closed("", blame);
-        self.go_on(number);
+        self.process_outputs(number);
     }
 
     /// Gives up all polls.
@@ -195,7 +196,7 @@ impl ClusterDriver {
 }
 
 impl QueuePoll {
-    /// Kills the command of a poll that nobody waits for.
+    /// Kills the command of an abandoned poll.
     fn end(&mut self, driver: &mut ProcessDriver) {
         self.until = Time::NEVER;
         let scope = self.ids.scope();
@@ -216,7 +217,8 @@ impl RemoteBranch {
     /// Returns the job in the queue, if the job waits for its turn.
     fn pending_job(&self) -> Option<String> {
         let is_there = self.head.node().is_some();
-        let said = if is_there || !self.may_wait() { return None } else { self.head.preamble() };
-        self.dispatched.implementation.queue()?.pending_job(&said).map(ToOwned::to_owned)
+        let messages =
+            if is_there || !self.may_wait() { return None } else { self.head.preamble() };
+        self.dispatched.implementation.queue()?.pending_job(&messages).map(ToOwned::to_owned)
     }
 }

@@ -14,11 +14,11 @@ use ftsh_process::CLIENTS;
 use ftsh_remote::Head;
 use ftsh_syntax::engine::EngineId;
 
-/// First reserved id. The machine counts from 1, the journal down from the greatest number. By the ids of scopes
-/// the process driver recognizes the commands of engines.
-const OWN: u64 = CLIENTS;
+/// First reserved id. The machine counts from 1, and the journal counts down from the greatest
+/// number. The process driver recognizes the commands of engines by reserved scope ids.
+const RESERVED: u64 = CLIENTS;
 /// Bits of an id that mark reserved ids.
-const WHOSE: u64 = 0xff << 56;
+const RESERVED_MASK: u64 = 0xff << 56;
 
 /// Ids of the parts of one branch in the process driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,47 +73,49 @@ impl ReservedIds {
 
     /// Returns the id of the engine's command.
     pub fn engine(self) -> ProcessId {
-        ProcessId(OWN | self.0 << 1)
+        ProcessId(RESERVED | self.0 << 1)
     }
 
     /// Returns the id of the command that prints.
     pub fn printing(self) -> ProcessId {
-        ProcessId(OWN | self.0 << 1 | 1)
+        ProcessId(RESERVED | self.0 << 1 | 1)
     }
 
     /// Returns the descriptors of the engine's command.
     pub fn engine_io(self) -> IoId {
-        IoId(OWN | self.0 << 1)
+        IoId(RESERVED | self.0 << 1)
     }
 
     /// Returns the descriptors of the command that prints.
     pub fn printing_io(self) -> IoId {
-        IoId(OWN | self.0 << 1 | 1)
+        IoId(RESERVED | self.0 << 1 | 1)
     }
 
     /// Returns the operation that opens the descriptors for printing.
     pub fn opening(self) -> OperationId {
-        OperationId(OWN | self.0)
+        OperationId(RESERVED | self.0)
     }
 
     /// Returns the scope of both commands.
     pub fn scope(self) -> ScopeId {
-        ScopeId(OWN | self.0)
+        ScopeId(RESERVED | self.0)
     }
 
-    /// Returns the number of the branch that a command belongs to, and true for the engine's command.
+    /// Returns the number of the branch that a command belongs to, and true for the engine's
+    /// command.
     pub fn of_process(process: ProcessId) -> Option<(u64, bool)> {
-        (process.0 & WHOSE == OWN).then_some(((process.0 & !WHOSE) >> 1, process.0 & 1 == 0))
+        (process.0 & RESERVED_MASK == RESERVED)
+            .then_some(((process.0 & !RESERVED_MASK) >> 1, process.0 & 1 == 0))
     }
 
     /// Returns the number of the branch that an operation belongs to.
     pub fn of_operation(operation: OperationId) -> Option<(u64, bool)> {
-        (operation.0 & WHOSE == OWN).then_some((operation.0 & !WHOSE, false))
+        (operation.0 & RESERVED_MASK == RESERVED).then_some((operation.0 & !RESERVED_MASK, false))
     }
 
     /// Returns the number of the branch that a scope belongs to.
     pub fn of_scope(scope: ScopeId) -> Option<(u64, bool)> {
-        (scope.0 & WHOSE == OWN).then_some((scope.0 & !WHOSE, true))
+        (scope.0 & RESERVED_MASK == RESERVED).then_some((scope.0 & !RESERVED_MASK, true))
     }
 }
 
@@ -125,7 +127,7 @@ pub enum Awaited {
     /// Only the end of the branch, as the scope is being emptied.
     Nothing,
     /// None: the result was delivered.
-    Told,
+    Delivered,
 }
 
 /// Part of a dispatch that is needed until the branch has returned.
@@ -158,12 +160,12 @@ impl Dispatched {
 /// Host of a branch, if the driver chooses hosts.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// Host, until the place is free again.
+    /// Host of the branch, until the place is free again.
     pub host: Option<String>,
-    /// True if there are other hosts.
+    /// True if the list has other hosts.
     pub others: bool,
     /// True once the branch has begun or cannot begin.
-    pub is_settled: bool,
+    pub start_ended: bool,
 }
 
 /// A remote branch.
@@ -178,15 +180,15 @@ pub struct RemoteBranch {
     pub sent_to: Option<String>,
     /// True once the engine's command has ended.
     pub engine_ended: bool,
-    /// Output that is not yet written.
+    /// Output that is not yet printed.
     pub unprinted: Backlog,
     /// Reason why output was lost.
-    pub spoilt: Option<String>,
-    /// True while output is being written.
+    pub output_error: Option<String>,
+    /// True while output is being printed.
     pub is_printing: bool,
     /// Event that the machine waits for.
     pub awaited: Awaited,
-    /// Result.
+    /// Result, before delivery.
     pub returned: Option<Returned>,
     /// Reason why the branch did not begin.
     pub reason: Option<Reason>,
@@ -212,7 +214,7 @@ impl RemoteBranch {
             sent_to: None,
             engine_ended: false,
             unprinted: Backlog::default(),
-            spoilt: None,
+            output_error: None,
             is_printing: false,
             awaited: Awaited::End,
             returned: None,
@@ -253,21 +255,21 @@ impl RemoteBranch {
 
     /// Handles the end of the engine's command.
     pub fn closed(&mut self, code: Option<i32>) {
-        let said = self.head.preamble();
+        let messages = self.head.preamble();
         let has_other_hosts = self.place.others;
-        let failure = FailedSubmission { messages: &said, code, has_other_hosts };
+        let failure = FailedSubmission { messages: &messages, code, has_other_hosts };
         let reason = engines::reason(self.dispatched.implementation, &failure);
         self.head.closed("", reason.blame);
         self.reason = Some(reason);
     }
 
     /// Returns the name of the node in the script: the host's name if the script lists hosts.
-    pub fn node(&self, told: String) -> String {
-        self.place.host.clone().unwrap_or(told)
+    pub fn node(&self, name: String) -> String {
+        self.place.host.clone().unwrap_or(name)
     }
 
     /// Returns the result with the name of the node in the script.
-    pub fn told(&self, returned: Returned) -> Returned {
+    pub fn with_script_name(&self, returned: Returned) -> Returned {
         let name = |node: Option<String>| self.place.host.clone().or(node);
         match returned {
             Returned::Ended { node, elapsed, ended } => {

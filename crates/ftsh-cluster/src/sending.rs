@@ -1,4 +1,4 @@
-//! How a branch is sent away: to which host, by what command, and what the node is told.
+//! Dispatch of branches: the choice of the host, the engine's command, and the message to the node.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,23 +22,23 @@ use ftsh_process as process;
 use ftsh_remote::{Branch, Head, Identity, Nonce};
 use ftsh_sys::os_error::plain;
 
-/// Why a branch isn't sent, and who is to blame.
+/// Reason why a branch cannot be sent, and the cause.
 type NotSent = (String, Blame);
 
-/// This program.
+/// This program, as nodes run the program.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     identity: Identity,
     path: BString,
-    /// Its bytes, if it is sent along.
+    /// Bytes of the program, if `--ship` is set.
     image: Option<Arc<[u8]>>,
-    /// What the engines' commands find.
+    /// Environment of the engines' commands.
     pub(super) environment: Arc<Environment>,
 }
 
 impl Program {
     fn find(ship: bool) -> io::Result<Self> {
-        const OWN: &str = "/proc/self/exe";
+        const OWN_PROGRAM: &str = "/proc/self/exe";
         let path = std::env::current_exe()?.into_os_string().into_vec().into();
         let environment = std::env::vars_os()
             .filter(|(name, _)| !engines::is_misleading(name.as_encoded_bytes()))
@@ -46,15 +46,15 @@ impl Program {
             .collect::<Environment>()
             .into();
         let (identity, image) = if ship {
-            let image = fs::read(OWN)?;
+            let image = fs::read(OWN_PROGRAM)?;
             (Identity::of(&*image)?, Some(image.into()))
         } else {
-            (Identity::of(File::open(OWN)?)?, None)
+            (Identity::of(File::open(OWN_PROGRAM)?)?, None)
         };
         Ok(Self { identity, path, image, environment })
     }
 
-    /// What runs a branch on a node.
+    /// Returns the command that runs a branch on a node.
     fn command(&self) -> Vec<BString> {
         match &self.image {
             Some(image) => ship::command(image.len()).into(),
@@ -64,8 +64,8 @@ impl Program {
 }
 
 impl ClusterDriver {
-    /// Sends a branch away, now or when a host is free and nothing of it is left from an earlier process; tells
-    /// the machine if that can't be.
+    /// Sends a branch at once, or later if no host is free or an earlier process's branch may still
+    /// run. Reports a branch that cannot be sent.
     pub(super) fn dispatch(&mut self, dispatch: Dispatch) {
         let Some(dispatch) = self.orphans.hold(dispatch, &self.families) else { return };
         let process = dispatch.process;
@@ -75,33 +75,34 @@ impl ClusterDriver {
         }
     }
 
-    /// Sends those that have waited for a host and have one now.
+    /// Sends the waiting branches that now have a host.
     pub(super) fn send_waiting(&mut self) {
-        let mut in_vain = BTreeSet::new();
+        let mut without_host = BTreeSet::new();
         for dispatch in std::mem::take(&mut self.waiting) {
-            let asked = (dispatch.on.engine, options(&dispatch).to_owned(), dispatch.avoid.clone());
-            if in_vain.contains(&asked) {
+            let wanted =
+                (dispatch.on.engine, options(&dispatch).to_owned(), dispatch.avoid.clone());
+            if without_host.contains(&wanted) {
                 self.waiting.push_back(dispatch);
                 continue;
             }
             let waiting = self.waiting.len();
             self.dispatch(dispatch);
             if self.waiting.len() > waiting {
-                in_vain.insert(asked);
+                without_host.insert(wanted);
             }
         }
     }
 
-    /// When the first of those that wait for a host needn't avoid some other any more.
+    /// Returns the next time at which a waiting branch may use an avoided host again.
     pub(super) fn next_stale(&self) -> Time {
         let now = self.inner.now();
         let until = self.waiting.iter().map(|it| it.avoid_until);
         until.filter(|until| *until > now).min().unwrap_or(Time::NEVER)
     }
 
-    /// Gives one back to the machine that waits for a host while another has room that needn't be avoided any
-    /// more.
-    pub(super) fn give_back_stale(&mut self) {
+    /// Returns a waiting branch to the machine if the time to avoid hosts is over and a host is
+    /// free.
+    pub(super) fn return_stale(&mut self) {
         let now = self.inner.now();
         let has_room = |it: &Dispatch| matches!(self.choose(it, &[]), Ok(Some(_)));
         let is_stale = |it: &Dispatch| it.avoid_until <= now && has_room(it);
@@ -152,12 +153,13 @@ impl ClusterDriver {
         }
         if let Some(host) = &place.host {
             self.engine(dispatched.engine).hosts.enter(host);
-            // Nothing waits there.
+            // A host has no queue.
             head.called(self.inner.now(), self.sent_along());
         }
         let branch = RemoteBranch::new(ids, dispatched, place, head, connection);
         self.inner.open_apart(ids.scope());
-        // What it prints goes where the branch's descriptors lead, also once the machine has closed them.
+        // Output goes to the branch's descriptors, even after the machine has closed these
+        // descriptors.
         self.inner.perform(Effect::Open {
             operation: ids.opening(),
             io: ids.printing_io(),
@@ -177,17 +179,19 @@ impl ClusterDriver {
         Ok(())
     }
 
-    /// Where a branch goes, if that is for us to choose; none if it waits for a free place.
+    /// Returns the place of a branch. The place has a host only if the driver chooses hosts.
+    /// Returns none if no host is free.
     fn place(&self, dispatch: &Dispatch) -> Result<Option<Place>, NotSent> {
         if !dispatch.on.engine.lists_hosts() {
             return Ok(Some(Place::default()));
         }
         let chosen = self.choose(dispatch, &dispatch.avoid);
         let chosen = chosen.map_err(|why| (why, Blame::Request))?;
-        Ok(chosen.map(|(host, others)| Place { host: Some(host), others, is_settled: false }))
+        Ok(chosen.map(|(host, others)| Place { host: Some(host), others, start_ended: false }))
     }
 
-    /// Returns the host for a branch, and true if there are other hosts; none if none has room.
+    /// Returns the host for a branch, and true if there are other hosts. Returns none if no host
+    /// has a free place.
     fn choose(
         &self,
         dispatch: &Dispatch,
@@ -210,13 +214,13 @@ impl ClusterDriver {
         }
     }
 
-    /// How many bytes a node reads of this program before it says anything.
+    /// Returns the number of bytes that a node reads before the node can send a message.
     pub(super) fn sent_along(&self) -> usize {
         let image = self.program.as_ref().and_then(|program| program.image.as_ref());
         image.map_or(0, |image| image.len())
     }
 
-    /// The pipes of an engine's command, and the head of what is said over them.
+    /// Opens the pipes of an engine's command, and creates the head of the conversation.
     fn connect(&mut self, ids: ReservedIds, branch: Branch) -> io::Result<(Connection, Head)> {
         let (connection, theirs) = Connection::open(&mut self.inner, ids.first_key())?;
         self.inner.give(ids.engine_io(), theirs)?;
@@ -226,7 +230,7 @@ impl ClusterDriver {
     }
 }
 
-/// The script's word for the engine.
+/// Returns the argument of the engine in the script.
 fn options(dispatch: &Dispatch) -> &bstr::BStr {
     dispatch.on.options.as_ref().map(|word| word.as_bstr()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! The driver with two engines that only these tests have.
+//! Driver with two engines that exist only in these tests.
 //!
-//! A driver owns the signals and children of its process, so the test runs in a process of its own.
+//! A driver owns the signals and children of its process, so the test runs in a separate process.
 
 use std::fs;
 use std::path::Path;
@@ -124,7 +124,7 @@ fn each_engine_has_its_own_queue() {
         cluster.implementation = implementation;
         cluster.first_poll = Duration::from_millis(20);
         let outcome = driver::run(&mut machine, &mut cluster);
-        cluster.outlast_engines();
+        cluster.wait_for_engines();
         let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
         assert_eq!(read("returned_early"), "", "these engines are said to have forgotten a job");
         let mut submitted: Vec<_> = read("submitted").lines().map(ToOwned::to_owned).collect();

@@ -23,8 +23,8 @@ pub(crate) trait Engine: Debug {
     /// Returns the name of the command that [`submit`](Self::submit) runs.
     fn program(&self) -> &'static str;
 
-    /// Returns the command that runs `submission.command` on a node and connects the standard streams of both.
-    /// An engine that chooses the node leaves out the nodes to avoid.
+    /// Returns the command that runs `submission.command` on a node and connects the standard
+    /// streams of both. An engine that chooses the node leaves out the nodes to avoid.
     fn submit(&self, submission: &Submission) -> Vec<BString>;
 
     /// Returns the queue that branches wait in, if the engine has a queue.
@@ -40,8 +40,8 @@ pub(crate) trait Engine: Debug {
         true
     }
 
-    /// Returns the beginnings of names of variables that the engine sets on a node. These variables of the run
-    /// are not sent to other machines.
+    /// Returns the prefixes of variables that the engine sets on a node. The run's variables with
+    /// such a prefix are not sent to other machines.
     fn environment_prefixes(&self) -> &'static [&'static str] {
         &[]
     }
@@ -99,7 +99,7 @@ pub(crate) fn is_misleading(variable: &[u8]) -> bool {
     all().any(|engine| engine.misleads(variable))
 }
 
-/// Returns the beginnings of names of variables that engines set on nodes.
+/// Returns the prefixes of variables that engines set on nodes.
 pub fn environment_prefixes() -> impl Iterator<Item = &'static str> {
     all().flat_map(Engine::environment_prefixes).copied()
 }
@@ -124,7 +124,7 @@ pub(crate) struct Reason {
 pub(crate) fn reason(engine: &dyn Engine, failure: &FailedSubmission) -> Reason {
     let FailedSubmission { messages, code, .. } = *failure;
     let Diagnosis { mut blame, node, mut advice } = engine.classify(failure);
-    if ship::complains(messages) {
+    if ship::is_transfer_error(messages) {
         // The engine has started the command on the node.
         (blame, advice) = (Blame::Node, None);
     }
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_comes_with_what_helps() {
-        for (engine, said, code, why) in [
+    fn reasons_come_with_advice() {
+        for (engine, messages, code, why) in [
             (
                 EngineId::Ssh,
                 "sh: 1: exec: /x/ftsh: not found\n",
@@ -179,7 +179,7 @@ mod tests {
             ),
             (EngineId::Ssh, "", None, "`ssh` ended and said nothing"),
         ] {
-            let failure = FailedSubmission { messages: said, code, has_other_hosts: true };
+            let failure = FailedSubmission { messages, code, has_other_hosts: true };
             assert_eq!(reason(of(engine), &failure).why, why);
         }
     }

@@ -9,7 +9,7 @@ pub(crate) trait BatchQueue: Debug {
     /// True if [`list`](Self::list) shows a branch that was submitted with these options.
     fn shows(&self, options: &BStr) -> bool;
 
-    /// Returns the command that lists the waiting and running jobs, one a line.
+    /// Returns the command that lists the waiting and running jobs, each on its own line.
     fn list(&self) -> Vec<BString>;
 
     /// True for a variable that would hide jobs from the list.
@@ -20,7 +20,8 @@ pub(crate) trait BatchQueue: Debug {
     /// Parses a line of the list.
     fn parse<'a>(&self, line: &'a str) -> Option<QueueEntry<'a>>;
 
-    /// Returns the job that waits for its turn, by the messages of the command that submitted the job.
+    /// Returns the job that waits for its turn, by the messages of the command that submitted the
+    /// job.
     fn pending_job<'a>(&self, messages: &'a str) -> Option<&'a str>;
 }
 

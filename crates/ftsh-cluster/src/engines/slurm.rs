@@ -1,4 +1,4 @@
-//! The batch system Slurm: a job for each branch, by `srun`, which keeps the streams of what runs there.
+//! Batch system Slurm: `srun` submits a job for each branch and connects the standard streams.
 
 use bstr::{BStr, BString, ByteSlice};
 use nix::unistd::geteuid;
@@ -6,11 +6,11 @@ use nix::unistd::geteuid;
 use super::{BatchQueue, Diagnosis, Engine, FailedSubmission, NO_PROGRAM, QueueEntry, Submission};
 use ftsh_machine::event::Blame;
 
-/// The engine.
+/// Slurm engine.
 #[derive(Debug)]
 pub(crate) struct Slurm;
 
-/// What every branch needs. Its streams are those of the command, and its standard input is one task's.
+/// Options that every branch needs: one task, whose standard streams are those of `srun`.
 const NEEDED: [&str; 9] = [
     "--ntasks=1",
     "--nodes=1",
@@ -22,17 +22,17 @@ const NEEDED: [&str; 9] = [
     "--output=all",
     "--error=all",
 ];
-/// The variable that has each line of what is printed begin with a number.
-const LABEL: &str = "SLURM_LABELIO";
-/// What says that the machines that are left can't have it.
+/// Variable that makes `srun` print a number before each line of output.
+const LABEL_VARIABLE: &str = "SLURM_LABELIO";
+/// Messages that say that the remaining nodes cannot run the job.
 const NO_NODES: [&str; 3] = [
     "Requested node configuration is not available",
     "nodes are invalid",
-    // Those that the script names are excluded.
+    // The script names only excluded nodes.
     "Invalid node name specified",
 ];
-/// What asking once more doesn't help.
-const MISTAKES: [&str; 9] = [
+/// Messages of an error that another submission cannot correct.
+const REQUEST_ERRORS: [&str; 9] = [
     "nrecognized option",
     "nvalid",
     "requires an argument",
@@ -43,35 +43,37 @@ const MISTAKES: [&str; 9] = [
     "can't be found",
     "More processors requested",
 ];
-/// What passes, whatever else is said: who vouches for users has too much to do.
-const PASSING: [&str; 3] = ["Munge encode failed", "authentication", "Unspecified error"];
-/// What the machine is to blame for.
-const OF_THE_NODE: [&str; 4] =
+/// Messages of a transient error, even beside a message of `REQUEST_ERRORS`. The authentication
+/// service is overloaded.
+const TRANSIENT_ERRORS: [&str; 3] = ["Munge encode failed", "authentication", "Unspecified error"];
+/// Messages of an error of the node.
+const NODE_ERRORS: [&str; 4] =
     ["slurmstepd", "execve()", "Unable to create TMPDIR", "Task launch for"];
-/// What `srun` says of a job that has to wait.
-const QUEUED: &str = " queued and waiting for resources";
-/// How options begin by which a job is another cluster's or another user's.
-const ELSEWHERE: [&str; 3] = ["-M", "--clus", "--ui"];
-/// How variables begin that keep jobs out of the list.
-const FILTERS: &str = "SQUEUE_";
-/// What stands around the name of a machine: how a task ended, what its keeper says, and what became of it.
-const NAMES_A_NODE: [(&str, &str); 4] = [
+/// End of the message of `srun` about a job that waits in the queue.
+const QUEUED_SUFFIX: &str = " queued and waiting for resources";
+/// Prefixes of options that submit the job to another cluster or for another user.
+const FOREIGN_JOB_OPTIONS: [&str; 3] = ["-M", "--clus", "--ui"];
+/// Prefix of variables that hide jobs from the list.
+const FILTER_PREFIX: &str = "SQUEUE_";
+/// Text before and after the name of a node: in messages about the end of a task, of `slurmstepd`,
+/// and about failures of nodes.
+const NODE_NAME_CONTEXTS: [(&str, &str); 4] = [
     ("srun: error: ", ": task "),
     ("slurmstepd-", ": "),
     ("Node failure on ", ""),
     (" failed on node ", ": "),
 ];
-/// A line with one of these says how a task ended, or where help is, but not why.
-const SAYS_NOTHING: [&str; 2] = [": task 0: ", "for more information"];
+/// Parts of lines that give no reason: the end of a task, and the place of the help.
+const NO_REASON: [&str; 2] = [": task 0: ", "for more information"];
 
 impl Engine for Slurm {
     fn program(&self) -> &'static str {
         "srun"
     }
 
-    /// Returns a command for one task, which the engine itself never begins again, in a directory that exists
-    /// everywhere. The node's shell enters the right directory. The needed options come last, since the last
-    /// word of an option counts.
+    /// Returns a command for one task, which the engine never restarts. The directory `/` exists on
+    /// each node, and the node's shell enters the right directory. The needed options come last,
+    /// since the last value of an option counts.
     fn submit(&self, submission: &Submission) -> Vec<BString> {
         let words: Vec<_> = submission.words().collect();
         let exclude = exclude(&words, submission.avoid);
@@ -99,28 +101,29 @@ impl Engine for Slurm {
     }
 
     fn is_reason(&self, line: &str) -> bool {
-        !SAYS_NOTHING.iter().any(|text| line.contains(text))
+        !NO_REASON.iter().any(|text| line.contains(text))
     }
 
     fn environment_prefixes(&self) -> &'static [&'static str] {
         &["SLURM_", "SLURMD_", "SRUN_"]
     }
 
-    /// The machine may have another name for itself.
+    /// Returns Slurm's name of the node, which may differ from the host name.
     fn node_variable(&self) -> Option<&'static str> {
         Some("SLURMD_NODENAME")
     }
 
     fn misleads(&self, variable: &[u8]) -> bool {
-        variable == LABEL.as_bytes()
+        variable == LABEL_VARIABLE.as_bytes()
     }
 }
 
 impl BatchQueue for Slurm {
-    /// Jobs of another cluster or another user are not in the list.
+    /// False for a job of another cluster or another user.
     fn shows(&self, options: &BStr) -> bool {
-        let is_elsewhere =
-            |word: &[u8]| ELSEWHERE.iter().any(|option| word.starts_with(option.as_bytes()));
+        let is_elsewhere = |word: &[u8]| {
+            FOREIGN_JOB_OPTIONS.iter().any(|option| word.starts_with(option.as_bytes()))
+        };
         !options.split(u8::is_ascii_whitespace).any(is_elsewhere)
     }
 
@@ -133,7 +136,7 @@ impl BatchQueue for Slurm {
     }
 
     fn is_filter(&self, variable: &[u8]) -> bool {
-        variable.starts_with(FILTERS.as_bytes())
+        variable.starts_with(FILTER_PREFIX.as_bytes())
     }
 
     fn parse<'a>(&self, line: &'a str) -> Option<QueueEntry<'a>> {
@@ -146,15 +149,15 @@ impl BatchQueue for Slurm {
         }
     }
 
-    /// The last message about a job counts.
+    /// Returns the job if the last message about a job says that the job waits.
     fn pending_job<'a>(&self, messages: &'a str) -> Option<&'a str> {
         let last = messages.lines().rev().find_map(|it| it.trim().strip_prefix("srun: job "))?;
-        last.strip_suffix(QUEUED)
+        last.strip_suffix(QUEUED_SUFFIX)
     }
 }
 
-/// What has machines avoided, those that the script's words exclude among them. If these are in a file, ours are
-/// not.
+/// Returns the option that excludes the nodes to avoid and the nodes that the script excludes.
+/// Returns none if the script lists excluded nodes in a file.
 fn exclude(words: &[BString], avoid: &[String]) -> Option<BString> {
     let next = |at: usize| words.get(at + 1).map(|word| word.as_bstr());
     let theirs = words.iter().enumerate().rev().find_map(|(at, word)| {
@@ -173,38 +176,39 @@ fn exclude(words: &[BString], avoid: &[String]) -> Option<BString> {
     })
 }
 
-/// Who is to blame that nothing came to run. Most of what it says is of a controller that isn't there, is
-/// restarting or has too much to do.
-fn blame(said: &str) -> Blame {
-    let says = |texts: &[&str]| texts.iter().any(|text| said.contains(text));
+/// Returns the cause of a failed submission. Most messages concern a controller that is absent,
+/// restarting or overloaded.
+fn blame(messages: &str) -> Blame {
+    let says = |texts: &[&str]| texts.iter().any(|text| messages.contains(text));
     if says(&NO_NODES) {
         Blame::Exclusion
-    } else if says(&OF_THE_NODE) || node(said).is_some() {
+    } else if says(&NODE_ERRORS) || node(messages).is_some() {
         Blame::Node
-    } else if says(&MISTAKES) && !says(&PASSING) {
+    } else if says(&REQUEST_ERRORS) && !says(&TRANSIENT_ERRORS) {
         Blame::Request
     } else {
         Blame::Engine
     }
 }
 
-/// Whether the machine didn't find what it was to run.
-fn has_no_program(said: &str) -> bool {
-    said.contains("execve()") && said.contains("No such file")
+/// True if the node did not find the program.
+fn has_no_program(messages: &str) -> bool {
+    messages.contains("execve()") && messages.contains("No such file")
 }
 
-/// The machine on which it went wrong, if that is said.
-fn node(said: &str) -> Option<&str> {
+/// Returns the node that the messages name as the place of the failure.
+fn node(messages: &str) -> Option<&str> {
     let is_name = |name: &&str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
-    said.lines().flat_map(|line| NAMES_A_NODE.map(|around| (line.trim_end(), around))).find_map(
-        |(line, (before, after))| {
+    messages
+        .lines()
+        .flat_map(|line| NODE_NAME_CONTEXTS.map(|around| (line.trim_end(), around)))
+        .find_map(|(line, (before, after))| {
             let (_, rest) = line.split_once(before)?;
             let name = if after.is_empty() { rest } else { rest.split_once(after)?.0 };
             Some(name).filter(is_name)
-        },
-    )
+        })
 }
 
 #[cfg(test)]
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_branch_needs_comes_after_the_options_of_the_script() {
+    fn needed_options_follow_the_options_of_the_script() {
         let needed = NEEDED.join(" ");
         assert_eq!(
             submitted("--mem=4G  -p long", &["n1", "n2"]),
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_the_script_excludes_stay_so() {
+    fn nodes_excluded_by_the_script_stay_excluded() {
         for (options, expected) in [
             ("--exclude=a,b", Some("a,b,n1")),
             ("-x a --mem=4G", Some("a,n1")),
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_told_by_the_last_word() {
+    fn the_last_message_names_the_waiting_job() {
         let queued = "srun: Partition in DOWN state\nsrun: job 12 queued and waiting for resources";
         assert_eq!(Slurm.pending_job(queued), Some("12"));
         assert_eq!(
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_says() {
+    fn lines_of_the_list_are_parsed() {
         let running = QueueEntry { job: "12", name: "ftsh-x-1", node: Some("n1") };
         assert_eq!(Slurm.parse("12|R|n1|ftsh-x-1"), Some(running));
         let waiting = QueueEntry { job: "13_2", name: "a|b", node: None };
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_list() {
+    fn foreign_jobs_are_not_listed() {
         for (options, expected) in [
             ("", true),
             ("--mem=4G -p long", true),
@@ -286,8 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_blame() {
-        for (said, expected) in [
+    fn messages_are_classified() {
+        for (messages, expected) in [
             (
                 "srun: error: Unable to allocate resources: Unable to contact slurm controller (connect failure)",
                 Blame::Engine,
@@ -322,13 +326,13 @@ mod tests {
                 Blame::Node,
             ),
         ] {
-            assert_eq!(blame(said), expected, "{said}");
+            assert_eq!(blame(messages), expected, "{messages}");
         }
     }
 
     #[test]
-    fn machines_that_are_named() {
-        for (said, expected) in [
+    fn nodes_are_found_in_messages() {
+        for (messages, expected) in [
             ("srun: error: n-1: task 0: Exited with exit code 1", Some("n-1")),
             ("srun: Force Terminated StepId=24.0\nsrun: error: n1: task 0: Killed", Some("n1")),
             (
@@ -344,8 +348,8 @@ mod tests {
             ("srun: error: Unable to allocate resources: Invalid partition name specified", None),
             ("srun: job 4 queued and waiting for resources", None),
         ] {
-            assert_eq!(node(said), expected, "{said}");
-            assert_eq!(blame(said) == Blame::Node, expected.is_some(), "{said}");
+            assert_eq!(node(messages), expected, "{messages}");
+            assert_eq!(blame(messages) == Blame::Node, expected.is_some(), "{messages}");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Hosts that are reached by `ssh`.
+//! Hosts that `ssh` connects to.
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Diagnosis, Engine, FailedSubmission, NO_PROGRAM, Submission};
 use ftsh_machine::event::Blame;
 
-/// The engine.
+/// Engine for `ssh`.
 #[derive(Debug)]
 pub(crate) struct Ssh;
 
 /// Exit code of a shell that does not find the command.
 const NOT_FOUND: i32 = 127;
-/// No terminal, and nothing is asked; a host that doesn't answer is noticed. What a user's configuration
-/// has for people isn't wanted here, above all no connection that others depend on.
+/// Options that prevent questions and detect an unreachable host. The others disable interactive
+/// parts of the user's configuration, above all a connection that other processes share.
 const OPTIONS: [&str; 7] = [
     "BatchMode=yes",
     "ConnectTimeout=15",
@@ -33,7 +33,7 @@ impl Engine for Ssh {
         let options = OPTIONS.iter().flat_map(|option| ["-o", option]);
         let words = [self.program(), "-T"].into_iter().chain(options).chain(["--", host]);
         let mut command: Vec<BString> = words.map(BString::from).collect();
-        // The server hands one text to a shell.
+        // The server passes a single string to a shell.
         let quoted: Vec<_> = submission.command.iter().map(|word| quoted(word.as_ref())).collect();
         let mut line = BString::from("exec ");
         line.extend_from_slice(&bstr::join(" ", quoted));
