@@ -210,7 +210,7 @@ fn a_word_that_comes_too_late_is_answered() {
 fn what_cannot_be_run_is_refused() {
     let refused = |change: fn(&mut Branch)| {
         let packed = packed("forall x in a; end", Path::new("/")).swap_remove(0);
-        let mut branch = Branch { identity: identity(), packed, told: Vec::new() };
+        let mut branch = Branch { identity: identity(), packed, child_env: Vec::new() };
         change(&mut branch);
         let sent = frame(&ToNode::Branch(Box::new(branch))).expect("short");
         let finished = Ftsh::new().arg("--branch").stdin(sent).run();
@@ -271,7 +271,7 @@ fn a_node_talks_through_pipes() {
     node.stderr.take().expect("a pipe").read_to_end(&mut errors).expect("the end");
     assert!(node.wait().expect("it ends").success());
     assert_eq!(rest, "second\n");
-    let pieces = Listener::new(&NONCE).hear(&errors);
+    let pieces = Listener::new(&NONCE).push(&errors);
     let [Piece::Record(record)] = &pieces[..] else { panic!("{pieces:?}") };
     assert_eq!(record.ended.end, BranchEnd::Succeeded);
     drop(to);

@@ -75,7 +75,7 @@ fn is_kept_alive(way: &str) {
     while answered < 5 {
         running.until("a request", |running| running.errors().len() > seen);
         let errors = running.errors();
-        let pieces = listener.hear(&errors.as_bytes()[seen..]);
+        let pieces = listener.push(&errors.as_bytes()[seen..]);
         seen = errors.len();
         answered += answer(pieces, |granted| running.write(granted));
     }
@@ -200,12 +200,12 @@ fn a_branch_that_prints_without_end_still_asks() {
     while answered < 5 {
         let read = reader.read(&mut bytes).expect("more");
         assert!(read > 0, "it ended after {answered} answers");
-        answered += answer(listener.hear(&bytes[..read]), |granted| running.write(granted));
+        answered += answer(listener.push(&bytes[..read]), |granted| running.write(granted));
     }
     running.write(&end(Signal::SIGTERM));
     let mut end = None;
     while let Ok(read @ 1..) = reader.read(&mut bytes) {
-        for piece in listener.hear(&bytes[..read]) {
+        for piece in listener.push(&bytes[..read]) {
             if let Piece::Record(record) = piece {
                 end = Some(record.ended.end);
             }
@@ -274,7 +274,7 @@ fn nothing_begins_too_late() {
     finished.nothing_left();
     assert!(heard(&finished).record.is_none());
     assert!(!finished.directory.path().join("begun").exists());
-    let pieces = Listener::new(&NONCE).hear(finished.errors().as_bytes());
+    let pieces = Listener::new(&NONCE).push(finished.errors().as_bytes());
     let is_told = pieces.iter().any(|piece| matches!(piece, Piece::TooLate));
     assert!(is_told, "{}", finished.story());
 }

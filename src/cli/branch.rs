@@ -130,7 +130,7 @@ fn node_name() -> String {
 }
 
 fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
-    let Branch { identity: theirs, mut packed, told } = branch;
+    let Branch { identity: theirs, mut packed, child_env } = branch;
     if theirs != *identity {
         return Err(anyhow!("the branch is for ftsh {theirs}, and this is {identity}"));
     }
@@ -149,22 +149,22 @@ fn prepare(branch: Branch, identity: &Identity) -> Result<Prepared> {
     messages::keep_secret(secrets.clone());
     let (at, kill_timeout) = (packed.at, settings.kill_timeout);
     let file = packed.texts.get(packed.place.text).map(|it| it.name.clone()).unwrap_or_default();
-    let channels = told.iter().find(|(name, _)| name == CHANNELS);
+    let channels = child_env.iter().find(|(name, _)| name == CHANNELS);
     let channels = channels.map(|(_, directory)| directory.to_path_lossy().into_owned());
     let machine = Machine::of_branch(packed, Level::NOTHING, secrets, Time::after(at))?;
     let config = process::ProcessConfig {
-        child_env: known(told),
+        child_env: known(child_env),
         kill_timeout: process::KillTimeout::of(kill_timeout).inside(),
         channels,
     };
     Ok(Prepared { machine, file, config, kill_timeout, at })
 }
 
-/// The variables that nested shells are told.
-fn known(told: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
+/// Returns the variables for nested shells.
+fn known(child_env: Vec<(String, BString)>) -> Vec<(&'static str, BString)> {
     let names =
         || options::TABLE.into_iter().filter_map(|option| option.variable).chain([CHANNELS]);
-    let known = told
+    let known = child_env
         .into_iter()
         .filter_map(|(name, value)| Some((names().find(|known| *known == name)?, value)));
     known.collect()

@@ -62,7 +62,7 @@ pub fn messages(packed: PackedBranch, waited: Duration) -> [Vec<u8>; 2] {
 
 /// The same, for so long.
 pub fn leased(packed: PackedBranch, waited: Duration, lease: Duration) -> [Vec<u8>; 2] {
-    let branch = Branch { identity: identity(), packed, told: Vec::new() };
+    let branch = Branch { identity: identity(), packed, child_env: Vec::new() };
     [ToNode::Branch(Box::new(branch)), ToNode::Go(Go { nonce: NONCE, waited, lease })]
         .map(|message| frame(&message).expect("short"))
 }
@@ -87,7 +87,7 @@ pub fn heard(finished: &Finished) -> Heard {
     }
     let (mut errors, mut record) = (Vec::new(), None);
     let mut listener = Listener::new(&NONCE);
-    for piece in listener.hear(&finished.stderr) {
+    for piece in listener.push(&finished.stderr) {
         match piece {
             Piece::Printed(bytes) => errors.extend(bytes),
             Piece::Record(found) => record = Some(*found),

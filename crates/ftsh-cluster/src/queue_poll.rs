@@ -155,7 +155,7 @@ impl ClusterDriver {
         for it in self.branches.values_mut().filter(waiting) {
             if let Some(node) = nodes.get(it.ids.job(mark).as_str()) {
                 it.sent_to = Some((*node).to_owned());
-                it.head.called(now, sent);
+                it.head.expect_hello(now, sent);
             }
         }
     }

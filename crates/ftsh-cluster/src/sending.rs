@@ -139,7 +139,7 @@ impl ClusterDriver {
         let branch = Branch {
             identity: program.identity,
             packed: *dispatch.branch,
-            told: self
+            child_env: self
                 .inner
                 .child_env()
                 .iter()
@@ -154,7 +154,7 @@ impl ClusterDriver {
         if let Some(host) = &place.host {
             self.engine(dispatched.engine).hosts.enter(host);
             // A host has no queue.
-            head.called(self.inner.now(), self.sent_along());
+            head.expect_hello(self.inner.now(), self.sent_along());
         }
         let branch = RemoteBranch::new(ids, dispatched, place, head, connection);
         self.inner.open_apart(ids.scope());

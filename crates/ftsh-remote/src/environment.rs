@@ -1,4 +1,5 @@
-//! The environment of a branch: that of the run and that of the node, which is right about itself.
+//! Environment of a branch: the variables of the run, and the node's variables about the node
+//! itself.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +24,16 @@ const OF_NODE: [&str; 14] = [
     "XDG_SESSION_ID",
     "ZE_AFFINITY_MASK",
 ];
-/// Beginnings of names of variables that launchers set which are no engines.
+/// Prefixes of variables that launchers other than engines set.
 const PREFIXES: [&str; 4] = ["PMI_", "PMIX_", "OMPI_", "KUBERNETES_"];
 
-/// The variables of a branch on a node with this environment. What is the node's own is as the node has it,
-/// or isn't there; but what the script itself has set stays. What else the node has is there unless the run
-/// had it, or has `unset` it. Variables whose names begin with one of `prefixes` are the node's own, too.
+/// Merges the variables of a run with the environment of a node, and returns the variables of the
+/// branch.
+///
+/// A variable that describes the node keeps the node's value, or is unset as on the node, unless
+/// the script has set the variable. The names in `OF_NODE` and the names with a prefix in
+/// `prefixes` describe the node. Any other variable of the node applies if the run neither had nor
+/// has unset the variable.
 pub fn merge(
     variables: Vec<PackedVariable>,
     unset: &[String],

@@ -1,15 +1,15 @@
-//! Which branches that are away belong to which scope, and which scopes are empty here but not elsewhere.
+//! Scopes of remote branches: scopes may be empty on this machine while a branch runs on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 
 use ftsh_machine::effect::ScopeId;
 
-/// The scopes that are open, and those that wait for branches elsewhere.
+/// Open scopes, and the empty scopes that wait for remote branches.
 #[derive(Debug, Default)]
 pub struct Families {
     open: BTreeMap<ScopeId, Scope>,
-    /// Nothing is left in them here.
+    /// Scopes without a process on this machine.
     empty_here: BTreeSet<ScopeId>,
 }
 
@@ -17,29 +17,30 @@ pub struct Families {
 struct Scope {
     parent: ScopeId,
     children: usize,
-    /// It is another name of its parent, kept for its children.
+    /// True if the scope is an alias of its parent, kept for its children.
     is_alias: bool,
 }
 
 impl Families {
-    /// A scope begins inside another one.
+    /// Opens a scope inside another scope.
     pub fn open(&mut self, scope: ScopeId, parent: ScopeId) {
         self.open.insert(scope, Scope { parent, children: 0, is_alias: false });
         self.hold(parent);
     }
 
-    /// A scope ended well: those in it are another one's.
+    /// Hands over the contents of a successful scope to another scope.
     pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
         self.forget(scope, into);
     }
 
-    /// Whether one scope is another one or inside it.
+    /// True if the first scope is the second scope or inside the second scope.
     pub fn is_in(&self, scope: ScopeId, outer: ScopeId) -> bool {
         let up = |scope: &ScopeId| self.open.get(scope).map(|it| it.parent);
         outer == ScopeId::SCRIPT || successors(Some(scope), up).any(|it| it == outer)
     }
 
-    /// Nothing is left in a scope here; whether that is so elsewhere, where branches of these scopes are.
+    /// Records that a scope is empty on this machine. Returns true if no branch of the scopes
+    /// `away` is inside the scope.
     pub fn emptied(&mut self, scope: ScopeId, away: &[ScopeId]) -> bool {
         if away.iter().any(|it| self.is_in(*it, scope)) {
             self.empty_here.insert(scope);
@@ -49,18 +50,19 @@ impl Families {
         true
     }
 
-    /// Those that are empty now that only branches of these scopes are away.
+    /// Removes and returns the scopes that are empty now that only branches of the scopes `away`
+    /// are remote.
     pub fn empty(&mut self, away: &[ScopeId]) -> Vec<ScopeId> {
         let waiting = std::mem::take(&mut self.empty_here);
         waiting.into_iter().filter(|scope| self.emptied(*scope, away)).collect()
     }
 
-    /// A scope is over; what is inside it belongs to the heir.
+    /// Closes a scope, and hands over the contents to the heir.
     fn forget(&mut self, scope: ScopeId, heir: ScopeId) {
         let Some(it) = self.open.get_mut(&scope) else { return };
         let parent = std::mem::replace(&mut it.parent, heir);
         it.is_alias = true;
-        // Held by itself meanwhile.
+        // Protects the scope from removal until the last line.
         it.children += 1;
         self.hold(heir);
         self.release(parent);
@@ -73,7 +75,7 @@ impl Families {
         }
     }
 
-    /// A child has gone from a scope, which goes as well if it was kept for that alone.
+    /// Removes a child of a scope, and the scope itself if only this child needed the alias.
     fn release(&mut self, mut scope: ScopeId) {
         while let Some(it) = self.open.get_mut(&scope) {
             it.children -= 1;

@@ -1,4 +1,4 @@
-//! How messages are laid out between a head and a node.
+//! Binary layout of the messages between a head and a node.
 
 use std::marker::PhantomData;
 
@@ -7,26 +7,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// How each begins. Whatever changes in what they hold is another program, which the first one says.
+/// First bytes of each message. A different layout of the content means a different program, which
+/// the message *hello* reports.
 const MARK: &[u8; 8] = b"\x1eftsh 1\n";
-/// What the mark begins with in every version.
+/// First bytes of the mark in all versions.
 const NAME: &[u8] = b"\x1eftsh ";
-/// How much is kept of what is no message.
+/// Maximum number of bytes kept of text before a message.
 const MAX_PREAMBLE: usize = 4096;
-/// The mark, the length of what it holds, a checksum.
-const HEAD: usize = MARK.len() + 4 + 4;
-/// What a message can hold: variables that are used as files travel whole.
-const LONGEST: usize = 1 << 30;
+/// Length of the mark, the length field and the checksum.
+const HEADER_LENGTH: usize = MARK.len() + 4 + 4;
+/// Maximum length of a content, in bytes. Variables that are used as files travel in one message.
+const MAX_CONTENT: usize = 1 << 30;
 
-/// What can't be read as a message.
+/// Bytes that are no valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("what came isn't what was sent")]
 pub struct BadFrame;
 
-/// A message as bytes; none if it is too long.
+/// Encodes a message. Returns none if the message is too long.
 pub fn frame(message: &impl Serialize) -> Option<Vec<u8>> {
-    let content = postcard::to_allocvec(message).ok().filter(|it| it.len() <= LONGEST)?;
-    let mut bytes = Vec::with_capacity(HEAD + content.len());
+    let content = postcard::to_allocvec(message).ok().filter(|it| it.len() <= MAX_CONTENT)?;
+    let mut bytes = Vec::with_capacity(HEADER_LENGTH + content.len());
     bytes.extend(MARK);
     bytes.extend((content.len() as u32).to_le_bytes());
     bytes.extend(crc32fast::hash(&content).to_le_bytes());
@@ -34,11 +35,11 @@ pub fn frame(message: &impl Serialize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads messages as they come in, in whatever pieces.
+/// Decoder of messages that arrive in arbitrary pieces.
 #[derive(Debug)]
 pub struct Frames<Message> {
     bytes: Vec<u8>,
-    /// The last of what was skipped.
+    /// Last skipped bytes.
     preamble: Vec<u8>,
     message: PhantomData<Message>,
 }
@@ -50,16 +51,16 @@ impl<Message> Default for Frames<Message> {
 }
 
 impl<Message: DeserializeOwned> Frames<Message> {
-    /// Takes what has come.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message, if all of it is there.
+    /// Decodes the next message. Returns none while the message is incomplete.
     pub fn message(&mut self) -> Result<Option<Message>, BadFrame> {
         let begins = self.bytes.windows(MARK.len()).position(|bytes| bytes == MARK);
         let Some(begins) = begins else {
-            // The end may be the beginning of a mark.
+            // The last bytes may be the beginning of a mark.
             let preamble = self.bytes.len().saturating_sub(MARK.len() - 1);
             if self.bytes.find(NAME).is_some_and(|begins| begins < preamble) {
                 return Err(BadFrame);
@@ -76,19 +77,21 @@ impl<Message: DeserializeOwned> Frames<Message> {
             return Ok(None);
         };
         let length = length as usize;
-        if length > LONGEST {
+        if length > MAX_CONTENT {
             return Err(BadFrame);
         }
-        let Some(content) = self.bytes.get(HEAD..HEAD + length) else { return Ok(None) };
+        let Some(content) = self.bytes.get(HEADER_LENGTH..HEADER_LENGTH + length) else {
+            return Ok(None);
+        };
         if crc32fast::hash(content) != checksum {
             return Err(BadFrame);
         }
         let message = postcard::from_bytes(content).map_err(|_| BadFrame)?;
-        self.bytes.drain(..HEAD + length);
+        self.bytes.drain(..HEADER_LENGTH + length);
         Ok(Some(message))
     }
 
-    /// The last of what has come that is no message.
+    /// Returns the last received bytes that belong to no message.
     pub fn preamble(&self) -> Vec<u8> {
         [&self.preamble[..], &self.bytes].concat()
     }
@@ -99,7 +102,7 @@ impl<Message: DeserializeOwned> Frames<Message> {
         self.preamble.drain(..old);
     }
 
-    /// What has come after the last message.
+    /// Returns the bytes after the last message.
     pub fn into_rest(self) -> Vec<u8> {
         self.bytes
     }

@@ -1,6 +1,7 @@
-//! The head's side of one conversation with a node: what to say, what to make of what is heard, and when to
-//! take the branch for gone. It does nothing itself and has no clock: whoever has the connection tells it what
-//! comes and what time it is.
+//! The head's side of one conversation with a node.
+//!
+//! The conversation performs no input or output and has no clock. The owner of the connection
+//! passes received bytes and the time, and performs the outputs.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,20 +18,20 @@ use super::{Branch, Go, Hello, ToHead, ToNode};
 use ftsh_machine::Time;
 use ftsh_machine::event::{Blame, Returned};
 
-/// A node that is there answers sooner, or isn't used; besides it has [`PACE`] for what it is sent.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A connection carries so many bytes in a second at least.
-pub(super) const PACE: usize = 1 << 17;
-/// Bytes that are kept of the messages before *hello*.
+/// Time for a node's answer, besides the time for the transfer of the bytes sent to the node.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Lowest expected throughput of a connection, in bytes per second.
+pub(super) const MIN_BYTES_PER_SECOND: usize = 1 << 17;
+/// Maximum number of bytes kept of the messages before *hello*.
 const MAX_PREAMBLE: usize = 4096;
 
-/// A conversation.
+/// Conversation with a node about one branch.
 #[derive(Debug)]
 pub struct Head {
     branch: Branch,
     nonce: Nonce,
     lease: Duration,
-    /// How long after a grant the branch is gone for certain.
+    /// Time after a grant at which the branch is certainly gone.
     gone_after: Duration,
     packed: Time,
     phase: Phase,
@@ -41,12 +42,12 @@ pub struct Head {
 
 #[derive(Debug)]
 enum Phase {
-    /// Nobody is there yet, and if somebody could be that should say something, it is until then or never.
-    Called {
+    /// No node has answered yet. The node must send *hello* before `until`.
+    Waiting {
         frames: Frames<ToHead>,
         until: Time,
     },
-    /// A node has the branch, and answers until then or not at all.
+    /// A node has received the branch, and must answer before `until`.
     Offered {
         frames: Frames<ToHead>,
         node: String,
@@ -56,21 +57,21 @@ enum Phase {
     Over,
 }
 
-/// A branch that has been told to begin.
+/// Branch that was started by *go*.
 #[derive(Debug)]
 struct Begun {
     node: String,
-    /// When it was last given time.
+    /// Time of the last grant.
     granted: Time,
     listener: Listener,
     record: Option<Record>,
-    /// Why nothing more will be heard, if that is so.
+    /// Reason for the end of the connection, if the connection has ended.
     closed: Option<String>,
-    /// Whether nothing of the node's is left, as the engine knows for certain.
+    /// True if the engine knows for certain that no process is left on the node.
     is_gone: bool,
 }
 
-/// Which of its streams a branch has printed on.
+/// Stream that a branch prints on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Descriptor 1.
@@ -79,23 +80,24 @@ pub enum Stream {
     Errors,
 }
 
-/// What is to be done.
+/// Request to the owner of the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// These bytes are to be written to the node's standard input.
+    /// Write the bytes to the node's standard input.
     Write(Vec<u8>),
-    /// The branch begins on this machine. What is written next tells it to.
+    /// The branch begins on the named node. The next bytes to write start the branch.
     Placed(String),
-    /// The branch has printed that.
+    /// The branch has printed the bytes.
     Printed(Stream, Vec<u8>),
-    /// It is over: nothing comes after that, and the connection is to be closed if it is open.
+    /// The conversation is over. No output follows, and the owner closes the connection.
     Returned(Returned),
 }
 
 impl Head {
-    /// A conversation about a branch that was packed now, before anybody is there. The nonce is new.
+    /// Creates the conversation about a branch that was packed now. The nonce must be new.
     pub fn new(branch: Branch, nonce: Nonce, lease: Duration, now: Time) -> Self {
-        // What the node has to kill in, which is more than this shell has inside its supervisor.
+        // Kill timeout of the node, which is longer than the time of this shell inside its
+        // supervisor.
         let kill_timeout = branch.packed.settings.kill_timeout;
         Self {
             branch,
@@ -103,88 +105,89 @@ impl Head {
             lease,
             gone_after: Lease::gone_after(lease, kill_timeout),
             packed: now,
-            phase: Phase::Called { frames: Frames::default(), until: Time::NEVER },
+            phase: Phase::Waiting { frames: Frames::default(), until: Time::NEVER },
             preamble: Vec::new(),
             outputs: VecDeque::new(),
         }
     }
 
-    /// What is to run the branch has begun to run on a node by now, and is sent so many bytes before it can say
-    /// *hello*.
-    pub fn called(&mut self, now: Time, bytes: usize) {
-        if let Phase::Called { until, .. } = &mut self.phase
+    /// Starts the time limit for *hello*, as the engine has started its command on a node. The node
+    /// reads `bytes` bytes first.
+    pub fn expect_hello(&mut self, now: Time, bytes: usize) {
+        if let Phase::Waiting { until, .. } = &mut self.phase
             && *until == Time::NEVER
         {
-            *until = patience(now, bytes);
+            *until = answer_deadline(now, bytes);
         }
     }
 
-    /// The next thing to be done.
+    /// Removes the next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`Head::handle_timeout`] is due; [`Time::NEVER`] if it isn't.
+    /// Returns the time at which [`Head::handle_timeout`] is due, or [`Time::NEVER`].
     pub fn next_timeout(&self) -> Time {
         match &self.phase {
             Phase::Over => Time::NEVER,
-            Phase::Called { until, .. } | Phase::Offered { until, .. } => *until,
+            Phase::Waiting { until, .. } | Phase::Offered { until, .. } => *until,
             Phase::Begun(begun) => begun.granted + self.gone_after,
         }
     }
 
-    /// Whether the branch was told to begin.
+    /// True once the branch was started.
     pub fn has_begun(&self) -> bool {
         matches!(self.phase, Phase::Begun(_))
     }
 
-    /// Whether it has returned.
+    /// True once the result was reported.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    /// The machine, if there is one.
+    /// Returns the name of the node, once known.
     pub fn node(&self) -> Option<&str> {
         match &self.phase {
             Phase::Offered { node, .. } => Some(node),
             Phase::Begun(begun) => Some(&begun.node),
-            Phase::Called { .. } | Phase::Over => None,
+            Phase::Waiting { .. } | Phase::Over => None,
         }
     }
 
-    /// Returns the last messages of engine, login or node before the branch began, those on standard error first.
+    /// Returns the last messages of engine, login or node before the branch began. Messages on
+    /// standard error come first.
     pub fn preamble(&self) -> String {
         let printed = match &self.phase {
-            Phase::Called { frames, .. } => frames.preamble(),
+            Phase::Waiting { frames, .. } => frames.preamble(),
             _ => Vec::new(),
         };
-        let said = [self.preamble.to_str_lossy(), printed.to_str_lossy()];
-        let said = said.map(|said| said.trim().to_owned());
-        said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n")
+        let message = [self.preamble.to_str_lossy(), printed.to_str_lossy()];
+        let message = message.map(|message| message.trim().to_owned());
+        message.into_iter().filter(|message| !message.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Handles bytes from the node's standard output. Bytes have to be passed on before timeouts are handled: a head
-    /// that was stopped has much to read before it gives up.
+    /// Handles bytes from the node's standard output. Received bytes must be passed before timeouts
+    /// are handled, as a head that was stopped may have many bytes to read.
     pub fn on_stdout(&mut self, now: Time, bytes: &[u8]) {
         match &mut self.phase {
-            Phase::Called { frames, .. } | Phase::Offered { frames, .. } => {
+            Phase::Waiting { frames, .. } | Phase::Offered { frames, .. } => {
                 frames.push(bytes);
-                self.converse(now);
+                self.read_messages(now);
             }
             Phase::Begun(_) => self.print(Stream::Output, bytes.to_vec()),
             Phase::Over => {}
         }
     }
 
-    /// Handles bytes from the node's standard error. This stream has to be read even while the output of the branch
-    /// is not taken, since requests for more time come there.
+    /// Handles bytes from the node's standard error. The driver must read this stream even while
+    /// the output of the branch is not taken, since the stream carries the requests for more time.
     pub fn on_stderr(&mut self, now: Time, bytes: &[u8]) {
         let Phase::Begun(begun) = &mut self.phase else {
             return self.keep_preamble(bytes);
         };
-        for piece in begun.listener.hear(bytes) {
+        for piece in begun.listener.push(bytes) {
             match piece {
-                // What comes after the record isn't the branch's.
+                // Output after the record does not belong to the branch.
                 Piece::Printed(_) if begun.record.is_some() => {}
                 Piece::Printed(bytes) => {
                     self.outputs.push_back(Output::Printed(Stream::Errors, bytes));
@@ -204,38 +207,40 @@ impl Head {
                 Piece::Request(_) if begun.record.is_some() || begun.closed.is_some() => {}
                 Piece::Request(request) => {
                     begun.granted = now;
-                    self.outputs.push_back(say(&ToNode::Lease(request.at)));
+                    self.outputs.push_back(write_message(&ToNode::Lease(request.at)));
                 }
             }
         }
     }
 
-    /// Both streams are at their end. `said` is what the engine has to say of that, if anything, and
-    /// `blame` what is to be done about it if the branch hasn't begun.
-    pub fn closed(&mut self, said: &str, blame: Blame) {
+    /// Handles the end of both streams. `message` is the message of the engine, perhaps empty.
+    /// `blame` is the cause if the branch has not begun.
+    pub fn closed(&mut self, message: &str, blame: Blame) {
         match &mut self.phase {
-            Phase::Called { .. } => {
-                // The last line tells most.
+            Phase::Waiting { .. } => {
+                // The last line is the most specific.
                 let preamble = self.preamble();
                 let last = preamble.lines().next_back().unwrap_or_default();
-                let why = match (last, said) {
+                let why = match (last, message) {
                     ("", "") => "the connection ended before a shell there said anything",
-                    ("", said) => said,
+                    ("", message) => message,
                     (last, "") => last,
-                    (last, said) => &with(said, last),
+                    (last, message) => &with_detail(message, last),
                 };
-                self.not_begun(why, blame);
+                self.return_not_begun(why, blame);
             }
             Phase::Offered { .. } => {
-                let why = with("the connection to it ended before the branch began", said);
-                self.not_begun(&why, Blame::Node);
+                let why =
+                    with_detail("the connection to it ended before the branch began", message);
+                self.return_not_begun(&why, Blame::Node);
             }
             Phase::Begun(begun) => {
                 let rest = begun.listener.end();
                 if begun.record.is_none() && !rest.is_empty() {
                     self.outputs.push_back(Output::Printed(Stream::Errors, rest));
                 }
-                let why = with("the connection to it ended without a word of its end", said);
+                let why =
+                    with_detail("the connection to it ended without a word of its end", message);
                 begun.closed.get_or_insert(why);
                 self.conclude();
             }
@@ -243,8 +248,8 @@ impl Head {
         }
     }
 
-    /// The engine knows for certain that nothing of the node's shell, nor of what it has started, is left:
-    /// there is no need to wait for the end of the lease once the connection is closed.
+    /// Records that the engine knows for certain that no process of the branch is left. The head
+    /// then need not wait for the end of the lease after the connection is closed.
     pub fn gone(&mut self) {
         if let Phase::Begun(begun) = &mut self.phase {
             begun.is_gone = true;
@@ -252,30 +257,30 @@ impl Head {
         }
     }
 
-    /// The branch is to end, as by this signal. If it hasn't begun, it won't.
+    /// Requests the end of the branch, as a signal would. A branch that has not begun is canceled.
     pub fn end(&mut self, signal: i32) {
         match &self.phase {
-            Phase::Called { .. } | Phase::Offered { .. } => {
-                self.not_begun("it isn't wanted any more", Blame::Request);
+            Phase::Waiting { .. } | Phase::Offered { .. } => {
+                self.return_not_begun("it isn't wanted any more", Blame::Request);
             }
             Phase::Begun(begun) if begun.closed.is_none() && begun.record.is_none() => {
-                self.outputs.push_back(say(&ToNode::End(signal)));
+                self.outputs.push_back(write_message(&ToNode::End(signal)));
             }
             Phase::Begun(_) | Phase::Over => {}
         }
     }
 
-    /// It is later.
+    /// Handles the passage of time.
     pub fn handle_timeout(&mut self, now: Time) {
         if now < self.next_timeout() {
             return;
         }
         match &mut self.phase {
-            Phase::Called { .. } => {
-                self.not_begun("no shell there says that it is there", Blame::Node);
+            Phase::Waiting { .. } => {
+                self.return_not_begun("no shell there says that it is there", Blame::Node);
             }
             Phase::Offered { .. } => {
-                self.not_begun("the shell there doesn't answer", Blame::Node);
+                self.return_not_begun("the shell there doesn't answer", Blame::Node);
             }
             Phase::Begun(begun) => {
                 begun.is_gone = true;
@@ -288,33 +293,33 @@ impl Head {
         }
     }
 
-    /// Before the branch begins.
-    fn converse(&mut self, now: Time) {
+    /// Handles the messages before the branch begins.
+    fn read_messages(&mut self, now: Time) {
         loop {
-            let (Phase::Called { frames, .. } | Phase::Offered { frames, .. }) = &mut self.phase
+            let (Phase::Waiting { frames, .. } | Phase::Offered { frames, .. }) = &mut self.phase
             else {
                 return;
             };
             let message = frames.message();
             match (message, self.node()) {
                 (Ok(None), _) => return,
-                (Ok(Some(ToHead::Hello(hello))), None) => self.greeted(now, hello),
+                (Ok(Some(ToHead::Hello(hello))), None) => self.on_hello(now, hello),
                 (Ok(Some(ToHead::Ready)), Some(_)) => self.begin(now),
-                (Ok(Some(ToHead::Refused(why))), _) => self.not_begun(&why, Blame::Node),
+                (Ok(Some(ToHead::Refused(why))), _) => self.return_not_begun(&why, Blame::Node),
                 (Ok(Some(_)) | Err(_), _) => {
                     let why = "the shell there says what this one doesn't understand: it may be \
                                another version of ftsh";
-                    self.not_begun(why, Blame::Node);
+                    self.return_not_begun(why, Blame::Node);
                 }
             }
         }
     }
 
-    fn greeted(&mut self, now: Time, hello: Hello) {
-        let Phase::Called { frames, .. } = &mut self.phase else { return };
+    fn on_hello(&mut self, now: Time, hello: Hello) {
+        let Phase::Waiting { frames, .. } = &mut self.phase else { return };
         let frames = std::mem::take(frames);
         let bytes = frame(&Offer::Branch(&self.branch));
-        let until = patience(now, bytes.as_ref().map_or(0, Vec::len));
+        let until = answer_deadline(now, bytes.as_ref().map_or(0, Vec::len));
         self.phase = Phase::Offered { frames, node: hello.node, until };
         let ours = &self.branch.identity;
         if hello.identity != *ours {
@@ -322,11 +327,11 @@ impl Head {
                 "there is ftsh {}, and this is {ours}: `--ship` sends this one along",
                 hello.identity
             );
-            return self.not_begun(&why, Blame::Node);
+            return self.return_not_begun(&why, Blame::Node);
         }
         match bytes {
             Some(bytes) => self.outputs.push_back(Output::Write(bytes)),
-            None => self.not_begun("its variables are too long to be sent", Blame::Request),
+            None => self.return_not_begun("its variables are too long to be sent", Blame::Request),
         }
     }
 
@@ -337,7 +342,7 @@ impl Head {
         };
         let (nonce, lease, waited) = (self.nonce, self.lease, now - self.packed);
         self.outputs.push_back(Output::Placed(node.clone()));
-        self.outputs.push_back(say(&ToNode::Go(Go { nonce, waited, lease })));
+        self.outputs.push_back(write_message(&ToNode::Go(Go { nonce, waited, lease })));
         self.phase = Phase::Begun(Box::new(Begun {
             node,
             granted: now,
@@ -361,12 +366,12 @@ impl Head {
         self.preamble.drain(..old);
     }
 
-    fn not_begun(&mut self, why: &str, blame: Blame) {
+    fn return_not_begun(&mut self, why: &str, blame: Blame) {
         let node = self.node().map(ToOwned::to_owned);
         self.over(Returned::NotBegun { node, why: why.into(), blame });
     }
 
-    /// Ends a branch that has begun, if all that will be known of it is known.
+    /// Reports the result of a branch that has begun, once the result is final.
     fn conclude(&mut self) {
         let Phase::Begun(begun) = &mut self.phase else { return };
         let Some(why) = &begun.closed else { return };
@@ -388,21 +393,21 @@ impl Head {
     }
 }
 
-/// Until when an answer is to come to so many bytes.
-fn patience(now: Time, bytes: usize) -> Time {
-    now + PATIENCE + Duration::from_secs((bytes / PACE) as u64)
+/// Returns the deadline for the answer to a number of bytes.
+fn answer_deadline(now: Time, bytes: usize) -> Time {
+    now + ANSWER_TIMEOUT + Duration::from_secs((bytes / MIN_BYTES_PER_SECOND) as u64)
 }
 
-/// [`ToNode::Branch`], of a branch that stays here.
+/// Borrowed form of [`ToNode::Branch`].
 #[derive(Serialize)]
 enum Offer<'a> {
     Branch(&'a Branch),
 }
 
-fn say(message: &ToNode) -> Output {
+fn write_message(message: &ToNode) -> Output {
     Output::Write(frame(message).unwrap_or_default())
 }
 
-fn with(what: &str, said: &str) -> String {
-    if said.is_empty() { what.into() } else { format!("{what}: {said}") }
+fn with_detail(what: &str, message: &str) -> String {
+    if message.is_empty() { what.into() } else { format!("{what}: {message}") }
 }

@@ -1,4 +1,4 @@
-//! Which program this is: places in a script hold for the same program only.
+//! Identity of a program. Positions in a script are valid only within the same program.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use ftsh_machine::BEHAVIOR;
 
-/// A program.
+/// Identity of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Its version, for people.
+    /// Version, for people.
     version: String,
-    /// Which machine it has, as [`BEHAVIOR`].
+    /// Behavior of the machine, as [`BEHAVIOR`].
     behavior: u32,
-    /// How long its file is.
+    /// Length of the program file in bytes.
     length: u64,
-    /// What stands for all of that.
+    /// Checksum of the program file.
     checksum: u32,
 }
 
 impl Identity {
-    /// This program, whose file this is.
+    /// Returns the identity of this program, read from the program file.
     pub fn of(mut file: impl Read) -> io::Result<Self> {
         let (mut hasher, mut length) = (Hasher::new(), 0);
         let mut bytes = vec![0; 1 << 16];

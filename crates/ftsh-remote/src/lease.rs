@@ -1,5 +1,5 @@
-//! The node's side of a conversation, once its branch has begun: when to ask for more time, and what follows
-//! from the answers. Pure, as the head's side.
+//! The node's side of a conversation after the branch has begun: requests for more time, and the
+//! orders that follow. The lease has no clock and no connection.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,33 +10,36 @@ use super::request::Request;
 use super::{Go, ToNode};
 use ftsh_machine::control::{Order, Overseer};
 
-/// It is asked for more time so often in a lease.
+/// Number of requests for more time during one lease.
 const REQUESTS: u32 = 3;
-/// Killing takes that long on a busy machine, after its moment has come.
+/// Time that killing takes on a busy machine.
 const KILLING: Duration = Duration::from_secs(1);
-/// So much of the time is added as clocks differ: one that is set right runs a twelfth too fast or too slow
-/// at most (chrony's limit; others keep to a thousandth), the head's one way and the node's the other.
+/// Divisor of the additional time for clock drift: one fifth. A clock under correction deviates by
+/// at most a twelfth, chrony's limit. The head's clock may run slow while the node's clock runs
+/// fast.
 const DRIFT: u32 = 5;
 
-/// The time that a branch has. Moments are those of a clock that counts also while the machine sleeps.
+/// Time that a branch may run. Moments are times of a clock that also counts while the machine
+/// sleeps.
 #[derive(Debug)]
 pub struct Lease {
     nonce: Nonce,
     length: Duration,
     kill_timeout: Duration,
-    /// What has come of the head's.
+    /// Decoder of the head's messages.
     frames: Frames<ToNode>,
-    /// When it is over.
+    /// End of the lease.
     until: Duration,
-    /// When more time is to be asked for; none if there is nobody to be asked.
+    /// Time of the next request; none if the connection is closed or the branch is ending.
     request: Option<Duration>,
-    /// Whether all is being ended because of it.
+    /// True once the branch is being ended.
     is_over: bool,
     orders: VecDeque<Order>,
 }
 
 impl Lease {
-    /// The first one, which was asked for at this moment. The frames have what came after *go*.
+    /// Creates the first lease, which was requested at the moment `asked`. The frames hold the
+    /// bytes after *go*.
     pub fn new(go: &Go, frames: Frames<ToNode>, kill_timeout: Duration, asked: Duration) -> Self {
         let length = go.lease;
         Self {
@@ -51,14 +54,14 @@ impl Lease {
         }
     }
 
-    /// How long after its last grant of such a lease a head knows that nothing of the branch is left, which
-    /// has so long from SIGTERM to SIGKILL.
+    /// Returns the time after a grant at which the head knows that no process of the branch is
+    /// left. `kill_timeout` is the time from SIGTERM to SIGKILL on the node.
     pub fn gone_after(length: Duration, kill_timeout: Duration) -> Duration {
         let time = length.saturating_add(kill_timeout);
         time.saturating_add(time / DRIFT).saturating_add(KILLING)
     }
 
-    /// Whether it was over before the branch could begin.
+    /// True if the lease ended before the branch began.
     pub fn has_passed(&self, now: Duration) -> bool {
         now >= self.until
     }
@@ -77,14 +80,15 @@ impl Overseer for Lease {
         self.frames.push(bytes);
         loop {
             match self.frames.message() {
-                // A branch that is being ended has more time for that. No request was made later than now.
+                // A branch that is ending gets more time as well. A request cannot be later than
+                // now.
                 Ok(Some(ToNode::Lease(asked))) if asked <= now => {
                     self.until = self.until.max(asked.saturating_add(self.length));
                 }
                 Ok(Some(ToNode::End(signal))) => self.orders.push_back(Order::Interrupt(signal)),
                 Ok(Some(ToNode::Lease(_) | ToNode::Branch(_) | ToNode::Go(_))) => {}
                 Ok(None) => return,
-                // What can't be understood can't be obeyed.
+                // An invalid message ends the branch.
                 Err(_) => return self.finish(),
             }
         }

@@ -1,48 +1,56 @@
-//! Branches of a `forall` that another process runs, perhaps on another machine: what travels there, and
-//! what comes back.
+//! Protocol of the branches of a `forall` that run on other machines.
 //!
-//! A *head* is the shell that runs the script. It has an engine start the same program on a *node*, as
-//! `ftsh --branch`, whose standard streams lead to the head:
+//! A *head* is the shell that runs the script. An engine starts the same program on a *node* as
+//! `ftsh --branch`, and connects the program's standard streams to the head:
 //!
-//! 1. The node says [`ToHead::Hello`] on its standard output: which program it is, and on which machine.
-//! 2. The head says [`ToNode::Branch`] on the node's standard input. The node finds out whether it can run
-//!    that, and says [`ToHead::Ready`], or [`ToHead::Refused`] and ends.
-//! 3. The head says [`ToNode::Go`], with a [`Nonce`]. Until then nothing has begun: if the node's standard
-//!    input ends before, the node ends and says nothing.
-//! 4. From then on what the node writes on its standard output is what the branch prints, and so is what it
-//!    writes on its standard error, up to a [`Record`] with the nonce, the last thing there: how the branch
-//!    ended. It is written when nothing of the branch is left.
+//! 1. The node sends [`ToHead::Hello`] on its standard output, with the program's identity and the
+//!    node's name.
+//! 2. The head sends [`ToNode::Branch`] on the node's standard input. If the node can run the
+//!    branch, the node sends [`ToHead::Ready`]. Otherwise the node sends [`ToHead::Refused`] and
+//!    exits.
+//! 3. The head sends [`ToNode::Go`], with a [`Nonce`]. Until then nothing has begun. If the node's
+//!    standard input ends before, the node exits without a message.
+//! 4. The branch begins. From then on, the node's standard output and standard error carry the
+//!    output of the branch. Last on standard error is a [`Record`] with the nonce and the result.
+//!    The node writes the record when no process of the branch is left.
 //!
-//! Then the node exits with 0, however the branch has ended.
+//! Then the node exits with 0, for any result of the branch.
 //!
-//! Success is a whole record that says so, and nothing else is. If there is none, whatever the engine
-//! says, the branch is *lost*: what came of it isn't known. A SIGTERM to the node ends the branch as it
-//! ends a script, and the record says so.
+//! Only a complete record of a success is a success. Without a record the branch is *lost*, for any
+//! exit status of the engine: the result is unknown. A SIGTERM to the node ends the branch as the
+//! signal ends a script, and the record reports the signal.
 //!
-//! Before 4, messages are [frames](Frames): a mark, a length, a checksum and what they hold, of which the
-//! first number is its kind. What stands before a mark is skipped: a login may have something to say.
+//! Messages before step 4 are [frames](Frames): a mark, a length, a checksum and a content. The
+//! first number of the content is the kind of the message. The head skips text before a mark, as a
+//! login may print a greeting.
 //!
 //! # The lease
 //!
-//! No attempt may begin while the last one lives somewhere, also when its machine can't be reached. So a
-//! branch has a *lease*: it runs as long as its head lets it, and both know when that is over.
+//! No attempt may begin while the last attempt still runs on a node, even on an unreachable node.
+//! Each branch therefore has a *lease*, which the head extends. Head and node both know the end of
+//! the lease.
 //!
-//! - The node's standard input stays open. Its end is the head's end: the branch is ended as by SIGTERM.
-//! - The node [asks](Request) for more time on its standard error, in lines as its record is one, each third
-//!   of the lease. The head answers with [`ToNode::Lease`], which says again when the node has asked, by the
-//!   node's clock: from *then* on it lasts. The first lease lasts from *ready*.
-//! - A word to begin that comes when it is over is answered by a [line](too_late) that says so: nothing has
-//!   begun.
-//! - When it is over the node ends the branch, as by SIGTERM, and after the kill timeout by SIGKILL, whatever
-//!   is still to be cleaned up or written. Its clock also counts while the machine sleeps.
-//! - The head counts from its *grant*, which is later than the request that it answers: a message that is
-//!   late, or lost, can only make the lease shorter. It takes a branch for gone when lease and kill
-//!   timeout have passed since the last grant, and some more as clocks differ ([`Head`]).
-//! - The head ends a branch by [`ToNode::End`], as a signal ends a script; a second one is impatience.
+//! - The node's standard input stays open. The end of this input means the end of the head, and
+//!   ends the branch as SIGTERM would.
+//! - The node sends a [request](Request) for more time each third of the lease. The request is a
+//!   line on standard error, as the record is. The head answers with [`ToNode::Lease`], which
+//!   repeats the time of the request on the node's clock. The new lease begins at the time of the
+//!   request, and the first lease at *ready*.
+//! - A node that receives *go* after the end of the lease writes a [line](too_late): the branch has
+//!   not begun.
+//! - At the end of the lease, the node ends the branch as SIGTERM would. After the kill timeout,
+//!   the node sends SIGKILL, even if cleanup or output is incomplete. The node's clock also counts
+//!   while the machine sleeps.
+//! - The head counts from its *grant*, which is later than the request. A late or lost message can
+//!   therefore only shorten the lease.
+//! - The branch counts as gone when lease and kill timeout have passed since the last grant, with
+//!   some time added for clock drift ([`Head`]).
+//! - The head ends a branch by [`ToNode::End`], as a signal ends a script. A second message acts as
+//!   a second signal.
 //!
-//! What this doesn't cover: a node of which all of the shell's processes are killed while it is cut off; and
-//! one that is stopped as a whole, or a machine that sleeps, and goes on: its commands live on for the moment
-//! that the shell takes to end them.
+//! Limitations: commands survive if all processes of a node's shell are killed while the node is
+//! cut off. After a stopped node or a sleeping machine continues, commands run until the shell has
+//! ended the commands.
 
 mod environment;
 pub mod family;
@@ -76,57 +84,57 @@ pub use self::record::Record;
 pub use self::request::Request;
 use ftsh_machine::packed::PackedBranch;
 
-/// What a head says to a node.
+/// Message from a head to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToNode {
-    /// What it is to run.
+    /// Branch to run.
     Branch(Box<Branch>),
-    /// That it is to begin.
+    /// Start of the branch.
     Go(Go),
-    /// That it may go on for as long as *go* has said, from the moment when it asked by its clock.
+    /// Extension of the lease. The duration is the time of the request, on the node's clock.
     Lease(Duration),
-    /// That it is to end, as by this signal.
+    /// End of the branch, as by the given signal.
     End(i32),
 }
 
-/// What a node says to its head before the branch begins.
+/// Message from a node to a head before the branch begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToHead {
-    /// That it is there.
+    /// Greeting of the node.
     Hello(Hello),
-    /// That it can run the branch.
+    /// The node can run the branch.
     Ready,
-    /// That it can't, and why.
+    /// The node cannot run the branch, for the given reason.
     Refused(String),
 }
 
-/// A branch on its way.
+/// Branch for a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Branch {
-    /// The program that packed it, which must be the one that runs it.
+    /// Program that packed the branch, and the only program that can run the branch.
     pub identity: Identity,
-    /// What is to be run.
+    /// Packed branch.
     pub packed: PackedBranch,
-    /// Variables that tell nested shells what the head was told by options.
-    pub told: Vec<(String, BString)>,
+    /// Variables that pass the head's options to nested shells.
+    pub child_env: Vec<(String, BString)>,
 }
 
-/// A node that is there.
+/// Greeting of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Its program.
+    /// Program of the node.
     pub identity: Identity,
-    /// The machine's name, as the engine knows it.
+    /// Name of the node, as the engine names the node.
     pub node: String,
 }
 
-/// The word to begin.
+/// Start of a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
-    /// What the record is to be known by. No command of the branch gets to know it.
+    /// Nonce of the record. No command of the branch can read the nonce.
     pub nonce: Nonce,
-    /// How long ago it was that the branch was packed: limits around it go on meanwhile.
+    /// Time since the branch was packed. Limits around the branch continue meanwhile.
     pub waited: Duration,
-    /// How long a lease lasts.
+    /// Length of the lease.
     pub lease: Duration,
 }

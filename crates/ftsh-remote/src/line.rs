@@ -1,41 +1,44 @@
-//! Lines of a node's among what its branch prints: a mark with the nonce, a letter, a checksum, and bytes as
-//! hexadecimal digits.
+//! Lines of a node among the output of its branch. Each has a mark with the nonce, a letter, a
+//! checksum, and bytes as hexadecimal digits.
 
 use std::fmt::Write;
 
 use super::nonce::Nonce;
 
-/// How each begins, before the nonce. No terminal shows it, and no text has it.
+/// First bytes of each line, before the nonce. No terminal displays the first byte, and no text
+/// contains the byte.
 const MARK: &str = "\x1eftsh:";
-/// What stands for a record.
+/// Letter of a record.
 pub const RECORD: char = 'r';
-/// What stands for a request for more time.
+/// Letter of a request for more time.
 pub const REQUEST: char = 'l';
-/// What stands for the word to begin having come too late.
+/// Letter of the message that *go* came too late.
 pub const TOO_LATE: char = 't';
 
-/// How a line begins that a head takes for its node's.
+/// Returns the first bytes of a node's line.
 pub fn prefix(nonce: &Nonce) -> String {
     format!("{MARK}{nonce}:")
 }
 
-/// The line that tells that a branch doesn't begin: its lease was over when it was told to.
+/// Returns the line which reports that *go* came after the end of the lease. The branch does not
+/// begin.
 pub fn too_late(nonce: &Nonce) -> String {
     write(nonce, TOO_LATE, &[])
 }
 
-/// A line that holds these bytes.
+/// Encodes bytes as a line.
 pub fn write(nonce: &Nonce, kind: char, content: &[u8]) -> String {
     let mut line = format!("{}{kind}{:08x}", prefix(nonce), crc32fast::hash(content));
     for byte in content {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(line, "{byte:02x}");
     }
     line.push('\n');
     line
 }
 
-/// What kind a line is and what it holds, between the prefix and its end, if it is whole.
+/// Decodes the letter and the bytes of a line, without prefix and line break. Returns none if the
+/// line is damaged.
 pub fn read(line: &[u8]) -> Option<(char, Vec<u8>)> {
     let (kind, rest) = line.split_first()?;
     if rest.len() % 2 != 0 {

@@ -1,4 +1,4 @@
-//! Tells what a branch prints on standard error from what its node says there.
+//! Separation of a branch's standard error from the lines of the node.
 
 use bstr::ByteSlice;
 
@@ -7,24 +7,24 @@ use super::nonce::Nonce;
 use super::record::Record;
 use super::request::Request;
 
-/// A node's line is never longer than that.
-const LONGEST: usize = 1 << 24;
+/// Maximum length of a node's line.
+const MAX_LINE: usize = 1 << 24;
 
-/// What was heard.
+/// Part of the received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// What the branch has printed.
+    /// Output of the branch.
     Printed(Vec<u8>),
-    /// How it ended.
+    /// Result of the branch.
     Record(Box<Record>),
-    /// That the node asks for more time.
+    /// Request for more time.
     Request(Request),
-    /// That it doesn't begin.
+    /// The branch does not begin.
     TooLate,
 }
 
 impl Piece {
-    /// What a line of the node's tells.
+    /// Decodes a line of the node.
     fn of(line: &[u8]) -> Option<Self> {
         let (kind, content) = line::read(line)?;
         match kind {
@@ -36,32 +36,33 @@ impl Piece {
     }
 }
 
-/// Listens to a node's standard error, as it comes. What the branch prints is passed on at once, but for
-/// what may be the beginning of a line of the node's. A line that isn't whole is dropped: nobody else
-/// knows how it begins.
+/// Decoder of a node's standard error.
+///
+/// Output of the branch is returned at once, except for bytes that may begin a line of the node. A
+/// damaged line is dropped, since only the node knows the prefix.
 #[derive(Debug)]
 pub struct Listener {
     prefix: Vec<u8>,
-    /// How much of the prefix has come last.
+    /// Number of bytes of the prefix that match the last received bytes.
     matched: usize,
-    /// What has come of the node's line after the prefix, if one has begun.
+    /// Bytes of the node's line after the prefix, if a line has begun.
     line: Option<Vec<u8>>,
 }
 
 impl Listener {
-    /// A listener for lines with this nonce.
+    /// Creates a decoder of lines with a nonce.
     pub fn new(nonce: &Nonce) -> Self {
         Self { prefix: prefix(nonce).into_bytes(), matched: 0, line: None }
     }
 
-    /// What these bytes have to say.
-    pub fn hear(&mut self, bytes: &[u8]) -> Vec<Piece> {
+    /// Decodes received bytes.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut printed = Vec::new();
         let mut rest = bytes;
         loop {
             if self.line.is_none() && self.matched == 0 {
-                // Nearly all there is.
+                // Fast path: nearly all bytes are output.
                 let begins = rest.find_byte(self.prefix[0]).unwrap_or(rest.len());
                 printed.extend_from_slice(&rest[..begins]);
                 rest = &rest[begins..];
@@ -74,7 +75,7 @@ impl Listener {
         pieces
     }
 
-    /// What was held back, when nothing more comes.
+    /// Returns the bytes that were held back, at the end of the stream.
     pub fn end(&mut self) -> Vec<u8> {
         self.line = None;
         self.prefix[..std::mem::take(&mut self.matched)].to_vec()
@@ -83,11 +84,11 @@ impl Listener {
     fn take(&mut self, byte: u8, printed: &mut Vec<u8>, pieces: &mut Vec<Piece>) {
         let Some(line) = &mut self.line else { return self.search(byte, printed) };
         if byte == b'\n' {
-            let told = Piece::of(line);
+            let piece = Piece::of(line);
             self.line = None;
             flush(printed, pieces);
-            pieces.extend(told);
-        } else if byte.is_ascii_alphanumeric() && line.len() < LONGEST {
+            pieces.extend(piece);
+        } else if byte.is_ascii_alphanumeric() && line.len() < MAX_LINE {
             line.push(byte);
         } else {
             self.line = None;
@@ -95,10 +96,10 @@ impl Listener {
         }
     }
 
-    /// A byte outside of the node's lines.
+    /// Handles a byte outside of the node's lines.
     fn search(&mut self, byte: u8, printed: &mut Vec<u8>) {
         if byte != self.prefix[self.matched] {
-            // Its first byte is there only once: nothing of what was held can be another beginning.
+            // The first byte of the prefix is unique: no held byte can begin another prefix.
             printed.extend_from_slice(&self.prefix[..self.matched]);
             self.matched = 0;
         }

@@ -1,10 +1,10 @@
-//! What a record is known by.
+//! Secret number of a record.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Random bytes that nobody guesses, written as hexadecimal digits.
+/// Random bytes that cannot be guessed, written as hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nonce(pub [u8; 16]);
 

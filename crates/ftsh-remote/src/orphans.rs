@@ -1,4 +1,4 @@
-//! Branches that an earlier process of the run has sent, and of which nobody hears any more.
+//! Branches that an earlier process of the run has sent, without a connection to this process.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use super::family::Families;
 use ftsh_machine::Time;
 use ftsh_machine::effect::{Dispatch, ScopeId};
 
-/// Those that may go on, and what waits for their end.
+/// Orphaned branches that may still run, and the dispatches that wait for their end.
 #[derive(Debug, Default)]
 pub struct Orphans {
-    /// Their scopes, and when they are gone.
+    /// Scopes of the orphans, with the times at which the orphans are gone.
     until: BTreeMap<ScopeId, Time>,
     held: Vec<Dispatch>,
 }
 
 impl Orphans {
-    /// These may go on until then.
+    /// Adds orphans, each with the time at which the orphan is gone.
     pub fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
         for (scope, until) in orphans {
             let known = self.until.entry(scope).or_insert(until);
@@ -23,19 +23,19 @@ impl Orphans {
         }
     }
 
-    /// A scope is over; those in it are another one's.
+    /// Moves the orphans of a closed scope to another scope.
     pub fn hand_over(&mut self, scope: ScopeId, into: ScopeId) {
         if let Some(until) = self.until.remove(&scope) {
             self.inherit(vec![(into, until)]);
         }
     }
 
-    /// The scopes of those that may go on.
+    /// Returns the scopes of the orphans.
     pub fn scopes(&self) -> impl Iterator<Item = ScopeId> {
         self.until.keys().copied()
     }
 
-    /// Keeps a branch that is to begin where one may go on; returns it if there is none.
+    /// Keeps a dispatch if an orphan may run in its scope, and returns the dispatch otherwise.
     pub fn hold(&mut self, dispatch: Dispatch, families: &Families) -> Option<Dispatch> {
         let is_there = |orphan| {
             families.is_in(orphan, dispatch.scope) || families.is_in(dispatch.scope, orphan)
@@ -47,23 +47,23 @@ impl Orphans {
         None
     }
 
-    /// What is to begin in a scope isn't.
+    /// Drops the waiting dispatches of a scope.
     pub fn end(&mut self, scope: ScopeId, families: &Families) {
         self.held.retain(|held| !families.is_in(held.scope, scope));
     }
 
-    /// Nothing is to begin any more: who would send it is dead.
+    /// Drops all waiting dispatches, since the machine that would send the branches is dead.
     pub fn forget_held(&mut self) {
         self.held.clear();
     }
 
-    /// When one is gone.
+    /// Returns the time at which the next orphan is gone.
     pub fn next_due(&self) -> Time {
         self.until.values().copied().min().unwrap_or(Time::NEVER)
     }
 
-    /// Forgets those that are gone by now; none if there are none, else what has waited: it may have to wait
-    /// for others.
+    /// Removes the orphans that are gone. If any is gone, returns all waiting dispatches, which may
+    /// have to wait again.
     pub fn pass(&mut self, now: Time) -> Option<Vec<Dispatch>> {
         let before = self.until.len();
         self.until.retain(|_, until| *until > now);

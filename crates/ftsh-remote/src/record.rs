@@ -1,4 +1,4 @@
-//! What comes back of a branch: how it ended.
+//! Record of the result of a branch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use ftsh_machine::packed::{EndedBranch, PackedFailure, Text};
 use ftsh_machine::{Failure, failure};
 use ftsh_syntax::Source;
 
-/// More isn't told of a failure's branches and output.
-const LONGEST: usize = 1 << 22;
+/// Maximum length of a record with the branches and outputs of failures.
+const MAX_RECORD: usize = 1 << 22;
 
-/// How a branch ended.
+/// Result of a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// How, and after how many attempts.
+    /// Result and number of attempts.
     pub ended: EndedBranch,
-    /// The machine that it ran on.
+    /// Node that the branch ran on.
     pub node: String,
-    /// When it began there, since 1970.
+    /// Start of the branch on the node, since 1970.
     pub began: Duration,
-    /// How long it took, until nothing of it was left.
+    /// Time from the start until no process of the branch was left.
     pub elapsed: Duration,
 }
 
 impl Record {
-    /// The line that tells it.
+    /// Encodes the record as a line.
     pub fn to_line(&self, nonce: &Nonce) -> String {
         let mut content = postcard::to_allocvec(self).unwrap_or_default();
-        if content.len() > LONGEST {
+        if content.len() > MAX_RECORD {
             content = postcard::to_allocvec(&self.clone().shortened()).unwrap_or_default();
         }
         line::write(nonce, line::RECORD, &content)
     }
 
-    /// The failure that it tells of, if it does, in the texts that the branch went with and its own.
+    /// Returns the failure in the record, if any. The texts are those of the dispatched branch.
     pub fn failure(&self, texts: &[Text]) -> Option<Arc<Failure>> {
         let packed = self.ended.end.failures()?.to_vec();
         let texts = texts.iter().chain(&self.ended.texts);
@@ -46,7 +46,7 @@ impl Record {
         failure(packed, &sources)
     }
 
-    /// Without what can be long.
+    /// Removes the parts that may be long.
     fn shortened(mut self) -> Self {
         for failure in self.ended.end.failures_mut().into_iter().flatten() {
             let PackedFailure { branches, output, .. } = failure;

@@ -1,4 +1,4 @@
-//! What a node asks its head for.
+//! Request of a node to its head.
 
 use std::time::Duration;
 
@@ -7,15 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::line;
 use super::nonce::Nonce;
 
-/// A request for more time.
+/// Request for more time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// When it was made, on the node's clock. The answer says it again, and means nothing to the head.
+    /// Time of the request on the node's clock. The answer repeats the time, and the head does not
+    /// interpret the time.
     pub at: Duration,
 }
 
 impl Request {
-    /// The line that tells it. Short enough to be written in one piece, or not yet.
+    /// Encodes the request as a line. The line is short: a single write succeeds completely or not
+    /// at all.
     pub fn to_line(self, nonce: &Nonce) -> String {
         line::write(nonce, line::REQUEST, &postcard::to_allocvec(&self).unwrap_or_default())
     }

@@ -1,5 +1,5 @@
-//! Both sides of a conversation in virtual time, with a connection that is slow, cuts, or breaks, clocks that
-//! differ, and processes that are stopped.
+//! Both sides of a conversation in virtual time. The connection is slow, interrupted or broken, the
+//! clocks differ, and the processes are stopped at times.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -27,7 +27,7 @@ pub(super) fn branch() -> Branch {
         let mut machine = Machine::new(&script, Vec::new(), Vec::new(), Config::default(), 1);
         machine.pack_branches();
         let done = |operation, reply| Event::Done { operation, result: Ok(reply) };
-        // Branches are packed as they begin.
+        // Branches are packed at their start.
         loop {
             match machine.poll_output() {
                 Polled::Effect(Effect::Query { operation, .. }) => {
@@ -44,10 +44,10 @@ pub(super) fn branch() -> Branch {
         machine.take_packed().swap_remove(0).1.expect("a branch")
     };
     let packed = PACKED.get_or_init(pack).clone();
-    Branch { identity: identity(b"program"), packed, told: Vec::new() }
+    Branch { identity: identity(b"program"), packed, child_env: Vec::new() }
 }
 
-/// A clock that began some time ago and is too fast, or too slow, by so many thousandths of a tenth.
+/// Clock with an earlier start and a drift in units of 1/10000.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     offset: u64,
@@ -64,7 +64,7 @@ impl Clock {
         Duration::from_nanos(self.offset + u64::try_from(elapsed).expect("not as long"))
     }
 
-    /// The first moment at which it says that.
+    /// Returns the first moment at which the clock shows a time.
     fn moment(self, says: Duration) -> Moment {
         let elapsed = says.as_nanos().saturating_sub(self.offset.into());
         let moment = elapsed.saturating_mul(10_000).div_ceil(self.rate());
@@ -72,7 +72,7 @@ impl Clock {
     }
 }
 
-/// From when to when.
+/// Start and end of an interval.
 type Window = (Moment, Moment);
 
 #[derive(Clone, Debug)]
@@ -81,43 +81,43 @@ struct Circumstances {
     grace: Duration,
     head: Clock,
     node: Clock,
-    /// How long what is sent takes, one after the other: to the node, and from it.
+    /// Delays of consecutive messages, to the node and from the node.
     delays: [Vec<Moment>; 2],
-    /// How many bytes come at once.
+    /// Numbers of bytes that arrive together.
     pieces: Vec<usize>,
-    /// When nothing comes through; it comes after that.
+    /// Intervals without delivery; messages arrive afterwards.
     partitions: Vec<Window>,
-    /// When nothing comes through for good, to the node and from it.
+    /// Moments of a permanent cut, to the node and from the node.
     cuts: [Option<Moment>; 2],
-    /// Whether they are told.
+    /// True if each side detects its cut.
     tells: [bool; 2],
-    /// When a side is stopped.
+    /// Intervals in which a side is stopped.
     head_sleeps: Vec<Window>,
     node_sleeps: Vec<Window>,
-    /// How long the branch takes, and how long to die when it is asked to.
+    /// Duration of the branch, and the time from a request to its end.
     takes: Moment,
     dies_in: Moment,
-    /// When the head has it end.
+    /// Moment at which the head ends the branch.
     ends: Option<Moment>,
 }
 
 #[derive(Debug)]
 enum News {
-    /// Bytes to the node; none are the end.
+    /// Bytes to the node; empty at the end.
     ToNode(Vec<u8>),
     Output(Vec<u8>),
     Errors(Vec<u8>),
-    /// Both of the node's streams are at their end.
+    /// Both output streams of the node are closed.
     Closed,
-    /// The branch ends by itself.
+    /// The branch ends.
     Dies,
-    /// The head wants no more of it.
+    /// The head ends the branch.
     End,
 }
 
 #[derive(Debug)]
 enum Node {
-    /// It waits for the branch, and to begin.
+    /// The node waits for the branch and for *go*.
     Waits(Frames<ToNode>),
     Runs(Box<Lease>),
     Dead,
@@ -128,12 +128,12 @@ struct World {
     now: Moment,
     queue: BTreeMap<(Moment, usize), News>,
     sent: usize,
-    /// When the last thing on each stream comes: to the node, and from it.
+    /// Last arrival in each direction: to the node, and from the node.
     last: [Moment; 2],
     head: Head,
     node: Node,
     asked: Duration,
-    /// Whether the branch has begun on the node, and what came of it at the head.
+    /// True once the branch has begun on the node.
     has_begun: bool,
     printed: Vec<u8>,
     returned: Option<(Moment, Returned)>,
@@ -192,7 +192,7 @@ impl World {
         self.queue.insert((moment, self.sent), news);
     }
 
-    /// When something comes that is sent now; never, if nothing comes through any more.
+    /// Returns the arrival of a message that is sent now; none after a cut.
     fn arrival(&mut self, direction: usize) -> Option<Moment> {
         let delays = &self.is.delays[direction];
         let delay = delays[self.sent % delays.len()];
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// To the end of all.
+    /// Runs until no event is left.
     fn run(&mut self) {
         loop {
             let queued = self.queue.first_key_value().map_or(Moment::MAX, |((at, _), _)| *at);
@@ -248,9 +248,9 @@ impl World {
                 return;
             }
             self.now = next;
-            // What has come is heard first.
+            // Arrived messages come before timeouts.
             if queued == next {
-                self.hear();
+                self.deliver();
             } else if node == next {
                 self.node_acts();
             } else {
@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self) {
+    fn deliver(&mut self) {
         let Some(((_, number), news)) = self.queue.pop_first() else { return };
         let is_node = matches!(news, News::ToNode(_) | News::Dies);
         let sleeps = if is_node { &self.is.node_sleeps } else { &self.is.head_sleeps };
@@ -271,7 +271,7 @@ impl World {
         }
         let now = Time::after(self.is.head.at(self.now));
         match news {
-            News::ToNode(bytes) => self.node_hears(&bytes),
+            News::ToNode(bytes) => self.node_receives(&bytes),
             News::Dies => self.die(true),
             News::Output(bytes) => self.head.on_stdout(now, &bytes),
             News::Errors(bytes) => self.head.on_stderr(now, &bytes),
@@ -300,18 +300,18 @@ impl World {
         }
     }
 
-    /// The promise.
+    /// Checks that no branch runs after the head has reported its end.
     fn check(&self, returned: &Returned) {
         let Node::Runs(lease) = &self.node else { return };
         let begins_anew = !matches!(returned, Returned::Ended { .. });
         assert!(begins_anew, "it lives, and was said to have ended");
-        // Stopped as a whole, it does nothing, and is over when it goes on.
+        // A stopped node does nothing, and its lease is over when the node continues.
         let wakes = awake(&self.is.node_sleeps, self.now);
         let is_over = self.is.node.at(wakes) >= lease.last_moment();
         assert!(wakes > self.now && is_over, "it lives: {returned:?}");
     }
 
-    fn node_hears(&mut self, bytes: &[u8]) {
+    fn node_receives(&mut self, bytes: &[u8]) {
         let now = self.is.node.at(self.now);
         match &mut self.node {
             Node::Dead => {}
@@ -385,7 +385,7 @@ impl World {
 }
 
 fn clock() -> impl Strategy<Value = Clock> {
-    // As wrong as a clock gets that is being set right.
+    // Largest drift of a clock under correction.
     (0..1_000_000 * SECOND, -833_i64..=833).prop_map(|(offset, drift)| Clock { offset, drift })
 }
 
@@ -399,7 +399,7 @@ fn delays() -> impl Strategy<Value = Vec<Moment>> {
     proptest::collection::vec(delay, 1..9)
 }
 
-/// Either short, or longer than everything else.
+/// Generates a short duration, or a duration longer than all others.
 fn length(most: Moment) -> impl Strategy<Value = Moment> {
     prop_oneof![0..most, Just(10_000 * SECOND)]
 }
@@ -426,7 +426,7 @@ prop_compose! {
     }
 }
 
-/// A connection that is there.
+/// Generates a usable connection.
 fn good() -> impl Strategy<Value = Circumstances> {
     let delays = || proptest::collection::vec(0..SECOND / 4, 1..9);
     (circumstances(), [delays(), delays()], 0..100 * SECOND).prop_map(|(is, delays, leases)| {
@@ -447,13 +447,14 @@ fn good() -> impl Strategy<Value = Circumstances> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// All assertions are in the world: what is taken for gone is gone, and what hasn't begun never does.
+    /// The world has all assertions: no branch is alive after its end, and no rejected branch
+    /// begins.
     #[test]
     fn no_branch_lives_that_is_taken_for_gone(is in circumstances()) {
         let mut world = World::new(is.clone());
         world.run();
         let never_answers = world.returned.is_none();
-        // A node that was never heard of may still be waiting in a queue.
+        // A node that never answered may still wait in a queue.
         prop_assert!(!never_answers || !world.has_begun, "{:?}", is);
         prop_assert!(!never_answers || world.head.next_timeout() == Time::NEVER);
     }

@@ -1,9 +1,9 @@
-//! What a head makes of what it hears.
+//! Tests of the head's side of a conversation.
 
 use std::time::Duration;
 
 use super::{identity, nonce, record};
-use crate::head::PACE;
+use crate::head::MIN_BYTES_PER_SECOND;
 use crate::{
     Branch, Frames, Head, Hello, Nonce, Output, Request, Stream, ToHead, ToNode, frame, too_late,
 };
@@ -12,7 +12,7 @@ use ftsh_machine::event::{Blame, Returned};
 
 const LEASE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(30);
-/// Lease and kill timeout, a fifth of that, and a second.
+/// Lease and kill timeout, a fifth of both, and a second.
 const GONE: Duration = Duration::from_secs(109);
 
 fn at(seconds: u64) -> Time {
@@ -37,7 +37,7 @@ fn hello() -> Vec<u8> {
     says(&ToHead::Hello(Hello { identity: branch().identity, node: "n1".into() }))
 }
 
-/// A head whose branch has begun, ten seconds after it was packed.
+/// Creates a head whose branch has begun ten seconds after packing.
 fn begun() -> Head {
     let mut head = head();
     head.on_stdout(at(9), &hello());
@@ -83,14 +83,14 @@ fn a_branch_begins_runs_and_ends() {
     assert_eq!((go.nonce, go.waited, go.lease), (nonce(), Duration::from_secs(10), LEASE));
     assert_eq!(first, &Output::Printed(Stream::Output, b"first\n".into()));
     assert_eq!(head.next_timeout(), at(10) + GONE);
-    // A request is answered with what it said, and is none of what is printed.
+    // The answer repeats the time of the request, and the request is not printed.
     head.on_stderr(at(30), &[b"err", &request(7)[..], b"or\n"].concat());
     let [one, grant, other] = &outputs(&mut head)[..] else { panic!("not three things") };
     assert_eq!(written(grant), ToNode::Lease(Duration::from_secs(7)));
     let printed = [b"err", &b"or\n"[..]].map(|it| Output::Printed(Stream::Errors, it.into()));
     assert_eq!([one, other], [&printed[0], &printed[1]]);
     assert_eq!(head.next_timeout(), at(30) + GONE);
-    // What is printed on the other stream may come after the record.
+    // Output on the other stream may follow the record.
     let line = record("end").to_line(&nonce());
     head.on_stderr(at(40), &[line.as_bytes(), b"srun: done\n", &request(9)].concat());
     assert_eq!(outputs(&mut head), []);
@@ -153,11 +153,11 @@ fn a_node_that_cannot_run_it_is_not_used() {
     let due = slow.next_timeout();
     slow.handle_timeout(due);
     assert_eq!(not_begun(&mut slow).1, "the shell there doesn't answer");
-    // Before it has a node it may wait for ever.
+    // Without a node, the head waits forever.
     let mut silent = head();
     silent.handle_timeout(at(10_000));
-    silent.called(at(10_000), PACE * 10);
-    silent.called(at(10_050), 0);
+    silent.expect_hello(at(10_000), MIN_BYTES_PER_SECOND * 10);
+    silent.expect_hello(at(10_050), 0);
     assert_eq!(silent.next_timeout(), at(10_070));
     silent.handle_timeout(at(10_069));
     assert!(!silent.is_over());
@@ -202,27 +202,27 @@ fn a_branch_without_a_record_is_lost_when_it_is_gone() {
         let why = format!("{why}: srun exited with 0");
         assert_eq!(lost(&mut head), (Some("n1".into()), why));
     }
-    // Who knows that nothing is left needn't wait.
+    // A certain end needs no wait.
     let mut head = begun();
     head.gone();
     assert!(!head.is_over());
     head.closed("", Blame::Engine);
     assert_eq!(lost(&mut head).1, why);
-    // Silence is no end, but is taken for one in the end.
+    // Silence counts as an end after the lease.
     let mut head = begun();
     head.handle_timeout(at(119));
     assert_eq!(lost(&mut head).1, "it hasn't been heard of for 109 s");
 }
 
 #[test]
-fn a_branch_that_was_told_to_begin_too_late_has_not_begun() {
+fn a_branch_started_too_late_has_not_begun() {
     let mut head = begun();
     head.on_stderr(at(20), too_late(&nonce()).as_bytes());
     let why =
         "the way there and back takes longer than the lease of 60 s: `--lease` makes that longer";
     assert_eq!(not_begun(&mut head), (Some("n1".into()), why.into(), Blame::Node));
     assert!(head.is_over());
-    // Not if another one says so.
+    // A record with another nonce does not count.
     let mut head = begun();
     head.on_stderr(at(20), too_late(&Nonce([0; 16])).as_bytes());
     assert!(!head.is_over());
@@ -239,7 +239,7 @@ fn a_record_counts_although_the_connection_stays() {
 }
 
 #[test]
-fn a_branch_is_told_to_end_if_it_has_begun() {
+fn a_branch_ends_on_request_if_it_has_begun() {
     let mut running = begun();
     running.end(2);
     running.end(2);

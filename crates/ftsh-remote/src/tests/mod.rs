@@ -1,4 +1,4 @@
-//! What travels, and what comes back, in whatever pieces.
+//! Tests of encoding and decoding in arbitrary pieces.
 
 mod conversation;
 mod head;
@@ -42,8 +42,8 @@ fn record(message: &str) -> Record {
     }
 }
 
-/// What is printed, and the records, of bytes that come in these pieces.
-fn heard(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
+/// Returns the output and the records in bytes that arrive in pieces.
+fn decoded(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
     let (mut printed, mut records) = (Vec::new(), Vec::new());
     let mut listener = Listener::new(&nonce());
     let mut rest = bytes;
@@ -51,7 +51,7 @@ fn heard(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
     while !rest.is_empty() {
         let length = lengths.next().map_or(1, |length| (*length).max(1)).min(rest.len());
         let (now, later) = rest.split_at(length);
-        for piece in listener.hear(now) {
+        for piece in listener.push(now) {
             match piece {
                 Piece::Printed(bytes) => printed.extend(bytes),
                 Piece::Record(record) => records.push(*record),
@@ -64,11 +64,11 @@ fn heard(bytes: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<Record>) {
     (printed, records)
 }
 
-/// Bytes, many of which look like the beginning of a record.
+/// Generates bytes, many of which resemble the beginning of a record.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let line = record("another").to_line(&Nonce([7; 16])).into_bytes();
     let begun = record("x").to_line(&nonce()).into_bytes();
-    // Not all of the prefix: nobody else knows that.
+    // Incomplete prefix, as only the node knows the nonce.
     let longest = "\x1eftsh:".len() + 32;
     let part = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),
@@ -90,7 +90,7 @@ proptest! {
     ) {
         let record = record(&message);
         let bytes = [&before[..], record.to_line(&nonce()).as_bytes(), &after].concat();
-        let (printed, records) = heard(&bytes, &pieces);
+        let (printed, records) = decoded(&bytes, &pieces);
         prop_assert_eq!(records, [record]);
         prop_assert_eq!(printed, [before, after].concat());
     }
@@ -100,7 +100,7 @@ proptest! {
         bytes in garbage(),
         pieces in proptest::collection::vec(1_usize..90, 1..9),
     ) {
-        prop_assert_eq!(heard(&bytes, &pieces), (bytes, Vec::new()));
+        prop_assert_eq!(decoded(&bytes, &pieces), (bytes, Vec::new()));
     }
 
     #[test]
@@ -112,20 +112,20 @@ proptest! {
     ) {
         let line = record("torn").to_line(&nonce()).into_bytes();
         let mut torn = line.clone();
-        // Its end only ends it.
+        // The line break stays, as the break only ends the line.
         let at = place.index(line.len() - 1);
         match instead {
             Some(byte) => torn[at] = byte,
             None => torn.truncate(at),
         }
         prop_assume!(torn.to_ascii_lowercase() != line);
-        let (_, records) = heard(&[before, torn].concat(), &pieces);
+        let (_, records) = decoded(&[before, torn].concat(), &pieces);
         prop_assert_eq!(records, Vec::new());
     }
 
     #[test]
     fn nothing_is_held_back_that_is_no_beginning(text in "[ -~\n]{0,60}") {
-        let printed = Listener::new(&nonce()).hear(text.as_bytes());
+        let printed = Listener::new(&nonce()).push(text.as_bytes());
         let all = (!text.is_empty()).then(|| Piece::Printed(text.clone().into_bytes()));
         prop_assert_eq!(printed, Vec::from_iter(all));
     }
@@ -163,7 +163,7 @@ fn a_damaged_message_is_found_out() {
         damaged[at] ^= 1;
         let mut frames = Frames::<Hello>::default();
         frames.push(&damaged);
-        // A length that is damaged may have it wait for more.
+        // A damaged length may leave the message incomplete.
         assert!(!matches!(frames.message(), Ok(Some(_))), "byte {at}");
     }
 }
@@ -192,7 +192,7 @@ fn a_failure_with_endless_output_still_comes_back() {
     let mut long = record("long");
     let BranchEnd::Failed { failure, .. } = &mut long.ended.end else { panic!("it failed") };
     failure[0].output = Some(vec![b'x'; 1 << 23].into());
-    let (_, records) = heard(long.to_line(&nonce()).as_bytes(), &[1 << 20]);
+    let (_, records) = decoded(long.to_line(&nonce()).as_bytes(), &[1 << 20]);
     let BranchEnd::Failed { failure, .. } = &records[0].ended.end else { panic!("it failed") };
     assert_eq!((failure[0].message.as_str(), &failure[0].output), ("long", &None));
 }

@@ -67,10 +67,10 @@ impl Cluster {
         let hello = Hello { identity: identity.clone(), node: node.name.clone() };
         let there = There::new(hello, fault == Some(Fault::Refuses));
         let packed = (*dispatch.branch).clone();
-        let branch = Branch { identity, packed, told: Vec::new() };
+        let branch = Branch { identity, packed, child_env: Vec::new() };
         let mut head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
         // It has its place.
-        head.called(now, 0);
+        head.expect_hello(now, 0);
         let job = Job::new(number, dispatch, head, (index, node), there, fault, (now, NOTICE));
         shell.copy_io(job.io, dispatch.io);
         self.jobs.insert(number, job);
