@@ -240,9 +240,10 @@ fn who_waits_can_be_cancelled() {
 
 #[test]
 fn the_place_is_held_until_nothing_of_the_attempt_is_left() {
-    let world = super::world()
-        .simulated
-        .command("slow", |_, _| Model { obeys: Some(Duration::from_secs(3)), ..Model::hangs() });
+    let world = super::world().simulated.command("slow", |_, _| Model {
+        terminates_after: Some(Duration::from_secs(3)),
+        ..Model::hangs()
+    });
     let script = "try for 20 seconds each 5 seconds through k\n slow\nend";
     let (gate, outcome) = run_in(world, &[], script);
     assert_eq!(kind(&outcome), ("timeout", 124));

@@ -85,7 +85,7 @@ fn what_a_group_leaves_behind_is_gone_before_the_next_one_begins() {
     // It takes two seconds to obey.
     let late = |simulated: Simulated| {
         simulated.command("late", |_, _| Model {
-            obeys: Some(seconds(2.0)),
+            terminates_after: Some(seconds(2.0)),
             ..Model::succeeds().leaves_a_daemon()
         })
     };

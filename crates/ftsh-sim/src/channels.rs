@@ -1,4 +1,4 @@
-//! The channels of a modelled world.
+//! Channels of a modelled world.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,37 +9,38 @@ use ftsh_machine::event::Reply;
 use ftsh_machine::{Event, Time};
 use ftsh_syntax::ast::Name;
 
-/// What a shell asks of the channels.
+/// Request of a shell to the channels.
 #[derive(Clone, Debug)]
 pub enum Ask {
-    /// An attempt is to go through one.
+    /// An attempt waits to enter a channel.
     Enter(Box<Entry>),
-    /// An attempt that went through is over.
+    /// An admitted attempt is over.
     Leave(PassId, Passed),
-    /// What this attempt asked isn't waited for any more, if it is one that asked.
+    /// An operation is abandoned, and its attempt no longer waits. Ignored if the operation is no
+    /// entry.
     Abandon(OperationId),
 }
 
-/// An attempt of a shell.
+/// Shell and attempt.
 type Id = (usize, PassId);
 
-/// The channels that all shells of a world share; the shells are numbered.
+/// Channels shared by all shells of a world, which have numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Channels {
     crowds: BTreeMap<Name, Crowd<Id>>,
-    /// Those that wait or have gone through: what they asked.
-    asked: BTreeMap<Id, (Name, OperationId)>,
+    /// Channel and operation of each waiting or admitted attempt.
+    entries: BTreeMap<Id, (Name, OperationId)>,
     by_operation: BTreeMap<(usize, OperationId), Id>,
     planned: Option<Time>,
 }
 
 impl Channels {
-    /// Does what a shell asks; which shells are to be told what.
+    /// Handles the request of a shell. Returns the events for the shells.
     pub fn ask(&mut self, shell: usize, ask: Ask, now: Time) -> Vec<(usize, Event)> {
-        let (id, came) = match &ask {
+        let (id, entering) = match &ask {
             Ask::Enter(entry) => {
                 let (id, operation) = ((shell, entry.pass), entry.operation);
-                self.asked.insert(id, (Arc::clone(&entry.channel), operation));
+                self.entries.insert(id, (Arc::clone(&entry.channel), operation));
                 self.by_operation.insert((shell, operation), id);
                 (id, Some(operation))
             }
@@ -62,70 +63,72 @@ impl Channels {
             Ask::Leave(_, passed) => crowd.leave(id, passed, now.elapsed()),
             Ask::Abandon(_) => crowd.forget(id),
         }
-        let mut told = self.advance(&name, now);
-        if let Some(operation) = came {
+        let mut events = self.advance(&name, now);
+        if let Some(operation) = entering {
             let is_answered = |event: &Event| matches!(event, Event::Done { operation: done, .. } if *done == operation);
-            if !told.iter().any(|(to, event)| *to == shell && is_answered(event)) {
-                told.push((shell, Event::Queued { operation }));
+            if !events.iter().any(|(to, event)| *to == shell && is_answered(event)) {
+                events.push((shell, Event::Queued { operation }));
             }
         }
-        told
+        events
     }
 
-    /// A shell died: who waited waits no more, and who was inside has left without a word.
+    /// Removes the attempts of a dead shell without a result. Returns the events for the other
+    /// shells.
     pub fn died(&mut self, shell: usize, now: Time) -> Vec<(usize, Event)> {
-        let ids: Vec<Id> = self.asked.keys().copied().filter(|id| id.0 == shell).collect();
-        let mut told = Vec::new();
+        let ids: Vec<Id> = self.entries.keys().copied().filter(|id| id.0 == shell).collect();
+        let mut events = Vec::new();
         for id in ids {
             let Some(name) = self.forget(id) else { continue };
             self.crowds.entry(Arc::clone(&name)).or_default().forget(id);
-            told.extend(self.advance(&name, now));
+            events.extend(self.advance(&name, now));
         }
-        told.retain(|(to, _)| *to != shell);
-        told
+        events.retain(|(to, _)| *to != shell);
+        events
     }
 
-    /// Who need wait no longer now, as time has passed.
+    /// Admits the attempts whose turn has come. Returns the events for the shells.
     pub fn pass_time(&mut self, now: Time) -> Vec<(usize, Event)> {
         self.planned.take_if(|planned| *planned <= now);
         let names: Vec<Name> = self.crowds.keys().cloned().collect();
         names.iter().flat_map(|name| self.advance(name, now)).collect()
     }
 
-    /// When time has to be passed on to them, if that is news.
+    /// Returns the time of the next call of [`Channels::pass_time`], if earlier than the planned
+    /// time.
     pub fn wake(&mut self) -> Option<Time> {
         let due = self.crowds.values().filter_map(Crowd::next_wake).min().map(Time::after)?;
-        let is_news = self.planned.is_none_or(|planned| due < planned);
-        is_news.then(|| *self.planned.insert(due))
+        let is_earlier = self.planned.is_none_or(|planned| due < planned);
+        is_earlier.then(|| *self.planned.insert(due))
     }
 
-    /// Who is in a channel, and how many wait for it.
+    /// Returns the attempts in a channel, and the number of waiting attempts.
     pub fn inside(&self, name: &str) -> (Inside, usize) {
         self.crowds.get(name).map_or_else(Default::default, |it| (it.inside(), it.waiting()))
     }
 
-    /// Whether nobody is in any, or waits.
+    /// True if no attempt waits and no attempt is in a channel.
     pub fn is_quiet(&self) -> bool {
-        self.asked.is_empty()
+        self.entries.is_empty()
     }
 
     fn advance(&mut self, name: &Name, now: Time) -> Vec<(usize, Event)> {
         let Some(crowd) = self.crowds.get_mut(name) else { return Vec::new() };
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for (id, admission) in crowd.advance(now.elapsed()) {
-            let Some((_, operation)) = self.asked.get(&id) else { continue };
+            let Some((_, operation)) = self.entries.get(&id) else { continue };
             let operation = *operation;
             if admission != Admission::Admitted {
                 self.forget(id);
             }
             let result = Ok(Reply::Admission(admission));
-            told.push((id.0, Event::Done { operation, result }));
+            events.push((id.0, Event::Done { operation, result }));
         }
-        told
+        events
     }
 
     fn forget(&mut self, id: Id) -> Option<Name> {
-        let (name, operation) = self.asked.remove(&id)?;
+        let (name, operation) = self.entries.remove(&id)?;
         self.by_operation.remove(&(id.0, operation));
         Some(name)
     }

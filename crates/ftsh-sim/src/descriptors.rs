@@ -13,7 +13,7 @@ use ftsh_machine::effect::{
     Access, BufferId, DraftId, FdChange, FdSource, IoId, PipeId, Run, Sink,
 };
 
-/// Everything descriptors can lead to.
+/// Targets of all descriptors.
 #[derive(Default)]
 pub struct Descriptors {
     pub files: Files,
@@ -21,19 +21,19 @@ pub struct Descriptors {
     pub replays: Replays,
     pub stdout: BString,
     pub stderr: BString,
-    /// Set when nobody reads the shell's standard output.
+    /// Set when the shell's standard output has no reader.
     pub nobody_reads: bool,
-    /// Commands that wait for a pipe's content.
+    /// Commands that wait for the content of a pipe.
     pub waiting: Vec<Run>,
     pub(super) buffers: BTreeMap<BufferId, BString>,
     pub(super) pipes: BTreeMap<PipeId, BString>,
     pub(super) writers: BTreeMap<PipeId, usize>,
     pub(super) readers: BTreeMap<PipeId, usize>,
     pub(super) tables: BTreeMap<IoId, Table>,
-    /// Buffers that were dropped while descriptors lead there.
+    /// Dropped buffers that descriptors still lead to.
     dropped: BTreeSet<BufferId>,
-    /// Buffers whose content is lost with the shell: those that attempts write to, and copies of a
-    /// standard error.
+    /// Buffers whose content is lost with the shell: outputs of attempts, and copies of a standard
+    /// error.
     pub(super) fleeting: BTreeSet<BufferId>,
     pub(super) stdin: Option<Arc<Source>>,
     /// Pipes into relays, by their numbers.
@@ -41,26 +41,26 @@ pub struct Descriptors {
     pub(super) count: usize,
 }
 
-/// What comes through a pipe into a relay.
+/// Output through a pipe into a relay.
 pub struct Relayed {
     tag: Arc<BString>,
-    /// What it is written on to.
+    /// Target of the relay.
     to: End,
-    /// A line that has no end yet.
+    /// Incomplete line.
     pub(super) line: BString,
-    /// The table it was made for.
+    /// Table that the relay was made for.
     io: Option<IoId>,
 }
 
 pub type Table = BTreeMap<u8, End>;
 
-/// Where a descriptor leads.
+/// Target of a descriptor.
 #[derive(Clone)]
 pub enum End {
     Stdout,
     Stderr,
     Null,
-    /// Nowhere: who uses it fails.
+    /// No target: a command that uses the descriptor fails.
     Gone(usize),
     Input(Arc<Source>),
     Buffer(BufferId),
@@ -68,12 +68,12 @@ pub enum End {
     Draft(DraftId),
     PipeOut(PipeId),
     Relay(usize),
-    /// There, and into a buffer as well.
+    /// The target, and also a buffer.
     Tee(Box<End>, BufferId),
 }
 
 impl End {
-    /// Whether what is written to both comes to the same place.
+    /// True if two ends lead to the same target.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Stdout, Self::Stdout)
@@ -98,7 +98,7 @@ impl End {
         }
     }
 
-    /// The buffer it leads to.
+    /// Returns the buffer that the end leads to.
     fn buffer(&self) -> Option<BufferId> {
         match self {
             Self::Buffer(buffer) | Self::Tee(_, buffer) => Some(*buffer),
@@ -111,7 +111,7 @@ impl End {
     }
 }
 
-/// What the modelled world lacks.
+/// Part that the modelled world lacks.
 #[derive(Debug, Error)]
 pub enum Missing {
     /// A file.
@@ -123,7 +123,7 @@ pub enum Missing {
 }
 
 impl Descriptors {
-    /// Where the descriptors of a table lead; nowhere, once it is closed.
+    /// Returns the targets of the descriptors of a table; none after the table was closed.
     pub fn table(&self, io: IoId) -> Table {
         if io == IoId::INHERITED {
             let stdin = self.stdin.clone().map_or(End::Null, End::Input);
@@ -136,7 +136,7 @@ impl Descriptors {
         self.stdin = Some(Source::new(Of::Stdin(content)));
     }
 
-    /// Makes a table from another one.
+    /// Makes a table from another table.
     pub fn open(&mut self, io: IoId, base: IoId, redirects: &[FdChange]) -> Result<(), Missing> {
         let table = self.plumb(self.table(base), redirects)?;
         for end in table.values() {
@@ -154,7 +154,7 @@ impl Descriptors {
         Ok(())
     }
 
-    /// Closes a table; whether that ended what goes into some pipe.
+    /// Closes a table. Returns true if a pipe lost its last writer.
     pub fn close(&mut self, io: IoId) -> bool {
         let relayed = std::mem::take(&mut self.relayed).into_iter();
         let (over, rest) = relayed.partition(|(_, relayed)| relayed.io == Some(io));
@@ -185,7 +185,7 @@ impl Descriptors {
         self.forget_dropped();
     }
 
-    /// Forgets what was dropped and no descriptor leads to any more.
+    /// Removes dropped buffers that no descriptor leads to.
     fn forget_dropped(&mut self) {
         let ends = self.tables.values().flat_map(BTreeMap::values);
         let used: BTreeSet<BufferId> = ends.filter_map(End::buffer).collect();
@@ -200,12 +200,12 @@ impl Descriptors {
         });
     }
 
-    /// Adds to a buffer.
+    /// Appends to a buffer.
     pub fn fill(&mut self, buffer: BufferId, content: &BStr) {
         self.buffers.entry(buffer).or_default().extend_from_slice(content);
     }
 
-    /// Makes buffers of which nobody may ever write: they have a content now.
+    /// Creates the buffers of redirections that are never set up, with their initial content.
     pub fn put_off(&mut self, redirects: &[FdChange]) {
         for FdChange { source, .. } in redirects {
             let (buffer, content) = match source {
@@ -218,12 +218,12 @@ impl Descriptors {
         }
     }
 
-    /// Whether a buffer has any content.
+    /// True if a buffer has content.
     pub fn is_filled(&self, buffer: BufferId) -> bool {
         self.buffers.get(&buffer).is_some_and(|content| !content.is_empty())
     }
 
-    /// The ends of what was written, in whole lines as far as that goes.
+    /// Returns the ends of outputs, in whole lines if possible and at most `most` bytes.
     pub fn tail(&self, sinks: &[Sink], most: usize) -> BString {
         let mut tail = BString::default();
         let content = |sink: &Sink| match sink {
@@ -238,7 +238,7 @@ impl Descriptors {
         tail
     }
 
-    /// Whether nothing more comes from the pipe that descriptor 0 of a table is.
+    /// True if descriptor 0 of a table has no more input.
     pub fn input_ended(&self, io: IoId) -> bool {
         let Some(End::Input(source)) = self.table(io).remove(&0) else { return false };
         match &source.of {
@@ -251,7 +251,7 @@ impl Descriptors {
         }
     }
 
-    /// What a buffer holds, if it is there.
+    /// Returns the content of a buffer, if the buffer exists.
     pub fn content(&self, buffer: BufferId) -> Option<&BString> {
         self.buffers.get(&buffer)
     }
@@ -355,20 +355,20 @@ impl Descriptors {
         Ok(table)
     }
 
-    /// The table of a command; its redirections are set up the first time.
+    /// Returns the descriptors of a command, with its redirections set up.
     pub fn of(&mut self, run: &Run) -> Result<Table, Missing> {
         self.plumb(self.table(run.io), &run.redirects)
     }
 
-    /// Whether a descriptor of a command leads nowhere, so that using it fails.
+    /// True if a descriptor of a command has no target, and its use fails.
     pub fn is_gone(&mut self, run: &Run, descriptor: u8) -> bool {
         let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let table = self.plumb(self.table(run.io), &redirects);
         table.is_ok_and(|table| matches!(table.get(&descriptor), Some(End::Gone(_))))
     }
 
-    /// Returns true if a command writes where nobody reads: to a later stage, for a command that dies of
-    /// SIGPIPE, or to the shell's own output in a world without a reader.
+    /// True if a command writes to an output without a reader. Such an output is a later stage, for
+    /// a command that dies of SIGPIPE, or the shell's output in a world without a reader.
     pub fn is_unread(&mut self, run: &Run) -> bool {
         let table = self.of(run).unwrap_or_default();
         let mut ends = table.iter().filter(|(number, _)| run.feeds & 1 << **number != 0);
@@ -387,7 +387,7 @@ impl Descriptors {
         }
     }
 
-    /// What a command reads; none while the pipe it reads is still written to.
+    /// Returns the input of a command; none while its pipe has a writer.
     pub fn input(&mut self, run: &Run) -> Result<Option<BString>, Missing> {
         if run.redirects.is_empty() && run.io == IoId::INHERITED && self.stdin.is_none() {
             return Ok(Some(BString::default()));
@@ -398,7 +398,7 @@ impl Descriptors {
         Ok(self.rest(&source))
     }
 
-    /// Reads all that is still to come from a descriptor of a table.
+    /// Reads the remaining input of a descriptor.
     pub fn read_all(&mut self, io: IoId, number: u8) -> Result<BString, Missing> {
         let end = self.table(io).remove(&number).ok_or(Missing::Descriptor(number))?;
         let End::Input(source) = end else { return Ok(BString::default()) };
@@ -407,7 +407,7 @@ impl Descriptors {
         Ok(rest)
     }
 
-    /// What is still to come of an input; none while the pipe it is of is still written to.
+    /// Returns the remaining input of a source; none while its pipe has a writer.
     fn rest(&self, source: &Source) -> Option<BString> {
         let input = match &source.of {
             Of::Bytes(bytes) | Of::Stdin(bytes) => bytes.clone(),
@@ -423,7 +423,7 @@ impl Descriptors {
         Some(input[source.at().min(input.len())..].into())
     }
 
-    /// A command has read this much of what it shares with others.
+    /// Advances a shared input by the bytes that a command has read.
     pub fn consumed(&mut self, run: &Run, bytes: usize) {
         if run.redirects.iter().all(|changes| changes.descriptor != 0)
             && let Some(End::Input(source)) = self.table(run.io).get(&0)
@@ -432,12 +432,12 @@ impl Descriptors {
         }
     }
 
-    /// Writes what a command wrote to where its descriptors lead.
+    /// Writes the output of a command to the targets of its descriptors.
     pub fn output(&mut self, run: &Run, model: &Model) {
         if model.output.is_empty() && model.errors.is_empty() {
             return;
         }
-        // Its files were emptied when it started.
+        // The files were truncated at the start of the command.
         let redirects: Vec<FdChange> = run.redirects.iter().cloned().map(reopened).collect();
         let Ok(table) = self.plumb(self.table(run.io), &redirects) else { return };
         for (descriptor, text) in [(1, &model.output), (2, &model.errors)] {
@@ -447,7 +447,7 @@ impl Descriptors {
         }
     }
 
-    /// Writes to where a descriptor of a table leads, if it is open.
+    /// Writes to a descriptor of a table, if the descriptor is open.
     pub fn print(&mut self, io: IoId, descriptor: u8, text: &BStr) {
         if let Some(end) = self.table(io).remove(&descriptor) {
             self.write(&end, text);
@@ -475,7 +475,7 @@ impl Descriptors {
         sink.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes on what are whole lines by now.
+    /// Writes the lines that are complete, each with its tag.
     fn relay(&mut self, number: usize, text: &BStr) {
         let Some(relayed) = self.relayed.get_mut(&number) else { return };
         relayed.line.extend_from_slice(text);
@@ -489,7 +489,7 @@ impl Descriptors {
     }
 }
 
-/// Takes away one of an end's owners; whether it was the last.
+/// Removes an owner of a pipe end. Returns true if the owner was the last.
 fn is_last(owners: &mut BTreeMap<PipeId, usize>, pipe: PipeId) -> bool {
     let count = owners.get(&pipe).copied().unwrap_or(0);
     if count > 1 {

@@ -1,4 +1,4 @@
-//! Modelled files that are written whole or not at all, and the directories of attempts.
+//! Modelled staged files, and the scratch directories of attempts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use ftsh_machine::effect::{DraftId, DraftMode, ScratchId};
 /// Files by their paths.
 pub type Files = BTreeMap<BString, BString>;
 
-/// What isn't in its place yet.
+/// Staged files that are not committed, and scratch directories.
 #[derive(Default)]
 pub struct Drafts {
     drafts: BTreeMap<DraftId, Draft>,
@@ -24,7 +24,7 @@ struct Draft {
 }
 
 impl Drafts {
-    /// A draft is opened, for the first time or again.
+    /// Opens a staged file, for the first time or again.
     pub fn open(&mut self, id: DraftId, path: &BString, mode: DraftMode) {
         let new =
             || Draft { path: path.clone(), mode, content: BString::default(), settled: false };
@@ -35,12 +35,12 @@ impl Drafts {
         self.drafts.get_mut(&id).map(|draft| &mut draft.content)
     }
 
-    /// What was written to a draft that isn't in its place.
+    /// Returns the content of a staged file that is not committed.
     pub fn held(&self, id: DraftId) -> Option<&BString> {
         self.drafts.get(&id).filter(|draft| !draft.settled).map(|draft| &draft.content)
     }
 
-    /// Puts a draft in its place.
+    /// Commits a staged file.
     pub fn settle(&mut self, id: DraftId, files: &mut Files) {
         let Some(draft) = self.drafts.get_mut(&id).filter(|draft| !draft.settled) else { return };
         draft.settled = true;
@@ -58,13 +58,13 @@ impl Drafts {
         self.drafts.remove(&id);
     }
 
-    /// The directory of an attempt.
+    /// Returns the scratch directory of an attempt.
     pub fn scratch(&mut self, id: ScratchId) -> BString {
         self.scratches.insert(id);
         directory(id)
     }
 
-    /// Forgets all drafts and directories.
+    /// Removes all staged files and scratch directories.
     pub fn forget_all(&mut self, files: &mut Files) {
         self.drafts.clear();
         for scratch in self.scratches.clone() {

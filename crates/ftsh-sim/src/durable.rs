@@ -1,4 +1,4 @@
-//! What a shell leaves behind when it ends in the middle of a run, and what the next one begins with.
+//! State that a shell leaves at the end of a process, and the initial state of the next process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,19 +11,19 @@ use ftsh_machine::driver::{Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId, ProcessId, Run};
 
 impl Shell {
-    /// Whether a command is in progress.
+    /// True if a command runs.
     pub fn runs(&self, process: ProcessId) -> bool {
         let is_it = |run: &Run| run.process == process;
         self.processes.get(&process).is_some_and(|it| it.run.as_ref().is_some_and(is_it))
             || self.descriptors.waiting.iter().any(is_it)
     }
 
-    /// Whether a command in progress has taken what others could have read.
+    /// True if a running command has consumed shared input.
     pub fn is_reading(&self) -> bool {
         self.processes.values().any(|it| it.run.is_some() && it.model.consumes)
     }
 
-    /// How far a descriptor of a table has been read.
+    /// Returns the position of a descriptor.
     pub fn position(&self, io: IoId, descriptor: u8) -> Option<u64> {
         if io != IoId::INHERITED && !self.descriptors.tables.contains_key(&io) {
             return None;
@@ -34,15 +34,15 @@ impl Shell {
         }
     }
 
-    /// What a buffer holds after so many bytes.
+    /// Returns the content of a buffer from an offset on.
     pub fn written(&self, buffer: BufferId, from: u64) -> Option<Written> {
         let content = self.descriptors.content(buffer)?;
         let from = usize::try_from(from).ok().filter(|from| *from <= content.len()).unwrap_or(0);
         Some(Written { from: from as u64, bytes: content[from..].into() })
     }
 
-    /// All its processes end at once, and with them what only they had: pipes, what attempts have written
-    /// and not committed, what they have read.
+    /// Kills all processes of the shell, and drops their state: pipes, uncommitted output of
+    /// attempts, and consumed input.
     pub fn end_processes(&mut self) {
         self.processes.clear();
         self.terminating.clear();
@@ -50,7 +50,7 @@ impl Shell {
         self.descriptors.lose();
     }
 
-    /// Another shell where this one was: there are the same files, and it has the same standard input.
+    /// Creates the next shell, with the same files, the same standard input and the same outputs.
     #[must_use]
     pub fn successor(&mut self) -> Self {
         self.end_processes();
@@ -64,7 +64,7 @@ impl Shell {
 }
 
 impl Descriptors {
-    /// Forgets what only processes had, and attempts.
+    /// Drops the state of processes and attempts.
     fn lose(&mut self) {
         self.waiting.clear();
         self.replays.end_all();
@@ -75,7 +75,7 @@ impl Descriptors {
         for relayed in self.relayed.values_mut() {
             relayed.line.clear();
         }
-        // Those that led to the same end of a pipe still lead to the same.
+        // Descriptors that shared the end of a pipe still share an end.
         let mut gone = BTreeMap::new();
         for end in self.tables.values_mut().flat_map(BTreeMap::values_mut) {
             let pipe = match (&*end, end.reads()) {

@@ -1,4 +1,4 @@
-//! Modelled input: read by all who share it, and read again by atomic attempts.
+//! Modelled input, shared by all readers and read again by atomic attempts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use bstr::BString;
 
 use ftsh_machine::effect::{BufferId, PipeId, ReplayId};
 
-/// What is read, and how far it has been.
+/// Input with a position.
 pub struct Source {
     pub of: Of,
     at: AtomicUsize,
 }
 
-/// Where input comes from.
+/// Origin of an input.
 pub enum Of {
     Bytes(BString),
     File(BString),
-    /// The shell's own standard input, as through a pipe that has been written to its end.
+    /// Standard input of the shell: a pipe that is completely written.
     Stdin(BString),
     Buffer(BufferId),
     Pipe(PipeId),
 }
 
 impl Source {
-    /// From the beginning.
+    /// Creates an input at its beginning.
     pub fn new(of: Of) -> Arc<Self> {
         Arc::new(Self { of, at: AtomicUsize::new(0) })
     }
 
-    /// How far it has been read.
+    /// Returns the position.
     pub fn at(&self) -> usize {
         self.at.load(Ordering::Relaxed)
     }
@@ -40,7 +40,7 @@ impl Source {
     }
 }
 
-/// Inputs that attempts read anew.
+/// Inputs that attempts read again.
 #[derive(Default)]
 pub struct Replays(BTreeMap<ReplayId, Replay>);
 
@@ -51,7 +51,7 @@ struct Replay {
 }
 
 impl Replays {
-    /// An attempt begins that reads this.
+    /// Resets an input to the position at the first attempt, or records the position.
     pub fn begin(&mut self, id: ReplayId, source: &Arc<Source>) {
         let start = source.at();
         let replay = self.0.entry(id);
@@ -66,9 +66,9 @@ impl Replays {
         }
     }
 
-    /// None of it is kept that isn't yet.
+    /// Resets all inputs that are not kept.
     pub fn end_all(&mut self) {
-        // The outermost began first.
+        // Reset the outermost attempt last, as its position counts.
         for Replay { source, start, kept } in std::mem::take(&mut self.0).into_values().rev() {
             if !kept {
                 source.go_to(start);

@@ -1,8 +1,8 @@
-//! A modelled world in virtual time: commands that take as long as their model says, and cost
-//! nothing. The same script, model and seed give the same run.
+//! Modelled world in virtual time. Commands have durations by their models, and cost no real time.
+//! The same script, model and seed give the same run.
 //!
-//! [`Simulated`] is a world of one shell. A world of many is made of many [`Shell`]s around one
-//! [`World`].
+//! [`Simulated`] is a world of one shell. A world of many shells consists of many [`Shell`]s around
+//! one [`World`].
 
 mod channels;
 pub mod cluster;
@@ -32,18 +32,18 @@ use ftsh_machine::{Effect, Event, Time};
 
 type Command = Box<dyn FnMut(&Call, &mut ChaCha8Rng) -> Model>;
 
-/// A modelled world of one shell.
+/// Modelled world of one shell.
 pub struct Simulated {
     shell: Shell,
     around: Around,
 }
 
-/// The world without the shell.
+/// World without the shell.
 struct Around {
     now: Time,
     rng: ChaCha8Rng,
     commands: BTreeMap<BString, Command>,
-    future: BTreeMap<(Time, u64), Happening>,
+    future: BTreeMap<(Time, u64), FutureEvent>,
     count: u64,
     trace: Vec<String>,
     starts: Vec<Time>,
@@ -51,19 +51,19 @@ struct Around {
     channels: Channels,
 }
 
-enum Happening {
-    /// To a command.
+enum FutureEvent {
+    /// Due work of a command.
     Due(Due),
-    /// The shell gets a signal.
+    /// Signal to the shell.
     Signal(i32),
-    /// A channel says something.
-    Told(Event),
-    /// Channels have to look at the clock.
+    /// Event of a channel.
+    ChannelEvent(Event),
+    /// Time at which the channels need a call.
     Channels,
 }
 
 impl Simulated {
-    /// An empty world: no commands, no files.
+    /// Creates a world without commands and files.
     pub fn new(seed: u64) -> Self {
         let around = Around {
             now: Time::START,
@@ -97,7 +97,7 @@ impl Simulated {
         self
     }
 
-    /// Gives the shell a standard input: a pipe that this has been written to.
+    /// Gives the shell a standard input: a pipe with the given content.
     #[must_use]
     pub fn stdin(mut self, content: &str) -> Self {
         self.shell.set_stdin(content);
@@ -111,68 +111,69 @@ impl Simulated {
         self
     }
 
-    /// Sends the shell a signal when the time comes.
+    /// Sends the shell a signal at the given time.
     #[must_use]
     pub fn signal_at(mut self, at: Duration, signal: i32) -> Self {
-        self.around.plan(Time::after(at), Happening::Signal(signal));
+        self.around.plan(Time::after(at), FutureEvent::Signal(signal));
         self
     }
 
-    /// Lets drafts take their places, of so many, only up to one for which that fails.
+    /// Sets the function that decides the success of commits. The function gets the number of
+    /// staged files, and returns the index of the first failure.
     #[must_use]
     pub fn settles(mut self, settles: impl FnMut(usize) -> Option<usize> + 'static) -> Self {
         self.around.settles = Box::new(settles);
         self
     }
 
-    /// What commands wrote to descriptor 1 of the shell.
+    /// Returns the output of commands on descriptor 1 of the shell.
     pub fn stdout(&self) -> String {
         self.shell.descriptors.stdout.to_string()
     }
 
-    /// What commands wrote to descriptor 2 of the shell.
+    /// Returns the output of commands on descriptor 2 of the shell.
     pub fn stderr(&self) -> String {
         self.shell.descriptors.stderr.to_string()
     }
 
-    /// The content of a file, if it exists.
+    /// Returns the content of a file, if the file exists.
     pub fn content(&self, path: &str) -> Option<String> {
         self.shell.descriptors.files.get(path.as_bytes().as_bstr()).map(ToString::to_string)
     }
 
-    /// What happened, a line each: when, and what.
+    /// Returns the history of the world, each event on its own line with its time.
     pub fn trace(&self) -> String {
         self.around.trace.join("\n")
     }
 
-    /// When programs started.
+    /// Returns the times of the starts of programs.
     pub fn starts(&self) -> &[Time] {
         &self.around.starts
     }
 
-    /// The shell and the rest of the world, for a driver around this one.
+    /// Returns the shell and the rest of the world, for an outer driver.
     pub fn parts(&mut self) -> (&mut Shell, &mut impl World) {
         (&mut self.shell, &mut self.around)
     }
 
-    /// The names of the commands that still run.
+    /// Returns the names of the running commands.
     pub fn running(&self) -> Vec<&str> {
         self.shell.running()
     }
 }
 
 impl Around {
-    fn plan(&mut self, at: Time, happening: Happening) {
+    fn plan(&mut self, at: Time, event: FutureEvent) {
         self.count += 1;
-        self.future.insert((at, self.count), happening);
+        self.future.insert((at, self.count), event);
     }
 
-    fn tell(&mut self, told: Vec<(usize, Event)>) {
-        for (_, event) in told {
-            self.plan(self.now, Happening::Told(event));
+    fn schedule_events(&mut self, events: Vec<(usize, Event)>) {
+        for (_, event) in events {
+            self.plan(self.now, FutureEvent::ChannelEvent(event));
         }
         if let Some(at) = self.channels.wake() {
-            self.plan(at, Happening::Channels);
+            self.plan(at, FutureEvent::Channels);
         }
     }
 }
@@ -191,7 +192,7 @@ impl World for Around {
     }
 
     fn schedule(&mut self, at: Time, due: Due) {
-        self.plan(at, Happening::Due(due));
+        self.plan(at, FutureEvent::Due(due));
     }
 
     fn settle(&mut self, drafts: usize) -> Option<usize> {
@@ -199,8 +200,8 @@ impl World for Around {
     }
 
     fn ask(&mut self, ask: Ask) {
-        let told = self.channels.ask(0, ask, self.now);
-        self.tell(told);
+        let events = self.channels.ask(0, ask, self.now);
+        self.schedule_events(events);
     }
 
     fn note(&mut self, what: fmt::Arguments) {
@@ -231,12 +232,12 @@ impl Driver for Simulated {
             };
             around.now = around.now.max(next.key().0);
             match next.remove() {
-                Happening::Due(due) => shell.handle(due, around),
-                Happening::Signal(signal) => return Some(Event::Interrupted(signal)),
-                Happening::Told(event) => return Some(event),
-                Happening::Channels => {
-                    let told = around.channels.pass_time(around.now);
-                    around.tell(told);
+                FutureEvent::Due(due) => shell.handle(due, around),
+                FutureEvent::Signal(signal) => return Some(Event::Interrupted(signal)),
+                FutureEvent::ChannelEvent(event) => return Some(event),
+                FutureEvent::Channels => {
+                    let events = around.channels.pass_time(around.now);
+                    around.schedule_events(events);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! How modelled commands behave.
+//! Behavior of modelled commands.
 
 use std::time::Duration;
 
@@ -8,65 +8,65 @@ use ftsh_machine::Time;
 use ftsh_machine::effect::{Environment, Umask};
 use ftsh_machine::event::Status;
 
-/// A command as it is run.
+/// Run of a command.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Its name and arguments.
+    /// Name and arguments.
     pub words: &'a [BString],
-    /// The exported variables.
+    /// Exported variables.
     pub environment: &'a Environment,
     /// Variables for this command only.
     pub overrides: &'a [(BString, BString)],
-    /// What its standard input has.
+    /// Content of the standard input.
     pub input: BString,
-    /// The rights that its files don't get; none for those that the shell was started without.
+    /// File mode mask of the command; none for the mask that the shell started with.
     pub umask: Umask,
-    /// When it starts.
+    /// Time of the start.
     pub now: Time,
-    /// How long it has from SIGTERM to SIGKILL, where that is less than the run's kill timeout.
+    /// Time from SIGTERM to SIGKILL, if less than the run's kill timeout.
     pub grace: Option<Duration>,
-    /// When it must end, as `FTSH_DEADLINE` says.
+    /// Deadline in `FTSH_DEADLINE`.
     pub deadline: Option<Time>,
 }
 
 impl Call<'_> {
-    /// A variable of its environment.
+    /// Returns a variable of the environment.
     pub fn variable(&self, name: &str) -> Option<&BStr> {
         let all = self.overrides.iter().chain(self.environment);
         all.filter(|(key, _)| key == name).map(|(_, value)| value.as_bstr()).next()
     }
 }
 
-/// What a command does.
+/// Behavior of a command.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// How long it runs; none is for ever.
+    /// Duration; none for a command that never ends.
     pub takes: Option<Duration>,
-    /// How it ends.
+    /// Status at the end.
     pub status: Status,
-    /// What it writes to descriptor 1 when it ends.
+    /// Output on descriptor 1 at the end.
     pub output: BString,
-    /// What it writes to descriptor 2 when it ends.
+    /// Output on descriptor 2 at the end.
     pub errors: BString,
-    /// How long it takes to obey SIGTERM; none is not to obey.
-    pub obeys: Option<Duration>,
-    /// Whether something of it runs on when it has succeeded.
+    /// Time from SIGTERM to the end; none if the command ignores SIGTERM.
+    pub terminates_after: Option<Duration>,
+    /// True if a process continues after a success.
     pub leaves: bool,
-    /// Whether somebody reads what it writes, although it dies of SIGPIPE.
+    /// True if a reader exists although the command dies of SIGPIPE.
     pub read: bool,
-    /// Whether it reads its standard input to the end, so that nobody else does.
+    /// True if the command reads its standard input to the end.
     pub consumes: bool,
 }
 
 impl Model {
-    /// Ends like this, at once.
+    /// Ends at once with a status.
     pub fn ends(status: Status) -> Self {
         Self {
             takes: Some(Duration::ZERO),
             status,
             output: BString::default(),
             errors: BString::default(),
-            obeys: Some(Duration::ZERO),
+            terminates_after: Some(Duration::ZERO),
             leaves: false,
             read: false,
             consumes: false,
@@ -88,13 +88,13 @@ impl Model {
         Self { takes: None, ..Self::succeeds() }
     }
 
-    /// Takes this long.
+    /// Sets the duration.
     #[must_use]
     pub fn takes(self, takes: Duration) -> Self {
         Self { takes: Some(takes), ..self }
     }
 
-    /// Writes this to descriptor 1.
+    /// Sets the output on descriptor 1.
     #[must_use]
     pub fn prints(self, output: impl Into<BString>) -> Self {
         Self { output: output.into(), ..self }
@@ -103,16 +103,16 @@ impl Model {
     /// Ignores SIGTERM.
     #[must_use]
     pub fn stubborn(self) -> Self {
-        Self { obeys: None, ..self }
+        Self { terminates_after: None, ..self }
     }
 
-    /// Has a reader to its end.
+    /// Marks the output as read to its end.
     #[must_use]
     pub fn read(self) -> Self {
         Self { read: true, ..self }
     }
 
-    /// Writes this to descriptor 2.
+    /// Sets the output on descriptor 2.
     #[must_use]
     pub fn complains(self, errors: impl Into<BString>) -> Self {
         Self { errors: errors.into(), ..self }
@@ -124,14 +124,14 @@ impl Model {
         Self { consumes: true, ..self }
     }
 
-    /// Leaves something running when it succeeds.
+    /// Leaves a process running after a success.
     #[must_use]
     pub fn leaves_a_daemon(self) -> Self {
         Self { leaves: true, ..self }
     }
 }
 
-/// Whether a name matches a pattern of `*`, `?` and literal text.
+/// True if a name matches a pattern of `*`, `?` and literal text.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,

@@ -1,5 +1,4 @@
-//! What one shell has of a modelled world: its descriptors, its commands in progress and the
-//! scopes they belong to.
+//! Shell in a modelled world, with its descriptors, its running commands and their scopes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -15,65 +14,65 @@ use ftsh_machine::event::{Refusal, Reply, SpawnError, SpawnErrorKind, Status};
 use ftsh_machine::{Effect, Event, Time};
 use ftsh_syntax::ast::FileTest;
 
-/// What a writer dies of that nobody reads.
+/// Signal that kills a writer without a reader.
 const SIGPIPE: i32 = 13;
-/// When worlds begin, since 1970.
+/// Start of all worlds, since 1970.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
-/// What shells have in common: the time, and the commands that can be run. One world may hold many
-/// shells; it gives each effect of a machine to its shell, and each [`Due`] when the time comes.
+/// Common part of all shells: the time, and the programs. A world may hold many shells. The world
+/// passes each effect of a machine to its shell, and each [`Due`] at its time.
 pub trait World {
-    /// The time.
+    /// Returns the time.
     fn now(&self) -> Time;
 
-    /// A program starts: what it does, or none if there is no such program.
+    /// Starts a program. Returns its model, or none if the program does not exist.
     fn start(&mut self, process: ProcessId, call: &Call) -> Option<Model>;
 
-    /// Hands `due` to [`Shell::handle`] at this time, after all that is due then already.
+    /// Schedules a call of [`Shell::handle`] with `due`, after all work that is already due then.
     fn schedule(&mut self, at: Time, due: Due);
 
-    /// So many drafts are to be put in their places: in how many this succeeds, of those before the first
-    /// that it fails for; none if for none.
+    /// Decides the success of a commit of `drafts` staged files. Returns the index of the first
+    /// failure, or none for a success.
     fn settle(&mut self, drafts: usize) -> Option<usize> {
         let _ = drafts;
         None
     }
 
-    /// This shell asks something of the channels that it shares with all shells of the world.
+    /// Passes a request of the shell to the shared channels.
     fn ask(&mut self, ask: Ask);
 
-    /// A program is over: it ended, obeyed SIGTERM or was killed.
+    /// Records the end of a program.
     fn ended(&mut self, process: ProcessId, ending: Ending) {
         let _ = (process, ending);
     }
 
-    /// Something happened, in words for people.
+    /// Records an event, in words for people.
     fn note(&mut self, what: fmt::Arguments) {
         let _ = what;
     }
 }
 
-/// What is due for a command in progress. Nothing happens if it is over by then.
+/// Due work of a running command. Ignored if the command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// It ends by itself.
+    /// The command ends without a signal.
     Ends(ProcessId),
-    /// It obeys SIGTERM.
-    Obeys(ProcessId),
+    /// The command ends because of SIGTERM.
+    Terminated(ProcessId),
 }
 
-/// How a program came to its end.
+/// Kind of the end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself.
+    /// End without a signal of the shell.
     Itself(Status),
-    /// It was told to.
+    /// SIGTERM.
     Terminated,
     /// SIGKILL.
     Killed,
 }
 
-/// A shell in a modelled world.
+/// Shell in a modelled world.
 #[derive(Default)]
 pub struct Shell {
     pub(super) descriptors: Descriptors,
@@ -83,7 +82,7 @@ pub struct Shell {
     pub(super) events: VecDeque<Event>,
 }
 
-/// A command in progress, or what a command left behind.
+/// Running command, or the process that a command left running.
 pub struct Process {
     scope: ScopeId,
     name: String,
@@ -103,34 +102,34 @@ impl Shell {
         self.descriptors.files.insert(path.into(), content.into());
     }
 
-    /// Gives the shell a standard input: a pipe that this has been written to.
+    /// Gives the shell a standard input: a pipe with the given content.
     pub fn set_stdin(&mut self, content: &str) {
         self.descriptors.set_stdin(content.into());
     }
 
-    /// Exchanges its files for those of another one: so two can have the same, by turns.
+    /// Exchanges the files with another shell, which lets two shells share files alternately.
     pub fn swap_files(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.descriptors.files, &mut other.descriptors.files);
     }
 
-    /// Makes a table of descriptors from another one.
+    /// Copies a table of descriptors.
     pub fn copy_io(&mut self, io: IoId, base: IoId) {
-        // Nothing is opened.
+        // A copy opens no file and cannot fail.
         let _ = self.descriptors.open(io, base, &[]);
     }
 
-    /// Writes to where a descriptor of a table leads.
+    /// Writes to a descriptor of a table.
     pub fn print(&mut self, io: IoId, descriptor: u8, text: &BStr) {
         self.descriptors.print(io, descriptor, text);
     }
 
-    /// What was written to its own descriptors 1 and 2 since this was asked last.
+    /// Removes and returns the output on the shell's own descriptors 1 and 2.
     pub fn take_printed(&mut self) -> [BString; 2] {
         let Descriptors { stdout, stderr, .. } = &mut self.descriptors;
         [stdout, stderr].map(std::mem::take)
     }
 
-    /// Carries out an effect of the shell's machine.
+    /// Performs an effect of the shell's machine.
     pub fn perform(&mut self, effect: Effect, world: &mut impl World) {
         match effect {
             Effect::Run(run) | Effect::Exec(run) => self.start(*run, world),
@@ -200,22 +199,22 @@ impl Shell {
         }
     }
 
-    /// What happened to the machine, the oldest first.
+    /// Removes the oldest event for the machine.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Sets up the redirections of a command that won't be started; whether that could be done.
+    /// Sets up the redirections of a command that does not start. Returns true on success.
     pub fn redirect(&mut self, run: &Run) -> bool {
         self.descriptors.of(run).is_ok()
     }
 
-    /// Takes note of changes that will never have been made: their buffers are there all the same.
+    /// Creates the buffers of redirections that are never set up.
     pub fn put_off(&mut self, redirects: &[FdChange]) {
         self.descriptors.put_off(redirects);
     }
 
-    /// The time of something scheduled has come.
+    /// Handles work whose time has come.
     pub fn handle(&mut self, due: Due, world: &mut impl World) {
         match due {
             Due::Ends(id) => {
@@ -224,30 +223,30 @@ impl Shell {
                     self.end(id, status, world);
                 }
             }
-            Due::Obeys(id) => self.finish(id, Ending::Terminated, world),
+            Due::Terminated(id) => self.finish(id, Ending::Terminated, world),
         }
     }
 
-    /// Ends a command whose model left open when and how it ends. Nothing happens if it is over.
+    /// Ends a command whose model has no duration. Ignored if the command has ended.
     pub fn end(&mut self, id: ProcessId, status: Status, world: &mut impl World) {
         self.finish(id, Ending::Itself(status), world);
     }
 
-    /// The shell ends, and all that it has started; what it has open is left to another one.
+    /// Ends the shell and all its commands. Its open descriptors stay for another shell.
     pub fn end_all(&mut self) {
         self.processes.clear();
         self.descriptors.waiting.clear();
         self.check_emptied();
     }
 
-    /// The names of the commands that still run.
+    /// Returns the names of the running commands.
     pub fn running(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.processes.values().map(|process| &*process.name).collect();
         names.sort_unstable();
         names
     }
 
-    /// The commands that still run, and those that have left something running.
+    /// Returns the running commands, and the commands that left a process running.
     pub fn alive(&self) -> impl Iterator<Item = ProcessId> {
         self.processes.keys().copied()
     }
@@ -255,7 +254,7 @@ impl Shell {
     fn start(&mut self, run: Run, world: &mut impl World) {
         let input = match self.descriptors.input(&run) {
             Ok(Some(input)) => input,
-            // It reads a pipe that is still written to: it runs when the writer is done.
+            // The command reads a pipe with a writer, and starts at the end of the writer.
             Ok(None) => return self.descriptors.waiting.push(run),
             Err(missing) => {
                 let message = missing.to_string();
@@ -363,8 +362,8 @@ impl Shell {
     fn terminate(&mut self, scope: ScopeId, world: &mut impl World) {
         for id in self.members(scope) {
             let Some(process) = self.processes.get(&id) else { continue };
-            if let Some(after) = process.model.obeys {
-                world.schedule(world.now() + after, Due::Obeys(id));
+            if let Some(after) = process.model.terminates_after {
+                world.schedule(world.now() + after, Due::Terminated(id));
             }
             world.note(format_args!("terminate {}", process.name));
         }
@@ -374,8 +373,8 @@ impl Shell {
         self.check_emptied();
     }
 
-    /// The commands of a scope and of those in it, and what commands have left there; the oldest
-    /// first.
+    /// Returns the commands of a scope and its inner scopes, and the processes that commands left
+    /// there. The oldest comes first.
     pub fn members(&self, scope: ScopeId) -> Vec<ProcessId> {
         let members = self.processes.iter().filter(|(_, process)| {
             scope == ScopeId::SCRIPT || is_within(&self.parents, process.scope, scope)
@@ -396,7 +395,7 @@ impl Shell {
         }
     }
 
-    /// Forgets a scope that is over, so that a script that tries for ever doesn't grow.
+    /// Removes a closed scope, which bounds the memory of an endless script.
     fn forget(&mut self, scope: ScopeId) {
         let Some(parent) = self.parents.remove(&scope) else { return };
         for inner in self.parents.values_mut().filter(|inner| **inner == scope) {
@@ -404,7 +403,7 @@ impl Shell {
         }
     }
 
-    /// Puts drafts in their places, up to one that fails.
+    /// Commits staged files, up to the first failure.
     fn settle(&mut self, drafts: &[DraftId], fails: Option<usize>) -> Result<Reply, Refusal> {
         let Descriptors { drafts: all, files, .. } = &mut self.descriptors;
         for draft in &drafts[..fails.unwrap_or(drafts.len()).min(drafts.len())] {
@@ -462,7 +461,7 @@ impl Shell {
     }
 }
 
-/// Whether a scope is another one or somewhere in it.
+/// True if a scope is another scope or inside the other scope.
 fn is_within(parents: &BTreeMap<ScopeId, ScopeId>, scope: ScopeId, outer: ScopeId) -> bool {
     let up = |scope: &ScopeId| parents.get(scope).copied();
     std::iter::successors(Some(scope), up).any(|scope| scope == outer)

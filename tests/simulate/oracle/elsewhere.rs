@@ -131,8 +131,8 @@ impl Elsewhere {
         if attempt.ended.as_ref() != Some(ended) {
             return Err(format!("{ended:?} instead of {:?}", attempt.ended));
         }
-        if attempt.heard != attempt.printed {
-            return Err(format!("{:?} instead of {:?}", attempt.heard, attempt.printed));
+        if attempt.received != attempt.printed {
+            return Err(format!("{:?} instead of {:?}", attempt.received, attempt.printed));
         }
         if !attempt.printed[0].is_empty() {
             self.judged.count("elsewhere: output");

@@ -271,7 +271,8 @@ impl Faulty {
                 let at = self.around.now + self.dice.time(Duration::from_secs(60));
                 self.around.count += 1;
                 self.kills.insert((at, self.around.count), Effect::Kill { scope, strong });
-                if !strong && let Some(event) = self.cluster.sift(Event::Emptied { scope }) {
+                if !strong && let Some(event) = self.cluster.filter_event(Event::Emptied { scope })
+                {
                     self.report(event);
                 }
             }
@@ -311,7 +312,7 @@ impl Faulty {
     /// Takes what the modelled world has to say.
     fn collect(&mut self) {
         while let Some(event) = self.shell.poll_event() {
-            if let Some(event) = self.cluster.sift(event) {
+            if let Some(event) = self.cluster.filter_event(event) {
                 self.report(event);
             }
         }

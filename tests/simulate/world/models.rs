@@ -20,7 +20,7 @@ pub fn model(call: &Call, dice: &mut Dice) -> Option<Model> {
         "flaky" => Model::fails(i32::from(dice.chance(0.5))),
         "hang" => Model::hangs(),
         "stubborn" => Model::hangs().stubborn(),
-        "obeys" => Model { obeys: Some(time), ..Model::hangs() },
+        "obeys" => Model { terminates_after: Some(time), ..Model::hangs() },
         "daemon" => Model::succeeds().leaves_a_daemon(),
         "demon" => Model::succeeds().leaves_a_daemon().stubborn(),
         "dies" => Model::ends(Status::Signaled(argument as i32)),

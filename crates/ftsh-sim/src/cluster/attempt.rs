@@ -1,4 +1,4 @@
-//! What really became of branches, whoever was told what.
+//! True course of the branches, regardless of the reports.
 
 use bstr::BString;
 
@@ -10,28 +10,28 @@ use ftsh_machine::packed::EndedBranch;
 /// A branch that has begun on a node.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What the machine at the head calls it.
+    /// Id of the branch in the machine of the head.
     pub process: ProcessId,
-    /// The task that it is there.
+    /// Task of the branch in the machine of the head.
     pub task: TaskId,
-    /// The family it belongs to.
+    /// Scope of the branch.
     pub scope: ScopeId,
-    /// The machine.
+    /// Node of the branch.
     pub node: String,
-    /// When it began.
+    /// Start of the branch.
     pub began: Time,
-    /// Since when nothing is left of it.
+    /// Time from which no process of the branch is left.
     pub over: Option<Time>,
-    /// How it ended, if it has told that; the head may not have heard.
+    /// Result that the node has reported; the report may be lost.
     pub ended: Option<EndedBranch>,
-    /// What it has written to its descriptors 1 and 2, its own words but no record among it.
+    /// Output of the branch on descriptors 1 and 2, without messages of the node.
     pub printed: [BString; 2],
-    /// What of that the head has written.
-    pub heard: [BString; 2],
+    /// Part of the output that the head has received.
+    pub received: [BString; 2],
 }
 
 impl Attempt {
-    /// One that begins now on the node of this name.
+    /// Creates the attempt of a branch that begins now.
     pub(super) fn new(job: &Job, node: &str, now: Time) -> Self {
         Self {
             process: job.process,
@@ -42,7 +42,7 @@ impl Attempt {
             over: None,
             ended: None,
             printed: Default::default(),
-            heard: Default::default(),
+            received: Default::default(),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Clocks that needn't agree: each counts at a rate of its own.
+//! Clocks that run at different rates.
 
 use std::time::Duration;
 
 use ftsh_machine::Time;
 
-/// A clock that shows the time since the world began, as far as it knows.
+/// Clock that shows the time since the start of the world, at its own rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     counts: u32,
@@ -12,21 +12,22 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// One that is right.
+    /// Exact clock.
     pub const RIGHT: Self = Self { counts: 1, meanwhile: 1 };
 
-    /// One that counts so many seconds while these pass; neither is 0.
+    /// Creates a clock that advances by `counts` seconds in `meanwhile` seconds. A zero counts as
+    /// 1.
     pub fn new(counts: u32, meanwhile: u32) -> Self {
         Self { counts: counts.max(1), meanwhile: meanwhile.max(1) }
     }
 
-    /// What it shows at this moment.
+    /// Returns the time that the clock shows.
     pub fn shows(self, at: Time) -> Duration {
         let nanos = at.elapsed().as_nanos() * u128::from(self.counts) / u128::from(self.meanwhile);
         duration(nanos)
     }
 
-    /// The first moment at which it shows that.
+    /// Returns the first moment at which the clock shows a time.
     pub fn moment(self, shown: Duration) -> Time {
         let nanos = shown.as_nanos() * u128::from(self.meanwhile);
         Time::after(duration(nanos.div_ceil(u128::from(self.counts))))

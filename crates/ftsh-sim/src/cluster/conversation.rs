@@ -1,4 +1,4 @@
-//! How branches are sent, what is said between a head and its nodes, and what goes wrong with that.
+//! Dispatch of branches, messages between a head and its nodes, and faults.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use super::engine::Choice;
 use super::job::{Awaited, Job};
-use super::link::{Said, Told};
+use super::link::{FromHead, FromNode};
 use super::local::Here;
 use super::there::There;
 use super::{Attempt, Cluster, Families, Fault, NOTICE, Node, Orphans};
@@ -19,7 +19,7 @@ use ftsh_remote::{Branch, Head, Hello, Identity, Nonce, Output, Stream};
 const SIGTERM: i32 = 15;
 
 impl Cluster {
-    /// Sends a branch, now or when there is a place.
+    /// Sends a branch, at once or later if no place is free.
     pub(super) fn dispatch(
         &mut self,
         dispatch: Dispatch,
@@ -42,8 +42,8 @@ impl Cluster {
             Choice::Wait => {
                 let changes = self.nodes.iter().map(|node| node.next_change(now, NOTICE));
                 let again = changes.chain([dispatch.avoid_until]).min().unwrap_or(Time::NEVER);
-                self.look_again =
-                    if self.waiting.is_empty() { again } else { again.min(self.look_again) };
+                self.retry_at =
+                    if self.waiting.is_empty() { again } else { again.min(self.retry_at) };
                 self.waiting.push_back(dispatch);
             }
             Choice::Node(index) => self.send(&dispatch, index, shell, world),
@@ -69,7 +69,7 @@ impl Cluster {
         let packed = (*dispatch.branch).clone();
         let branch = Branch { identity, packed, child_env: Vec::new() };
         let mut head = Head::new(branch, Nonce((number as u128).to_ne_bytes()), self.lease, now);
-        // It has its place.
+        // The branch has its place on a node.
         head.expect_hello(now, 0);
         let job = Job::new(number, dispatch, head, (index, node), there, fault, (now, NOTICE));
         shell.copy_io(job.io, dispatch.io);
@@ -77,30 +77,30 @@ impl Cluster {
         self.visit(number, shell, world, |_, _| ());
     }
 
-    /// Sends those that have waited for a place, if there is one by now.
+    /// Sends the waiting branches that now have a place.
     fn send_waiting(&mut self, shell: &mut Shell, world: &mut impl World) {
         for dispatch in std::mem::take(&mut self.waiting) {
             self.dispatch(dispatch, shell, world);
         }
     }
 
-    /// Asks the branches of a scope to end.
+    /// Requests the end of the branches of a scope.
     pub(super) fn end(&mut self, scope: ScopeId, shell: &mut Shell, world: &mut impl World) {
         let families = &self.families;
         self.waiting.retain(|it| !families.is_in(it.scope, scope));
         self.orphans.end(scope, families);
         let concerned =
-            |job: &Job| job.awaited != Awaited::Told && families.is_in(job.scope, scope);
+            |job: &Job| job.awaited != Awaited::Delivered && families.is_in(job.scope, scope);
         let concerned = self.jobs.iter().filter(|(_, job)| concerned(job));
         for number in concerned.map(|(number, _)| *number).collect::<Vec<_>>() {
             let Some(job) = self.jobs.get_mut(&number) else { continue };
             job.awaited = Awaited::Nothing;
             job.head.end(SIGTERM);
-            self.converse(number, shell, world);
+            self.process_outputs(number, shell, world);
         }
     }
 
-    /// Does all that is due by now.
+    /// Handles all due work.
     pub fn pass(&mut self, shell: &mut Shell, world: &mut impl World) {
         let now = world.now();
         while self.next_due() <= now {
@@ -108,8 +108,8 @@ impl Cluster {
                 let node = &mut self.nodes[index];
                 if node.wake.take_if(|wake| *wake <= now).is_some() {
                     let shown = Time::after(node.clock.shows(now));
-                    let told = node.channels.pass_time(shown);
-                    self.tell(now, index, told);
+                    let events = node.channels.pass_time(shown);
+                    self.deliver_events(now, index, events);
                 }
             }
             let due = |job: &Job| job.next_due(&self.nodes[job.node]) <= now;
@@ -118,25 +118,25 @@ impl Cluster {
                 self.advance(number, shell, world);
             }
             if let Some(held) = self.orphans.pass(now) {
-                self.tell_empty();
+                self.report_empty();
                 for dispatch in held {
                     self.dispatch(dispatch, shell, world);
                 }
             }
-            if self.look_again <= now && !self.waiting.is_empty() {
+            if self.retry_at <= now && !self.waiting.is_empty() {
                 self.send_waiting(shell, world);
             }
             self.jobs.retain(|_, job| !job.is_over());
         }
     }
 
-    /// Channels tell the shells of a node something.
-    fn tell(&mut self, now: Time, node: usize, told: Vec<(usize, Event)>) {
+    /// Delivers events of channels to the shells of a node.
+    fn deliver_events(&mut self, now: Time, node: usize, events: Vec<(usize, Event)>) {
         let node = &mut self.nodes[node];
         let shown = node.clock.shows(now);
-        for (number, event) in told {
+        for (number, event) in events {
             if let Some(job) = self.jobs.get_mut(&number) {
-                job.there.told(shown, event);
+                job.there.on_channel_event(shown, event);
             }
         }
         if let Some(wake) = node.channels.wake() {
@@ -144,42 +144,42 @@ impl Cluster {
         }
     }
 
-    /// Does what is due for a branch.
+    /// Handles the due work of a branch.
     fn advance(&mut self, number: usize, shell: &mut Shell, world: &mut impl World) {
         let now = world.now();
         let Some(job) = self.jobs.get_mut(&number) else { return };
         if job.dies <= now {
             job.there.die();
         }
-        while let Some(told) = self.jobs.get_mut(&number).and_then(|job| job.to_node.take(now)) {
-            self.visit(number, shell, world, |there, here| match told {
-                Told::Bytes(bytes) => there.hear(&bytes, here),
-                Told::End => there.left(here),
+        while let Some(message) = self.jobs.get_mut(&number).and_then(|job| job.to_node.take(now)) {
+            self.visit(number, shell, world, |there, here| match message {
+                FromHead::Bytes(bytes) => there.on_bytes(&bytes, here),
+                FromHead::End => there.on_close(here),
             });
         }
-        self.visit(number, shell, world, There::go_on);
-        let awaited = |job: &&mut Job| job.awaited != Awaited::Told;
+        self.visit(number, shell, world, There::advance);
+        let awaited = |job: &&mut Job| job.awaited != Awaited::Delivered;
         let Some(job) = self.jobs.get_mut(&number).filter(awaited) else { return };
-        while let Some(said) = job.to_head.take(now) {
-            match said {
-                Said::Bytes(Stream::Output, bytes) => job.head.on_stdout(now, &bytes),
-                Said::Bytes(Stream::Errors, bytes) => job.head.on_stderr(now, &bytes),
-                Said::End => job.head.closed("", Blame::Node),
+        while let Some(message) = job.to_head.take(now) {
+            match message {
+                FromNode::Bytes(Stream::Output, bytes) => job.head.on_stdout(now, &bytes),
+                FromNode::Bytes(Stream::Errors, bytes) => job.head.on_stderr(now, &bytes),
+                FromNode::End => job.head.closed("", Blame::Node),
             }
         }
         if job.given_up <= now {
             job.given_up = Time::NEVER;
             job.head.closed("", Blame::Node);
             if let Some(Fault::Breaks(_)) = job.fault {
-                job.tell(now, &self.nodes[job.node], Told::End);
+                job.send_to_node(now, &self.nodes[job.node], FromHead::End);
             }
             job.sever();
         }
         job.head.handle_timeout(now);
-        self.converse(number, shell, world);
+        self.process_outputs(number, shell, world);
     }
 
-    /// Goes to the node, and takes note of what has become of the branch there.
+    /// Runs an action on the node, and records the progress of the branch.
     fn visit<W: World>(
         &mut self,
         number: usize,
@@ -190,13 +190,13 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let (now, index) = (world.now(), job.node);
         let node = &mut self.nodes[index];
-        let (mut told, (name, clock)) = (Vec::new(), (node.name.as_str(), node.clock));
+        let (mut events, (name, clock)) = (Vec::new(), (node.name.as_str(), node.clock));
         if !job.there.is_over() {
             let (files, channels) = (&mut *shell, &mut node.channels);
-            let told = &mut told;
+            let events = &mut events;
             act(
                 &mut job.there,
-                &mut Here { world, files, channels, told, node: name, clock, number },
+                &mut Here { world, files, channels, events, node: name, clock, number },
             );
         }
         if job.there.has_begun && job.attempt.is_none() {
@@ -204,8 +204,8 @@ impl Cluster {
             self.attempts.push(Attempt::new(job, name, now));
             world.note(format_args!("{name}: begins {:?}", job.word));
         }
-        for said in job.there.take_said() {
-            job.say(now, node, said);
+        for message in job.there.take_messages() {
+            job.send_to_head(now, node, message);
         }
         if let Some(attempt) = job.attempt.map(|it| &mut self.attempts[it])
             && attempt.over.is_none()
@@ -215,19 +215,19 @@ impl Cluster {
             (attempt.ended, attempt.printed) =
                 (job.there.ended.take(), std::mem::take(&mut job.there.printed));
             world.note(format_args!("{name}: is over {:?}", job.word));
-            told.extend(node.channels.died(number, Time::after(clock.shows(now))));
+            events.extend(node.channels.died(number, Time::after(clock.shows(now))));
         }
-        self.tell(now, index, told);
+        self.deliver_events(now, index, events);
     }
 
-    /// Does what the head asks for.
-    fn converse(&mut self, number: usize, shell: &mut Shell, world: &mut impl World) {
+    /// Handles the outputs of the head.
+    fn process_outputs(&mut self, number: usize, shell: &mut Shell, world: &mut impl World) {
         let now = world.now();
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let node = &self.nodes[job.node];
         while let Some(output) = job.head.poll_output() {
             match output {
-                Output::Write(bytes) => job.tell(now, node, Told::Bytes(bytes)),
+                Output::Write(bytes) => job.send_to_node(now, node, FromHead::Bytes(bytes)),
                 Output::Placed(name) => {
                     job.begins(now, node, NOTICE);
                     if job.awaited == Awaited::End {
@@ -239,14 +239,14 @@ impl Cluster {
                     let descriptor = if stream == Stream::Output { 1 } else { 2 };
                     shell.print(job.io, descriptor, bytes.as_bstr());
                     if let Some(attempt) = job.attempt.map(|it| &mut self.attempts[it]) {
-                        attempt.heard[usize::from(descriptor - 1)].extend_from_slice(&bytes);
+                        attempt.received[usize::from(descriptor - 1)].extend_from_slice(&bytes);
                     }
                 }
                 Output::Returned(returned) => {
-                    job.tell(now, node, Told::End);
-                    let awaited = std::mem::replace(&mut job.awaited, Awaited::Told);
+                    job.send_to_node(now, node, FromHead::End);
+                    let awaited = std::mem::replace(&mut job.awaited, Awaited::Delivered);
                     if awaited == Awaited::End {
-                        let (process, returned) = (job.process, told(returned, node));
+                        let (process, returned) = (job.process, with_node_name(returned, node));
                         self.events.push_back(Event::Returned { process, returned });
                     }
                     self.conclude(number, shell, world);
@@ -256,45 +256,45 @@ impl Cluster {
         }
     }
 
-    /// The machine knows, or needn't know, what became of a branch.
+    /// Frees the place of a branch, as the result is delivered or needless.
     fn conclude(&mut self, number: usize, shell: &mut Shell, world: &mut impl World) {
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let io = job.io;
         self.nodes[job.node].used -= 1;
         shell.perform(Effect::CloseIo(io), world);
-        self.tell_empty();
+        self.report_empty();
         self.send_waiting(shell, world);
     }
 
-    /// Tells of the scopes that are empty by now.
-    fn tell_empty(&mut self) {
+    /// Reports the scopes that are now empty.
+    fn report_empty(&mut self) {
         let away = self.scopes_away();
         let empty = self.families.empty(&away).into_iter();
         self.events.extend(empty.map(|scope| Event::Emptied { scope }));
     }
 
-    /// The head dies: nobody there hears anything more. Returns the scopes of the branches that it had sent.
+    /// Ends the head. Returns the scopes of the branches that the head has sent.
     pub fn head_dies(&mut self, now: Time) -> Vec<ScopeId> {
         let scopes = self.scopes_away();
         self.waiting.clear();
         self.orphans.forget_held();
         self.events.clear();
-        for job in self.jobs.values_mut().filter(|job| job.awaited != Awaited::Told) {
-            job.awaited = Awaited::Told;
+        for job in self.jobs.values_mut().filter(|job| job.awaited != Awaited::Delivered) {
+            job.awaited = Awaited::Delivered;
             self.nodes[job.node].used -= 1;
-            job.tell(now, &self.nodes[job.node], Told::End);
+            job.send_to_node(now, &self.nodes[job.node], FromHead::End);
         }
         scopes
     }
 
-    /// Another machine goes on, which has scopes and orphans of its own.
+    /// Resets the scopes and orphans for another machine.
     pub fn forget_scopes(&mut self) {
         (self.families, self.orphans) = (Families::default(), Orphans::default());
     }
 }
 
-/// What became of a branch, as the machine is told: engines name the node that it didn't begin on.
-fn told(returned: Returned, on: &Node) -> Returned {
+/// Adds the node's name to a failure of the node, as engines do.
+fn with_node_name(returned: Returned, on: &Node) -> Returned {
     match returned {
         Returned::NotBegun { node: None, why, blame: Blame::Node } => {
             Returned::NotBegun { node: Some(on.name.clone()), why, blame: Blame::Node }
@@ -303,7 +303,7 @@ fn told(returned: Returned, on: &Node) -> Returned {
     }
 }
 
-/// All run the same program.
+/// Returns the identity of the program, which is the same on all nodes.
 fn identity() -> Identity {
     Identity::of(io::empty()).unwrap_or_else(|_| unreachable!("nothing can always be read"))
 }

@@ -1,15 +1,15 @@
-//! A world of one shell, and a cluster.
+//! World of one shell, with a cluster.
 
 use super::Cluster;
 use crate::Simulated;
 use ftsh_machine::driver::Driver;
 use ftsh_machine::{Effect, Event, Time};
 
-/// A modelled world of one shell whose branches may run on a cluster.
+/// Modelled world of one shell whose branches may run on a cluster.
 pub struct Clustered {
-    /// The world.
+    /// World of the shell.
     pub world: Simulated,
-    /// What else there is.
+    /// Nodes and branches.
     pub cluster: Cluster,
 }
 
@@ -33,7 +33,7 @@ impl Driver for Clustered {
             let due = self.cluster.next_due();
             let event = self.world.wait(until.min(due));
             let is_late = event.is_none() && until < due;
-            let event = event.and_then(|event| self.cluster.sift(event));
+            let event = event.and_then(|event| self.cluster.filter_event(event));
             let (shell, world) = self.world.parts();
             self.cluster.pass(shell, world);
             if event.is_some() || is_late {

@@ -1,4 +1,4 @@
-//! What places branches on nodes, and what it knows of these.
+//! Modelled engine, which places branches on nodes.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use ftsh_machine::Time;
 use ftsh_machine::event::Blame;
 use ftsh_syntax::engine::EngineId;
 
-/// What an engine does with a branch.
+/// Decision of an engine about a branch.
 pub enum Choice {
-    /// It goes to the node with this number.
+    /// The branch goes to the node with the given index.
     Node(usize),
-    /// It waits for a place.
+    /// The branch waits for a place.
     Wait,
-    /// It isn't taken.
+    /// The branch is rejected.
     Not(&'static str, Blame),
 }
 
-/// When an engine does nothing that it is asked.
+/// Times at which the engine rejects all requests.
 #[derive(Default)]
 pub struct Outages(Vec<(Time, Time)>);
 
@@ -30,8 +30,8 @@ impl Outages {
         self.0.iter().any(|(from, until)| (*from..*until).contains(&now))
     }
 
-    /// Where a branch goes that isn't to go to some nodes: to the one that has most places left, of those that
-    /// aren't known to be down. It is noticed so late that they are.
+    /// Chooses the node with the most free places. Avoided nodes and known failed nodes are no
+    /// candidates, and a failure is known after `notice`.
     pub fn choose(
         &self,
         engine: EngineId,
@@ -54,7 +54,7 @@ impl Outages {
                 && left(node) > 0
                 && !node.is_known_to_be_down(now, notice)
         });
-        // The first of several.
+        // Prefer the first of equal nodes.
         let best = usable.rev().max_by_key(|(_, node)| left(node));
         best.map_or(Choice::Wait, |(index, _)| Choice::Node(index))
     }

@@ -1,8 +1,8 @@
-//! One branch that was sent: the head's side of it, the node's, and what is between.
+//! State of a dispatched branch: the head's side, the node's side, and the connection.
 
 use std::time::Duration;
 
-use super::link::{Said, Told, Way};
+use super::link::{FromHead, FromNode, Link};
 use super::node::{Fault, Node};
 use super::there::There;
 use ftsh_machine::Time;
@@ -10,49 +10,50 @@ use ftsh_machine::effect::{Dispatch, IoId, ProcessId, ScopeId, TaskId};
 use ftsh_machine::packed::PackedValue;
 use ftsh_remote::Head;
 
-/// Names of tables that the machine doesn't give.
-const OWN: u64 = 0x5a << 56;
+/// First id of descriptor tables, outside of the machine's ids.
+const FIRST_TABLE: u64 = 0x5a << 56;
 
-/// What the machine waits for.
+/// Event that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// What becomes of the branch.
+    /// Result of the branch.
     End,
-    /// Only that nothing is left of it.
+    /// Only the end of the branch.
     Nothing,
-    /// It knows that it is over, or is gone itself.
-    Told,
+    /// None: the result was delivered, or the machine is dead.
+    Delivered,
 }
 
-/// A branch that was sent.
+/// Dispatched branch.
 pub struct Job {
     pub process: ProcessId,
     pub task: TaskId,
     pub scope: ScopeId,
-    /// Its word, for people.
+    /// Word of the branch, for people.
     pub word: String,
-    /// Where it prints.
+    /// Descriptors that the output goes to.
     pub io: IoId,
     pub head: Head,
     pub awaited: Awaited,
-    /// Its node, among all.
+    /// Index of the node.
     pub node: usize,
     pub there: There,
-    pub to_node: Way<Told>,
-    pub to_head: Way<Said>,
-    /// When the node dies with it.
+    pub to_node: Link<FromHead>,
+    pub to_head: Link<FromNode>,
+    /// Time at which the node dies with the branch.
     pub dies: Time,
-    /// When the engine says that it is over, though nobody has told it.
+    /// Time at which the engine reports the end of the branch without a report of the node.
     pub given_up: Time,
     pub fault: Option<Fault>,
-    /// Whether nothing comes through any more, either way.
+    /// True once the connection carries no bytes in either direction.
     pub is_severed: bool,
-    /// What became of it on the node, if it has begun there.
+    /// Index of the attempt, once the branch has begun on the node.
     pub attempt: Option<usize>,
 }
 
 impl Job {
-    /// One that is sent to a node now, of which the engine notices so late that it can't be reached.
+    /// Creates the job of a branch that is sent now. The engine detects an unreachable node after
+    /// `notice`.
     pub fn new(
         number: usize,
         dispatch: &Dispatch,
@@ -75,13 +76,13 @@ impl Job {
             task: dispatch.task,
             scope: dispatch.scope,
             word: word(dispatch),
-            io: IoId(OWN | number as u64),
+            io: IoId(FIRST_TABLE | number as u64),
             head,
             awaited: Awaited::End,
             node: index,
             there,
-            to_node: Way::default(),
-            to_head: Way::default(),
+            to_node: Link::default(),
+            to_head: Link::default(),
             dies: node.death_after(now),
             given_up: swallowed.min(noticed),
             fault,
@@ -90,14 +91,14 @@ impl Job {
         }
     }
 
-    /// When something is to be done for it.
+    /// Returns the time of the next work.
     pub fn next_due(&self, node: &Node) -> Time {
         let there = if self.there.is_over() {
             Time::NEVER
         } else {
             self.there.next_due(node.clock).min(self.to_node.next()).min(self.dies)
         };
-        let here = if self.awaited == Awaited::Told {
+        let here = if self.awaited == Awaited::Delivered {
             Time::NEVER
         } else {
             self.to_head.next().min(self.head.next_timeout()).min(self.given_up)
@@ -105,39 +106,39 @@ impl Job {
         there.min(here)
     }
 
-    /// Nothing more comes through.
+    /// Breaks the connection, and drops the bytes on their way to the head.
     pub fn sever(&mut self) {
         self.is_severed = true;
-        self.to_head.lose();
+        self.to_head.clear();
     }
 
-    /// The node is told something.
-    pub fn tell(&mut self, now: Time, node: &Node, told: Told) {
-        let is_unheard = self.fault == Some(Fault::Silent) && matches!(told, Told::Bytes(_));
-        if !self.is_severed && !is_unheard {
-            self.to_node.send(node.reached(now + node.latency), told);
+    /// Sends a message to the node.
+    pub fn send_to_node(&mut self, now: Time, node: &Node, message: FromHead) {
+        let is_dropped = self.fault == Some(Fault::Silent) && matches!(message, FromHead::Bytes(_));
+        if !self.is_severed && !is_dropped {
+            self.to_node.send(node.reached(now + node.latency), message);
         }
     }
 
-    /// The head is told something.
-    pub fn say(&mut self, now: Time, node: &Node, said: Said) {
+    /// Sends a message to the head.
+    pub fn send_to_head(&mut self, now: Time, node: &Node, message: FromNode) {
         if !self.is_severed {
-            self.to_head.send(node.reached(now + node.latency), said);
+            self.to_head.send(node.reached(now + node.latency), message);
         }
     }
 
-    /// Whether nobody needs to know of it any more.
+    /// True once neither head nor node needs the job.
     pub fn is_over(&self) -> bool {
-        self.awaited == Awaited::Told && self.there.is_over()
+        self.awaited == Awaited::Delivered && self.there.is_over()
     }
 
-    /// It begins: what goes wrong with it later is known by now.
+    /// Plans the faults of a branch that begins.
     pub fn begins(&mut self, now: Time, node: &Node, notice: Duration) {
         let fault = match self.fault {
             Some(Fault::Lies(after) | Fault::Breaks(after)) => now + after,
             _ => Time::NEVER,
         };
-        // Only of its death is the engine certain.
+        // Of the faults, the engine detects only the death of the node.
         self.given_up = fault.min(node.death_noticed(now, notice));
     }
 }

@@ -1,60 +1,60 @@
-//! What is on its way between a head and a node.
+//! Messages between a head and a node.
 
 use std::collections::VecDeque;
 
 use ftsh_machine::Time;
 use ftsh_remote::Stream;
 
-/// One direction of a connection: what is sent comes later, in its order.
+/// Direction of a connection, which delays messages and keeps their order.
 #[derive(Debug)]
-pub struct Way<T> {
-    under_way: VecDeque<(Time, T)>,
+pub struct Link<T> {
+    in_transit: VecDeque<(Time, T)>,
 }
 
-/// What comes from a node.
+/// Message from a node.
 #[derive(Debug)]
-pub enum Said {
+pub enum FromNode {
     Bytes(Stream, Vec<u8>),
-    /// The shell there has ended.
+    /// The node's shell has ended.
     End,
 }
 
-/// What comes from a head.
+/// Message from a head.
 #[derive(Debug)]
-pub enum Told {
+pub enum FromHead {
     Bytes(Vec<u8>),
-    /// Nothing more comes.
+    /// The head has closed the connection.
     End,
 }
 
-impl<T> Default for Way<T> {
+impl<T> Default for Link<T> {
     fn default() -> Self {
-        Self { under_way: VecDeque::new() }
+        Self { in_transit: VecDeque::new() }
     }
 }
 
-impl<T> Way<T> {
-    /// Something is sent that would be there at this moment.
-    pub fn send(&mut self, arrives: Time, what: T) {
-        let last = self.under_way.back().map_or(Time::START, |(at, _)| *at);
-        self.under_way.push_back((arrives.max(last), what));
+impl<T> Link<T> {
+    /// Sends a message that arrives at the given time, or after the last message.
+    pub fn send(&mut self, arrives: Time, message: T) {
+        let last = self.in_transit.back().map_or(Time::START, |(at, _)| *at);
+        self.in_transit.push_back((arrives.max(last), message));
     }
 
-    /// When the next thing is there.
+    /// Returns the arrival of the next message.
     pub fn next(&self) -> Time {
-        self.under_way.front().map_or(Time::NEVER, |(at, _)| *at)
+        self.in_transit.front().map_or(Time::NEVER, |(at, _)| *at)
     }
 
-    /// What is there by now.
+    /// Removes the next message that has arrived.
     pub fn take(&mut self, now: Time) -> Option<T> {
         if self.next() > now {
             return None;
         }
-        self.under_way.pop_front().map(|(_, what)| what)
+        self.in_transit.pop_front().map(|(_, message)| message)
     }
 
-    /// Nothing of it comes any more.
-    pub fn lose(&mut self) {
-        self.under_way.clear();
+    /// Drops all messages.
+    pub fn clear(&mut self) {
+        self.in_transit.clear();
     }
 }

@@ -1,5 +1,5 @@
-//! What a shell on a node finds there: commands are those of the world, files are shared with the head, and
-//! the time is its own.
+//! Environment of a shell on a node. Commands are those of the world, files are shared with the
+//! head, and the clock belongs to the node.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,21 +10,21 @@ use crate::{Ask, Call, Channels, Due, Model, Shell, World};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::{Event, Time};
 
-/// A node, as a shell there finds it.
+/// Node, as seen by a shell.
 pub struct Here<'a, W> {
     pub world: &'a mut W,
-    /// The shell whose files it shares.
+    /// Shell that owns the shared files.
     pub files: &'a mut Shell,
     pub channels: &'a mut Channels,
-    /// What channels tell the shells of the node.
-    pub told: &'a mut Vec<(usize, Event)>,
+    /// Events of channels for the shells of the node.
+    pub events: &'a mut Vec<(usize, Event)>,
     pub node: &'a str,
     pub clock: Clock,
-    /// The number of the shell.
+    /// Number of the shell.
     pub number: usize,
 }
 
-/// The same, as commands find it.
+/// World of the commands on a node.
 pub struct Local<'a, 'b, W> {
     pub here: &'a mut Here<'b, W>,
     pub now: Time,
@@ -32,7 +32,7 @@ pub struct Local<'a, 'b, W> {
 }
 
 impl<W: World> Here<'_, W> {
-    /// What the node's clock shows.
+    /// Returns the time that the node's clock shows.
     pub fn shown(&self) -> Duration {
         self.clock.shows(self.world.now())
     }
@@ -53,8 +53,8 @@ impl<W: World> World for Local<'_, '_, W> {
     }
 
     fn ask(&mut self, ask: Ask) {
-        let told = self.here.channels.ask(self.here.number, ask, Time::after(self.here.shown()));
-        self.here.told.extend(told);
+        let events = self.here.channels.ask(self.here.number, ask, Time::after(self.here.shown()));
+        self.here.events.extend(events);
     }
 
     fn note(&mut self, what: fmt::Arguments) {

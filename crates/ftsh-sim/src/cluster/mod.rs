@@ -1,9 +1,9 @@
 //! Branches on the machines of a modelled cluster, in virtual time.
 //!
-//! A branch that is sent is packed, and unpacked by a machine of its own, on a node with its own clock. Head and
-//! node are those of [`ftsh_remote`]; what is modelled is what runs them, what is between them, and all
-//! that goes wrong: nodes that die, are cut off, lie, refuse or swallow what they get, and come back; an
-//! engine that is down for a while.
+//! A dispatched branch is packed, and a separate machine unpacks the branch on a node with its own
+//! clock. Head and node are those of [`ftsh_remote`]. The module models their drivers, the
+//! connection, and the faults. Nodes die, lose their connection, report false results, refuse or
+//! drop branches, and recover. The engine may be down for a while.
 
 mod attempt;
 mod clock;
@@ -32,13 +32,13 @@ use ftsh_remote::Lease;
 use ftsh_remote::family::Families;
 use ftsh_remote::orphans::Orphans;
 
-/// How long an engine takes to notice that it can't reach a node.
+/// Time after which an engine detects an unreachable node.
 const NOTICE: Duration = Duration::from_secs(30);
 
-/// What befalls a branch that is sent to the node of this name.
+/// Function that chooses the fault of a branch by the name of the node.
 type Faults = Box<dyn FnMut(&str) -> Option<Fault>>;
 
-/// A cluster, and the branches on it.
+/// Cluster, with its branches.
 pub struct Cluster {
     lease: Duration,
     nodes: Vec<Node>,
@@ -48,8 +48,8 @@ pub struct Cluster {
     count: usize,
     /// Branches that wait for a free place.
     waiting: VecDeque<Dispatch>,
-    /// When there may be one though none became free.
-    look_again: Time,
+    /// Time at which a waiting branch may get a place although no place became free.
+    retry_at: Time,
     orphans: Orphans,
     families: Families,
     events: VecDeque<Event>,
@@ -57,7 +57,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster of these nodes; branches go on for so long without hearing of their head.
+    /// Creates a cluster. Branches continue for `lease` without contact to their head.
     pub fn new(lease: Duration, nodes: Vec<Node>) -> Self {
         Self {
             lease,
@@ -67,7 +67,7 @@ impl Cluster {
             jobs: BTreeMap::new(),
             count: 0,
             waiting: VecDeque::new(),
-            look_again: Time::NEVER,
+            retry_at: Time::NEVER,
             orphans: Orphans::default(),
             families: Families::default(),
             events: VecDeque::new(),
@@ -75,30 +75,31 @@ impl Cluster {
         }
     }
 
-    /// The engine does nothing that it is asked between these moments.
+    /// Makes the engine reject all requests between two moments.
     #[must_use]
     pub fn engine_down(mut self, from: Time, until: Time) -> Self {
         self.outages.add(from, until);
         self
     }
 
-    /// What befalls each branch that is sent to a node.
+    /// Sets the function that chooses the fault of each branch.
     #[must_use]
     pub fn faults(self, faults: impl FnMut(&str) -> Option<Fault> + 'static) -> Self {
         Self { faults: Box::new(faults), ..self }
     }
 
-    /// What really became of branches, in the order in which they began.
+    /// Returns the true course of the branches, in the order of their starts.
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// Whether a branch is somewhere, or waits for a place.
+    /// True if a branch runs or waits for a place.
     pub fn is_busy(&self) -> bool {
         !self.jobs.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Takes note of what the machine asks for; what isn't for the cluster alone is for the shell.
+    /// Handles an effect of the machine. Returns the effect if the shell must handle the effect as
+    /// well.
     pub fn perform(
         &mut self,
         effect: Effect,
@@ -121,40 +122,41 @@ impl Cluster {
         Some(effect)
     }
 
-    /// What the machine is told of what the shell says.
-    pub fn sift(&mut self, event: Event) -> Option<Event> {
+    /// Returns an event of the shell, if the machine needs the event.
+    pub fn filter_event(&mut self, event: Event) -> Option<Event> {
         let Event::Emptied { scope } = event else { return Some(event) };
         let away = self.scopes_away();
         self.families.emptied(scope, &away).then_some(event)
     }
 
-    /// What the machine is told next.
+    /// Removes the next event for the machine.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When something happens.
+    /// Returns the time of the next work.
     pub fn next_due(&self) -> Time {
         let jobs = self.jobs.values().map(|job| job.next_due(&self.nodes[job.node]));
         let wakes = self.nodes.iter().filter_map(|node| node.wake);
-        let again = if self.waiting.is_empty() { Time::NEVER } else { self.look_again };
+        let again = if self.waiting.is_empty() { Time::NEVER } else { self.retry_at };
         let other = again.min(self.orphans.next_due());
         jobs.chain(wakes).min().unwrap_or(Time::NEVER).min(other)
     }
 
-    /// How long a branch may go on after the head has died.
+    /// Returns the time that a branch may continue after the death of the head.
     pub fn outlived_by(&self, branch: &Dispatch) -> Duration {
         Lease::gone_after(self.lease, branch.branch.settings.kill_timeout)
     }
 
-    /// Branches of earlier heads may go on in these scopes until then.
+    /// Adds the scopes of branches of earlier heads, each with the time at which the branches are
+    /// gone.
     pub fn inherit(&mut self, orphans: Vec<(ScopeId, Time)>) {
         self.orphans.inherit(orphans);
     }
 
-    /// The scopes of the branches that may be somewhere.
+    /// Returns the scopes of the branches that may run on a node.
     fn scopes_away(&self) -> Vec<ScopeId> {
-        let away = self.jobs.values().filter(|job| job.awaited != Awaited::Told);
+        let away = self.jobs.values().filter(|job| job.awaited != Awaited::Delivered);
         away.map(|job| job.scope).chain(self.orphans.scopes()).collect()
     }
 }

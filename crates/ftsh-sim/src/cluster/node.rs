@@ -1,4 +1,4 @@
-//! The machines of a modelled cluster, and what goes wrong with them.
+//! Machines of a modelled cluster, with their failures.
 
 use std::time::Duration;
 
@@ -6,43 +6,44 @@ use super::clock::Clock;
 use crate::Channels;
 use ftsh_machine::Time;
 
-/// A machine that branches can be sent to.
+/// Machine that runs branches.
 #[derive(Debug)]
 pub struct Node {
     pub(super) name: String,
     pub(super) places: usize,
-    /// How long a message takes, either way.
+    /// Delay of a message in either direction.
     pub(super) latency: Duration,
     pub(super) clock: Clock,
-    /// When it is dead, from when to when.
+    /// Intervals in which the node is dead.
     dead: Vec<(Time, Time)>,
-    /// When nothing comes through to it or from it.
+    /// Intervals in which the node is unreachable.
     cut: Vec<(Time, Time)>,
-    /// How many branches are on it, as the engine knows.
+    /// Number of branches on the node, as the engine counts.
     pub(super) used: usize,
-    /// What its shells obey together, and when these have to look at the clock.
+    /// Channels shared by the node's shells, and the next time at which the channels need a call.
     pub(super) channels: Channels,
     pub(super) wake: Option<Time>,
 }
 
-/// What becomes of a branch that is sent to a node, if that isn't what should.
+/// Fault of a branch on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The node says that it can't run it.
+    /// The node refuses the branch.
     Refuses,
-    /// Nobody there ever says a word; the engine gives up after so long, or never if that is [`Duration::MAX`].
+    /// The node never answers. The engine gives up after the given time, or never for
+    /// [`Duration::MAX`].
     Swallows(Duration),
-    /// The shell there says that it is there, and no more.
+    /// The node sends only its greeting.
     Silent,
-    /// So long after it has begun, the engine says that all is well and that it is over. The branch goes on, and
-    /// isn't told of that.
+    /// The engine reports a success at the given time after the start. The branch continues without
+    /// a message.
     Lies(Duration),
-    /// So long after it has begun, the connection ends, and both sides notice.
+    /// The connection breaks at the given time after the start, and both sides detect the break.
     Breaks(Duration),
 }
 
 impl Node {
-    /// A machine that nothing is wrong with.
+    /// Creates a node without failures.
     pub fn new(name: &str, places: usize) -> Self {
         Self {
             name: name.into(),
@@ -57,33 +58,33 @@ impl Node {
         }
     }
 
-    /// It is dead between these moments, and all that was on it ends with it.
+    /// Kills the node at `from`, with all branches. The node is back at `until`.
     #[must_use]
     pub fn dead(mut self, from: Time, until: Time) -> Self {
         self.dead.push((from, until));
         self
     }
 
-    /// Nothing comes through between these moments; what was said comes afterwards.
+    /// Cuts off the node between two moments. Messages are delivered afterwards.
     #[must_use]
     pub fn cut_off(mut self, from: Time, until: Time) -> Self {
         self.cut.push((from, until));
         self
     }
 
-    /// Messages take so long, either way.
+    /// Sets the delay of messages.
     #[must_use]
     pub fn far(self, latency: Duration) -> Self {
         Self { latency, ..self }
     }
 
-    /// It has this clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// The first moment from this one on at which something comes through.
+    /// Returns the first moment, from `at` on, at which the node is reachable.
     pub(super) fn reached(&self, mut at: Time) -> Time {
         while let Some((_, until)) = self.cut.iter().find(|cut| is_in(cut, at)) {
             at = *until;
@@ -91,31 +92,31 @@ impl Node {
         at
     }
 
-    /// Whether the engine knows by now that nothing can be sent there.
+    /// True if the engine has detected that the node is dead or unreachable.
     pub(super) fn is_known_to_be_down(&self, now: Time, notice: Duration) -> bool {
         let troubles = self.dead.iter().chain(&self.cut);
         troubles.into_iter().any(|trouble| is_in(trouble, now) && now >= trouble.0 + notice)
     }
 
-    /// When the engine notices of what begins or ends a trouble, after this moment.
+    /// Returns the next time at which the engine detects the start or the end of a failure.
     pub(super) fn next_change(&self, now: Time, notice: Duration) -> Time {
         let troubles = self.dead.iter().chain(&self.cut);
         let changes = troubles.flat_map(|(from, until)| [*from + notice, *until]);
         changes.filter(|at| *at > now).min().unwrap_or(Time::NEVER)
     }
 
-    /// When it dies with what was sent there at this moment.
+    /// Returns the time at which the node dies with a branch that was sent at `since`.
     pub(super) fn death_after(&self, since: Time) -> Time {
         let deaths = self.dead.iter().filter(|(_, until)| *until > since);
         deaths.map(|(from, _)| (*from).max(since)).min().unwrap_or(Time::NEVER)
     }
 
-    /// When the engine notices that: at the latest when the node is there again.
+    /// Returns the time at which the engine detects the death: at the latest when the node is back.
     pub(super) fn death_noticed(&self, since: Time, notice: Duration) -> Time {
         noticed(&self.dead, since, notice)
     }
 
-    /// When it notices that what was sent there at this moment doesn't get through.
+    /// Returns the time at which the engine detects that a branch sent at `since` does not arrive.
     pub(super) fn absence_noticed(&self, since: Time, notice: Duration) -> Time {
         noticed(&self.cut, since, notice)
     }
