@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alive::Alive;
+use super::fd_graph::{Input, Plumbing, Reading};
 use super::lengths::Lengths;
-use super::plumbing::{Input, Plumbing, Reading};
+use super::live_state::Alive;
 use ftsh_machine::driver::Written;
 use ftsh_machine::effect::{BufferId, FdSource, OperationId, Query};
 use ftsh_machine::event::Reply;

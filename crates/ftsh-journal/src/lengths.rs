@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use super::alive::Alive;
+use super::live_state::Alive;
 use ftsh_machine::Effect;
 use ftsh_machine::driver::Written;
 use ftsh_machine::effect::{BufferId, FdChange, FdSource};

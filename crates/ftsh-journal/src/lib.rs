@@ -5,21 +5,16 @@
 //! [`replay()`] tells it to a new machine, whose effects nobody carries out. They are compared with those of
 //! the run, so that another version, which does something else, can't tell a wrong story.
 
-mod alive;
 mod anchor;
 mod beginning;
-mod behind;
-#[cfg(test)]
-mod crashes;
 mod digest;
 mod entry;
+mod fd_graph;
 mod frame;
-#[cfg(test)]
-mod full;
 mod known;
 mod last;
 mod lengths;
-mod plumbing;
+mod live_state;
 mod read;
 mod recorder;
 mod remake;
@@ -27,12 +22,9 @@ mod replay;
 mod scopes;
 mod started;
 mod store;
-#[cfg(test)]
-mod suspensions;
+mod tail;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod torn;
 mod writer;
 
 pub use self::anchor::{Clocks, elapsed};

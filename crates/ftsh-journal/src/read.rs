@@ -5,10 +5,10 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::beginning::Beginning;
-use super::behind;
 use super::entry::{Entry, Head, Over};
 use super::frame::{self, Frames, Start};
 use super::started::Started;
+use super::tail;
 use ftsh_machine::Time;
 
 /// A journal that was read.
@@ -121,8 +121,8 @@ impl Journal {
             }
         }
         let end = frames.end();
-        if let Some(later) = behind::later(&bytes, run, end, last) {
-            let has_hole = behind::has_hole(&bytes, end..later);
+        if let Some(later) = tail::later(&bytes, run, end, last) {
+            let has_hole = tail::has_hole(&bytes, end..later);
             return Err(if has_hole { Unreadable::Gap(end) } else { Unreadable::Damaged(end) });
         }
         let (Some(beginning), Some(last)) = (beginning, last) else {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::alive::Alive;
-use super::plumbing::Input;
+use super::fd_graph::Input;
+use super::live_state::Alive;
 use super::remake::without_files;
 use super::replay::World;
 use super::store::Store;

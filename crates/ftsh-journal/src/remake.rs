@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::alive::{Alive, Buffer, Table};
-use super::plumbing::Input;
+use super::fd_graph::Input;
+use super::live_state::{Alive, Buffer, Table};
 use ftsh_machine::Effect;
 use ftsh_machine::effect::{Access, BufferId, FdChange, FdSource, IoId, OperationId};
 

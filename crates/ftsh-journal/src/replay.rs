@@ -8,10 +8,10 @@ use std::time::Duration;
 use bstr::BString;
 use thiserror::Error;
 
-use super::alive::Alive;
 use super::digest::Digest;
 use super::entry::{Answer, Entry, Head, Told};
-use super::plumbing::Input;
+use super::fd_graph::Input;
+use super::live_state::Alive;
 use super::read::{Journal, NoMemory};
 use ftsh_machine::effect::{BufferId, Effect, IoId, ScopeId};
 use ftsh_machine::record::{Level, LogEvent, Record};

@@ -7,8 +7,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::entry::{Entry, Told};
-use super::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
+use crate::entry::{Entry, Told};
+use crate::{Beginning, Journal, Recorder, Started, Store, Unreadable, Writer, read, replay};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{Access, Action, BufferId, FdChange, FdSource, IoId};
 use ftsh_machine::record::{Level, Record};
@@ -314,7 +314,7 @@ fn go_on(disk: &Disk, journal: &Journal, is_watched: bool) -> Done {
 /// What is recorded to have been asked for.
 fn asked(journal: &Journal) -> Vec<Effect> {
     struct All(Vec<Effect>);
-    impl super::Watch for &mut All {
+    impl crate::Watch for &mut All {
         fn logged(&mut self, _: &Record) {}
 
         fn asked(&mut self, effect: &Effect) {

@@ -5,8 +5,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::crashes::{Disk, started};
-use super::{Beginning, Recorder, Writer, read, replay};
+use super::crash::{Disk, started};
+use crate::{Beginning, Recorder, Writer, read, replay};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId};
 use ftsh_machine::record::{Level, Record};

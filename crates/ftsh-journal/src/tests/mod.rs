@@ -1,3 +1,8 @@
+mod crash;
+mod disk_full;
+mod suspend;
+mod torn;
+
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -5,8 +10,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::entry::Entry;
-use super::{Beginning, Over, Store, Unreadable, Writer, frame, read};
+use crate::entry::Entry;
+use crate::{Beginning, Over, Store, Unreadable, Writer, frame, read};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::Status;
 use ftsh_machine::{Config, Event, Outcome, Time};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::plumbing::{Input, Plumbing};
+use super::fd_graph::{Input, Plumbing};
 use super::read::NoMemory;
 use ftsh_machine::effect::{
     BufferId, Directory, FdChange, FdSource, IoId, OperationId, ProcessId, ReplayId, ScopeId, Umask,

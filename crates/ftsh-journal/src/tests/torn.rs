@@ -5,9 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::entry::Entry;
-use super::tests::{RUN, beginning, exited};
-use super::{Journal, Last, Over, Store, Unreadable, Writer, frame, last, read, report};
+use super::{RUN, beginning, exited};
+use crate::entry::Entry;
+use crate::{Journal, Last, Over, Store, Unreadable, Writer, frame, last, read, report};
 use ftsh_machine::effect::ProcessId;
 use ftsh_machine::event::Status;
 use ftsh_machine::{Event, Outcome, Time};

@@ -5,9 +5,9 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::crashes::{Disk, started};
-use super::entry::{Entry, Told};
-use super::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
+use super::crash::{Disk, started};
+use crate::entry::{Entry, Told};
+use crate::{Beginning, Journal, Recorder, Store, Writer, frame, read, replay};
 use ftsh_machine::driver::{self, Driver, Durable, Written};
 use ftsh_machine::effect::{BufferId, IoId};
 use ftsh_machine::record::{Level, LogEvent, Record};
