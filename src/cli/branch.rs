@@ -94,7 +94,7 @@ fn refuse(reason: &str) -> Result<Outcome> {
 }
 
 fn say(message: &ToHead) -> Result<()> {
-    let bytes = frame(message).unwrap_or_default();
+    let bytes = frame(message).map_err(|error| anyhow!("can't answer: {error}"))?;
     let mut out = Patient(io::stdout());
     out.write_all(&bytes)
         .and_then(|()| out.flush())

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use bstr::ByteSlice;
+use postcard::ser_flavors::Size;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -24,15 +25,25 @@ const MAX_CONTENT: usize = 1 << 30;
 #[error("what came isn't what was sent")]
 pub struct BadFrame;
 
-/// Encodes a message. Returns none if the message is too long.
-pub fn frame(message: &impl Serialize) -> Option<Vec<u8>> {
-    let content = postcard::to_allocvec(message).ok().filter(|it| it.len() <= MAX_CONTENT)?;
+/// A message that cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a message is longer than {} MiB", MAX_CONTENT >> 20)]
+pub struct TooLong;
+
+/// Returns a message as bytes.
+pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, TooLong> {
+    // Measured first: the memory may not hold a message that is too long.
+    match postcard::serialize_with_flavor(message, Size::default()) {
+        Ok(length) if length <= MAX_CONTENT => {}
+        _ => return Err(TooLong),
+    }
+    let content = postcard::to_allocvec(message).map_err(|_| TooLong)?;
     let mut bytes = Vec::with_capacity(HEADER_LENGTH + content.len());
     bytes.extend(MARK);
     bytes.extend((content.len() as u32).to_le_bytes());
     bytes.extend(crc32fast::hash(&content).to_le_bytes());
     bytes.extend(content);
-    Some(bytes)
+    Ok(bytes)
 }
 
 /// Decoder of messages that arrive in arbitrary pieces.
@@ -105,5 +116,28 @@ impl<Message: DeserializeOwned> Frames<Message> {
     /// Returns the bytes after the last message.
     pub fn into_rest(self) -> Vec<u8> {
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serializer;
+
+    use super::*;
+
+    /// A message of so many MiB.
+    struct Mebibytes(usize);
+
+    impl Serialize for Mebibytes {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(std::iter::repeat_n("x".repeat(1 << 20), self.0))
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_an_error() {
+        assert!(frame(&Mebibytes(3)).is_ok_and(|bytes| bytes.len() > 3 << 20));
+        let error = frame(&Mebibytes(1 << 10)).expect_err("too long");
+        assert_eq!(error.to_string(), "a message is longer than 1024 MiB");
     }
 }

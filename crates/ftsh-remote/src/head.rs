@@ -9,7 +9,7 @@ use std::time::Duration;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::frame::{Frames, frame};
+use super::frame::{Frames, TooLong, frame};
 use super::lease::Lease;
 use super::listen::{Listener, Piece};
 use super::nonce::Nonce;
@@ -207,7 +207,10 @@ impl Head {
                 Piece::Request(_) if begun.record.is_some() || begun.closed.is_some() => {}
                 Piece::Request(request) => {
                     begun.granted = now;
-                    self.outputs.push_back(write_message(&ToNode::Lease(request.at)));
+                    match frame(&ToNode::Lease(request.at)) {
+                        Ok(bytes) => self.outputs.push_back(Output::Write(bytes)),
+                        Err(error) => return self.closed(&error.to_string(), Blame::Request),
+                    }
                 }
             }
         }
@@ -264,7 +267,11 @@ impl Head {
                 self.return_not_begun("it isn't wanted any more", Blame::Request);
             }
             Phase::Begun(begun) if begun.closed.is_none() && begun.record.is_none() => {
-                self.outputs.push_back(write_message(&ToNode::End(signal)));
+                match frame(&ToNode::End(signal)) {
+                    Ok(bytes) => self.outputs.push_back(Output::Write(bytes)),
+                    // Without the message, the branch is as good as cut off.
+                    Err(error) => self.closed(&error.to_string(), Blame::Request),
+                }
             }
             Phase::Begun(_) | Phase::Over => {}
         }
@@ -330,8 +337,10 @@ impl Head {
             return self.return_not_begun(&why, Blame::Node);
         }
         match bytes {
-            Some(bytes) => self.outputs.push_back(Output::Write(bytes)),
-            None => self.return_not_begun("its variables are too long to be sent", Blame::Request),
+            Ok(bytes) => self.outputs.push_back(Output::Write(bytes)),
+            Err(TooLong) => {
+                self.return_not_begun("its variables are too long to be sent", Blame::Request);
+            }
         }
     }
 
@@ -341,8 +350,12 @@ impl Head {
             return;
         };
         let (nonce, lease, waited) = (self.nonce, self.lease, now - self.packed);
+        let go = match frame(&ToNode::Go(Go { nonce, waited, lease })) {
+            Ok(go) => go,
+            Err(error) => return self.return_not_begun(&error.to_string(), Blame::Request),
+        };
         self.outputs.push_back(Output::Placed(node.clone()));
-        self.outputs.push_back(write_message(&ToNode::Go(Go { nonce, waited, lease })));
+        self.outputs.push_back(Output::Write(go));
         self.phase = Phase::Begun(Box::new(Begun {
             node,
             granted: now,
@@ -402,10 +415,6 @@ fn answer_deadline(now: Time, bytes: usize) -> Time {
 #[derive(Serialize)]
 enum Offer<'a> {
     Branch(&'a Branch),
-}
-
-fn write_message(message: &ToNode) -> Output {
-    Output::Write(frame(message).unwrap_or_default())
 }
 
 fn with_detail(what: &str, message: &str) -> String {

@@ -73,7 +73,7 @@ use bstr::BString;
 use serde::{Deserialize, Serialize};
 
 pub use self::environment::merge;
-pub use self::frame::{BadFrame, Frames, frame};
+pub use self::frame::{BadFrame, Frames, TooLong, frame};
 pub use self::head::{Head, Output, Stream};
 pub use self::identity::Identity;
 pub use self::lease::Lease;

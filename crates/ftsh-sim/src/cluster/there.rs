@@ -15,7 +15,8 @@ use ftsh_machine::record::Level;
 use ftsh_machine::secrets::Secrets;
 use ftsh_machine::{Event, Machine, Output, Time};
 use ftsh_remote::{
-    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, frame, too_late,
+    Branch, Frames, Go, Hello, Lease, Nonce, Record, Stream, ToHead, ToNode, TooLong, frame,
+    too_late,
 };
 
 const SIGTERM: i32 = 15;
@@ -247,7 +248,10 @@ impl There {
     }
 
     fn send(&mut self, message: &ToHead) {
-        self.messages.push(FromNode::Bytes(Stream::Output, frame(message).unwrap_or_default()));
+        match frame(message) {
+            Ok(bytes) => self.messages.push(FromNode::Bytes(Stream::Output, bytes)),
+            Err(TooLong) => self.end(),
+        }
     }
 
     fn end(&mut self) {
