@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -64,6 +64,9 @@ pub fn run(setting: &Setting, crowd: &Crowd, scale: f64, random: Random) -> Resu
     local.block_on(&runtime, go(setting, crowd, &server, &shared, random))?;
     // Ends the clients, which share the course.
     drop(local);
+    if !server.is_understood.load(Ordering::Relaxed) {
+        bail!("the server printed a line that is not its state");
+    }
     let mut course = shared.course.borrow().clone();
     course.peak = server.peak.load(Ordering::Relaxed);
     course.events = course.seconds.iter().map(|second| second.requests).sum();
@@ -93,6 +96,8 @@ struct Server {
     address: SocketAddr,
     concurrency: Arc<AtomicUsize>,
     peak: Arc<AtomicUsize>,
+    /// False once the server has printed a line that is not its state.
+    is_understood: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -112,6 +117,7 @@ impl Server {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             concurrency: Arc::default(),
             peak: Arc::default(),
+            is_understood: Arc::new(true.into()),
         };
         let output =
             server.child.stdout.take().ok_or_else(|| anyhow!("the server has no output"))?;
@@ -119,12 +125,16 @@ impl Server {
         let port = lines.next().and_then(Result::ok).and_then(|line| line.parse().ok());
         server.address.set_port(port.ok_or_else(|| anyhow!("the server didn't start"))?);
         let (concurrency, peak) = (Arc::clone(&server.concurrency), Arc::clone(&server.peak));
+        let is_understood = Arc::clone(&server.is_understood);
         // Ends with the server's output, and so with the server.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                let mut numbers = line.split(' ').filter_map(|number| number.parse().ok());
-                concurrency.store(numbers.next().unwrap_or_default(), Ordering::Relaxed);
-                peak.store(numbers.next().unwrap_or_default(), Ordering::Relaxed);
+                let Some((now, most)) = parse(&line) else {
+                    is_understood.store(false, Ordering::Relaxed);
+                    return;
+                };
+                concurrency.store(now, Ordering::Relaxed);
+                peak.store(most, Ordering::Relaxed);
             }
         });
         Ok(server)
@@ -134,6 +144,12 @@ impl Server {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?);
         kill(pid, signal).with_context(|| format!("can't send {signal} to the server"))
     }
+}
+
+/// Parses a line of the server: the number of requests in progress, and the largest number so far.
+fn parse(line: &str) -> Option<(usize, usize)> {
+    let (now, most) = line.split_once(' ')?;
+    Some((now.parse().ok()?, most.parse().ok()?))
 }
 
 impl Drop for Server {
@@ -286,4 +302,17 @@ fn tell(setting: &Setting, crowd: &Crowd, now: Duration, news: &[Second], concur
         rate(|second| second.timeouts),
         policies.join(" + "),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_no_state_counts_as_no_number() {
+        assert_eq!(parse("3 17"), Some((3, 17)));
+        for line in ["", "3", "3 ", " 17", "x 17", "3 x", "3 17 5", "-1 17"] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+    }
 }
