@@ -53,7 +53,9 @@ pub fn complete(word: &str, wanted: Wanted, known: &Known) -> (usize, Vec<Candid
     let Ok(entries) = std::fs::read_dir(directory) else { return (typed.start, Vec::new()) };
     let start = Instant::now();
     let mut names: Vec<(BString, std::fs::DirEntry)> = Vec::new();
-    for entry in entries.flatten() {
+    for entry in entries {
+        // Part of the names would be completed to a wrong one.
+        let Ok(entry) = entry else { return (typed.start, Vec::new()) };
         if start.elapsed() > PATIENCE {
             return (typed.start, Vec::new());
         }
